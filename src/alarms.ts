@@ -1,0 +1,42 @@
+/** What the owner should look at. None changes an answer. */
+export type AlarmCode =
+  | 'payload_changed'
+  | 'payload_too_large'
+  | 'dead'
+  | 'cap_near'
+  | 'cap_reached'
+  | 'second_terminal_status'
+  | 'timestamp_ahead'
+  | 'nonconforming_sender'
+  | 'clock_skew'
+  | 'legacy_auth_used'
+  | 'host_rewritten'
+  | 'agent_not_listed'
+  | 'agent_ambiguous'
+  | 'jwks_uri_moved'
+  | 'key_document_invalid'
+  | 'key_fetch_failing'
+  | 'revocation_stale'
+  | 'admission_pressure'
+  | 'senders_failed'
+  | 'handler_failed'
+  | 'misconfigured';
+
+export interface Alarm {
+  readonly code: AlarmCode;
+  /** For the owner, never for a sender. */
+  readonly message: string;
+  /** Agent URL, where one is concerned. */
+  readonly sender?: string;
+  readonly [detail: string]: unknown;
+}
+
+export type RaiseAlarm = (alarm: Alarm) => void;
+
+/** pino's shape; `console` fits too. */
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

@@ -1,0 +1,31 @@
+/** The two algorithms of the profile, by their RFC 9421 names. */
+export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
+
+/** A JSON Web Key as found in a JWKS: any member may be anything. */
+export type Jwk = Readonly<Record<string, unknown>>;
+
+/** A public key that passed every check of verification.md section 3, imported once. */
+export interface VerifyKey {
+  readonly alg: SignatureAlgorithm;
+  /** What the engine made of it: a KeyObject, a CryptoKey, a point. */
+  readonly handle: unknown;
+}
+
+/** One of three ways to the same verdict on every input (verification.md, section 3). */
+export interface CryptoEngine {
+  readonly name: 'native' | 'webcrypto' | 'noble';
+  /**
+   * Imports the public part of an Ed25519 (`OKP`) or P-256 (`EC`) JWK. Refuses small-order, non-canonical and
+   * off-curve points. Private members are ignored. Never throws: a string says what is wrong.
+   */
+  importKey(jwk: Jwk): Promise<VerifyKey | string>;
+  /** Never throws. `signature` is 64 bytes: R‖S, or r‖s (never DER); anything else is false. */
+  verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolean | Promise<boolean>;
+}
+
+/** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
+export interface Hashes {
+  sha256(data: Uint8Array): Uint8Array;
+  sha256Hex(data: Uint8Array): string;
+  hmacSha256(key: Uint8Array, ...data: readonly Uint8Array[]): Uint8Array;
+}

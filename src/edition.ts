@@ -1,0 +1,52 @@
+import { ConfigError } from './errors.ts';
+
+/** Editions of the protocol that sellers in production speak (verification.md, section 2 "Edition"). */
+export type EditionName = '3.0' | '3.1' | '3.2';
+
+/** One row of policy: code takes the row and never looks at `name`. */
+export interface Edition {
+  readonly name: EditionName;
+  /** Values of `<protocol>_use` whose keys may sign webhooks. */
+  readonly keyPurposes: readonly string[];
+  /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
+  readonly changedPayload: 'duplicate' | 'conflict';
+  /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
+  readonly fingerprint: 'raw' | 'canonical';
+  /** An identical delivery while the first is still in progress: wait for it, or 503 at once. */
+  readonly inFlight: 'wait' | 'unavailable';
+}
+
+const EDITIONS: Record<EditionName, Edition> = {
+  '3.0': {
+    name: '3.0',
+    keyPurposes: ['webhook-signing'],
+    changedPayload: 'duplicate',
+    fingerprint: 'raw',
+    inFlight: 'wait',
+  },
+  '3.1': {
+    name: '3.1',
+    keyPurposes: ['webhook-signing', 'request-signing'],
+    changedPayload: 'duplicate',
+    fingerprint: 'raw',
+    inFlight: 'wait',
+  },
+  '3.2': {
+    name: '3.2',
+    keyPurposes: ['webhook-signing', 'request-signing'],
+    changedPayload: 'conflict',
+    fingerprint: 'canonical',
+    inFlight: 'unavailable',
+  },
+};
+
+export const DEFAULT_EDITION: EditionName = '3.0';
+
+/** @throws ConfigError for a name that the table lacks. */
+export function editionFor(name: EditionName = DEFAULT_EDITION): Edition {
+  if (!Object.hasOwn(EDITIONS, name)) {
+    const known = Object.keys(EDITIONS).join(', ');
+    throw new ConfigError(`edition: ${JSON.stringify(name)} is not known. Use one of ${known}.`);
+  }
+  return EDITIONS[name];
+}

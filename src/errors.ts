@@ -1,0 +1,35 @@
+import type { UnavailableCode } from './outcome.ts';
+
+/**
+ * A mistake of the receiver's owner: wrong options, a store that cannot keep the promise, a body that the
+ * framework parsed. `message` ends with the fix. Thrown at construction wherever the mistake can be seen
+ * there, by `ready()` where it takes I/O to see it.
+ */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  /** Stable, machine readable: always `config_error`. */
+  readonly code = 'config_error';
+}
+
+/**
+ * Thrown by a handler to say that no retry can help: the event goes to DEAD at once, is kept with its body,
+ * raises the alarm `dead`, and is answered 200 so that the seller stops (design: "The store").
+ */
+export class PermanentError extends Error {
+  override readonly name = 'PermanentError';
+  readonly code = 'permanent_error';
+}
+
+/**
+ * A fault on our side. Inside the corridor faults are thrown and `receiver.ts` turns each into a 503 with
+ * `Retry-After`; `message` is for the owner's log and never leaves the process.
+ */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+  readonly code: UnavailableCode;
+
+  constructor(code: UnavailableCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

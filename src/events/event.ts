@@ -1,0 +1,182 @@
+/** A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). */
+export interface StandardSchema<Out = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => StandardResult<Out> | Promise<StandardResult<Out>>;
+    readonly types?: { readonly input: unknown; readonly output: Out } | undefined;
+  };
+}
+
+type StandardResult<Out> =
+  | { readonly value: Out; readonly issues?: undefined }
+  | {
+      readonly issues: readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[];
+    };
+
+/** Schemas by `task_type`, e.g. `{ create_media_buy: schema }`. */
+export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
+
+type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
+
+/** A closed union over the schemas' task types; narrows `data` by `taskType`. */
+export type ParsedResult<S extends ResultSchemas> = {
+  [K in keyof S & string]: { readonly taskType: K; readonly data: OutputOf<S[K]> };
+}[keyof S & string];
+
+export type Transport = 'tool' | 'agent';
+
+/** Task statuses of interface.md ("States and transitions"), and the agent transport's `auth-required`. */
+export type TaskStatus =
+  | 'submitted'
+  | 'working'
+  | 'input-required'
+  | 'auth-required'
+  | 'completed'
+  | 'failed'
+  | 'canceled'
+  | 'rejected';
+
+/** Something unexpected that was reported, not refused. `message` is for the owner, never for the sender. */
+export interface EventWarning {
+  readonly code: WarningCode;
+  readonly message: string;
+}
+
+export type WarningCode =
+  /** `operation_id`, `task_type` or `timestamp` is absent from a tool-transport envelope. */
+  | 'missing_operation_id'
+  | 'missing_task_type'
+  | 'missing_timestamp'
+  /** `timestamp` is no RFC 3339 instant: the event is not ordered. */
+  | 'invalid_timestamp'
+  /** A status this version does not know: handed to `other`. */
+  | 'unknown_status'
+  /** A non-terminal status newer than a terminal one that was applied. */
+  | 'after_terminal'
+  /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
+  | 'wrapped_response'
+  /** interface.md, Delivery report result: must not appear there. */
+  | 'report_has_aggregated_totals'
+  | 'report_has_notification_id'
+  | 'report_after_final'
+  | 'invalid_delivery_report'
+  /** The result does not fit the schema given for its task type. */
+  | 'result_schema_mismatch'
+  /** `result` of a `working` or `input-required` status has members of the wrong type. */
+  | 'invalid_progress'
+  /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
+  | 'derived_idempotency_key';
+
+/** `result` of a `working` status, where its members have these types. */
+export interface WorkingProgress {
+  readonly percentage?: number | undefined;
+  readonly current_step?: string | number | undefined;
+  readonly total_steps?: number | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** `result` of an `input-required` status, where its members have these types. */
+export interface InputRequest {
+  readonly reason?: string | undefined;
+  readonly validation_errors?: readonly unknown[] | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** interface.md, "Delivery report result". Unknown members survive. */
+export interface DeliveryReport {
+  readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted';
+  readonly sequence_number?: number | undefined;
+  readonly reporting_period?: ReportingPeriod | undefined;
+  readonly currency?: string | undefined;
+  readonly media_buy_deliveries?: readonly MediaBuyDelivery[] | undefined;
+  readonly [member: string]: unknown;
+}
+
+export interface ReportingPeriod {
+  /** ISO 8601. */
+  readonly start: string;
+  readonly end: string;
+  readonly [member: string]: unknown;
+}
+
+export interface MediaBuyDelivery {
+  readonly media_buy_id: string;
+  /** Media buy lifecycle or reporting state, e.g. `active`, `reporting_delayed`: not the task's status. */
+  readonly status?: string | undefined;
+  readonly totals?: DeliveryTotals | undefined;
+  readonly by_package?: readonly unknown[] | undefined;
+  readonly [member: string]: unknown;
+}
+
+export interface DeliveryTotals {
+  readonly impressions?: number | undefined;
+  readonly spend?: number | undefined;
+  readonly clicks?: number | undefined;
+  readonly [member: string]: unknown;
+}
+
+interface EventBase {
+  readonly transport: Transport;
+  /** Agent URL of the authenticated sender: from verification, never from the payload. */
+  readonly sender: string;
+  readonly idempotencyKey: string;
+  /** Where the key was found; `derived`: SHA-256 of the raw body, hex (agent transport only). */
+  readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
+  /** Echoed by the seller from `push_notification_config`: the correlation key. Never from the URL. */
+  readonly operationId?: string;
+  readonly taskType?: string;
+  /** As sent, ISO 8601. */
+  readonly timestamp?: string;
+  readonly message?: string;
+  /** What the extraction rules give (interface.md, "Events"), unchanged; undefined where there is none. */
+  readonly data: unknown;
+  /** Echo of the originating request's `context`, verbatim. */
+  readonly context?: unknown;
+  /** Agent transport's conversation id. */
+  readonly contextId?: string;
+  readonly notificationId?: string;
+  /** `notificationId` was seen before under another idempotency key: a re-emission, not a retry. */
+  readonly reemission: boolean;
+  readonly warnings: readonly EventWarning[];
+  /** The parsed body, every member as sent. */
+  readonly envelope: Readonly<Record<string, unknown>>;
+}
+
+/** A task's status changed. */
+export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends EventBase {
+  readonly kind: 'task';
+  readonly taskId: string;
+  readonly status: TaskStatus;
+  /** `working` only, where the result has the shape. */
+  readonly progress?: WorkingProgress;
+  /** `input-required` only, where the result has the shape. */
+  readonly inputRequest?: InputRequest;
+  /** Present where `resultSchemas` has this task type and the result fits it. */
+  readonly parsed?: ParsedResult<S>;
+}
+
+/** A delivery report arrived. Never stale: reports are not ordered. */
+export interface DeliveryReportEvent extends EventBase {
+  readonly kind: 'delivery-report';
+  readonly taskId?: string;
+  readonly status: string;
+  /** `data`, typed. */
+  readonly report: DeliveryReport;
+  readonly sequenceNumber?: number;
+}
+
+/** Whatever else is authentic: other webhook families, unknown statuses, agent messages and artifacts. */
+export interface OtherEvent extends EventBase {
+  readonly kind: 'other';
+  readonly taskId?: string;
+  /** As sent (agent transport: normalised), where there is one. */
+  readonly status?: string;
+  /** e.g. `impairment`, `collection_list_changed`, `message`, `artifactUpdate`; absent where unknown. */
+  readonly family?: string;
+}
+
+export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

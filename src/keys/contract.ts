@@ -1,0 +1,63 @@
+import type { Jwk, VerifyKey } from '../crypto/engine.ts';
+import type { SenderEntry } from '../senders.ts';
+
+/** A key of a sender's set, or of its pins, imported once. */
+export interface SenderKey {
+  readonly kid: string;
+  /** As published; check 8 reads `use`, `key_ops`, purpose, `kty`, `crv`, `alg` from it. */
+  readonly jwk: Jwk;
+  /** The imported key, or why it cannot be one (check 8). */
+  readonly verifyKey: VerifyKey | string;
+}
+
+export interface Candidate {
+  readonly sender: SenderEntry;
+  readonly key: SenderKey;
+}
+
+/**
+ * Check 7. `undecided` lists, for the log, the senders that could not be asked and why: where no candidate verifies
+ * and it is not empty, the answer is 503 and never 401.
+ */
+export interface KeySearch {
+  readonly candidates: readonly Candidate[];
+  readonly undecided: readonly string[];
+}
+
+export interface KeyResolver {
+  /**
+   * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
+   * most 8 at a time and 32 a call) and searched.
+   * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
+   */
+  find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): Promise<KeySearch>;
+  /**
+   * After every candidate's key failed to verify: fetches again the set of each sender that is not pinned and whose
+   * set is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from `tried`.
+   * `undecided`: a fetch failed or had to be left out.
+   */
+  findReplaced(
+    keyid: string,
+    senders: readonly SenderEntry[],
+    tried: readonly Candidate[],
+    arrivedAt: number,
+  ): Promise<KeySearch>;
+  /** Check 9. `stale`: the sender has a revocation list and it is older than its grace: 503. */
+  revocation(sender: SenderEntry, keyid: string): Promise<'valid' | 'revoked' | 'stale'>;
+  /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
+  warm(senders: readonly SenderEntry[]): Promise<void>;
+  /** Ends background work; running fetches are aborted. */
+  stop(): void;
+}
+
+/** The part of `fetch` that key documents need: GET only, no redirects followed, body as a stream. */
+export type Transport = (url: string, init: TransportInit) => Promise<Response>;
+
+export interface TransportInit {
+  readonly method: 'GET';
+  readonly headers: Readonly<Record<string, string>>;
+  /** `manual`: a 3xx comes back as it is and is refused. */
+  readonly redirect: 'manual';
+  /** One total deadline: connect, headers and body. */
+  readonly signal: AbortSignal;
+}

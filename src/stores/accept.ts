@@ -1,0 +1,123 @@
+export interface AcceptRequest {
+  /** Random per call of `verifyAndDispatch`; sent again it is the same accept and gets the same answer. */
+  readonly acceptId: string;
+  readonly sender: string;
+  readonly mode: 'inline' | 'inbox';
+  /** Checks 12 and 13; absent for legacy authentication, which has no nonce. */
+  readonly nonce?: NonceClaim;
+  /** Absent where the body gave no event (check 14, envelope errors): the nonce is burned alone. */
+  readonly event?: EventClaim;
+  /** Inline: the record is leased to `acceptId` for so long. Ms. */
+  readonly leaseMs: number;
+  readonly limits: StoreLimits;
+  readonly retry: RetryLimits;
+  /** DONE records and unacknowledged ones live so long. Ms. */
+  readonly retentionMs: number;
+}
+
+export interface NonceClaim {
+  readonly keyid: string;
+  readonly nonce: string;
+  /** When the nonce may be forgotten: `expires + 60 s`. Unix ms on the *receiver's* clock. */
+  readonly expiresAtMs: number;
+  /** Now on the receiver's clock: the store keeps the nonce for `expiresAtMs - nowMs` from its own now. Unix ms. */
+  readonly nowMs: number;
+}
+
+export interface EventClaim {
+  readonly key: string;
+  /** The raw body, kept until DONE: the first copy is what every attempt handles. */
+  readonly body: Uint8Array;
+  /** SHA-256 of the raw body, lower-case hex. */
+  readonly rawHash: string;
+  /** SHA-256 of the canonical JSON (RFC 8785), lower-case hex, where the edition compares that. */
+  readonly canonicalHash?: string;
+  /** A changed payload under a used key: `first-wins`, or `conflict` (nothing changes, nothing is leased). */
+  readonly onChanged: 'first-wins' | 'conflict';
+  /** Present for kind `task`: its handlers never overlap, and with `instant` it is ordered. */
+  readonly task?: TaskClaim;
+  readonly notificationId?: string;
+}
+
+export interface TaskClaim {
+  readonly id: string;
+  /** Present where the event has a valid timestamp: `instantKey` of it, ordered by plain byte comparison. */
+  readonly instant?: string;
+  /** The same instant in Unix ms, for "more than 5 min ahead". */
+  readonly instantMs?: number;
+  readonly terminal: boolean;
+}
+
+export interface StoreLimits {
+  /** Records, task marks and notification ids of one sender. */
+  readonly maxRecordsPerSender: number;
+  /** Bodies of one sender's unfinished records, bytes. */
+  readonly maxPendingBytesPerSender: number;
+  /** Live nonces of one (sender, keyid). */
+  readonly maxNoncesPerKey: number;
+  /** Live nonces of all senders; may be approximate. */
+  readonly maxNonces: number;
+}
+
+export interface RetryLimits {
+  /** Leases of a record before it is DEAD. */
+  readonly attempts: number;
+  /** Leases of a record that ran out (its process died) before it is DEAD. */
+  readonly crashes: number;
+}
+
+/** Limits that a sender has used to 80 % or more after this accept; for the alarm. */
+export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'all-nonces';
+
+export type AcceptResult = AcceptDecision & { readonly pressure: readonly Pressure[] };
+
+/** Every decision on an existing record says whether the payload differs from its first copy. */
+interface OnRecord {
+  readonly changed: boolean;
+}
+
+export type AcceptDecision =
+  /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
+  | (OnRecord & {
+      readonly kind: 'won';
+      readonly lease: Lease;
+      /** The stored first copy, where `changed`. */
+      readonly body?: Uint8Array;
+      readonly reemission: boolean;
+      /** The task's mark is terminal and older than this event. */
+      readonly afterTerminal: boolean;
+      /** The event's instant is more than 5 min ahead of the store's clock: it will not raise the mark. */
+      readonly ahead: boolean;
+    })
+  /** Inbox: inserted now, durable. */
+  | (OnRecord & { readonly kind: 'queued'; readonly reemission: boolean; readonly ahead: boolean })
+  /** The record is finished. `died`: this accept found its attempts or crashes used up. */
+  | (OnRecord & {
+      readonly kind: 'done';
+      readonly state: 'applied' | 'stale' | 'dead';
+      readonly died: boolean;
+    })
+  /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
+  | (OnRecord & { readonly kind: 'in-flight' })
+  /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
+  | (OnRecord & { readonly kind: 'task-busy' })
+  /** Older than its task's mark; recorded DONE(stale) where there was room. */
+  | (OnRecord & { readonly kind: 'stale' })
+  /** `onChanged: 'conflict'` and the payload differs: the first copy is kept. */
+  | { readonly kind: 'conflict' }
+  /** No event in the request: the nonce is burned. */
+  | { readonly kind: 'burned' }
+  | { readonly kind: 'replayed' }
+  /** Over `maxNoncesPerKey` or `maxNonces`; nothing written. */
+  | { readonly kind: 'rate-abuse' }
+  /** Over a sender's cap; nothing written. */
+  | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };
+
+export interface Lease {
+  /** The `acceptId` of the accept that won (inline) or the worker's token (inbox). */
+  readonly owner: string;
+  /** Grows by one with each lease of the record. */
+  readonly fence: number;
+  /** 1 for the first run of the handler. */
+  readonly attempt: number;
+}

@@ -1,0 +1,122 @@
+import type { AcceptRequest, AcceptResult, RetryLimits } from './accept.ts';
+
+export type * from './accept.ts';
+
+/**
+ * What every store does, whatever it is built on. One record per `(sender, idempotency key)`; `sender` is the
+ * seller's agent URL, never a key id, so that a record survives key rotation.
+ *
+ *     ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, fence, until) ─ complete(owner) ─► DONE(applied | stale)
+ *                     ▲                 │        │ until passed: anyone may lease, new owner, fence + 1
+ *                     └─── fail(owner) ─┘        └─ attempts or crashes used up, or permanent ─► DEAD
+ *
+ * Rules for every method:
+ * - one atomic operation, on the store's own clock plus `clockOffsetMs()`;
+ * - it resolves only once what it answers is as durable as `durability()` says, reads included: every 2xx and
+ *   every `replayed` that a receiver sends rests on one of these answers;
+ * - where it cannot decide it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be
+ *   made again: `accept` by its `acceptId`, `complete`/`fail`/`renew` by their owner are idempotent.
+ */
+export interface Store {
+  /** e.g. `memory`, `sqlite`: for logs. */
+  readonly name: string;
+  /** Opens, creates or checks the schema, reads the settings back. Idempotent. @throws ConfigError with the fix. */
+  open(): Promise<void>;
+  /** What an answered operation survives, read from the backend's real settings. Call after `open`. */
+  durability(): Promise<Durability>;
+  /**
+   * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
+   * mode from insertion, in inline mode from DONE or DEAD. (design.md, "The store".)
+   *
+   * 1. nonce known: with this `acceptId` → the same accept: go on. Bound to no event or another one, or to this one
+   *    and its record is safe → `replayed`. Bound to this one, not safe → go on. Unknown and over a nonce cap →
+   *    `rate-abuse`. No event in the request → insert it bound to none: `burned`.
+   * 2. record known (in each case the fresh nonce is bound to it; record caps are not looked at):
+   *    - this `acceptId` inserted it, or holds its lease → the answer it got then;
+   *    - payload changed and `onChanged: 'conflict'` → `conflict`;
+   *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
+   *    - QUEUED or lease over (a crash: counted): attempts or crashes used up → DEAD, `done`; its task held by
+   *      another record's live lease → `task-busy`; older than its task's mark → DONE(stale), `stale`;
+   *      else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
+   * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
+   *    where the caps leave room, unrecorded else; the nonce is bound to the key.
+   * 4. a cap of the sender exceeded → `over-cap`, nothing written, the nonce neither.
+   * 5. insert record, nonce, notification id; inbox → acknowledged, `queued`; inline: task held by another record
+   *    → QUEUED, `task-busy`; else LEASED → `won`.
+   *
+   * Expired rows count as absent. Expiry: DONE at completion + `retentionMs`; a record never acknowledged at its
+   * last attempt + `retentionMs`; acknowledged unfinished ones and DEAD never.
+   */
+  accept(request: AcceptRequest): Promise<AcceptResult>;
+  /** LEASED → DONE(applied): drops the body, moves the task's mark, frees the task. */
+  complete(request: CompleteRequest): Promise<CompleteResult>;
+  /** LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. */
+  fail(request: FailRequest): Promise<FailResult>;
+  /** Moves `until` to now + `leaseMs`. A lease that has run out, or has another owner, stays as it is: `lost`. */
+  renew(request: RenewRequest): Promise<'renewed' | 'lost'>;
+  /** How far an event is, for deliveries that wait for another one's handler. */
+  peek(sender: string, key: string): Promise<PeekResult>;
+  /**
+   * Runs `fn` and the completion in one transaction of the backend: both commit or neither. Absent where the
+   * backend has none. Rejects with `Fault('lease_lost')`, nothing written, where `owner` does not hold the lease;
+   * with what `fn` threw, rolled back; with ConfigError where the backend is synchronous and `fn` gave a promise.
+   */
+  transaction?<T>(request: CompleteRequest, fn: (tx: unknown) => T | Promise<T>): Promise<T>;
+  /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
+  close(): Promise<void>;
+}
+
+/** From weakest to strongest: the end of the process, of the machine's power, of the machine. */
+export type Durability = 'process' | 'disk' | 'failover';
+
+export interface CompleteRequest {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+  readonly retentionMs: number;
+}
+
+/** `lost`: the lease ran out or has another owner; nothing changed. Repeated by its owner: `done` again. */
+export type CompleteResult = 'done' | 'lost';
+
+export interface FailRequest {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+  /** `PermanentError`: DEAD at once. */
+  readonly permanent: boolean;
+  readonly retry: RetryLimits;
+  /** How long workers leave the record alone; a sender's retry does not wait. Ms. */
+  readonly backoffMs: number;
+  readonly retentionMs: number;
+}
+
+export type FailResult = 'queued' | 'dead' | 'lost';
+
+export interface RenewRequest {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseMs: number;
+}
+
+/**
+ * `absent`: no record. `free`: QUEUED or its lease is over, and its task is free: an accept can lease it.
+ * `busy`: a live lease on it, or its task is held. Else how it ended.
+ */
+export type PeekResult = 'absent' | 'free' | 'busy' | 'applied' | 'stale' | 'dead';
+
+/** Options that every store takes. */
+export interface StoreOptions {
+  /** Added to the store's own time in every operation. Ms; 0 by default. For tests that move time. */
+  readonly clockOffsetMs?: () => number;
+}
+
+/** An instant more than this ahead of the store's clock does not raise its task's mark. Ms. */
+export const MARK_AHEAD_MS = 300_000;
+
+/** Task marks and notification ids outlive their last change by max(retention, this). Ms: 30 days. */
+export const MARK_RETENTION_MS: number = 30 * 86_400_000;
+
+/** Limits at this share of their value are reported as `pressure`. */
+export const PRESSURE_SHARE = 0.8;
