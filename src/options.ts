@@ -1,0 +1,161 @@
+import type { Alarm, Logger } from './alarms.ts';
+import type { EditionName } from './edition.ts';
+import type {
+  DeliveryReportEvent,
+  Event,
+  OtherEvent,
+  ResultSchemas,
+  TaskEvent,
+  TaskStatus,
+} from './events/event.ts';
+import type { HeadersInput } from './delivery.ts';
+import type { Transport } from './keys/contract.ts';
+import type { Outcome } from './outcome.ts';
+import type { Sender } from './senders.ts';
+import type { Durability, Store } from './stores/contract.ts';
+
+/** What a handler gets beside the event. */
+export interface HandlerContext {
+  /** UUID version 8 of (sender, idempotency key), the same on every attempt: a job id, an upsert key. */
+  readonly deliveryId: string;
+  /** 1 on the first run. */
+  readonly attempt: number;
+  /** Aborts at the handler's deadline, when the lease is lost, and when the receiver stops. */
+  readonly signal: AbortSignal;
+  /** Agent URL of the authenticated sender. */
+  readonly sender: string;
+  readonly log: Logger;
+  /**
+   * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. SQLite: `fn` is
+   * synchronous. @throws ConfigError on a store without transactions.
+   */
+  transaction<T>(fn: (tx: never) => T | Promise<T>): Promise<T>;
+}
+
+export type Handler<E> = (event: E, ctx: HandlerContext) => unknown;
+
+type StatusHandlers<S extends ResultSchemas> = {
+  readonly [K in TaskStatus]?: Handler<TaskEvent<S> & { readonly status: K }>;
+};
+
+/** By task status, for reports, and `other` for whatever has no handler of its own, so that nothing is dropped. */
+export interface Handlers<S extends ResultSchemas = ResultSchemas> extends StatusHandlers<S> {
+  readonly deliveryReport?: Handler<DeliveryReportEvent>;
+  readonly other: Handler<Event<S> | OtherEvent>;
+}
+
+export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
+
+export interface RetryOptions {
+  /** Runs of the handler before the event is DEAD. 12. */
+  readonly attempts?: number;
+  /** First back-off of a worker, ms. 1000. */
+  readonly baseMs?: number;
+  /** Longest back-off of a worker, ms. 300 000. */
+  readonly maxMs?: number;
+  /** Runs that ended with the process before the event is DEAD. 5. */
+  readonly crashes?: number;
+}
+
+/** `createReceiver`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas> {
+  /** Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. */
+  readonly publicUrl: string;
+  readonly senders: SenderSource;
+  readonly store: Store;
+  readonly handlers: Handlers<S>;
+  /** Name in wire identifiers. `proto`. */
+  readonly protocol?: string;
+  /** Edition of the protocol, overridable per sender. `3.0`. */
+  readonly edition?: EditionName;
+  /** The handler runs before the reply. */
+  readonly mode?: 'inline';
+  /** Standard Schemas by task type: what fits is `event.parsed`. */
+  readonly resultSchemas?: S;
+  /** Bytes. 1 048 576. */
+  readonly maxBodyBytes?: number;
+  /** Ms from the first byte to the last. 10 000. */
+  readonly bodyDeadlineMs?: number;
+  /** Ms until `ctx.signal` fires and the reply is 503. 8 000. */
+  readonly handlerDeadlineMs?: number;
+  /** Ms until a handler that does not settle counts as crashed. 900 000. */
+  readonly maxRunMs?: number;
+  /** Ms a lease holds without renewal. 8 000. */
+  readonly leaseMs?: number;
+  /** Ms between renewals. A quarter of `leaseMs`. */
+  readonly renewMs?: number;
+  /** Ms a duplicate waits for the first copy's handler. 8 000. */
+  readonly waitMs?: number;
+  /** Ms a finished event is remembered: 24 h (86 400 000) to 8 days. */
+  readonly retentionMs?: number;
+  /** Set where `retentionMs` is under 24 h and every sender was told (reliability rule 3). */
+  readonly shorterRetentionToldToSenders?: boolean;
+  /** 1 000 000. */
+  readonly maxRecordsPerSender?: number;
+  /** Bytes. 268 435 456. */
+  readonly maxPendingBytesPerSender?: number;
+  /** Live nonces per key id. 100 000. */
+  readonly maxNoncesPerKey?: number;
+  /** Live nonces of all senders, approximate. 10 000 000. */
+  readonly maxNonces?: number;
+  /** Refuse to start on a store that promises less. `disk`. */
+  readonly requireDurability?: Durability;
+  /** Counts where the backend's settings cannot be read. */
+  readonly declaredDurability?: Durability;
+  /** `off`: the request's `Host` is not compared with `publicUrl`. `strict`. */
+  readonly hostCheck?: 'strict' | 'off';
+  /** Development: http and private addresses in `publicUrl`, agent and key URLs. */
+  readonly allowLoopback?: boolean;
+  readonly retry?: RetryOptions;
+  /** `Retry-After` of 429 and 503, seconds. 5. */
+  readonly retryAfterSeconds?: number;
+  /** Unix ms. `Date.now`. */
+  readonly now?: () => number;
+  /** Fetches key documents. The platform's own by default. */
+  readonly transport?: Transport;
+  readonly logger?: Logger;
+  readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
+  readonly onAlarm?: (alarm: Alarm) => void;
+}
+
+/** Third argument of `verifyAndDispatch`. */
+export interface RequestInfo {
+  /** Request target or absolute URL as received. Needed where `publicUrl` ends in `/*`. */
+  readonly url?: string;
+  /** `POST`. */
+  readonly method?: string;
+  /** Aborts waiting for a duplicate's first copy; a handler that runs is not stopped by it. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Receiver<S extends ResultSchemas = ResultSchemas> {
+  /**
+   * The whole corridor: verifies, admits once, runs the handler, decides the answer. Bound.
+   * @param rawBytes the body exactly as received.
+   * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
+   */
+  readonly verifyAndDispatch: (
+    rawBytes: Uint8Array,
+    headers: HeadersInput,
+    request?: RequestInfo,
+  ) => Promise<Outcome<Event<S>>>;
+  /** Checks store, schema, settings and keys. Rejects with ConfigError; called again it checks again. */
+  readonly ready: () => Promise<void>;
+  /** Running deliveries finish, new ones get 503 `shutting_down`, the store is closed. */
+  readonly stop: () => Promise<void>;
+  /** For adapters: what can be answered without the whole body. */
+  readonly door: Door<S>;
+}
+
+/** What an adapter needs besides `verifyAndDispatch`. */
+export interface Door<S extends ResultSchemas = ResultSchemas> {
+  readonly maxBodyBytes: number;
+  readonly bodyDeadlineMs: number;
+  /** Answers what headers alone decide (405, 413 by Content-Length, 415, shutting down); undefined: read the body. */
+  readonly check: (headers: HeadersInput, request?: RequestInfo) => Outcome<Event<S>> | undefined;
+  /** The answer where no whole body could be had; logged, counted and hooked like any other. */
+  readonly refuse: (
+    code: 'payload_too_large' | 'body_timeout' | 'body_consumed',
+    detail: string,
+  ) => Outcome<Event<S>>;
+}
