@@ -19,7 +19,6 @@ export type AlarmCode =
   | 'revocation_stale'
   | 'admission_pressure'
   | 'senders_failed'
-  | 'handler_failed'
   | 'misconfigured';
 
 export interface Alarm {

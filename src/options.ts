@@ -20,16 +20,16 @@ export interface HandlerContext {
   readonly deliveryId: string;
   /** 1 on the first run. */
   readonly attempt: number;
-  /** Aborts at the handler's deadline, when the lease is lost, and when the receiver stops. */
+  /** Aborts at the handler's deadline and when the lease is lost: nothing done after it counts. */
   readonly signal: AbortSignal;
   /** Agent URL of the authenticated sender. */
   readonly sender: string;
   readonly log: Logger;
   /**
    * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. SQLite: `fn` is
-   * synchronous. @throws ConfigError on a store without transactions.
+   * synchronous. Annotate `tx` with your driver's type. @throws ConfigError on a store without transactions.
    */
-  transaction<T>(fn: (tx: never) => T | Promise<T>): Promise<T>;
+  transaction<T, Tx = unknown>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
 }
 
 export type Handler<E> = (event: E, ctx: HandlerContext) => unknown;
@@ -158,4 +158,6 @@ export interface Door<S extends ResultSchemas = ResultSchemas> {
     code: 'payload_too_large' | 'body_timeout' | 'body_consumed',
     detail: string,
   ) => Outcome<Event<S>>;
+  /** The answer to an exception out of `verifyAndDispatch`: 503, and the log says what it was. */
+  readonly fault: (error: unknown) => Outcome<Event<S>>;
 }

@@ -63,6 +63,7 @@ export type WarningCode =
   | 'report_has_aggregated_totals'
   | 'report_has_notification_id'
   | 'report_after_final'
+  /** It says that it is a delivery report and is none by its members: handed to `other`. */
   | 'invalid_delivery_report'
   /** The result does not fit the schema given for its task type. */
   | 'result_schema_mismatch'
@@ -73,26 +74,26 @@ export type WarningCode =
 
 /** `result` of a `working` status, where its members have these types. */
 export interface WorkingProgress {
-  readonly percentage?: number | undefined;
-  readonly current_step?: string | number | undefined;
-  readonly total_steps?: number | undefined;
+  readonly percentage?: number | null | undefined;
+  readonly current_step?: string | number | null | undefined;
+  readonly total_steps?: number | null | undefined;
   readonly [member: string]: unknown;
 }
 
 /** `result` of an `input-required` status, where its members have these types. */
 export interface InputRequest {
-  readonly reason?: string | undefined;
-  readonly validation_errors?: readonly unknown[] | undefined;
+  readonly reason?: string | null | undefined;
+  readonly validation_errors?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** interface.md, "Delivery report result". Unknown members survive. */
+/** interface.md, "Delivery report result". Unknown members survive; `null` is how many senders write absence. */
 export interface DeliveryReport {
   readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted';
-  readonly sequence_number?: number | undefined;
-  readonly reporting_period?: ReportingPeriod | undefined;
-  readonly currency?: string | undefined;
-  readonly media_buy_deliveries?: readonly MediaBuyDelivery[] | undefined;
+  readonly sequence_number?: number | null | undefined;
+  readonly reporting_period?: ReportingPeriod | null | undefined;
+  readonly currency?: string | null | undefined;
+  readonly media_buy_deliveries?: readonly MediaBuyDelivery[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
@@ -106,16 +107,16 @@ export interface ReportingPeriod {
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
   /** Media buy lifecycle or reporting state, e.g. `active`, `reporting_delayed`: not the task's status. */
-  readonly status?: string | undefined;
-  readonly totals?: DeliveryTotals | undefined;
-  readonly by_package?: readonly unknown[] | undefined;
+  readonly status?: string | null | undefined;
+  readonly totals?: DeliveryTotals | null | undefined;
+  readonly by_package?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
 export interface DeliveryTotals {
-  readonly impressions?: number | undefined;
-  readonly spend?: number | undefined;
-  readonly clicks?: number | undefined;
+  readonly impressions?: number | null | undefined;
+  readonly spend?: number | null | undefined;
+  readonly clicks?: number | null | undefined;
   readonly [member: string]: unknown;
 }
 
@@ -155,6 +156,8 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
   readonly progress?: WorkingProgress;
   /** `input-required` only, where the result has the shape. */
   readonly inputRequest?: InputRequest;
+  /** The result's `<protocol>_error` member, e.g. `proto_error` (verification.md, section 1), as sent. */
+  readonly error?: unknown;
   /** Present where `resultSchemas` has this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;
 }
@@ -175,7 +178,10 @@ export interface OtherEvent extends EventBase {
   readonly taskId?: string;
   /** As sent (agent transport: normalised), where there is one. */
   readonly status?: string;
-  /** e.g. `impairment`, `collection_list_changed`, `message`, `artifactUpdate`; absent where unknown. */
+  /**
+   * `impairment`, `collection_list_changed`, `property_list_changed`, `revocation-notification`, `artifact_push`;
+   * agent transport: `message`, `artifactUpdate`; a report that is none by its members: `media_buy_delivery`.
+   */
   readonly family?: string;
 }
 

@@ -22,25 +22,29 @@ export interface Store {
   readonly name: string;
   /** Opens, creates or checks the schema, reads the settings back. Idempotent. @throws ConfigError with the fix. */
   open(): Promise<void>;
-  /** What an answered operation survives, read from the backend's real settings. Call after `open`. */
-  durability(): Promise<Durability>;
+  /** What an answered operation survives, read from the backend's real settings (`unknown` where they cannot be read). Call after `open`. */
+  durability(): Promise<Durability | 'unknown'>;
   /**
    * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
    * mode from insertion, in inline mode from DONE or DEAD. (design.md, "The store".)
    *
    * 1. nonce known: with this `acceptId` → the same accept: go on. Bound to no event or another one, or to this one
-   *    and its record is safe → `replayed`. Bound to this one, not safe → go on. Unknown and over a nonce cap →
-   *    `rate-abuse`. No event in the request → insert it bound to none: `burned`.
+   *    and its record is safe or gone → `replayed`. Bound to this one, not safe → go on. Unknown and over a nonce
+   *    cap → `rate-abuse`. No event in the request → insert it bound to none: `burned`.
    * 2. record known (in each case the fresh nonce is bound to it; record caps are not looked at):
-   *    - this `acceptId` inserted it, or holds its lease → the answer it got then;
+   *    - this `acceptId` inserted, leased or ended it → the answer it got then. `in-flight` and `task-busy` are no
+   *      last words: the same accept again is decided anew, and that is how a waiting delivery takes over without
+   *      its own nonce being `replayed`. So is a lease that ran out, was given back or went to somebody else: it is
+   *      nobody's, and a handler must not start on it;
    *    - payload changed and `onChanged: 'conflict'` → `conflict`;
    *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
    *    - QUEUED or lease over (a crash: counted): attempts or crashes used up → DEAD, `done`; its task held by
-   *      another record's live lease → `task-busy`; older than its task's mark → DONE(stale), `stale`;
-   *      else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
+   *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
+   *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
    * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
    *    where the caps leave room, unrecorded else; the nonce is bound to the key.
-   * 4. a cap of the sender exceeded → `over-cap`, nothing written, the nonce neither.
+   * 4. no room for one more record, or for its body → `over-cap`, nothing written, the nonce neither. A record may
+   *    bring a task and a notification id with it: they are counted, and may exceed the cap by the two.
    * 5. insert record, nonce, notification id; inbox → acknowledged, `queued`; inline: task held by another record
    *    → QUEUED, `task-busy`; else LEASED → `won`.
    *

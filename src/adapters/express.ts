@@ -1,0 +1,42 @@
+import type { NodeRequest } from './node-body.ts';
+import type { DoorReceiver } from './door.ts';
+import { serve, type NodeResponse } from './node-door.ts';
+
+export type { NodeRequest } from './node-body.ts';
+export type { DoorReceiver } from './door.ts';
+export type { NodeResponse } from './node-door.ts';
+
+/** What is needed of a request of Express 4 or 5. */
+export interface ExpressRequest extends NodeRequest {
+  /** The target as received; a mounted router cuts its own path from `url`. */
+  readonly originalUrl?: string;
+}
+
+async function serveOrPass(
+  receiver: DoorReceiver,
+  req: ExpressRequest,
+  res: NodeResponse,
+  next: (error?: unknown) => void,
+): Promise<void> {
+  try {
+    await serve(receiver, req, res, req.originalUrl ?? req.url);
+  } catch (error) {
+    next(error);
+  }
+}
+
+/**
+ * A handler for Express 4 and 5: `app.post('/webhooks/proto', webhookHandler(receiver))`.
+ *
+ * It needs the exact bytes of the body. Mount it before `app.use(express.json())`; where that cannot be, give its
+ * path `express.raw({ type: '*\/*', limit: '1mb' })`, or keep the bytes with
+ * `express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } })`. A body that was parsed is answered
+ * 503 `body_consumed`, and the log names these fixes. Exceptions, which only a bug can cause, go to `next`.
+ */
+export function webhookHandler(
+  receiver: DoorReceiver,
+): (req: ExpressRequest, res: NodeResponse, next: (error?: unknown) => void) => void {
+  return (req, res, next) => {
+    void serveOrPass(receiver, req, res, next);
+  };
+}

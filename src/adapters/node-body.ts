@@ -1,0 +1,75 @@
+import type { Readable } from 'node:stream';
+import {
+  ABORTED,
+  bodyConsumed,
+  bodyGiven,
+  bodyTooLarge,
+  bodyTooSlow,
+  collector,
+  type BodyLimits,
+  type BodyRead,
+} from './body.ts';
+
+/** Marks a connection of HTTP/1.1 on which the last answer was given. */
+export const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
+
+/** What is needed of `http.IncomingMessage`, `http2.Http2ServerRequest` and what frameworks make of them. */
+export interface NodeRequest extends Readable {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Name, value, name, value, …: repeated lines stay visible. */
+  readonly rawHeaders?: readonly string[];
+  readonly httpVersionMajor?: number;
+  /** One object a connection (HTTP/1.1). */
+  readonly socket?: { readonly destroyed: boolean; [CLOSING]?: true } | null;
+  /** HTTP/2 only. */
+  readonly stream?: { close(code: number): void };
+  /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */
+  readonly body?: unknown;
+  /** Where Google Cloud Functions, Nest and `express.json({ verify })` leave the bytes. Likewise. */
+  readonly rawBody?: unknown;
+}
+
+const CONSUMED =
+  'the body was read before the webhook handler, and its exact bytes are gone. ' +
+  'Express: mount the handler before app.use(express.json()), or give its path ' +
+  "express.raw({ type: '*/*', limit: '1mb' }), or keep the bytes with " +
+  'express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } }).';
+
+const DECODED =
+  'req.setEncoding() was called before the webhook handler: the exact bytes of the body are gone. Remove the call.';
+
+/** The body as bytes, from the request's stream or from where a parser kept it. Never rejects. */
+export async function nodeBody(req: NodeRequest, limits: BodyLimits): Promise<BodyRead> {
+  if (req.rawBody instanceof Uint8Array) return bodyGiven(req.rawBody, limits);
+  if (req.body instanceof Uint8Array) return bodyGiven(req.body, limits);
+  // Not `req.body`: Express 4 sets it to {} without reading anything.
+  if (req.readableDidRead) return bodyConsumed(CONSUMED);
+  if (req.readableEncoding !== null) return bodyConsumed(DECODED);
+  if (req.destroyed) return ABORTED;
+  return fromStream(req, limits);
+}
+
+function fromStream(req: Readable, { maxBodyBytes, bodyDeadlineMs }: BodyLimits): Promise<BodyRead> {
+  return new Promise((resolve) => {
+    const parts = collector(maxBodyBytes);
+    const settle = (result: BodyRead): void => {
+      clearTimeout(deadline);
+      req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+      // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
+      if (result.kind === 'refused') req.pause();
+      resolve(result);
+    };
+    const onData = (chunk: Uint8Array): void => {
+      if (!parts.add(chunk)) settle(bodyTooLarge(maxBodyBytes));
+    };
+    const onEnd = (): void => settle(parts.whole());
+    // An upload that breaks off ends with `error`, `close` or both, and without `end`.
+    const onGone = (): void => settle(ABORTED);
+    // One deadline for all of it: an idle timeout does not stop a drip.
+    const deadline = setTimeout(() => settle(bodyTooSlow(bodyDeadlineMs)), bodyDeadlineMs);
+    deadline.unref();
+    req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  });
+}

@@ -1,0 +1,137 @@
+import type { HeadersInput } from '../delivery.ts';
+import type { RequestInfo } from '../options.ts';
+import type { Reply } from '../outcome.ts';
+import { faultReply, type DoorReceiver } from './door.ts';
+import { linger } from './linger.ts';
+import { CLOSING, nodeBody, type NodeRequest } from './node-body.ts';
+
+/** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
+export interface NodeResponse {
+  readonly headersSent: boolean;
+  readonly writableEnded: boolean;
+  readonly destroyed?: boolean;
+  writeHead(status: number, headers: Record<string, string>): unknown;
+  flushHeaders(): void;
+  write(body: Uint8Array): unknown;
+  end(): unknown;
+  end(body: Uint8Array): unknown;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+interface Answer {
+  readonly reply: Reply;
+  /** Bytes of the body are still on their way: the connection cannot carry another request. */
+  readonly unread: boolean;
+}
+
+/** Some shims leave `rawHeaders` empty; `headers` hides repeated lines and is only the fallback. */
+const headersOf = (req: NodeRequest): HeadersInput =>
+  req.rawHeaders && req.rawHeaders.length > 0 ? req.rawHeaders : req.headers;
+
+const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
+
+/** RFC 9112 §6: in HTTP/1.1 a request has a body if it declares a length or a transfer coding. */
+const declaresBody = ({ headers }: NodeRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
+const bodyIsPending = (req: NodeRequest): boolean =>
+  !req.readableEnded && (isHttp2(req) || declaresBody(req));
+
+/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
+const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
+
+async function answer(
+  receiver: DoorReceiver,
+  req: NodeRequest,
+  info: RequestInfo,
+): Promise<Answer | undefined> {
+  const headers = headersOf(req);
+  const early = receiver.door.check(headers, info);
+  if (early) return { reply: early.response, unread: bodyIsPending(req) };
+  const body = await nodeBody(req, receiver.door);
+  if (isClosing(req)) return undefined;
+  switch (body.kind) {
+    case 'aborted':
+      return undefined;
+    case 'refused':
+      return { reply: receiver.door.refuse(body.code, body.detail).response, unread: bodyIsPending(req) };
+    case 'whole': {
+      const outcome = await receiver.verifyAndDispatch(body.bytes, headers, info);
+      return { reply: outcome.response, unread: false };
+    }
+  }
+}
+
+/** RFC 9113 §7: the code that says nothing went wrong. */
+const HTTP2_NO_ERROR = 0;
+
+type Write = (req: NodeRequest, res: NodeResponse, body: Uint8Array, maxBodyBytes: number) => Promise<void>;
+
+/** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
+const writeAndClose: Write = async (req, res, body, maxBodyBytes) => {
+  if (body.byteLength > 0) res.write(body);
+  else res.flushHeaders();
+  await linger(req, maxBodyBytes);
+  res.end();
+};
+
+/** HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. */
+const writeAndReset: Write = async (req, res, body) => {
+  res.end(body);
+  req.stream?.close(HTTP2_NO_ERROR);
+};
+
+async function writeReply(
+  req: NodeRequest,
+  res: NodeResponse,
+  { reply, unread }: Answer,
+  maxBodyBytes: number,
+): Promise<void> {
+  // The sender may be gone, or a time-out of the framework may have answered already.
+  if (res.headersSent || res.writableEnded || res.destroyed) return;
+  const body = new TextEncoder().encode(reply.body);
+  const close = unread && !isHttp2(req);
+  if (close && req.socket) req.socket[CLOSING] = true;
+  res.writeHead(reply.status, {
+    ...reply.headers,
+    'Content-Length': String(body.byteLength),
+    ...(close && { Connection: 'close' }),
+  });
+  if (!unread) res.end(body);
+  else await (close ? writeAndClose : writeAndReset)(req, res, body, maxBodyBytes);
+}
+
+function disconnectSignal(res: NodeResponse): AbortSignal {
+  const controller = new AbortController();
+  res.once('close', () => {
+    if (!res.writableEnded) controller.abort();
+  });
+  return controller.signal;
+}
+
+/** Reads, hands over, answers. Rejects only with what `check` or `verifyAndDispatch` threw. */
+export async function serve(
+  receiver: DoorReceiver,
+  req: NodeRequest,
+  res: NodeResponse,
+  url: string | undefined,
+): Promise<void> {
+  const signal = disconnectSignal(res);
+  const result = await answer(receiver, req, {
+    ...(url !== undefined && { url }),
+    method: req.method ?? '',
+    signal,
+  });
+  if (result) await writeReply(req, res, result, receiver.door.maxBodyBytes);
+}
+
+/** Answers an exception of `serve` with 503. */
+export async function writeFault(
+  receiver: DoorReceiver,
+  req: NodeRequest,
+  res: NodeResponse,
+  error: unknown,
+): Promise<void> {
+  const answer = { reply: faultReply(receiver, error), unread: bodyIsPending(req) };
+  await writeReply(req, res, answer, receiver.door.maxBodyBytes);
+}

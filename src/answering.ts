@@ -1,0 +1,52 @@
+import type { Event } from './events/event.ts';
+import { Fault } from './errors.ts';
+import type { Outcome, Unavailability, UnavailableCode, Verdict } from './outcome.ts';
+import type { Parts } from './parts.ts';
+import { respond } from './stages/respond.ts';
+
+/** What became known of a delivery on its way, whatever its end. */
+export interface Trace {
+  sender?: string;
+  deliveryId?: string;
+  event?: Event;
+}
+
+export const unavailable = (code: UnavailableCode, detail: string): Unavailability => ({
+  kind: 'unavailable',
+  code,
+  detail,
+});
+
+/** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
+export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>): Unavailability {
+  if (error instanceof Fault) return unavailable(error.code, error.message);
+  logger.error({ err: error }, 'an unexpected error was answered 503');
+  return unavailable('misconfigured', `unexpected: ${String(error)}`);
+}
+
+const LEVELS = {
+  accepted: 'info',
+  duplicate: 'info',
+  stale: 'info',
+  refused: 'info',
+  unavailable: 'error',
+} as const;
+
+/** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
+export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome {
+  const { event: known, ...rest } = trace;
+  const event = 'event' in verdict ? verdict.event : known;
+  const outcome: Outcome = {
+    ...rest,
+    ...verdict,
+    ...(event && { event }),
+    response: respond(verdict, parts.config.retryAfterSeconds),
+  };
+  const { response, event: _event, ...fields } = outcome;
+  parts.logger[LEVELS[outcome.kind]]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
+  if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
+    parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
+  }
+  parts.onOutcome(outcome);
+  return outcome;
+}

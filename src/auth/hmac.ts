@@ -1,0 +1,97 @@
+import { equalBytes } from '../crypto/equal.ts';
+import { hex } from '../crypto/hashes.ts';
+import type { Delivery } from '../delivery.ts';
+import type { Refusal, RefusedCode } from '../outcome.ts';
+import type { SenderEntry } from '../senders.ts';
+import type { Authenticate, AuthContext, AuthRequest } from './contract.ts';
+
+/** Seconds (interface.md, Limits: "Legacy timestamp skew"). */
+const MAX_SKEW = 300;
+
+/** Lower case only: the digest is compared as text, as senders write it (interface.md, "Legacy HMAC-SHA256 fallback"). */
+const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
+
+function refuse(code: RefusedCode, detail: string): Refusal {
+  return { kind: 'refused', code, detail };
+}
+
+/**
+ * A field that must be there once and say something: a repeated one leaves open which line was signed. Neither value
+ * has a comma of its own, so one means lines that a framework joined.
+ */
+function single({ headers }: Delivery, name: string): string | Refusal {
+  const [line = '', ...more] = headers.get(name) ?? [];
+  if (more.length > 0 || line.includes(',')) {
+    return refuse('webhook_signature_header_malformed', `${name} came more than once`);
+  }
+  return line === '' ? refuse('webhook_signature_header_malformed', `${name} is missing`) : line;
+}
+
+/**
+ * Refuses a timestamp that is not a number or lies more than 300 s from the receiver's clock, in whole seconds as the
+ * sender's is. `Number` is total here: digits without end are a time far away.
+ */
+function checkTimestamp(text: string, context: AuthContext, request: AuthRequest): Refusal | undefined {
+  const name = context.protocol.hmacTimestampHeader;
+  if (!/^[0-9]+$/.test(text)) {
+    return refuse('webhook_signature_header_malformed', `${name} is not a number of seconds`);
+  }
+  const now = Math.floor(request.arrivedAt / 1000);
+  const skew = Number(text) - now;
+  if (Math.abs(skew) <= MAX_SKEW) return undefined;
+  const inMilliseconds = Math.abs(Number(text) / 1000 - now) <= MAX_SKEW;
+  const detail = inMilliseconds
+    ? `${name} is in milliseconds, not seconds`
+    : `${name} lies ${skew} s from this clock`;
+  const [only, ...others] = request.senders;
+  context.raiseAlarm({
+    code: 'clock_skew',
+    message: `${detail}; more than ${MAX_SKEW} s are refused. Check both clocks.`,
+    skewSeconds: skew,
+    // Nothing is proved yet: only where one sender may call this URL is it worth a name.
+    ...(only && others.length === 0 && { sender: only.agentUrl }),
+  });
+  return refuse('webhook_signature_window_invalid', detail);
+}
+
+/**
+ * The sender one of whose secrets made the signature. Stopping at the first match tells time only to whoever holds a
+ * secret: without one, every secret is tried.
+ */
+function signerOf(
+  timestamp: string,
+  signature: string,
+  { delivery, senders }: AuthRequest,
+  { hashes }: AuthContext,
+): SenderEntry | undefined {
+  // The length and the alphabet are no secret, and the body need not be hashed to see that they are wrong.
+  if (!SIGNATURE.test(signature)) return undefined;
+  const encoder = new TextEncoder();
+  const given = encoder.encode(signature);
+  const prefix = encoder.encode(`${timestamp}.`);
+  const matches = (secret: string): boolean => {
+    const mac = hashes.hmacSha256(encoder.encode(secret), prefix, delivery.rawBody);
+    return equalBytes(encoder.encode(`sha256=${hex(mac)}`), given);
+  };
+  return senders.find(({ auth }) => auth.scheme === 'hmac' && auth.secrets.some(matches));
+}
+
+/**
+ * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md, section 6: fields there →
+ * timestamp a number → within 300 s → digest. A signature of another form than `sha256=` and 64 lower-case
+ * hexadecimal digits fails as any wrong one does.
+ */
+export const authenticateHmac: Authenticate = async (context, request) => {
+  const { hmacSignatureHeader, hmacTimestampHeader } = context.protocol;
+  const signature = single(request.delivery, hmacSignatureHeader);
+  if (typeof signature !== 'string') return signature;
+  const timestamp = single(request.delivery, hmacTimestampHeader);
+  if (typeof timestamp !== 'string') return timestamp;
+  const refusal = checkTimestamp(timestamp, context, request);
+  if (refusal) return refusal;
+  const sender = signerOf(timestamp, signature, request, context);
+  if (!sender) {
+    return refuse('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
+  }
+  return { kind: 'authentic', sender, scheme: 'hmac' };
+};

@@ -1,0 +1,79 @@
+import type { RaiseAlarm } from '../../alarms.ts';
+import type { Candidate } from '../../keys/contract.ts';
+import type { Unavailability } from '../../outcome.ts';
+import type { SenderEntry } from '../../senders.ts';
+import type { Target } from '../contract.ts';
+import { MAX_VALIDITY_S, SKEW_S } from './checks.ts';
+import { quoted } from './refuse.ts';
+import type { SignatureParameters } from './signature-input.ts';
+
+/** Unix seconds reach this in the year 5138, Unix milliseconds reached it in 1973. */
+const LOOKS_LIKE_MS = 1e11;
+
+/**
+ * Says that two clocks disagree, where a window failed by more than any honest delay. Raised before the signature
+ * is verified, hence stateless: nothing that anybody can send grows here.
+ */
+export function raiseSkewAlarm(
+  raiseAlarm: RaiseAlarm,
+  { created, keyid }: SignatureParameters,
+  nowMs: number,
+): void {
+  if (created === undefined) return;
+  const offsetS = Math.round(created - nowMs / 1000);
+  const milliseconds = created >= LOOKS_LIKE_MS;
+  if (!milliseconds && Math.abs(offsetS) <= MAX_VALIDITY_S + SKEW_S) return;
+  const what = milliseconds
+    ? 'created looks like milliseconds; RFC 9421 §2.3 wants seconds'
+    : `created is ${Math.abs(offsetS)} s ${offsetS > 0 ? 'ahead of' : 'behind'} this receiver's clock; check both clocks`;
+  raiseAlarm({
+    code: 'clock_skew',
+    message: `Unverified signature with keyid ${quoted(keyid ?? '')} refused: ${what}.`,
+    offsetSeconds: offsetS,
+  });
+}
+
+/** The public key itself, whatever else the JWK says. */
+function material({ key }: Candidate): string {
+  return JSON.stringify([key.jwk['kty'], key.jwk['crv'], key.jwk['x'], key.jwk['y']]);
+}
+
+/**
+ * Two senders that publish one key cannot be told apart by it: one of them may have copied the other's to have its
+ * events. The first keeps them, and the owner hears of it. Only after a signature verified.
+ */
+export function raiseSharedKeyAlarm(
+  raiseAlarm: RaiseAlarm,
+  signer: Candidate,
+  among: readonly Candidate[],
+): void {
+  const others = among.filter(
+    (other) => other.sender.agentUrl !== signer.sender.agentUrl && material(other) === material(signer),
+  );
+  if (others.length === 0) return;
+  const names = others.map((other) => other.sender.agentUrl);
+  raiseAlarm({
+    code: 'nonconforming_sender',
+    sender: signer.sender.agentUrl,
+    message: `The key that signed is published by ${signer.sender.agentUrl} and by ${names.join(', ')}: its events are taken for the first one's. Give each of them a webhook URL of its own.`,
+  });
+}
+
+/**
+ * The signature covers our URL and `Host` names another: only the seller can have signed it, so a proxy of ours
+ * rewrote `Host` (verification.md, section 4). A fault on our side, hence 503.
+ */
+export function rewrittenHost(
+  raiseAlarm: RaiseAlarm,
+  sender: SenderEntry,
+  received: string,
+  target: Target,
+): Unavailability {
+  const detail = `Host is ${quoted(received)} but publicUrl names ${target.authority}, and the signature is right: a proxy in front rewrites Host.`;
+  raiseAlarm({
+    code: 'host_rewritten',
+    sender: sender.agentUrl,
+    message: `${detail} Make it pass Host on, correct publicUrl, or set hostCheck: 'off'.`,
+  });
+  return { kind: 'unavailable', code: 'webhook_target_uri_malformed', check: 10, detail };
+}

@@ -1,0 +1,94 @@
+import type { Candidate } from '../../keys/contract.ts';
+import type { Refusal, Unavailability } from '../../outcome.ts';
+import type { AuthContext } from '../contract.ts';
+import type { CheckedSignature } from './checks.ts';
+import type { HostComparison } from './host-check.ts';
+import { usableKey } from './key-policy.ts';
+import { refuse } from './refuse.ts';
+
+/** Everything that is the same for each candidate. */
+export interface Trial {
+  readonly context: AuthContext;
+  readonly signed: CheckedSignature;
+  /** The signature base, encoded. */
+  readonly base: Uint8Array;
+  readonly host: HostComparison;
+}
+
+/** The key did not verify, could not be asked about, or could not be tried. */
+export type Failure =
+  | Refusal
+  | Unavailability
+  /** Something on our side threw while this candidate was tried. */
+  | { readonly kind: 'faulted'; readonly error: unknown };
+
+export type TrialResult = { readonly kind: 'verified'; readonly candidate: Candidate } | Failure;
+
+const STALE: Unavailability = {
+  kind: 'unavailable',
+  code: 'webhook_signature_revocation_stale',
+  check: 9,
+  detail: "The sender's revocation list is older than its grace.",
+};
+
+function signatureRefusal(host: HostComparison): Refusal {
+  return host.kind === 'differs'
+    ? refuse(
+        10,
+        'webhook_target_uri_malformed',
+        'Host differs from publicUrl, and the signature does not verify.',
+      )
+    : refuse(10, 'webhook_signature_invalid', 'The signature does not verify.');
+}
+
+/** Checks 8 to 10 for one candidate. */
+async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialResult> {
+  const { context, signed, host } = trial;
+  const { sender, key } = candidate;
+  const { alg, keyid } = signed.parameters;
+  const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
+  const usable = usableKey(key.jwk, key.verifyKey, policy);
+  if (typeof usable === 'string')
+    return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
+  const revocation = await context.keys.revocation(sender, keyid);
+  if (revocation === 'stale') return STALE;
+  if (revocation === 'revoked') {
+    return refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
+  }
+  if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
+  const verified = await context.engine.verify(usable, trial.base, signed.signature);
+  return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
+}
+
+/** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
+const WEIGHT: Record<Failure['kind'], (failure: Failure) => number> = {
+  faulted: () => 102,
+  unavailable: () => 101,
+  refused: (failure) => (failure.kind === 'refused' ? Number(failure.check) : 0),
+};
+
+/** Of two failures the one that came further, or that leaves the question open. */
+export function furthest(a: Failure | undefined, b: Failure): Failure {
+  return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
+}
+
+/**
+ * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
+ * shadow or block the other (verification.md, section 5), so no failure ends the search.
+ * @returns the first that verifies, or the furthest failure; undefined where there was no candidate.
+ */
+export async function tryCandidates(
+  trial: Trial,
+  candidates: readonly Candidate[],
+): Promise<TrialResult | undefined> {
+  let failure: Failure | undefined;
+  for (const candidate of candidates) {
+    const result = await tryCandidate(trial, candidate).catch((error: unknown) => ({
+      kind: 'faulted' as const,
+      error,
+    }));
+    if (result.kind === 'verified') return result;
+    failure = furthest(failure, result);
+  }
+  return failure;
+}

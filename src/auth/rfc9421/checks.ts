@@ -1,0 +1,186 @@
+import { decodeBase64 } from '../../codec/base64.ts';
+import type { SignatureAlgorithm } from '../../crypto/engine.ts';
+import type { HeaderFields } from '../../delivery.ts';
+import { fieldValue } from '../../delivery.ts';
+import type { AuthenticationCode, Refusal } from '../../outcome.ts';
+import type { Protocol } from '../../protocol.ts';
+import { isCoverable, REQUIRED_COMPONENTS } from './components.ts';
+import type { ContentDigest } from './content-digest.ts';
+import { readContentDigest } from './content-digest.ts';
+import { readDictionary } from './fields.ts';
+import { quoted, refuse } from './refuse.ts';
+import type { SignatureInput, SignatureParameters } from './signature-input.ts';
+import { LABEL, parseSignatureInput } from './signature-input.ts';
+
+/** The three fields, parsed: check 1 passed. */
+export interface SignatureFields {
+  readonly kind: 'parsed';
+  readonly input: SignatureInput;
+  readonly signature: Uint8Array;
+  /** Undefined where the request has no `Content-Digest`, which check 6 refuses. */
+  readonly digest: ContentDigest | undefined;
+}
+
+/** Headers that passed checks 1 to 6: nothing about them is wrong but perhaps the signature. */
+export interface CheckedSignature {
+  readonly kind: 'checked';
+  readonly components: readonly string[];
+  /** `@signature-params` as received. */
+  readonly signatureParams: string;
+  readonly parameters: Required<SignatureParameters> & { readonly alg: SignatureAlgorithm };
+  readonly signature: Uint8Array;
+  readonly digest: ContentDigest;
+}
+
+/** Longest validity. Seconds. */
+export const MAX_VALIDITY_S = 300;
+/** Tolerance between two clocks. Seconds. */
+export const SKEW_S = 60;
+
+const MIN_NONCE_BYTES = 16;
+
+const ALGORITHMS: Record<SignatureAlgorithm, true> = { ed25519: true, 'ecdsa-p256-sha256': true };
+
+const malformed = (detail: string): Refusal => refuse(1, 'webhook_signature_header_malformed', detail);
+
+/** What senders write: one member, no parameters. */
+const USUAL_SIGNATURE = /^sig1=:([A-Za-z0-9+/_=-]*):$/;
+
+/** Reads `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2); a string says what is wrong. */
+function readSignature(field: string): Uint8Array | string {
+  let base64 = USUAL_SIGNATURE.exec(field)?.[1];
+  if (base64 === undefined) {
+    const members = readDictionary(field);
+    if (typeof members === 'string') return members;
+    if ([...members.values()].some((member) => member.base64 === undefined)) {
+      return 'has a member that is no byte sequence';
+    }
+    base64 = members.get(LABEL)?.base64;
+  }
+  if (base64 === undefined) return `lacks the label ${LABEL}`;
+  return decodeBase64(base64) ?? 'is no base64';
+}
+
+/** Check 1: the three fields are there and parse. */
+export function readSignatureFields(headers: HeaderFields): SignatureFields | Refusal {
+  const inputField = fieldValue(headers, 'signature-input');
+  const signatureField = fieldValue(headers, 'signature');
+  if (inputField === undefined) return malformed('Signature-Input is absent.');
+  if (signatureField === undefined) return malformed('Signature is absent.');
+  const input = parseSignatureInput(inputField);
+  if (input.kind === 'refused') return input;
+  const signature = readSignature(signatureField);
+  if (typeof signature === 'string') return malformed(`Signature ${signature}.`);
+  const digestLines = headers.get('content-digest');
+  const digest = digestLines && readContentDigest(digestLines);
+  if (typeof digest === 'string') return malformed(`Content-Digest ${digest}.`);
+  return { kind: 'parsed', input, signature, digest };
+}
+
+type Complete = Required<SignatureParameters>;
+
+/** Check 2, first half: all six parameters, or undefined. */
+function completeParameters(parameters: SignatureParameters): Complete | undefined {
+  const { created, expires, nonce, keyid, alg, tag } = parameters;
+  const complete =
+    created !== undefined &&
+    expires !== undefined &&
+    nonce !== undefined &&
+    keyid !== undefined &&
+    alg !== undefined &&
+    tag !== undefined;
+  return complete ? { created, expires, nonce, keyid, alg, tag } : undefined;
+}
+
+/** Unpadded base64url. A nonce is compared as text and never decoded, so its trailing bits do not matter. */
+function isNonce(nonce: string): boolean {
+  const bytes = Math.floor((nonce.length * 3) / 4);
+  return /^[A-Za-z0-9_-]*$/.test(nonce) && nonce.length % 4 !== 1 && bytes >= MIN_NONCE_BYTES;
+}
+
+function windowRefusal({ created, expires }: Complete, nowMs: number): Refusal | undefined {
+  const valid =
+    expires > created &&
+    expires - created <= MAX_VALIDITY_S &&
+    // Compared in ms: a nonce is forgotten at exactly this instant, so that nothing may be accepted after it.
+    created * 1000 <= nowMs + SKEW_S * 1000 &&
+    expires * 1000 >= nowMs - SKEW_S * 1000;
+  if (valid) return undefined;
+  return refuse(
+    5,
+    'webhook_signature_window_invalid',
+    `created=${created} expires=${expires}, now ${nowMs} ms.`,
+  );
+}
+
+/** Checks 2 (second half) to 5, as a table in their order. */
+function parameterRefusal(found: Complete, protocol: Protocol, nowMs: number): Refusal | undefined {
+  const rules: readonly (readonly [2 | 3 | 4, AuthenticationCode, boolean, string])[] = [
+    [2, 'webhook_signature_header_malformed', isNonce(found.nonce), found.nonce],
+    [3, 'webhook_signature_tag_invalid', found.tag === protocol.signatureTag, found.tag],
+    [4, 'webhook_signature_alg_not_allowed', Object.hasOwn(ALGORITHMS, found.alg), found.alg],
+  ];
+  const broken = rules.find(([, , holds]) => !holds);
+  return broken ? refuse(broken[0], broken[1], `Got ${quoted(broken[3])}.`) : windowRefusal(found, nowMs);
+}
+
+/** Check 6. A component with parameters is no name of a field, so that `isCoverable` refuses it. */
+function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
+  const incomplete = (detail: string): Refusal =>
+    refuse(6, 'webhook_signature_components_incomplete', detail);
+  const distinct = new Set(components);
+  if (distinct.size !== components.length) return incomplete('A component is covered twice.');
+  const missing = REQUIRED_COMPONENTS.find((component) => !distinct.has(component));
+  if (missing !== undefined) return incomplete(`${missing} is not covered.`);
+  const unusable = components.find((component) => !isCoverable(component, headers));
+  return unusable === undefined ? undefined : incomplete(`${quoted(unusable)} cannot be covered here.`);
+}
+
+/**
+ * Checks 2 to 6, in their order; the first that fails decides.
+ * @param nowMs receiver's clock, Unix ms.
+ */
+export function checkSignatureFields(
+  fields: SignatureFields,
+  headers: HeaderFields,
+  protocol: Protocol,
+  nowMs: number,
+): CheckedSignature | Refusal {
+  const { input, signature, digest } = fields;
+  const found = completeParameters(input.parameters);
+  if (!found) {
+    return refuse(
+      2,
+      'webhook_signature_params_incomplete',
+      'Signature-Input lacks a parameter of the profile.',
+    );
+  }
+  const refusal = parameterRefusal(found, protocol, nowMs) ?? componentsRefusal(input.components, headers);
+  if (refusal) return refusal;
+  // Check 4 and check 6 passed: the algorithm is one of the table's, and the covered Content-Digest is there.
+  const parameters = { ...found, alg: found.alg as SignatureAlgorithm };
+  const { components, raw: signatureParams } = input;
+  return {
+    kind: 'checked',
+    components,
+    signatureParams,
+    parameters,
+    signature,
+    digest: digest ?? { sha256: undefined },
+  };
+}
+
+/**
+ * Checks 1 to 6 of verification.md, section 2: all that headers and a clock decide. Pure; the first that fails, in
+ * the order of the table, decides. Never throws.
+ * @param headers as from `headerFields`.
+ * @param nowMs receiver's clock, Unix ms.
+ */
+export function checkSignatureHeaders(
+  headers: HeaderFields,
+  protocol: Protocol,
+  nowMs: number,
+): CheckedSignature | Refusal {
+  const fields = readSignatureFields(headers);
+  return fields.kind === 'refused' ? fields : checkSignatureFields(fields, headers, protocol, nowMs);
+}

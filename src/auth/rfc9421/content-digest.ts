@@ -1,0 +1,40 @@
+import type { Hashes } from '../../crypto/engine.ts';
+import { decodeBase64 } from '../../codec/base64.ts';
+import { readDictionary } from './fields.ts';
+
+/** What `Content-Digest` says. Members other than `sha-256` are ignored; without it nothing can match. */
+export interface ContentDigest {
+  readonly sha256: Uint8Array | undefined;
+}
+
+const SHA256_BYTES = 32;
+
+/** What senders write: one member, no parameters. */
+const USUAL = /^sha-256=:([A-Za-z0-9+/_=-]*):$/;
+
+function fromBase64(base64: string | undefined): ContentDigest | string {
+  const sha256 = base64 === undefined ? undefined : decodeBase64(base64);
+  return sha256?.length === SHA256_BYTES ? { sha256 } : 'has a sha-256 member that is not 32 bytes of base64';
+}
+
+/**
+ * Reads `Content-Digest` (RFC 9530 §2; the part of check 1 that concerns it).
+ * @param lines the field's lines; repeated ones are refused.
+ * @returns the digest, or what is wrong: a predicate whose subject is the field. Never throws.
+ */
+export function readContentDigest(lines: readonly string[]): ContentDigest | string {
+  const [line = ''] = lines;
+  if (lines.length > 1) return 'is repeated';
+  const usual = USUAL.exec(line);
+  if (usual) return fromBase64(usual[1]);
+  const members = readDictionary(line);
+  if (typeof members === 'string') return members;
+  const member = members.get('sha-256');
+  return member ? fromBase64(member.base64) : { sha256: undefined };
+}
+
+/** Check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, time may leak. */
+export function digestMatches(digest: ContentDigest, body: Uint8Array, hashes: Hashes): boolean {
+  const actual = hashes.sha256(body);
+  return digest.sha256?.every((byte, i) => byte === actual[i]) ?? false;
+}

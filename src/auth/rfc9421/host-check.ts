@@ -1,0 +1,67 @@
+import type { Delivery } from '../../delivery.ts';
+import type { Target } from '../contract.ts';
+import type { Scheme } from './host-name.ts';
+import { canonicalAuthority } from './host-name.ts';
+
+/**
+ * What the request says of its own authority, against the configured URL (verification.md, section 4).
+ * `differs` is decided by the signature: only the seller can have signed our URL, so where it verifies a proxy of
+ * ours rewrote `Host`. `contradiction` is refused whatever the signature says.
+ */
+export type HostComparison =
+  | { readonly kind: 'same' }
+  | { readonly kind: 'differs'; readonly received: string }
+  | { readonly kind: 'contradiction'; readonly detail: string };
+
+/** An absolute-form request target (RFC 9112 §3.2.2); userinfo has no place in it. */
+const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]*)/i;
+
+/** Canonical, or as it came where it has no canonical form: then it equals no configured authority. */
+function authorityOf(text: string, scheme: Scheme): string {
+  try {
+    return canonicalAuthority(text, scheme);
+  } catch {
+    return text;
+  }
+}
+
+/** Every authority that the request names: `:authority`, `Host`, absolute-form target, in the order of their weight. */
+function authoritiesOf(delivery: Delivery, scheme: Scheme): readonly string[] {
+  const lines = [...(delivery.headers.get(':authority') ?? []), ...(delivery.headers.get('host') ?? [])];
+  const authorities = lines.map((line) => authorityOf(line, scheme));
+  const absolute = ABSOLUTE_FORM.exec(delivery.url ?? '');
+  if (absolute) {
+    const [, ownScheme = '', authority = ''] = absolute;
+    // A proxy that ends TLS passes `http://`; each form is read with the default port of its own scheme.
+    authorities.push(authorityOf(authority, ownScheme.toLowerCase() === 'https' ? 'https' : 'http'));
+  }
+  return authorities;
+}
+
+/** More than one line, or lines that `Headers` joined: no host name holds a comma. */
+function isRepeated(delivery: Delivery, name: 'host' | ':authority'): boolean {
+  const lines = delivery.headers.get(name) ?? [];
+  return lines.length > 1 || lines.some((line) => line.includes(','));
+}
+
+/**
+ * The part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
+ * @param hostCheck `off`: the configured URL stands alone; contradictions inside the request remain.
+ */
+export function compareHost(delivery: Delivery, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
+  if (isRepeated(delivery, 'host') || isRepeated(delivery, ':authority')) {
+    return { kind: 'contradiction', detail: 'Host is repeated.' };
+  }
+  const scheme: Scheme = target.targetUri.startsWith('https:') ? 'https' : 'http';
+  const [received, ...others] = authoritiesOf(delivery, scheme);
+  if (received === undefined) return { kind: 'same' };
+  if (others.some((other) => other !== received)) {
+    return {
+      kind: 'contradiction',
+      detail: 'Host, :authority and request target name different authorities.',
+    };
+  }
+  return hostCheck === 'off' || received === target.authority
+    ? { kind: 'same' }
+    : { kind: 'differs', received };
+}

@@ -1,0 +1,15 @@
+/**
+ * `proto-webhooks/rfc9421`: the signature profile by itself (RFC 9421 as narrowed by interface.md, "Webhook
+ * signing"), for tools that sign, inspect or verify single messages.
+ */
+export type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
+export type { HeaderFields, HeadersInput } from '../../delivery.ts';
+export type { Refusal } from '../../outcome.ts';
+export type { Target } from '../contract.ts';
+export type { RequestFacts } from './components.ts';
+export { signatureBase } from './signature-base.ts';
+export type { SignatureInput, SignatureParameters } from './signature-input.ts';
+export { parseSignatureInput } from './signature-input.ts';
+export { canonicalTargetUri, TargetUriError } from './target-uri.ts';
+export type { SignedMessage, VerifiedSignature, VerifySignatureOptions } from './verify-signature.ts';
+export { verifySignature } from './verify-signature.ts';

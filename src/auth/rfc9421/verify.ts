@@ -1,0 +1,127 @@
+import { Fault } from '../../errors.ts';
+import type { Candidate } from '../../keys/contract.ts';
+import type { Refusal, Unavailability } from '../../outcome.ts';
+import type { AuthContext, Authenticate, AuthRequest, AuthResult, Identity } from '../contract.ts';
+import { raiseSharedKeyAlarm, raiseSkewAlarm, rewrittenHost } from './alarms.ts';
+import type { Failure, Trial } from './candidates.ts';
+import { furthest, tryCandidates } from './candidates.ts';
+import type { CheckedSignature } from './checks.ts';
+import { checkSignatureFields, readSignatureFields, SKEW_S } from './checks.ts';
+import { digestMatches } from './content-digest.ts';
+import { compareHost } from './host-check.ts';
+import { quoted, refuse } from './refuse.ts';
+import { signatureBase } from './signature-base.ts';
+
+/** Checks 1 to 6, with the alarm for clocks that disagree. */
+function checkHeaders(context: AuthContext, request: AuthRequest): CheckedSignature | Refusal {
+  const { headers } = request.delivery;
+  const fields = readSignatureFields(headers);
+  if (fields.kind === 'refused') return fields;
+  const checked = checkSignatureFields(fields, headers, context.protocol, request.arrivedAt);
+  if (checked.kind === 'refused' && checked.check === 5) {
+    raiseSkewAlarm(context.raiseAlarm, fields.input.parameters, request.arrivedAt);
+  }
+  return checked;
+}
+
+/** Everything that the candidates are tried on, or undefined where the base cannot be built. */
+function trialOf(context: AuthContext, request: AuthRequest, signed: CheckedSignature): Trial | undefined {
+  const { delivery, target } = request;
+  const facts = { method: delivery.method, target, headers: delivery.headers };
+  const text = signatureBase(signed.components, facts, signed.signatureParams);
+  if (text === undefined) return undefined;
+  const host = compareHost(delivery, target, context.hostCheck);
+  return { context, signed, base: new TextEncoder().encode(text), host };
+}
+
+function undecided(senders: readonly string[]): Fault {
+  return new Fault('keys_unavailable', `No key decides, and some could not be had: ${senders.join('; ')}`);
+}
+
+type Found = { readonly kind: 'found'; readonly candidate: Candidate; readonly among: readonly Candidate[] };
+
+/**
+ * After no candidate verified, once: a seller may have replaced a key under its old kid, or another sender, whose
+ * set was not asked because this one's has the kid, may be who signed (verification.md, sections 2 and 5).
+ */
+async function findReplaced(
+  trial: Trial,
+  request: AuthRequest,
+  tried: readonly Candidate[],
+  failure: Failure,
+): Promise<{ readonly result: Found | Failure; readonly undecided: readonly string[] }> {
+  const signatureFailed = failure.kind === 'refused' && failure.check === 10;
+  const helps = trial.host.kind !== 'contradiction' && (signatureFailed || request.senders.length > 1);
+  if (!helps) return { result: failure, undecided: [] };
+  const { keyid } = trial.signed.parameters;
+  const search = await trial.context.keys.findReplaced(keyid, request.senders, tried, request.arrivedAt);
+  const result = await tryCandidates(trial, search.candidates);
+  if (result?.kind === 'verified') {
+    return {
+      result: { kind: 'found', candidate: result.candidate, among: search.candidates },
+      undecided: [],
+    };
+  }
+  return { result: result ? furthest(failure, result) : failure, undecided: search.undecided };
+}
+
+/** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
+async function findSigner(trial: Trial, request: AuthRequest): Promise<Found | Refusal | Unavailability> {
+  const { keyid } = trial.signed.parameters;
+  const search = await trial.context.keys.find(keyid, request.senders, request.arrivedAt);
+  const first = await tryCandidates(trial, search.candidates);
+  if (!first) {
+    if (search.undecided.length > 0) throw undecided(search.undecided);
+    return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
+  }
+  if (first.kind === 'verified')
+    return { kind: 'found', candidate: first.candidate, among: search.candidates };
+  const second = await findReplaced(trial, request, search.candidates, first);
+  const { result } = second;
+  if (result.kind === 'faulted') throw result.error;
+  if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
+  const open = [...search.undecided, ...second.undecided];
+  if (open.length > 0) throw undecided(open);
+  return result;
+}
+
+/** A string of its own: a slice would keep the whole header alive for as long as a store keeps the nonce. */
+function copy(text: string): string {
+  return ` ${text}`.slice(1);
+}
+
+function identityOf({ sender }: Candidate, { parameters }: CheckedSignature): Identity {
+  const { keyid, nonce, expires } = parameters;
+  return {
+    kind: 'authentic',
+    sender,
+    scheme: 'signature',
+    nonce: { keyid: copy(keyid), nonce: copy(nonce), expiresAtMs: (expires + SKEW_S) * 1000 },
+  };
+}
+
+/**
+ * Checks 1 to 11 of verification.md, section 2, in that order, for senders registered with signatures. Whether the
+ * request carries another scheme's headers was decided before.
+ * @returns who signed, with the nonce that is to be claimed; a refusal; or, where the receiver's own surroundings
+ * failed a check, an unavailability.
+ * @throws Fault `keys_unavailable` where no key decides and some could not be had.
+ */
+export const authenticateSignature: Authenticate = async (context, request): Promise<AuthResult> => {
+  const signed = checkHeaders(context, request);
+  if (signed.kind === 'refused') return signed;
+  const trial = trialOf(context, request, signed);
+  // Check 6 saw a value for every component, so that this is only what the types cannot say.
+  if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
+  const signer = await findSigner(trial, request);
+  if (signer.kind !== 'found') return signer;
+  const { candidate } = signer;
+  raiseSharedKeyAlarm(context.raiseAlarm, candidate, signer.among);
+  if (trial.host.kind === 'differs') {
+    return rewrittenHost(context.raiseAlarm, candidate.sender, trial.host.received, request.target);
+  }
+  if (!digestMatches(signed.digest, request.delivery.rawBody, context.hashes)) {
+    return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
+  }
+  return identityOf(candidate, signed);
+};

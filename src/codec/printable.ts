@@ -1,0 +1,29 @@
+/** UTF-8 bytes of a name that a log line shows (verification.md, section 2, last paragraph). */
+const MAX_BYTES = 32;
+
+/**
+ * What may not reach a log or a terminal: C0, DEL, C1; bidi controls and isolates; zero-width and other invisible
+ * format characters; line and paragraph separators; BOM; lone surrogates, which have no UTF-8.
+ */
+const NOT_PRINTABLE =
+  // oxlint-disable-next-line no-control-regex -- control characters are what it is for
+  /[\u0000-\u001F\u007F-\u009F\u061C\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF\p{Cs}]/u;
+
+/** `name` up to its first non-printable code point, at most 32 bytes of UTF-8, cut between code points. */
+export function printableName(name: string): string {
+  let shown = '';
+  let bytes = 0;
+  for (const codePoint of name) {
+    bytes += utf8Length(codePoint);
+    if (bytes > MAX_BYTES || NOT_PRINTABLE.test(codePoint)) break;
+    shown += codePoint;
+  }
+  return shown;
+}
+
+function utf8Length(character: string): number {
+  const codePoint = character.codePointAt(0) ?? 0;
+  if (codePoint < 0x80) return 1;
+  if (codePoint < 0x800) return 2;
+  return codePoint < 0x1_0000 ? 3 : 4;
+}

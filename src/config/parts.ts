@@ -1,0 +1,92 @@
+import { ConfigError } from '../errors.ts';
+import type { TaskStatus } from '../events/event.ts';
+import type { ReceiverOptions } from '../options.ts';
+import { onlyKnown, oneOf } from './validate.ts';
+
+/** Every option's name: a misspelt one would silently do nothing. */
+const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
+  publicUrl: true,
+  senders: true,
+  store: true,
+  handlers: true,
+  protocol: true,
+  edition: true,
+  mode: true,
+  resultSchemas: true,
+  maxBodyBytes: true,
+  bodyDeadlineMs: true,
+  handlerDeadlineMs: true,
+  maxRunMs: true,
+  leaseMs: true,
+  renewMs: true,
+  waitMs: true,
+  retentionMs: true,
+  shorterRetentionToldToSenders: true,
+  maxRecordsPerSender: true,
+  maxPendingBytesPerSender: true,
+  maxNoncesPerKey: true,
+  maxNonces: true,
+  requireDurability: true,
+  declaredDurability: true,
+  hostCheck: true,
+  allowLoopback: true,
+  retry: true,
+  retryAfterSeconds: true,
+  now: true,
+  transport: true,
+  logger: true,
+  onOutcome: true,
+  onAlarm: true,
+};
+
+const HANDLER_NAMES: Readonly<Record<TaskStatus | 'deliveryReport' | 'other', true>> = {
+  submitted: true,
+  working: true,
+  'input-required': true,
+  'auth-required': true,
+  completed: true,
+  failed: true,
+  canceled: true,
+  rejected: true,
+  deliveryReport: true,
+  other: true,
+};
+
+/** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
+export function checkParts(options: ReceiverOptions): void {
+  if (typeof options.handlers !== 'object' || options.handlers === null) {
+    throw new ConfigError('handlers: missing. Give at least handlers: { other: async (event) => { … } }.');
+  }
+  onlyKnown('options', options, OPTION_NAMES);
+  onlyKnown('handlers', options.handlers, HANDLER_NAMES);
+  for (const [name, handler] of Object.entries(options.handlers)) {
+    if (typeof handler !== 'function') throw new ConfigError(`handlers.${name}: must be a function.`);
+  }
+  if (typeof options.handlers.other !== 'function') {
+    throw new ConfigError(
+      'handlers.other: missing. It takes whatever has no handler of its own, so that nothing is dropped.',
+    );
+  }
+  if (
+    typeof options.store !== 'object' ||
+    options.store === null ||
+    typeof options.store.accept !== 'function'
+  ) {
+    throw new ConfigError(
+      "store: missing. Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.",
+    );
+  }
+  if (options.store.name === 'memory' && globalThis.process?.env?.['NODE_ENV'] === 'production') {
+    throw new ConfigError(
+      "store: memoryStore() forgets every event at a restart and is refused under NODE_ENV=production. Use sqliteStore('webhooks.db') or another durable store.",
+    );
+  }
+  oneOf('mode', options.mode, ['inline']);
+  oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);
+  oneOf('declaredDurability', options.declaredDurability, ['process', 'disk', 'failover']);
+  for (const name of ['now', 'transport', 'onOutcome', 'onAlarm'] as const) {
+    if (options[name] !== undefined && typeof options[name] !== 'function') {
+      throw new ConfigError(`${name}: must be a function.`);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
+import type { Target } from '../auth/contract.ts';
+import { ConfigError } from '../errors.ts';
+
+/** What sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */
+export type PublicUrl =
+  | { readonly kind: 'exact'; readonly target: Target }
+  | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
+
+/** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
+export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
+  const fix =
+    "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
+  if (typeof url !== 'string' || url === '') throw new ConfigError(`publicUrl: missing. ${fix}`);
+  const wildcard = url.endsWith('/*');
+  const target = canonicalOrUndefined(wildcard ? url.slice(0, -1) : url);
+  if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${fix}`);
+  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
+    throw new ConfigError(
+      `publicUrl: ${JSON.stringify(url)} is not https. ${fix} For development on http set allowLoopback: true.`,
+    );
+  }
+  if (/^[^/]*\/\/[^/?#]*@/.test(url) || url.includes('#')) {
+    throw new ConfigError(
+      `publicUrl: user information and fragments are never part of what is signed. ${fix}`,
+    );
+  }
+  if (!wildcard) return { kind: 'exact', target };
+  if (target.targetUri.includes('?'))
+    throw new ConfigError(`publicUrl: a prefix cannot have a query. ${fix}`);
+  const origin = target.targetUri.slice(0, target.targetUri.indexOf('/', 'https://'.length));
+  return { kind: 'prefix', prefix: target.targetUri, origin };
+}
+
+export function canonicalOrUndefined(url: string): Target | undefined {
+  try {
+    return canonicalTargetUri(url);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Path and query of a request target in origin form or absolute form (RFC 9112 §3.2). */
+export function pathAndQuery(requestTarget: string): string {
+  const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/.exec(requestTarget);
+  const rest = absolute ? requestTarget.slice(absolute[0].length) : requestTarget;
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}

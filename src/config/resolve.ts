@@ -1,0 +1,117 @@
+import { editionFor, type Edition } from '../edition.ts';
+import { ConfigError } from '../errors.ts';
+import type { ReceiverOptions } from '../options.ts';
+import { protocolFor, type Protocol } from '../protocol.ts';
+import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
+import { checkParts } from './parts.ts';
+import { publicUrlOf, type PublicUrl } from './public-url.ts';
+import { senderSource, type ResolveSenders } from './senders.ts';
+import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
+
+/** `ReceiverOptions` after validation, every default applied. Durations in ms. */
+export interface Config {
+  readonly protocol: Protocol;
+  readonly edition: Edition;
+  readonly publicUrl: PublicUrl;
+  readonly senders: ResolveSenders;
+  readonly maxBodyBytes: number;
+  readonly bodyDeadlineMs: number;
+  readonly handlerDeadlineMs: number;
+  readonly maxRunMs: number;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly waitMs: number;
+  readonly retentionMs: number;
+  readonly limits: StoreLimits;
+  readonly retry: RetryLimits & { readonly baseMs: number; readonly maxMs: number };
+  readonly retryAfterSeconds: number;
+  readonly hostCheck: 'strict' | 'off';
+  readonly allowLoopback: boolean;
+}
+
+const DAY_MS = 86_400_000;
+/** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
+const MIN_RETENTION_MS = 600_000;
+
+function retention(options: ReceiverOptions): number {
+  const told = options.shorterRetentionToldToSenders === true;
+  const ms = wholeNumber('retentionMs', options.retentionMs, DAY_MS, MIN_RETENTION_MS, 8 * DAY_MS);
+  if (ms < DAY_MS && !told) {
+    throw new ConfigError(
+      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and set shorterRetentionToldToSenders: true.`,
+    );
+  }
+  return ms;
+}
+
+function leaseTimes(
+  options: ReceiverOptions,
+): Pick<Config, 'leaseMs' | 'renewMs' | 'handlerDeadlineMs' | 'maxRunMs'> {
+  const leaseMs = wholeNumber('leaseMs', options.leaseMs, 8_000, 4, MAX_TIMER_MS);
+  const renewMs = wholeNumber('renewMs', options.renewMs, Math.floor(leaseMs / 4), 1, MAX_TIMER_MS);
+  if (renewMs >= leaseMs) {
+    throw new ConfigError(
+      `renewMs: ${renewMs} must be under leaseMs (${leaseMs}); a quarter of it is the default.`,
+    );
+  }
+  const handlerDeadlineMs = wholeNumber(
+    'handlerDeadlineMs',
+    options.handlerDeadlineMs,
+    8_000,
+    1,
+    MAX_TIMER_MS,
+  );
+  const maxRunMs = wholeNumber('maxRunMs', options.maxRunMs, 900_000, 1, MAX_TIMER_MS);
+  if (maxRunMs < handlerDeadlineMs) {
+    throw new ConfigError(
+      `maxRunMs: ${maxRunMs} must not be under handlerDeadlineMs (${handlerDeadlineMs}).`,
+    );
+  }
+  return { leaseMs, renewMs, handlerDeadlineMs, maxRunMs };
+}
+
+const RETRY_NAMES = { attempts: true, baseMs: true, maxMs: true, crashes: true } as const;
+
+/** Checks and completes the options. @throws ConfigError with the fix in the message. */
+export function resolveOptions(options: ReceiverOptions): Config {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('createReceiver takes an object: { publicUrl, senders, store, handlers }.');
+  }
+  checkParts(options);
+  const retry = options.retry ?? {};
+  onlyKnown('retry', retry, RETRY_NAMES);
+  const protocol = protocolFor(options.protocol);
+  const edition = editionFor(options.edition);
+  const allowLoopback = options.allowLoopback ?? false;
+  const maxNoncesPerKey = wholeNumber('maxNoncesPerKey', options.maxNoncesPerKey, 100_000);
+  return {
+    protocol,
+    edition,
+    publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
+    senders: senderSource(options.senders, { edition, allowLoopback, maxNoncesPerKey }),
+    maxBodyBytes: wholeNumber('maxBodyBytes', options.maxBodyBytes, 1_048_576),
+    bodyDeadlineMs: wholeNumber('bodyDeadlineMs', options.bodyDeadlineMs, 10_000, 1, MAX_TIMER_MS),
+    ...leaseTimes(options),
+    waitMs: wholeNumber('waitMs', options.waitMs, 8_000, 0, MAX_TIMER_MS),
+    retentionMs: retention(options),
+    limits: {
+      maxRecordsPerSender: wholeNumber('maxRecordsPerSender', options.maxRecordsPerSender, 1_000_000),
+      maxPendingBytesPerSender: wholeNumber(
+        'maxPendingBytesPerSender',
+        options.maxPendingBytesPerSender,
+        268_435_456,
+      ),
+      maxNoncesPerKey,
+      maxNonces: wholeNumber('maxNonces', options.maxNonces, 10_000_000),
+    },
+    retry: {
+      attempts: wholeNumber('retry.attempts', retry.attempts, 12),
+      crashes: wholeNumber('retry.crashes', retry.crashes, 5),
+      baseMs: wholeNumber('retry.baseMs', retry.baseMs, 1_000),
+      maxMs: wholeNumber('retry.maxMs', retry.maxMs, 300_000),
+    },
+    retryAfterSeconds: wholeNumber('retryAfterSeconds', options.retryAfterSeconds, 5, 0, 86_400),
+    hostCheck: oneOf('hostCheck', options.hostCheck, ['strict', 'off']) ?? 'strict',
+    allowLoopback,
+  };
+}

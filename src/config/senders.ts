@@ -1,0 +1,184 @@
+import { ConfigError } from '../errors.ts';
+import { editionFor, type Edition } from '../edition.ts';
+import { checkPins } from '../keys/pins.ts';
+import type { SenderSource } from '../options.ts';
+import type { AuthPolicy, Sender, SenderAuth, SenderEntry } from '../senders.ts';
+import { canonicalOrUndefined } from './public-url.ts';
+import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
+
+export interface SenderDefaults {
+  readonly edition: Edition;
+  readonly allowLoopback: boolean;
+  readonly maxNoncesPerKey: number;
+}
+
+/** The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs. */
+export interface ResolveSenders {
+  /** Present for a static list: known before the first delivery. */
+  readonly fixed?: readonly SenderEntry[];
+  readonly forUrl: (targetUri: string) => readonly SenderEntry[] | Promise<readonly SenderEntry[]>;
+}
+
+const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
+  agentUrl: true,
+  brandJsonUrl: true,
+  auth: true,
+  edition: true,
+  format: true,
+  pins: true,
+  revocation: true,
+  maxNoncesPerKey: true,
+};
+
+/** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md, section 5). */
+const MAX_STATIC_SENDERS = 100;
+const MIN_SECRET_LENGTH = 32;
+
+function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
+  const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
+  if (!target) throw new ConfigError(`${where}: ${JSON.stringify(url)} is not an absolute URL.`);
+  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
+    throw new ConfigError(
+      `${where}: ${JSON.stringify(url)} is not https. For development set allowLoopback: true.`,
+    );
+  }
+}
+
+function secrets(where: string, current: unknown, previous: unknown): readonly string[] {
+  const given = previous === undefined ? [current] : [current, previous];
+  return given.map((secret) => {
+    if (typeof secret !== 'string' || secret.length < MIN_SECRET_LENGTH) {
+      throw new ConfigError(`${where}: must be a string of at least ${MIN_SECRET_LENGTH} characters.`);
+    }
+    return secret;
+  });
+}
+
+function authPolicy(where: string, auth: SenderAuth | undefined): AuthPolicy {
+  if (auth === undefined) return { scheme: 'signature' };
+  const names = Object.keys(auth);
+  if (names.length === 1 && 'hmac' in auth && auth.hmac) {
+    onlyKnown(`${where}.hmac`, auth.hmac, { secret: true, previousSecret: true });
+    return {
+      scheme: 'hmac',
+      secrets: secrets(`${where}.hmac`, auth.hmac.secret, auth.hmac.previousSecret),
+    };
+  }
+  if (names.length === 1 && 'bearer' in auth && auth.bearer) {
+    onlyKnown(`${where}.bearer`, auth.bearer, { token: true, previousToken: true });
+    return {
+      scheme: 'bearer',
+      tokens: secrets(`${where}.bearer`, auth.bearer.token, auth.bearer.previousToken),
+    };
+  }
+  throw new ConfigError(
+    `${where}: give { hmac: { secret } } or { bearer: { token } }, or leave auth out for signatures (the default).`,
+  );
+}
+
+function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
+  const where = `senders[${index}]`;
+  if (typeof sender !== 'object' || sender === null) {
+    throw new ConfigError(`${where}: must be an object like { agentUrl: 'https://seller.example/mcp' }.`);
+  }
+  onlyKnown(where, sender, SENDER_NAMES);
+  requireUrl(`${where}.agentUrl`, sender.agentUrl, defaults.allowLoopback);
+  if (sender.brandJsonUrl !== undefined) {
+    requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
+  }
+  if (sender.revocation?.url !== undefined) {
+    requireUrl(`${where}.revocation.url`, sender.revocation.url, defaults.allowLoopback);
+  }
+  const entry: SenderEntry = {
+    agentUrl: sender.agentUrl,
+    auth: authPolicy(`${where}.auth`, sender.auth),
+    edition: sender.edition === undefined ? defaults.edition : editionFor(sender.edition),
+    maxNoncesPerKey: wholeNumber(
+      `${where}.maxNoncesPerKey`,
+      sender.maxNoncesPerKey,
+      defaults.maxNoncesPerKey,
+    ),
+    ...(sender.brandJsonUrl !== undefined && { brandJsonUrl: sender.brandJsonUrl }),
+    ...(sender.format !== undefined && { format: sender.format }),
+    ...(sender.pins !== undefined && { pins: sender.pins }),
+    ...(sender.revocation !== undefined && { revocation: sender.revocation }),
+  };
+  oneOf(`${where}.format`, sender.format, ['tool', 'agent']);
+  checkPins(entry);
+  return entry;
+}
+
+function credentials(entry: SenderEntry): readonly string[] {
+  if (entry.auth.scheme === 'hmac') return entry.auth.secrets;
+  return entry.auth.scheme === 'bearer' ? entry.auth.tokens : [];
+}
+
+/** What must hold for senders that share one URL. */
+function checkTogether(entries: readonly SenderEntry[]): void {
+  if (new Set(entries.map((entry) => entry.auth.scheme)).size > 1) {
+    throw new ConfigError(
+      'senders: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own and a function: senders: (url) => … .',
+    );
+  }
+  const agents = new Set<string>();
+  const owners = new Map<string, string>();
+  for (const entry of entries) {
+    if (agents.has(entry.agentUrl)) {
+      throw new ConfigError(`senders: ${entry.agentUrl} is listed twice for one URL. Keep one entry.`);
+    }
+    agents.add(entry.agentUrl);
+    for (const credential of credentials(entry)) {
+      const owner = owners.get(credential);
+      if (owner !== undefined && owner !== entry.agentUrl) {
+        throw new ConfigError(
+          `senders: ${owner} and ${entry.agentUrl} have the same secret, so neither proves who sent. Give each its own.`,
+        );
+      }
+      owners.set(credential, entry.agentUrl);
+    }
+  }
+}
+
+/** Validates a static list now, a function's results at each call (each `Sender` object once). */
+export function senderSource(source: SenderSource, defaults: SenderDefaults): ResolveSenders {
+  if (typeof source === 'function') return selectedSenders(source, defaults);
+  if (!Array.isArray(source) || source.length === 0) {
+    throw new ConfigError(
+      "senders: missing. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].",
+    );
+  }
+  if (source.length > MAX_STATIC_SENDERS) {
+    throw new ConfigError(
+      `senders: ${source.length} on one URL, at most ${MAX_STATIC_SENDERS}. Give each seller a path of its own (publicUrl: '…/*') and a function: senders: (url) => … .`,
+    );
+  }
+  const fixed = source.map((sender: Sender, index) => senderEntry(sender, index, defaults));
+  checkTogether(fixed);
+  return { fixed, forUrl: () => fixed };
+}
+
+function selectedSenders(
+  select: Exclude<SenderSource, readonly Sender[]>,
+  defaults: SenderDefaults,
+): ResolveSenders {
+  const known = new WeakMap<Sender, SenderEntry>();
+  return {
+    async forUrl(targetUri) {
+      const selected = await select(new URL(targetUri));
+      if (!Array.isArray(selected))
+        throw new ConfigError('senders: the function must return an array of senders.');
+      if (selected.length > MAX_STATIC_SENDERS) {
+        throw new ConfigError(
+          `senders: the function gave ${selected.length} for one URL, at most ${MAX_STATIC_SENDERS}.`,
+        );
+      }
+      const entries = selected.map((sender: Sender, index) => {
+        const entry = known.get(sender) ?? senderEntry(sender, index, defaults);
+        known.set(sender, entry);
+        return entry;
+      });
+      checkTogether(entries);
+      return entries;
+    },
+  };
+}

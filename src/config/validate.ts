@@ -1,0 +1,38 @@
+import { ConfigError } from '../errors.ts';
+
+/** Refuses members that `known` lacks, naming those that exist. */
+export function onlyKnown(where: string, given: object, known: Readonly<Record<string, true>>): void {
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(known, name)) {
+      throw new ConfigError(`${where}: ${name} is not known. Known: ${Object.keys(known).join(', ')}.`);
+    }
+  }
+}
+
+/** @throws ConfigError unless `value` (or `fallback`) is a whole number within the bounds. */
+export function wholeNumber(
+  name: string,
+  value: number | undefined,
+  fallback: number,
+  min = 1,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number {
+  const number = value ?? fallback;
+  if (!Number.isSafeInteger(number) || number < min || number > max) {
+    throw new ConfigError(`${name}: ${String(number)} is not a whole number from ${min} to ${max}.`);
+  }
+  return number;
+}
+
+/** Timers hold 31 bits of milliseconds. */
+export const MAX_TIMER_MS: number = 2_147_483_647;
+
+/** @throws ConfigError unless `value` is absent or one of `allowed`. */
+export function oneOf<T extends string>(
+  name: string,
+  value: T | undefined,
+  allowed: readonly T[],
+): T | undefined {
+  if (value === undefined || allowed.includes(value)) return value;
+  throw new ConfigError(`${name}: ${JSON.stringify(value)} is not one of ${allowed.join(', ')}.`);
+}

@@ -1,0 +1,34 @@
+import { ed25519 } from '@noble/curves/ed25519.js';
+import { p256 } from '@noble/curves/nist.js';
+import { bytesToNumberLE } from '@noble/curves/utils.js';
+import { sha512 } from '@noble/hashes/sha2.js';
+import type { CryptoEngine } from './engine.ts';
+import { equalBytes } from './equal.ts';
+import { screenedEngine, type Verifier } from './screened.ts';
+
+/**
+ * RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A is R's bytes. `ed25519.verify` multiplies
+ * by the cofactor and would accept R = rB + T, which OpenSSL and BoringSSL refuse.
+ */
+function ed25519Verifier(encoded: Uint8Array): Verifier {
+  const { Point } = ed25519;
+  const minusA = Point.fromBytes(encoded, false).negate();
+  return (data, signature) => {
+    const r = signature.subarray(0, 32);
+    const s = bytesToNumberLE(signature.subarray(32));
+    const hash = sha512.create().update(r).update(encoded).update(data).digest();
+    const k = Point.Fn.create(bytesToNumberLE(hash));
+    return equalBytes(Point.BASE.multiplyUnsafe(s).add(minusA.multiplyUnsafe(k)).toBytes(), r);
+  };
+}
+
+/** Plain JavaScript, for runtimes without another engine: slow, loaded only when it is needed. */
+export function nobleEngine(): CryptoEngine {
+  return screenedEngine('noble', {
+    ed25519: ({ point }) => ed25519Verifier(point),
+    'ecdsa-p256-sha256':
+      ({ point }) =>
+      (data, signature) =>
+        p256.verify(signature, data, point, { lowS: false }),
+  });
+}

@@ -1,0 +1,57 @@
+import type { AgentForm, AgentPayload } from './format.ts';
+import { type JsonObject, isJsonObject } from './members.ts';
+import { agentStatus, isTerminal, normaliseState } from './status.ts';
+
+/** The data part that the extraction rules choose, and whether it is the sender's wrapper mistake. */
+export interface AgentData {
+  /** Unchanged; undefined where there is none, and for the mistake. */
+  readonly data: unknown;
+  /** The part was only `{response: {…}}`. */
+  readonly wrappedResponse: boolean;
+}
+
+const EXTRACT: Record<AgentForm, (body: JsonObject) => JsonObject | undefined> = {
+  task: statusData,
+  statusUpdate: statusData,
+  message: (body) => dataParts(body).at(0),
+  artifactUpdate: (body) => dataParts(body['artifact']).at(-1),
+};
+
+/** verification.md, section 7: which part holds the data, by form and state. */
+export function agentData({ form, body }: AgentPayload): AgentData {
+  const data = EXTRACT[form](body);
+  const wrappedResponse =
+    data !== undefined && isJsonObject(data['response']) && Object.keys(data).length === 1;
+  return { data: wrappedResponse ? undefined : data, wrappedResponse };
+}
+
+/** The state of a status object, normalised; undefined where it is no string. */
+export function stateOf(status: unknown): string | undefined {
+  const state = isJsonObject(status) ? status['state'] : undefined;
+  return typeof state === 'string' ? normaliseState(state) : undefined;
+}
+
+function statusData(body: JsonObject): JsonObject | undefined {
+  const { status, artifacts } = body;
+  const known = agentStatus(stateOf(status) ?? '');
+  const interim = dataParts(isJsonObject(status) ? status['message'] : undefined).at(0);
+  if (known !== undefined && !isTerminal(known)) return interim;
+  // Final states; and unknown ones, whose data may be in either place.
+  return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
+}
+
+/** The data of each data part: `data` is an object, with or without `kind`. */
+function dataParts(holder: unknown): readonly JsonObject[] {
+  return partsOf(holder).flatMap((part) => (isJsonObject(part['data']) ? [part['data']] : []));
+}
+
+/** The first text part of a message, for `event.message`. */
+export function firstText(message: unknown): string | undefined {
+  const part = partsOf(message).find(({ text }) => typeof text === 'string');
+  return part?.['text'] as string | undefined;
+}
+
+function partsOf(holder: unknown): readonly JsonObject[] {
+  const parts = isJsonObject(holder) ? holder['parts'] : undefined;
+  return Array.isArray(parts) ? parts.filter((part) => isJsonObject(part)) : [];
+}

@@ -1,0 +1,119 @@
+import { type AgentData, agentData, firstText, stateOf } from './agent-data.ts';
+import { isReportShaped } from './delivery-report.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import { familyNamedBy, familyOfResult } from './families.ts';
+import { type AgentForm, agentPayload } from './format.ts';
+import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+import { agentStatus } from './status.ts';
+import { badKey, isKey } from './tool.ts';
+import { eventWarning } from './warnings.ts';
+
+/** Messages and artifacts carry no task state: they are a family of their own, for the catch-all handler. */
+const FAMILY: Record<AgentForm, string | undefined> = {
+  task: undefined,
+  statusUpdate: undefined,
+  message: 'message',
+  artifactUpdate: 'artifactUpdate',
+};
+
+/**
+ * Reads an agent-transport payload (verification.md, section 7).
+ * @param hash SHA-256 of the raw body, hex: the key of a payload that has none.
+ */
+export function readAgent(payload: JsonObject, hash: () => string): Draft | EnvelopeFailure {
+  const found = agentPayload(payload);
+  if (found === undefined) return unreadable(payload);
+  if (found === 'malformed') {
+    return envelopeFailure('invalid_envelope', 'the agent-transport payload is wrapped more than once');
+  }
+  const { form, body } = found;
+  const key = keyOf(payload, body, hash);
+  if ('ok' in key) return key;
+  const family = FAMILY[form];
+  const status = family === undefined ? stateOf(body['status']) : undefined;
+  if (family === undefined && status === undefined) return unreadable(body);
+  const sources = layers(payload, body);
+  const extracted = agentData(found);
+  const taskType = textIn(sources, 'task_type');
+  return {
+    ok: true,
+    transport: 'agent',
+    envelope: payload,
+    ...key,
+    data: extracted.data,
+    status,
+    taskStatus: status === undefined ? undefined : agentStatus(status),
+    taskId: nonEmpty(textMember(body, 'taskId')) ?? nonEmpty(textMember(body, 'id')),
+    operationId: textIn(sources, 'operation_id'),
+    taskType,
+    ...statusMembers(form, body),
+    context: sources.find((source) => Object.hasOwn(source, 'context'))?.['context'],
+    contextId: textMember(body, 'contextId'),
+    notificationId: textIn(sources, 'notification_id'),
+    family: family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data),
+    reportShaped: isReportShaped(taskType, extracted.data),
+    warnings: warningsOf(key, extracted, body),
+  };
+}
+
+type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;
+
+/** Where a member may stand, nearest to the top first: the body posted, the payload in it, their `metadata`. */
+function layers(payload: JsonObject, body: JsonObject): readonly JsonObject[] {
+  return [payload, body, ...metadataOf(body), ...metadataOf(payload)];
+}
+
+function metadataOf(payload: JsonObject): readonly JsonObject[] {
+  const { metadata } = payload;
+  return isJsonObject(metadata) ? [metadata] : [];
+}
+
+function textIn(sources: readonly JsonObject[], name: string): string | undefined {
+  for (const source of sources) {
+    const value = textMember(source, name);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+/** A key that is there obeys the contract's alphabet; a native payload may have none. */
+function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key | EnvelopeFailure {
+  const top = present(payload, 'idempotency_key') ?? present(body, 'idempotency_key');
+  const metadata = [...metadataOf(body), ...metadataOf(payload)].map((source) =>
+    present(source, 'idempotency_key'),
+  );
+  const key = top ?? metadata.find((value) => value !== undefined);
+  if (key === undefined) return { idempotencyKey: hash(), idempotencyKeySource: 'derived' };
+  if (!isKey(key)) return badKey();
+  return { idempotencyKey: key, idempotencyKeySource: top === undefined ? 'metadata' : 'envelope' };
+}
+
+/** No status object with a state: absent, or of another type. */
+function unreadable(body: JsonObject): EnvelopeFailure {
+  const status = present(body, 'status');
+  return status === undefined || (isJsonObject(status) && present(status, 'state') === undefined)
+    ? envelopeFailure('missing_envelope_fields', 'the agent-transport payload has no status with a state')
+    : envelopeFailure('invalid_envelope', 'status is not an object whose state is a string');
+}
+
+function statusMembers(form: AgentForm, body: JsonObject): Pick<Draft, 'timestamp' | 'message'> {
+  const { status } = body;
+  if (!isJsonObject(status)) {
+    return { timestamp: undefined, message: form === 'message' ? firstText(body) : undefined };
+  }
+  return { timestamp: textMember(status, 'timestamp'), message: firstText(status['message']) };
+}
+
+function warningsOf(key: Key, { wrappedResponse }: AgentData, body: JsonObject): Draft['warnings'] {
+  const { status } = body;
+  const timestamp = isJsonObject(status) ? present(status, 'timestamp') : undefined;
+  return [
+    ...(key.idempotencyKeySource === 'derived' ? [eventWarning('derived_idempotency_key')] : []),
+    ...(wrappedResponse ? [eventWarning('wrapped_response')] : []),
+    ...(timestamp !== undefined && typeof timestamp !== 'string' ? [eventWarning('invalid_timestamp')] : []),
+  ];
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

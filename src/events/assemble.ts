@@ -1,0 +1,120 @@
+import { printableName } from '../codec/printable.ts';
+import type { Protocol } from '../protocol.ts';
+import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import type { Event, EventWarning, TaskEvent } from './event.ts';
+import { type Instant, parseInstant } from './instant.ts';
+import { defined, isJsonObject, present } from './members.ts';
+import { progressOf } from './progress.ts';
+import { isTerminal } from './status.ts';
+import { eventWarning } from './warnings.ts';
+
+/** An event and what the store orders it by. */
+export interface AssembledEvent {
+  readonly ok: true;
+  /** `reemission` is false until the store says otherwise. */
+  readonly event: Event;
+  /** Kind `task` with `completed`, `failed`, `canceled` or `rejected`. */
+  readonly terminal: boolean;
+  /** Kind `task` with a valid timestamp: other kinds are not ordered (design.md, "The store", Ordering). */
+  readonly instant?: Instant;
+}
+
+type Base = Omit<TaskEvent, 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'>;
+
+/** Decides an envelope's kind: another family, a delivery report, a task, else `other`. */
+export function assembleEvent(
+  draft: Draft,
+  sender: string,
+  protocol: Protocol,
+): AssembledEvent | EnvelopeFailure {
+  if (draft.family !== undefined) return otherEvent(draft, sender, draft.family);
+  if (draft.reportShaped) return reportEvent(draft, sender);
+  if (draft.taskStatus === undefined) return otherEvent(draft, sender);
+  return taskEvent(draft, sender, protocol);
+}
+
+function baseOf(draft: Draft, sender: string, more: readonly EventWarning[]): Base {
+  const { idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
+  const { operationId, taskType, timestamp, message, context, contextId, notificationId } = draft;
+  return {
+    transport,
+    sender,
+    idempotencyKey,
+    idempotencyKeySource,
+    ...defined({ operationId, taskType, timestamp, message, context, contextId, notificationId }),
+    data,
+    reemission: false,
+    warnings: [...draft.warnings, ...more],
+    envelope,
+  };
+}
+
+/** Of task envelopes alone: a family's status is its own. */
+function statusWarnings({ family, status, taskStatus }: Draft): readonly EventWarning[] {
+  if (family !== undefined || status === undefined || taskStatus !== undefined) return [];
+  return [eventWarning('unknown_status', JSON.stringify(printableName(status)))];
+}
+
+function instantOf({ timestamp }: Draft): Instant | undefined {
+  return timestamp === undefined ? undefined : parseInstant(timestamp);
+}
+
+function timestampWarnings(draft: Draft, instant = instantOf(draft)): readonly EventWarning[] {
+  return draft.timestamp === undefined || instant ? [] : [eventWarning('invalid_timestamp')];
+}
+
+function otherEvent(
+  draft: Draft,
+  sender: string,
+  family?: string,
+  more: readonly EventWarning[] = [],
+): AssembledEvent {
+  const { taskId, status } = draft;
+  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft), ...more];
+  const event = {
+    kind: 'other',
+    ...baseOf(draft, sender, warnings),
+    ...defined({ taskId, status, family }),
+  } as const;
+  return { ok: true, event, terminal: false };
+}
+
+function reportEvent(draft: Draft, sender: string): AssembledEvent {
+  const { data, taskId, status } = draft;
+  const report = reportOf(data);
+  const warnings = reportWarnings(data);
+  if (!report || status === undefined) {
+    return otherEvent(draft, sender, REPORT_TASK_TYPE, [
+      ...warnings,
+      eventWarning('invalid_delivery_report'),
+    ]);
+  }
+  const sequenceNumber = report.sequence_number ?? undefined;
+  const event = {
+    kind: 'delivery-report',
+    ...baseOf(draft, sender, [...statusWarnings(draft), ...timestampWarnings(draft), ...warnings]),
+    ...defined({ taskId, sequenceNumber }),
+    status,
+    report,
+  } as const;
+  return { ok: true, event, terminal: false };
+}
+
+function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledEvent | EnvelopeFailure {
+  const { taskId, taskStatus: status, data } = draft;
+  if (taskId === undefined || status === undefined) {
+    return envelopeFailure('missing_envelope_fields', 'the payload names no task');
+  }
+  const instant = instantOf(draft);
+  const { warnings, ...progress } = progressOf(status, data);
+  const event = {
+    kind: 'task',
+    ...baseOf(draft, sender, [...timestampWarnings(draft, instant), ...warnings]),
+    taskId,
+    status,
+    ...progress,
+    ...defined({ error: isJsonObject(data) ? present(data, protocol.errorMember) : undefined }),
+  } as const;
+  return { ok: true, event, terminal: isTerminal(status), ...(instant && { instant }) };
+}

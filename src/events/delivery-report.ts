@@ -1,0 +1,54 @@
+import type { DeliveryReport, EventWarning } from './event.ts';
+import { type JsonObject, isJsonObject, present } from './members.ts';
+import { deliveryReportSchema } from './schemas.ts';
+import { eventWarning } from './warnings.ts';
+
+/** `task_type` of a report's envelope. */
+export const REPORT_TASK_TYPE = 'media_buy_delivery';
+
+/** The task whose response has `media_buy_deliveries` too, and is no report. */
+const DELIVERY_TASK_TYPE = 'get_media_buy_delivery';
+
+const NOTIFICATION_TYPES: Record<DeliveryReport['notification_type'], true> = {
+  scheduled: true,
+  final: true,
+  delayed: true,
+  adjusted: true,
+};
+
+/** Whether a result claims to be a delivery report: by its envelope's `task_type` or by its own members. */
+export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
+  const name = taskType?.toLowerCase().replaceAll('-', '_');
+  if (name === REPORT_TASK_TYPE) return true;
+  if (!isJsonObject(result)) return false;
+  return (
+    hasNotificationType(result) ||
+    (name !== DELIVERY_TASK_TYPE && Array.isArray(present(result, 'media_buy_deliveries')))
+  );
+}
+
+/** A report's members at the top level of the body, without `result` around them (interface.md, "Resources"). */
+export function isBareReport(payload: JsonObject): boolean {
+  if (present(payload, 'result') !== undefined) return false;
+  return hasNotificationType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
+}
+
+/** `data` itself, typed; undefined where it is no delivery report. */
+export function reportOf(data: unknown): DeliveryReport | undefined {
+  // Only the verdict is taken: a schema's copy is not what was sent.
+  return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
+}
+
+/** What must not appear in a report's result (interface.md, "Delivery report result"). */
+export function reportWarnings(data: unknown): readonly EventWarning[] {
+  if (!isJsonObject(data)) return [];
+  return [
+    ...(Object.hasOwn(data, 'aggregated_totals') ? [eventWarning('report_has_aggregated_totals')] : []),
+    ...(Object.hasOwn(data, 'notification_id') ? [eventWarning('report_has_notification_id')] : []),
+  ];
+}
+
+function hasNotificationType(payload: JsonObject): boolean {
+  const type = present(payload, 'notification_type');
+  return typeof type === 'string' && Object.hasOwn(NOTIFICATION_TYPES, type);
+}

@@ -1,0 +1,80 @@
+import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+
+/** interface.md, "Other webhook families that carry `idempotency_key`". */
+type Family =
+  | 'impairment'
+  | 'collection_list_changed'
+  | 'property_list_changed'
+  | 'revocation-notification'
+  | 'artifact_push';
+
+/** Other spellings are found by lower case, `-` as `_`, and dotted or slashed prefixes (`rights.…`) taken apart. */
+const NAMES: Record<Family, readonly string[]> = {
+  impairment: ['impairment'],
+  collection_list_changed: ['collection_list_changed'],
+  property_list_changed: ['property_list_changed'],
+  'revocation-notification': ['revocation_notification', 'rights_revocation_notification'],
+  artifact_push: [
+    'artifact',
+    'artifacts',
+    'artifact_push',
+    'artifact_push_webhook',
+    'artifact_webhook',
+    'artifact_webhook_payload',
+  ],
+};
+
+const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
+  Object.entries(NAMES).flatMap(([family, names]) => names.map((name) => [name, family as Family])),
+);
+
+/** Members in which a payload says what it is. Their shapes are not shown, so each of them is looked at. */
+const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'task_type'] as const;
+
+/** The same inside a task's result, whose own `type` may be any word. */
+const RESULT_DISCRIMINATORS = ['event', 'event_type', 'notification_type'] as const;
+
+/**
+ * The family that a payload belongs to; undefined for task envelopes and delivery reports. The families' payloads
+ * are not task envelopes, so they need neither `task_id` nor `status`.
+ */
+export function familyOf(payload: JsonObject): Family | undefined {
+  return (
+    familyNamed(payload, DISCRIMINATORS) ??
+    familyOfResult(payload['result']) ??
+    (isEnvelope(payload) ? undefined : familyByShape(payload))
+  );
+}
+
+/** The family that a task's result, or a data part, says it belongs to. */
+export function familyOfResult(result: unknown): Family | undefined {
+  return isJsonObject(result) ? familyNamed(result, RESULT_DISCRIMINATORS) : undefined;
+}
+
+function familyNamed(payload: JsonObject, discriminators: readonly string[]): Family | undefined {
+  for (const member of discriminators) {
+    const family = familyNamedBy(textMember(payload, member));
+    if (family) return family;
+  }
+  return undefined;
+}
+
+/** The family of a discriminator's value, e.g. of a `task_type`. */
+export function familyNamedBy(said: string | undefined): Family | undefined {
+  const names = said?.toLowerCase().replaceAll('-', '_').split(/[./:]/) ?? [];
+  return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
+}
+
+function isEnvelope(payload: JsonObject): boolean {
+  return present(payload, 'task_id') !== undefined || present(payload, 'status') !== undefined;
+}
+
+/** Artifact pushes and rights revocations have no member that names them. */
+function familyByShape(payload: JsonObject): Family | undefined {
+  const { artifacts } = payload;
+  // An agent-transport artifact has `parts`: a Task that lost its status is no artifact push.
+  if (Array.isArray(artifacts) && !artifacts.some((item) => isJsonObject(item) && 'parts' in item)) {
+    return 'artifact_push';
+  }
+  return textMember(payload, 'rights_id') === undefined ? undefined : 'revocation-notification';
+}

@@ -1,0 +1,16 @@
+export type * from './event.ts';
+export type { AssembledEvent } from './assemble.ts';
+export type { EnvelopeFailure } from './draft.ts';
+export type { Instant } from './instant.ts';
+export type * from './wire.ts';
+export { detectFormat } from './format.ts';
+export { parseResult } from './result-schemas.ts';
+export { type BodyFailure, type EventReading, type ReadOptions, extractData, readEvent } from './read.ts';
+export {
+  agentTaskSchema,
+  agentTaskStatusUpdateSchema,
+  deliveryReportSchema,
+  inputRequestSchema,
+  toolEnvelopeSchema,
+  workingProgressSchema,
+} from './schemas.ts';

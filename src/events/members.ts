@@ -1,0 +1,29 @@
+/** A JSON object as parsed: any member may be anything, `__proto__` is an own property like any other. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The member of that name, or undefined; `null` counts as absent, because many senders write absence so. */
+export function present(object: JsonObject, name: string): unknown {
+  return (Object.hasOwn(object, name) ? object[name] : undefined) ?? undefined;
+}
+
+/** The member of that name where it is a string. */
+export function textMember(object: JsonObject, name: string): string | undefined {
+  const value = present(object, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/**
+ * `members` without those that are undefined: an optional member of an event is there or it is not. For names that
+ * we wrote, not for a sender's.
+ */
+export function defined<T extends Readonly<Record<string, unknown>>>(members: T): Defined<T> {
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(members)) if (members[name] !== undefined) kept[name] = members[name];
+  return kept as Defined<T>;
+}

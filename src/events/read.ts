@@ -1,0 +1,70 @@
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { createHashes } from '../crypto/index.ts';
+import { type Protocol, protocolFor } from '../protocol.ts';
+import { agentData } from './agent-data.ts';
+import { readAgent } from './agent.ts';
+import { type AssembledEvent, assembleEvent } from './assemble.ts';
+import type { Draft, EnvelopeFailure } from './draft.ts';
+import type { Transport } from './event.ts';
+import { agentPayload, detectFormat, readingFormat } from './format.ts';
+import { type JsonObject, isJsonObject } from './members.ts';
+import { readTool, toolData } from './tool.ts';
+
+export interface ReadOptions {
+  /** The format the sender is registered with; it is looked for first. */
+  readonly format?: Transport;
+  /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
+  readonly sender?: string;
+  /** Names of the wire identifiers; `protocolFor('proto')` by default. */
+  readonly protocol?: Protocol;
+  /** SHA-256 in lower-case hex; the platform's own by default. */
+  readonly hash?: (bytes: Uint8Array) => string;
+}
+
+/** A body that fails check 14 of verification.md, section 2. `detail` is for the owner's log. */
+export interface BodyFailure {
+  readonly ok: false;
+  readonly code: 'webhook_body_malformed';
+  readonly detail: string;
+  readonly check: 14;
+}
+
+/** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
+export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
+
+const READERS: Record<Transport, (payload: JsonObject, hash: () => string) => Draft | EnvelopeFailure> = {
+  tool: readTool,
+  agent: readAgent,
+};
+
+const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
+  tool: toolData,
+  agent: (payload) => {
+    const found = agentPayload(payload);
+    return found === undefined || found === 'malformed' ? undefined : agentData(found).data;
+  },
+};
+
+/**
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md, section 7).
+ * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
+ */
+export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
+  const json = parseStrictObject(bytes);
+  if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
+  const hash = (): string => (options.hash ? options.hash(bytes) : createHashes().sha256Hex(bytes));
+  const draft = READERS[readingFormat(json.value, options.format)](json.value, hash);
+  if (!draft.ok) return draft;
+  return assembleEvent(draft, options.sender ?? '', options.protocol ?? protocolFor());
+}
+
+/**
+ * The task-specific data of a parsed body, unchanged: tool transport `result`; agent transport the data part that
+ * its state says (interface.md, "Agent-transport webhook payload").
+ * @param format the format the sender is registered with; detected where absent.
+ * @returns undefined where there is none, or where the part is only `{response: {…}}`, a mistake of the sender.
+ */
+export function extractData(payload: unknown, format?: Transport): unknown {
+  if (!isJsonObject(payload)) return undefined;
+  return EXTRACTORS[detectFormat(payload, format) ?? 'tool'](payload);
+}

@@ -1,0 +1,76 @@
+import * as z from 'zod/mini';
+import type { DeliveryReport, InputRequest, WorkingProgress } from './event.ts';
+import { isMediaBuyWord } from './status.ts';
+import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
+
+/** `idempotency_key` (verification.md, section 7). */
+export const IDEMPOTENCY_KEY: RegExp = /^[A-Za-z0-9_.:-]{16,255}$/;
+
+const id = z.string().check(z.minLength(1));
+const text = z.nullish(z.string());
+const number = z.nullish(z.number());
+
+const totals = z.looseObject({ impressions: number, spend: number, clicks: number });
+const mediaBuyDelivery = z.looseObject({
+  media_buy_id: z.string(),
+  status: text,
+  totals: z.nullish(totals),
+  by_package: z.nullish(z.array(z.unknown())),
+});
+
+/** A delivery report: `result` of its envelope, never the body itself (interface.md, "Delivery report result"). */
+export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({
+  notification_type: z.enum(['scheduled', 'final', 'delayed', 'adjusted']),
+  sequence_number: number,
+  reporting_period: z.nullish(z.looseObject({ start: z.string(), end: z.string() })),
+  currency: text,
+  media_buy_deliveries: z.nullish(z.array(mediaBuyDelivery)),
+});
+
+/** `result` of a `working` status (interface.md, "Contents of `result` by status"). */
+export const workingProgressSchema: z.ZodMiniType<WorkingProgress> = z.looseObject({
+  percentage: number,
+  current_step: z.nullish(z.union([z.string(), z.number()])),
+  total_steps: number,
+});
+
+/** `result` of an `input-required` status. */
+export const inputRequestSchema: z.ZodMiniType<InputRequest> = z.looseObject({
+  reason: text,
+  validation_errors: z.nullish(z.array(z.unknown())),
+});
+
+/** What a tool-transport task webhook or delivery report has to be: what fits is read, never refused. */
+export const toolEnvelopeSchema: z.ZodMiniType<ToolEnvelope> = z.looseObject({
+  idempotency_key: z.string().check(z.regex(IDEMPOTENCY_KEY)),
+  task_id: id,
+  status: z.string().check(z.refine((status) => !isMediaBuyWord(status))),
+  operation_id: text,
+  task_type: text,
+  domain: text,
+  timestamp: text,
+  message: text,
+});
+
+const part = z.looseObject({ kind: text, text });
+const parts = z.nullish(z.array(part));
+const agentStatus = z.looseObject({
+  state: z.string(),
+  timestamp: text,
+  message: z.nullish(z.looseObject({ parts })),
+});
+
+/** An agent-transport `Task`, unwrapped. */
+export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
+  id,
+  contextId: text,
+  status: agentStatus,
+  artifacts: z.nullish(z.array(z.looseObject({ artifactId: text, parts }))),
+});
+
+/** An agent-transport `TaskStatusUpdateEvent`, unwrapped. */
+export const agentTaskStatusUpdateSchema: z.ZodMiniType<AgentTaskStatusUpdate> = z.looseObject({
+  taskId: id,
+  contextId: text,
+  status: agentStatus,
+});

@@ -1,0 +1,109 @@
+import { isBareReport, isReportShaped } from './delivery-report.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import type { EventWarning } from './event.ts';
+import { familyOf } from './families.ts';
+import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+import { IDEMPOTENCY_KEY } from './schemas.ts';
+import { isMediaBuyWord, toolStatus } from './status.ts';
+import { eventWarning } from './warnings.ts';
+
+/**
+ * Reads a tool-transport envelope (verification.md, section 7). The key is looked at first, then the other members;
+ * only a bare report result is told by its shape before that, because it lacks the key as well. Other families need
+ * the key alone.
+ */
+export function readTool(payload: JsonObject): Draft | EnvelopeFailure {
+  const family = familyOf(payload);
+  const failure = family === undefined ? envelopeProblem(payload) : keyProblem(payload);
+  if (failure) return failure;
+  const taskType = textMember(payload, 'task_type');
+  const status = textMember(payload, 'status');
+  const data = toolData(payload);
+  return {
+    ok: true,
+    transport: 'tool',
+    envelope: payload,
+    idempotencyKey: textMember(payload, 'idempotency_key') ?? '',
+    idempotencyKeySource: 'envelope',
+    data,
+    status,
+    taskStatus: status === undefined ? undefined : toolStatus(status),
+    taskId: textMember(payload, 'task_id'),
+    operationId: textMember(payload, 'operation_id'),
+    taskType,
+    timestamp: textMember(payload, 'timestamp'),
+    message: textMember(payload, 'message'),
+    context: payload['context'],
+    contextId: undefined,
+    notificationId: notificationId(payload, data),
+    family,
+    reportShaped: isReportShaped(taskType, data) || isBareReport(payload),
+    warnings: family === undefined ? absences(payload) : [],
+  };
+}
+
+/** `result`, unchanged. */
+export function toolData(payload: JsonObject): unknown {
+  return payload['result'];
+}
+
+/** What is wrong with `idempotency_key`, if anything. */
+export function keyProblem(payload: JsonObject): EnvelopeFailure | undefined {
+  const key = present(payload, 'idempotency_key');
+  if (key === undefined) {
+    return envelopeFailure('missing_idempotency_key', 'the envelope has no idempotency_key');
+  }
+  return isKey(key) ? undefined : badKey();
+}
+
+export function isKey(key: unknown): key is string {
+  return typeof key === 'string' && IDEMPOTENCY_KEY.test(key);
+}
+
+export function badKey(): EnvelopeFailure {
+  return envelopeFailure(
+    'invalid_envelope',
+    'idempotency_key is not a string of 16 to 255 characters of [A-Za-z0-9_.:-]',
+  );
+}
+
+function envelopeProblem(payload: JsonObject): EnvelopeFailure | undefined {
+  const taskId = present(payload, 'task_id');
+  const missing = taskId === undefined || !Object.hasOwn(payload, 'status');
+  if (missing && isBareReport(payload)) {
+    return envelopeFailure('missing_envelope_fields', 'a delivery report without its envelope');
+  }
+  const key = keyProblem(payload);
+  if (key) return key;
+  if (missing) return envelopeFailure('missing_envelope_fields', 'the envelope lacks task_id or status');
+  if (typeof taskId !== 'string' || taskId === '') {
+    return envelopeFailure('invalid_envelope', 'task_id is not a string, or empty');
+  }
+  return statusProblem(payload['status']);
+}
+
+function statusProblem(status: unknown): EnvelopeFailure | undefined {
+  if (typeof status !== 'string') return envelopeFailure('invalid_envelope', 'status is not a string');
+  return isMediaBuyWord(status)
+    ? envelopeFailure('invalid_envelope_status', `status is a media buy's (${status}), not a task's`)
+    : undefined;
+}
+
+/** At the top level, else in `result` (verification.md, section 7, last paragraph). */
+function notificationId(payload: JsonObject, result: unknown): string | undefined {
+  return (
+    textMember(payload, 'notification_id') ??
+    (isJsonObject(result) ? textMember(result, 'notification_id') : undefined)
+  );
+}
+
+/** Expected members: their absence is reported, not refused. */
+function absences(payload: JsonObject): readonly EventWarning[] {
+  const warnings: EventWarning[] = [];
+  if (textMember(payload, 'operation_id') === undefined) warnings.push(eventWarning('missing_operation_id'));
+  if (textMember(payload, 'task_type') === undefined) warnings.push(eventWarning('missing_task_type'));
+  const timestamp = present(payload, 'timestamp');
+  if (timestamp === undefined) warnings.push(eventWarning('missing_timestamp'));
+  else if (typeof timestamp !== 'string') warnings.push(eventWarning('invalid_timestamp'));
+  return warnings;
+}

@@ -1,0 +1,25 @@
+import type { EventWarning, WarningCode } from './event.ts';
+
+const SENTENCES: Record<WarningCode, string> = {
+  missing_operation_id: 'the envelope has no operation_id: it cannot be correlated with the request',
+  missing_task_type: 'the envelope has no task_type',
+  missing_timestamp: 'the envelope has no timestamp: it is not ordered',
+  invalid_timestamp: 'the timestamp is no RFC 3339 date-time with a zone: the event is not ordered',
+  unknown_status: 'the status is none of those that are known',
+  after_terminal: 'a non-terminal status came after a terminal one of the same task',
+  wrapped_response: 'the data part is only {response: {…}}: the sender wrapped the result once too often',
+  report_has_aggregated_totals:
+    'the delivery report has aggregated_totals, which belong to get_media_buy_delivery',
+  report_has_notification_id:
+    'the delivery report has a notification_id, which belongs to state-shaped events',
+  report_after_final: 'a delivery report came after the final one',
+  invalid_delivery_report: 'the delivery report lacks members or has some of the wrong type',
+  result_schema_mismatch: 'the result does not fit the schema of its task type',
+  invalid_progress: 'the progress or input request has members of the wrong type',
+  derived_idempotency_key: 'the payload has no idempotency_key: the SHA-256 of its bytes stands in for it',
+};
+
+/** @param detail added in brackets; for the owner, and already sanitized where it comes from the body. */
+export function eventWarning(code: WarningCode, detail?: string): EventWarning {
+  return { code, message: detail === undefined ? SENTENCES[code] : `${SENTENCES[code]} (${detail})` };
+}

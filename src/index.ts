@@ -1,0 +1,36 @@
+export { createReceiver } from './receiver.ts';
+export { ConfigError, PermanentError } from './errors.ts';
+export type { Alarm, AlarmCode, Logger } from './alarms.ts';
+export type { Jwk } from './crypto/engine.ts';
+export type { HeadersInput } from './delivery.ts';
+export type { EditionName } from './edition.ts';
+export type * from './events/event.ts';
+export type { Transport as KeyTransport, TransportInit } from './keys/contract.ts';
+export type {
+  Door,
+  Handler,
+  HandlerContext,
+  Handlers,
+  Receiver,
+  ReceiverOptions,
+  RequestInfo,
+  RetryOptions,
+  SenderSource,
+} from './options.ts';
+export type {
+  Acceptance,
+  AuthenticationCode,
+  CheckId,
+  Duplication,
+  EnvelopeCode,
+  EventState,
+  Outcome,
+  Refusal,
+  RefusedCode,
+  Reply,
+  Staleness,
+  Unavailability,
+  UnavailableCode,
+} from './outcome.ts';
+export type { Sender, SenderAuth, SenderRevocation } from './senders.ts';
+export type * from './stores/contract.ts';

@@ -1,0 +1,99 @@
+import { parseStrictObject } from '../codec/strict-json.ts';
+import type { DocumentKind, Parsed } from './document.ts';
+
+/** What a brand.json says about agents (verification.md, section 5, steps 1 and 2). */
+export interface BrandJson {
+  /** Where the agents are listed instead, absolute: the file has `authoritative_location` or a `house` domain only. */
+  readonly next?: string;
+  /** By `url`, byte for byte: the `jwks_uri` of each entry as published, `undefined` where an entry has none. */
+  readonly agents: ReadonlyMap<string, readonly unknown[]>;
+  /** `authorized_operators[].domain`, lower case. */
+  readonly operators: ReadonlySet<string>;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** 256 KiB: verification.md, section 5. */
+const MAX_BYTES = 262_144;
+
+/** A host name with an optional port, and nothing that could turn the URL made of it into another one. */
+const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
+
+/** @param allowLoopback development: a `house` named by a file that came over http is asked over http. */
+export function brandJsonKind(allowLoopback: boolean): DocumentKind<BrandJson> {
+  return {
+    name: 'brand.json',
+    maxBytes: MAX_BYTES,
+    parse: (bytes, url) => parseBrandJson(bytes, url, allowLoopback),
+  };
+}
+
+function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean): Parsed<BrandJson> {
+  const json = parseStrictObject(bytes);
+  if (!json.ok) return { ok: false, reason: json.detail };
+  const lists = agentLists(json.value);
+  if (typeof lists === 'string') return { ok: false, reason: lists };
+  const operators = operatorDomains(json.value['authorized_operators']);
+  if (lists.length > 0) return { ok: true, value: { agents: agentsByUrl(lists.flat()), operators } };
+  const next = nextLocation(json.value, allowLoopback ? new URL(url).protocol : 'https:');
+  if (next === undefined) return { ok: true, value: { agents: new Map(), operators } };
+  return next.ok ? { ok: true, value: { next: next.url, agents: new Map(), operators } } : next;
+}
+
+/** Every list that the file has, or what is wrong with its shape: read loosely, a slip would delist every agent. */
+function agentLists(root: JsonObject): unknown[][] | string {
+  const { house, brands } = root;
+  if (brands !== undefined && !Array.isArray(brands)) return 'brands is not an array';
+  const owners: readonly unknown[] = [root, house, ...((brands as unknown[] | undefined) ?? [])];
+  const lists: unknown[][] = [];
+  for (const owner of owners) {
+    const agents = isObject(owner) ? owner['agents'] : undefined;
+    if (agents === undefined) continue;
+    if (!Array.isArray(agents)) return 'agents is not an array';
+    lists.push(agents as unknown[]);
+  }
+  // `brands` or a `house` object without agents is a listing that lists none, not a pointer elsewhere.
+  if (lists.length === 0 && (brands !== undefined || isObject(house))) lists.push([]);
+  return lists;
+}
+
+function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
+  const agents = new Map<string, unknown[]>();
+  for (const entry of entries) {
+    if (!isObject(entry) || typeof entry['url'] !== 'string') continue;
+    const known = agents.get(entry['url']);
+    if (known) known.push(entry['jwks_uri']);
+    else agents.set(entry['url'], [entry['jwks_uri']]);
+  }
+  return agents;
+}
+
+function operatorDomains(operators: unknown): Set<string> {
+  const domains = new Set<string>();
+  for (const operator of Array.isArray(operators) ? (operators as unknown[]) : []) {
+    const domain = isObject(operator) ? operator['domain'] : undefined;
+    if (typeof domain === 'string') domains.add(domain.toLowerCase());
+  }
+  return domains;
+}
+
+type Next = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
+
+function nextLocation(root: JsonObject, protocol: string): Next | undefined {
+  const { authoritative_location: location, house } = root;
+  if (location !== undefined) {
+    return typeof location === 'string' && URL.canParse(location)
+      ? { ok: true, url: new URL(location).href }
+      : { ok: false, reason: 'authoritative_location is not an absolute URL' };
+  }
+  if (house === undefined) return undefined;
+  if (typeof house !== 'string' || !DOMAIN.test(house)) return { ok: false, reason: 'house is not a domain' };
+  const url = `${protocol}//${house}/.well-known/brand.json`;
+  return URL.canParse(url)
+    ? { ok: true, url: new URL(url).href }
+    : { ok: false, reason: 'house is not a domain' };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,157 @@
+import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
+import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
+import { begin, liveFetch } from './document-fetch.ts';
+import { within } from './freshness.ts';
+import { settledWithin } from './timeout.ts';
+
+/**
+ * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered
+ * with back-off (verification.md, section 5 "Caching"). URLs come from configuration and from the documents of
+ * configured senders alone, so nothing that an unauthenticated caller sends makes an entry.
+ */
+export interface DocumentCache {
+  /** How many fetches were begun: a copy of a higher order is of a fetch begun later than this call. */
+  order(): number;
+  /** What is held within its hard limit; nothing is fetched. */
+  held<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
+  isFresh(copy: Copy<unknown>): boolean;
+  /** A fresh copy; where that cannot be had in time, the one that is held. */
+  current<T>(kind: DocumentKind<T>, url: string, mayFetch?: MayFetch): Promise<Answer<T>>;
+  /** A copy that fulfils the wish, fetched again where the one held does not, at most once in the cooldown. */
+  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, mayFetch?: MayFetch): Promise<Answer<T>>;
+  /** Aborts what runs and begins nothing more; what is held still serves. */
+  stop(): void;
+}
+
+/** A URL can move to another fetch while a caller waits, but not without end. */
+const MAX_ROUNDS = 3;
+
+export function createDocumentCache(options: CacheOptions): DocumentCache {
+  const state: CacheState = { options, entries: new Map(), order: 0, stopped: false };
+  return {
+    order: () => state.order,
+    held: (kind, url) => usable(state, entryOf(state, kind, url)),
+    isFresh: (copy) => isFresh(state, copy),
+    current: (kind, url, mayFetch = always) => current(state, kind, url, mayFetch),
+    renewed: (kind, url, wish, mayFetch = always) => renewed(state, kind, url, wish, mayFetch),
+    stop: () => {
+      state.stopped = true;
+      for (const entry of state.entries.values()) entry.running?.controller.abort(new Error('stopped'));
+    },
+  };
+}
+
+function always(): boolean {
+  return true;
+}
+
+/** An entry holds what its kind's `parse` gave and nothing else: the kind is part of the map's key. */
+function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entry<T> {
+  const { entries, options } = state;
+  const key = `${kind.name} ${url}`;
+  const known = entries.get(key);
+  const entry = known ?? { copy: undefined, failure: undefined, refetched: undefined, running: undefined };
+  if (known !== undefined) entries.delete(key);
+  else if (entries.size >= options.limits.maxDocuments) dropOldest(entries);
+  entries.set(key, entry);
+  return entry as Entry<T>;
+}
+
+function dropOldest(entries: Map<string, Entry<unknown>>): void {
+  for (const [key, entry] of entries) {
+    if (entry.running !== undefined) continue;
+    entries.delete(key);
+    return;
+  }
+}
+
+function usable<T>(state: CacheState, entry: Entry<T>): Copy<T> | undefined {
+  return entry.copy !== undefined && state.options.now() < entry.copy.hardUntil ? entry.copy : undefined;
+}
+
+function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
+  return within(state.options.now(), copy.began, copy.freshUntil - copy.began);
+}
+
+/** Why no fetch may be begun now. */
+function barred<T>(state: CacheState, entry: Entry<T>): string | undefined {
+  if (state.stopped) return 'stopped';
+  const { failure } = entry;
+  if (failure === undefined || !within(state.options.now(), failure.at, failure.backOffMs)) return undefined;
+  return `the last fetch failed (${failure.reason})`;
+}
+
+/** At most one refetch in the cooldown (verification.md, section 5, step 4); the first fetch of all is none. */
+function cooling<T>(state: CacheState, entry: Entry<T>): string | undefined {
+  const { now, limits } = state.options;
+  if (usable(state, entry) === undefined || entry.refetched === undefined) return undefined;
+  return within(now(), entry.refetched, limits.cooldownMs) ? 'fetched again lately, cooling down' : undefined;
+}
+
+function beginUnless<T>(
+  why: string | undefined,
+  state: CacheState,
+  kind: DocumentKind<T>,
+  url: string,
+  mayFetch: MayFetch,
+): Running<T> | string {
+  if (why !== undefined) return why;
+  if (!mayFetch()) return 'left out: too many fetches for one delivery';
+  return begin(state, kind, url, entryOf(state, kind, url));
+}
+
+async function current<T>(
+  state: CacheState,
+  kind: DocumentKind<T>,
+  url: string,
+  mayFetch: MayFetch,
+): Promise<Answer<T>> {
+  const entry = entryOf(state, kind, url);
+  const copy = usable(state, entry);
+  if (copy !== undefined && isFresh(state, copy)) return { ok: true, copy };
+  const running =
+    liveFetch(state.options, entry) ?? beginUnless(barred(state, entry), state, kind, url, mayFetch);
+  if (typeof running === 'string') return copy ? { ok: true, copy } : { ok: false, reason: running };
+  const answer = await waitFor(running, copy ? patienceFor(state, running) : state.options.deadlineMs);
+  if (answer.ok) return answer;
+  const kept = usable(state, entry);
+  return kept ? { ok: true, copy: kept } : answer;
+}
+
+async function renewed<T>(
+  state: CacheState,
+  kind: DocumentKind<T>,
+  url: string,
+  wish: Wish<T>,
+  mayFetch: MayFetch,
+): Promise<Answer<T>> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const entry = entryOf(state, kind, url);
+    const copy = usable(state, entry);
+    if (copy !== undefined && (wish.wanted(copy) || wish.decisive(copy))) return { ok: true, copy };
+    const joined = liveFetch(state.options, entry);
+    const why = barred(state, entry) ?? cooling(state, entry);
+    const running = joined ?? beginUnless(why, state, kind, url, mayFetch);
+    if (typeof running === 'string') return { ok: false, reason: running };
+    if (joined === undefined && copy !== undefined) entry.refetched = running.began;
+    const answer = await waitFor(running, state.options.deadlineMs);
+    if (!answer.ok || wish.wanted(answer.copy)) return answer;
+    if (wish.decisive(answer.copy)) {
+      entry.refetched = running.began;
+      return answer;
+    }
+    // It was joined and began too early to be decisive: the cooldown says whether there may be another.
+  }
+  return { ok: false, reason: 'no fetch began after the delivery arrived' };
+}
+
+/** Counted from the fetch's begin: those who come late to a slow refresh do not wait as long again. */
+function patienceFor(state: CacheState, running: Running<unknown>): number {
+  const { now, limits } = state.options;
+  return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
+}
+
+/** Bounded by each waiter's own timer: where requests own their I/O, a shared fetch can die unseen. */
+async function waitFor<T>(running: Running<T>, ms: number): Promise<Answer<T>> {
+  return (await settledWithin(running.answer, ms)) ?? { ok: false, reason: 'no answer in time' };
+}

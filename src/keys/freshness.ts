@@ -1,0 +1,33 @@
+/** verification.md, section 5 "Caching": `Cache-Control` is honoured within these. */
+export const MIN_LIFE_MS: number = 60_000;
+export const MAX_LIFE_MS: number = 30 * 60_000;
+/** Where a server says nothing: long enough to spare it, short enough that a removed key is gone soon. */
+const SILENT_LIFE_MS = 5 * 60_000;
+
+/** verification.md, section 5: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
+const FIRST_BACK_OFF_MS = 1_000;
+const MAX_BACK_OFF_MS = 60_000;
+
+export function clampLife(ms: number): number {
+  return Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
+}
+
+/** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
+export function lifeOf(headers: Headers): number {
+  const control = (headers.get('cache-control') ?? '').toLowerCase();
+  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return MIN_LIFE_MS;
+  const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/.exec(control)?.[1];
+  if (maxAge === undefined) return SILENT_LIFE_MS;
+  const age = /^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0';
+  return clampLife((Number(maxAge) - Number(age)) * 1000);
+}
+
+/** Ms during which a URL that failed `failures` times in a row is left alone. */
+export function backOffMs(failures: number): number {
+  return Math.min(FIRST_BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
+}
+
+/** Less than `span` ms since `then`. A clock that was set back says no: what it would hold up could last for hours. */
+export function within(now: number, then: number, span: number): boolean {
+  return now >= then && now - then < span;
+}

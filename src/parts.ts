@@ -1,0 +1,82 @@
+import type { Logger, RaiseAlarm } from './alarms.ts';
+import type { AuthContext } from './auth/contract.ts';
+import { resolveOptions, type Config } from './config/resolve.ts';
+import { createEngine, createHashes } from './crypto/index.ts';
+import type { Hashes } from './crypto/engine.ts';
+import type { KeyResolver } from './keys/contract.ts';
+import { createKeyResolver } from './keys/resolver.ts';
+import { defaultTransport } from './keys/safe-fetch.ts';
+import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
+import type { ReceiverOptions } from './options.ts';
+import type { Outcome } from './outcome.ts';
+import { createWaiting, type Waiting } from './stages/wait.ts';
+import { createStartup, type Startup } from './startup.ts';
+import type { Store } from './stores/contract.ts';
+
+/** Everything a receiver is made of, made once from its options. */
+export interface Parts {
+  readonly config: Config;
+  readonly options: ReceiverOptions;
+  readonly store: Store;
+  readonly keys: KeyResolver;
+  readonly hashes: Hashes;
+  readonly waiting: Waiting;
+  readonly startup: Startup;
+  readonly logger: Logger;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly onOutcome: (outcome: Outcome) => void;
+  readonly authContext: () => Promise<AuthContext>;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly newId: () => string;
+  readonly random: () => number;
+}
+
+/** A promise made at first use and kept. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+/** @throws ConfigError where the options are wrong. */
+export function createParts(options: ReceiverOptions): Parts {
+  const config = resolveOptions(options);
+  const logger = harmlessLogger(options.logger ?? consoleLogger());
+  const raiseAlarm = alarmRaiser(logger, options.onAlarm);
+  const { protocol, allowLoopback, hostCheck } = config;
+  const now = options.now ?? Date.now;
+  const hashes = createHashes();
+  const engine = once(() => createEngine());
+  const keys = createKeyResolver({
+    protocol,
+    engine,
+    transport: options.transport ?? defaultTransport(allowLoopback),
+    now,
+    allowLoopback,
+    raiseAlarm,
+    logger,
+  });
+  return {
+    config,
+    options,
+    store: options.store,
+    keys,
+    hashes,
+    waiting: createWaiting(options.store),
+    startup: createStartup({ config, options, keys, raiseAlarm }),
+    logger,
+    raiseAlarm,
+    onOutcome: harmless(options.onOutcome),
+    authContext: once(async () => ({
+      protocol,
+      engine: await engine(),
+      hashes,
+      keys,
+      hostCheck,
+      raiseAlarm,
+    })),
+    now,
+    newId: () => globalThis.crypto.randomUUID(),
+    random: () => Math.random(),
+  };
+}

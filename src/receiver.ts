@@ -1,0 +1,119 @@
+import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts';
+import { headerFields, requireRawBytes, type Delivery } from './delivery.ts';
+import { deliveryId } from './delivery-id.ts';
+import { createDoor } from './door.ts';
+import type { ResultSchemas } from './events/event.ts';
+import { createLifecycle, type Lifecycle } from './lifecycle.ts';
+import { boundLogger } from './logging.ts';
+import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
+import type { Verdict } from './outcome.ts';
+import { createParts, type Parts } from './parts.ts';
+import { admit } from './stages/admit.ts';
+import { announceLegacy } from './stages/announce.ts';
+import { authenticate } from './stages/authenticate.ts';
+import { dispatch } from './stages/dispatch.ts';
+import { guard } from './stages/guard.ts';
+import { read } from './stages/read.ts';
+import { ends } from './stages/respond.ts';
+import { requireUrl, select } from './stages/select.ts';
+import { settle } from './stages/settle.ts';
+
+interface Corridor {
+  readonly parts: Parts;
+  readonly lifecycle: Lifecycle;
+  readonly legacySeen: Set<string>;
+}
+
+/** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
+async function corridor(
+  { parts, lifecycle, legacySeen }: Corridor,
+  delivery: Delivery,
+  signal: AbortSignal | undefined,
+  trace: Trace,
+): Promise<Verdict> {
+  const { config, store, hashes, waiting, raiseAlarm, now } = parts;
+  const arrivedAt = now();
+  if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
+
+  const guarded = guard(delivery, config.maxBodyBytes);
+  if (ends(guarded)) return guarded;
+
+  await parts.startup.ready();
+  const selected = await select(guarded, config.publicUrl, config.senders, raiseAlarm);
+  if (ends(selected)) return selected;
+
+  const authentic = await authenticate(selected, await parts.authContext(), arrivedAt);
+  if (ends(authentic)) return authentic;
+  const sender = authentic.identity.sender.agentUrl;
+  trace.sender = sender;
+  announceLegacy(authentic.identity, legacySeen, raiseAlarm);
+
+  const body = read(authentic, { protocol: config.protocol, hashes });
+  if (body.reading.ok) {
+    trace.event = body.reading.event;
+    trace.deliveryId = deliveryId(hashes, sender, body.reading.event.idempotencyKey);
+  }
+
+  const admitted = await admit(body, { config, store, waiting, raiseAlarm, now, newId: parts.newId, signal });
+  if (admitted.kind !== 'won') return admitted;
+
+  const id = deliveryId(hashes, sender, admitted.claim.key);
+  const log = boundLogger(parts.logger, { sender, deliveryId: id });
+  const { handlers, resultSchemas } = parts.options;
+  const { protocol } = config;
+  const dispatched = await dispatch(admitted, {
+    config,
+    store,
+    handlers,
+    resultSchemas,
+    hashes,
+    protocol,
+    log,
+    deliveryId: id,
+    raiseAlarm,
+  });
+  const { background } = lifecycle;
+  return settle(dispatched, { config, store, waiting, raiseAlarm, log, random: parts.random, background });
+}
+
+/**
+ * Makes a receiver.
+ * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ */
+export function createReceiver<const S extends ResultSchemas = ResultSchemas>(
+  options: ReceiverOptions<S>,
+): Receiver<S> {
+  const parts = createParts(options as unknown as ReceiverOptions);
+  const lifecycle = createLifecycle();
+  const rooms: Corridor = { parts, lifecycle, legacySeen: new Set() };
+
+  async function verifyAndDispatch(rawBytes: unknown, headers: unknown, request: RequestInfo = {}) {
+    const rawBody = requireRawBytes(rawBytes);
+    const delivery = {
+      method: request.method ?? 'POST',
+      url: request.url,
+      rawBody,
+      headers: headerFields(headers),
+    };
+    requireUrl(parts.config.publicUrl, request.url);
+    const trace: Trace = {};
+    try {
+      return conclude(await corridor(rooms, delivery, request.signal, trace), trace, parts);
+    } catch (error) {
+      return conclude(faultVerdict(error, parts), trace, parts);
+    }
+  }
+
+  const receiver: Receiver = {
+    verifyAndDispatch: (rawBytes, headers, request) =>
+      lifecycle.track(verifyAndDispatch(rawBytes, headers, request)),
+    ready: () => parts.startup.check(),
+    async stop() {
+      await lifecycle.drain(parts.config.leaseMs);
+      parts.keys.stop();
+      await parts.store.close();
+    },
+    door: createDoor(parts, lifecycle),
+  };
+  return receiver as unknown as Receiver<S>;
+}

@@ -1,0 +1,109 @@
+import { encodeBase64Url } from '../codec/base64.ts';
+import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+import { createHashes } from '../crypto/hashes.ts';
+import { ConfigError } from '../errors.ts';
+import { protocolFor } from '../protocol.ts';
+
+/** A signing key and what is published of it. Both have the same `kid`. */
+export interface KeyPair {
+  /** For `signDelivery`; stays with the seller. */
+  readonly privateJwk: Jwk;
+  /** For `keys[]` of the seller's JWKS: passes check 8 of verification.md, section 2. */
+  readonly publicJwk: Jwk;
+}
+
+export interface GenerateKeyOptions {
+  /** The RFC 7638 thumbprint by default. */
+  readonly kid?: string;
+  /** Name in wire identifiers. `proto`. */
+  readonly protocol?: string;
+}
+
+type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+/** How an algorithm of the profile is written in a JWK (verification.md, section 2, check 8) and in WebCrypto. */
+interface Suite {
+  readonly jwk: { readonly kty: string; readonly crv: string; readonly alg: string };
+  readonly key: { readonly name: string; readonly namedCurve?: string };
+  readonly sign: { readonly name: string; readonly hash?: string };
+  /** RFC 7638 §3.2 and RFC 8037 §2: members of the thumbprint, in its order. */
+  readonly thumbprint: readonly string[];
+}
+
+const SUITES: Readonly<Record<SignatureAlgorithm, Suite>> = {
+  ed25519: {
+    jwk: { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' },
+    key: { name: 'Ed25519' },
+    sign: { name: 'Ed25519' },
+    thumbprint: ['crv', 'kty', 'x'],
+  },
+  'ecdsa-p256-sha256': {
+    jwk: { kty: 'EC', crv: 'P-256', alg: 'ES256' },
+    key: { name: 'ECDSA', namedCurve: 'P-256' },
+    // WebCrypto's ECDSA signatures are r‖s, as the profile wants them.
+    sign: { name: 'ECDSA', hash: 'SHA-256' },
+    thumbprint: ['crv', 'kty', 'x', 'y'],
+  },
+};
+
+const ALGORITHMS = Object.keys(SUITES) as readonly SignatureAlgorithm[];
+
+/**
+ * The algorithm that a private JWK signs with, by its curve.
+ * @throws ConfigError for any other key than Ed25519 and P-256.
+ */
+export function algorithmOf(key: Jwk): SignatureAlgorithm {
+  const found = ALGORITHMS.find(
+    (alg) => SUITES[alg].jwk.kty === key['kty'] && SUITES[alg].jwk.crv === key['crv'],
+  );
+  if (found) return found;
+  throw new ConfigError(
+    'key: must be a private JWK of Ed25519 (kty OKP) or P-256 (kty EC), e.g. the privateJwk of generateKey().',
+  );
+}
+
+/**
+ * Signs bytes with a private JWK: R‖S or r‖s, 64 bytes.
+ * @throws ConfigError where the key is none of the profile's, or has no private part.
+ */
+export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint8Array> {
+  const suite = SUITES[algorithmOf(privateJwk)];
+  const { kty, crv, x, y, d } = privateJwk as Record<string, string | undefined>;
+  // Only the key itself: `key_ops` and `alg` of a published JWK need not be those that WebCrypto wants for signing.
+  const members = Object.entries({ kty, crv, x, y, d }).filter(([, value]) => value !== undefined);
+  let key: SigningKey;
+  try {
+    key = await crypto.subtle.importKey('jwk', Object.fromEntries(members), suite.key, false, ['sign']);
+  } catch (cause) {
+    throw new ConfigError('key: the JWK has no usable private part (d).', { cause });
+  }
+  return new Uint8Array(await crypto.subtle.sign(suite.sign, key, new Uint8Array(data)));
+}
+
+/** RFC 7638, SHA-256, base64url. */
+function thumbprint(members: Jwk, names: readonly string[]): string {
+  const text = JSON.stringify(Object.fromEntries(names.map((name) => [name, members[name]])));
+  return encodeBase64Url(createHashes().sha256(new TextEncoder().encode(text)));
+}
+
+/**
+ * Makes a key as a seller publishes it: `use` `sig`, `key_ops` `verify`, and the purpose.
+ * @param purpose value of `<protocol>_use`.
+ */
+export async function generateKey(
+  alg: SignatureAlgorithm,
+  purpose = 'webhook-signing',
+  options: GenerateKeyOptions = {},
+): Promise<KeyPair> {
+  const suite = SUITES[alg];
+  const pair = await crypto.subtle.generateKey(suite.key, true, ['sign', 'verify']);
+  const signingKey: SigningKey = 'privateKey' in pair ? pair.privateKey : pair;
+  const { x, y, d } = await crypto.subtle.exportKey('jwk', signingKey);
+  const point = { ...suite.jwk, x, ...(y !== undefined && { y }) };
+  const named = { ...point, kid: options.kid ?? thumbprint(point, suite.thumbprint), use: 'sig' };
+  const { purposeMember } = protocolFor(options.protocol);
+  return {
+    privateJwk: { ...named, key_ops: ['sign'], [purposeMember]: purpose, d },
+    publicJwk: { ...named, key_ops: ['verify'], [purposeMember]: purpose },
+  };
+}

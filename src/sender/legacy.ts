@@ -1,0 +1,59 @@
+import { createHashes, hex } from '../crypto/hashes.ts';
+import { protocolFor } from '../protocol.ts';
+import { mergeHeaders, payloadBytes, type PayloadInput, type SignedDelivery } from './delivery.ts';
+
+interface LegacyDelivery {
+  /** The buyer's webhook URL. */
+  readonly url: string;
+  readonly body: PayloadInput;
+  /** Sent beside the scheme's own; the same name replaces. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface HmacDeliveryOptions extends LegacyDelivery {
+  /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
+  readonly secret: string;
+  /** Name in wire identifiers. `proto`. */
+  readonly protocol?: string;
+  /** Unix ms. `Date.now`. */
+  readonly now?: () => number;
+}
+
+export interface BearerDeliveryOptions extends LegacyDelivery {
+  /** The token of `push_notification_config.authentication.credentials`, at least 32 characters. */
+  readonly token: string;
+}
+
+/**
+ * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`
+ * (interface.md, "Legacy HMAC-SHA256 fallback"). Use `signDelivery` unless the buyer registered a secret.
+ */
+export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
+  const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(options.protocol);
+  const { now = Date.now } = options;
+  const body = payloadBytes(options.body);
+  const timestamp = String(Math.floor(now() / 1000));
+  const encoder = new TextEncoder();
+  const mac = createHashes().hmacSha256(
+    encoder.encode(options.secret),
+    encoder.encode(`${timestamp}.`),
+    body,
+  );
+  const headers = {
+    'Content-Type': 'application/json',
+    [hmacTimestampHeader]: timestamp,
+    [hmacSignatureHeader]: `sha256=${hex(mac)}`,
+  };
+  return { method: 'POST', url: options.url, headers: mergeHeaders(headers, options.headers), body };
+}
+
+/** Makes a delivery of the deprecated bearer scheme (interface.md, "Legacy bearer scheme for webhooks"). */
+export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${options.token}` };
+  return {
+    method: 'POST',
+    url: options.url,
+    headers: mergeHeaders(headers, options.headers),
+    body: payloadBytes(options.body),
+  };
+}

@@ -1,0 +1,132 @@
+import { REQUIRED_COMPONENTS } from '../auth/rfc9421/components.ts';
+import { signatureBase } from '../auth/rfc9421/signature-base.ts';
+import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
+import { encodeBase64, encodeBase64Url } from '../codec/base64.ts';
+import type { Jwk } from '../crypto/engine.ts';
+import { createHashes } from '../crypto/hashes.ts';
+import { headerFields } from '../delivery.ts';
+import { ConfigError } from '../errors.ts';
+import { protocolFor } from '../protocol.ts';
+import { mergeHeaders, payloadBytes, type PayloadInput, type SignedDelivery } from './delivery.ts';
+import { algorithmOf, signBytes } from './keys.ts';
+
+export type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+export type { PayloadInput, SignedDelivery } from './delivery.ts';
+export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
+export { bearerDelivery, signHmac, type BearerDeliveryOptions, type HmacDeliveryOptions } from './legacy.ts';
+
+/** The components that the profile fixes (interface.md, "Webhook signing"), in its order. */
+export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
+
+/** The six parameters of a signature, by their names on the wire. */
+export interface SignatureParams {
+  /** Unix seconds. */
+  readonly created: number;
+  /** Unix seconds, at most 300 after `created`. */
+  readonly expires: number;
+  /** Unpadded base64url of at least 16 random bytes; fresh for every attempt. */
+  readonly nonce: string;
+  readonly keyid: string;
+  readonly alg: string;
+  readonly tag: string;
+}
+
+/** `signDelivery`'s options. Only `url`, `body` and `key` are needed to sign as the profile says. */
+export interface SignDeliveryOptions {
+  /** The buyer's webhook URL exactly as the buyer gave it. */
+  readonly url: string;
+  readonly body: PayloadInput;
+  /** Private JWK, Ed25519 or P-256, with the `kid` under which its public part is published. */
+  readonly key: Jwk;
+  /** Name in wire identifiers. `proto`. */
+  readonly protocol?: string;
+  /** Unix ms. `Date.now`. */
+  readonly now?: () => number;
+  /** Seconds from `created` to `expires`. 300. */
+  readonly lifetimeSeconds?: number;
+  /** 16 random bytes in base64url by default. */
+  readonly nonce?: string;
+  /** Sent beside the signature's own; the same name replaces `Content-Type` or `Content-Digest`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What is covered: the profile's five by default. More: `[...PROFILE_COMPONENTS, 'x-trace-id']`. */
+  readonly components?: readonly string[];
+  /** How signature and digest are written. `base64url`, as the profile says; many senders use `base64`. */
+  readonly alphabet?: 'base64url' | 'base64';
+  /** Whether they end in `=`. By default `base64` does and `base64url` does not. */
+  readonly padded?: boolean;
+  /** Replaces parameters, `undefined` leaves one out: for deliveries that a receiver must refuse. */
+  readonly params?: { readonly [K in keyof SignatureParams]?: SignatureParams[K] | undefined };
+}
+
+const LABEL = 'sig1';
+const NONCE_BYTES = 16;
+
+const ENCODERS: Readonly<Record<'base64url' | 'base64', (bytes: Uint8Array) => string>> = {
+  base64url: encodeBase64Url,
+  base64: encodeBase64,
+};
+
+/** RFC 8941 §3.3.5 byte sequence, in the alphabet asked for. */
+function byteSequence(bytes: Uint8Array, options: SignDeliveryOptions): string {
+  const { alphabet = 'base64url', padded = alphabet === 'base64' } = options;
+  const digits = ENCODERS[alphabet](bytes).replace(/=+$/, '');
+  return `:${padded ? digits.padEnd(Math.ceil(digits.length / 4) * 4, '=') : digits}:`;
+}
+
+/** RFC 8941 §3.3.1 integer or §3.3.3 string. */
+const bareItem = (value: string | number): string =>
+  typeof value === 'number' ? String(value) : `"${value.replace(/["\\]/g, '\\$&')}"`;
+
+function paramsOf(options: SignDeliveryOptions): Record<string, string | number | undefined> {
+  const { now = Date.now, lifetimeSeconds = 300, key } = options;
+  const kid = options.params?.keyid ?? key['kid'];
+  if (typeof kid !== 'string')
+    throw new ConfigError('key: the JWK has no kid. Give it the one that is published.');
+  const created = options.params?.created ?? Math.floor(now() / 1000);
+  return {
+    created,
+    expires: created + lifetimeSeconds,
+    nonce: options.nonce ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
+    keyid: kid,
+    alg: algorithmOf(key),
+    tag: protocolFor(options.protocol).signatureTag,
+    ...options.params,
+  };
+}
+
+/** The inner list with its parameters, as it goes into `Signature-Input` and, byte for byte, into the base. */
+function signatureParams(components: readonly string[], options: SignDeliveryOptions): string {
+  const list = components.map(bareItem).join(' ');
+  const params = Object.entries(paramsOf(options)).flatMap(([name, value]) =>
+    value === undefined ? [] : [`;${name}=${bareItem(value)}`],
+  );
+  return `(${list})${params.join('')}`;
+}
+
+/**
+ * Signs a delivery as interface.md, "Webhook signing" says (RFC 9421 with five covered components and a tag). Sign
+ * anew for every attempt, so that each has its own nonce, and keep the payload's `idempotency_key`.
+ * @throws ConfigError for a key that cannot sign or a component that the delivery lacks.
+ * @throws TargetUriError for a URL without a canonical form.
+ */
+export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
+  const { url, key, components = PROFILE_COMPONENTS } = options;
+  const body = payloadBytes(options.body);
+  const digest = `sha-256=${byteSequence(createHashes().sha256(body), options)}`;
+  const headers = mergeHeaders(
+    { 'Content-Type': 'application/json', 'Content-Digest': digest },
+    options.headers,
+  );
+  const params = signatureParams(components, options);
+  const facts = { method: 'POST', target: canonicalTargetUri(url), headers: headerFields(headers) };
+  const base = signatureBase(components, facts, params);
+  if (base === undefined) {
+    throw new ConfigError(`components: the delivery has no value for one of ${components.join(', ')}.`);
+  }
+  const signature = await signBytes(key, new TextEncoder().encode(base));
+  const signed = {
+    'Signature-Input': `${LABEL}=${params}`,
+    Signature: `${LABEL}=${byteSequence(signature, options)}`,
+  };
+  return { method: 'POST', url, headers: mergeHeaders(headers, signed), body };
+}

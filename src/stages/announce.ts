@@ -1,0 +1,94 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import type { Event, WarningCode } from '../events/event.ts';
+import type { Identity } from '../auth/contract.ts';
+import type { AcceptResult } from '../stores/contract.ts';
+
+/** Tells the owner what an accept brought to light. None of it changes the answer. */
+export function announce(
+  result: AcceptResult,
+  { sender, key }: { readonly sender: string; readonly key: string | undefined },
+  raiseAlarm: RaiseAlarm,
+): void {
+  for (const limit of result.pressure) {
+    raiseAlarm({ code: 'cap_near', sender, limit, message: `80 % of the sender's cap of ${limit} is used` });
+  }
+  if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
+    const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
+    raiseAlarm({
+      code: 'cap_reached',
+      sender,
+      limit,
+      message: `the sender is over its cap of ${limit}: 429`,
+    });
+  }
+  if (result.kind === 'conflict' || ('changed' in result && result.changed)) {
+    raiseAlarm({
+      code: 'payload_changed',
+      sender,
+      key,
+      message: 'an idempotency_key was used again with another payload; the first copy is kept',
+    });
+  }
+  if ('ahead' in result && result.ahead) {
+    raiseAlarm({
+      code: 'timestamp_ahead',
+      sender,
+      key,
+      message:
+        "the event's timestamp is more than 5 min ahead of the store's clock: it does not raise the task's mark",
+    });
+  }
+  if (result.kind === 'done' && result.died) raiseDead(sender, key, 'its runs are used up', raiseAlarm);
+}
+
+export function raiseDead(
+  sender: string,
+  key: string | undefined,
+  why: string,
+  raiseAlarm: RaiseAlarm,
+): void {
+  raiseAlarm({ code: 'dead', sender, key, message: `an event is DEAD and kept for you: ${why}` });
+}
+
+/** Legacy authentication is removed in version 4.0: said once per sender. */
+export function announceLegacy(
+  { sender, scheme }: Identity,
+  seen: Set<string>,
+  raiseAlarm: RaiseAlarm,
+): void {
+  if (scheme === 'signature' || seen.has(sender.agentUrl)) return;
+  seen.add(sender.agentUrl);
+  raiseAlarm({
+    code: 'legacy_auth_used',
+    sender: sender.agentUrl,
+    scheme,
+    message: `the sender uses ${scheme}, deprecated in 3.x and removed in 4.0: ask it to sign (RFC 9421)`,
+  });
+}
+
+/** Warnings that are the seller's mistakes: on the event, and an alarm. */
+const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
+  'wrapped_response',
+  'report_has_aggregated_totals',
+  'report_has_notification_id',
+  'report_after_final',
+  'invalid_delivery_report',
+  'invalid_timestamp',
+]);
+
+/** What is wrong with an event that is about to be handled, and what is odd about its place in its task. */
+export function announceEvent(event: Event, secondTerminal: boolean, raiseAlarm: RaiseAlarm): void {
+  const { sender, idempotencyKey: key } = event;
+  for (const { code, message } of event.warnings) {
+    if (NONCONFORMING.has(code))
+      raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
+  }
+  if (secondTerminal) {
+    raiseAlarm({
+      code: 'second_terminal_status',
+      sender,
+      key,
+      message: 'a second terminal status of one task, newer than the first: it is applied',
+    });
+  }
+}

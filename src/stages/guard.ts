@@ -1,0 +1,60 @@
+import { fieldValue, type Delivery, type HeaderFields } from '../delivery.ts';
+import type { Refusal, RefusedCode } from '../outcome.ts';
+
+/** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
+export interface Guarded {
+  readonly kind: 'guarded';
+  readonly delivery: Delivery;
+}
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
+/** RFC 9110 §8.3.1: type "/" subtype, then parameters; empty parameters are tolerated as §5.6.6 says. */
+const JSON_TYPE = new RegExp(
+  `^application/json((?:[ \\t]*;[ \\t]*(?:${TOKEN}=(?:${TOKEN}|${QUOTED}))?)*)[ \\t]*$`,
+  'i',
+);
+const CHARSET = new RegExp(`;[ \\t]*charset=(${TOKEN}|${QUOTED})`, 'gi');
+
+const refuse = (code: RefusedCode, detail: string): Refusal => ({ kind: 'refused', code, detail });
+
+function contentTypeProblem(headers: HeaderFields): string | undefined {
+  const lines = headers.get('content-type') ?? [];
+  if (lines.length !== 1) return `${lines.length} Content-Type lines`;
+  const match = JSON_TYPE.exec(lines[0] ?? '');
+  if (!match) return `Content-Type is not application/json`;
+  for (const [, charset = ''] of (match[1] ?? '').matchAll(CHARSET)) {
+    const value = charset.startsWith('"') ? charset.slice(1, -1).replace(/\\(.)/gs, '$1') : charset;
+    if (value.toLowerCase() !== 'utf-8') return `charset is not utf-8`;
+  }
+  return undefined;
+}
+
+/** What headers alone decide (verification.md, section 7, "Content type"). */
+export function guardHeaders(method: string, headers: HeaderFields): Refusal | undefined {
+  if (method !== 'POST') return refuse('method_not_allowed', `method ${JSON.stringify(method.slice(0, 16))}`);
+  const problem = contentTypeProblem(headers);
+  if (problem) return refuse('unsupported_media_type', problem);
+  const encoding = (fieldValue(headers, 'content-encoding') ?? '').toLowerCase();
+  if (encoding !== '' && encoding !== 'identity') {
+    return refuse('unsupported_content_encoding', 'Content-Encoding is not identity');
+  }
+  return undefined;
+}
+
+/** A declared length over the limit, before a byte is read. The body is counted all the same. */
+export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
+  const declared = fieldValue(headers, 'content-length');
+  if (declared === undefined || !/^[0-9]+$/.test(declared) || Number(declared) <= maxBodyBytes)
+    return undefined;
+  return refuse('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
+}
+
+export function guard(delivery: Delivery, maxBodyBytes: number): Guarded | Refusal {
+  const refusal = guardHeaders(delivery.method, delivery.headers);
+  if (refusal) return refusal;
+  if (delivery.rawBody.byteLength > maxBodyBytes) {
+    return refuse('payload_too_large', `body of ${delivery.rawBody.byteLength} bytes, over ${maxBodyBytes}`);
+  }
+  return { kind: 'guarded', delivery };
+}

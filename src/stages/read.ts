@@ -1,0 +1,80 @@
+import type { Hashes } from '../crypto/engine.ts';
+import { canonicalJson } from '../codec/canonical-json.ts';
+import { readEvent, type EventReading } from '../events/index.ts';
+import type { Protocol } from '../protocol.ts';
+import type { Identity } from '../auth/contract.ts';
+import type { EventClaim } from '../stores/contract.ts';
+import type { Authentic } from './authenticate.ts';
+
+/** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
+export interface Read {
+  readonly kind: 'read';
+  readonly identity: Identity;
+  readonly rawBody: Uint8Array;
+  readonly reading: EventReading;
+  /** What the store compares and keeps, where there is an event. */
+  readonly claim?: EventClaim;
+}
+
+export interface ReadContext {
+  readonly protocol: Protocol;
+  readonly hashes: Hashes;
+}
+
+/** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
+export function readFrom(identity: Identity, bytes: Uint8Array, context: ReadContext): EventReading {
+  const { sender } = identity;
+  return readEvent(bytes, {
+    sender: sender.agentUrl,
+    protocol: context.protocol,
+    hash: (raw) => context.hashes.sha256Hex(raw),
+    ...(sender.format !== undefined && { format: sender.format }),
+  });
+}
+
+/**
+ * Ids come from senders and may be of any length and hold any code unit, which not every backend takes. Those that
+ * a plain key cannot hold are stored by their hash; JSON keeps lone surrogates apart, which UTF-8 would not.
+ */
+function storedId(id: string, hashes: Hashes): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(id)) return id;
+  return `sha-256:${hashes.sha256Hex(new TextEncoder().encode(JSON.stringify(id)))}`;
+}
+
+function claimOf(
+  identity: Identity,
+  rawBody: Uint8Array,
+  reading: Extract<EventReading, { ok: true }>,
+  hashes: Hashes,
+): EventClaim {
+  const { event, instant, terminal } = reading;
+  const { edition } = identity.sender;
+  return {
+    key: event.idempotencyKey,
+    body: rawBody,
+    rawHash: hashes.sha256Hex(rawBody),
+    ...(edition.fingerprint === 'canonical' && {
+      canonicalHash: hashes.sha256Hex(new TextEncoder().encode(canonicalJson(event.envelope))),
+    }),
+    onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
+    // Reports and other families are neither ordered nor serialised (design.md, "The store", Ordering).
+    ...(event.kind === 'task' && {
+      task: {
+        id: storedId(event.taskId, hashes),
+        terminal,
+        ...(instant && { instant: instant.key, instantMs: instant.ms }),
+      },
+    }),
+    ...(event.notificationId !== undefined && {
+      notificationId: storedId(event.notificationId, hashes),
+    }),
+  };
+}
+
+/** Check 14, then the envelope rules of verification.md section 7. No I/O. */
+export function read({ delivery, identity }: Authentic, context: ReadContext): Read {
+  const { rawBody } = delivery;
+  const reading = readFrom(identity, rawBody, context);
+  const read = { kind: 'read', identity, rawBody, reading } as const;
+  return reading.ok ? { ...read, claim: claimOf(identity, rawBody, reading, context.hashes) } : read;
+}

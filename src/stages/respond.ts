@@ -1,0 +1,105 @@
+import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../outcome.ts';
+
+/** How a refusal is answered: which status, and which headers and body go with it. */
+type Answer =
+  | { readonly status: 400 | 409; readonly message: string }
+  | { readonly status: 401 }
+  | { readonly status: 405; readonly allow: 'POST' }
+  | { readonly status: 413 | 415 }
+  | { readonly status: 429 };
+
+const UNAUTHENTIC: Answer = { status: 401 };
+const LIMITED: Answer = { status: 429 };
+
+/** Total: a code without its row does not compile. The README's table of answers is this one. */
+export const ANSWERS: Readonly<Record<RefusedCode, Answer>> = {
+  method_not_allowed: { status: 405, allow: 'POST' },
+  unsupported_media_type: { status: 415 },
+  unsupported_content_encoding: { status: 415 },
+  payload_too_large: { status: 413 },
+  webhook_signature_header_malformed: UNAUTHENTIC,
+  webhook_signature_params_incomplete: UNAUTHENTIC,
+  webhook_signature_tag_invalid: UNAUTHENTIC,
+  webhook_signature_alg_not_allowed: UNAUTHENTIC,
+  webhook_signature_window_invalid: UNAUTHENTIC,
+  webhook_signature_components_incomplete: UNAUTHENTIC,
+  webhook_signature_key_unknown: UNAUTHENTIC,
+  webhook_signature_key_purpose_invalid: UNAUTHENTIC,
+  webhook_signature_key_revoked: UNAUTHENTIC,
+  webhook_target_uri_malformed: UNAUTHENTIC,
+  webhook_signature_invalid: UNAUTHENTIC,
+  webhook_signature_digest_mismatch: UNAUTHENTIC,
+  webhook_signature_replayed: UNAUTHENTIC,
+  webhook_body_malformed: UNAUTHENTIC,
+  webhook_mode_mismatch: UNAUTHENTIC,
+  missing_idempotency_key: { status: 400, message: 'The envelope has no idempotency_key.' },
+  missing_envelope_fields: {
+    status: 400,
+    message: 'The envelope lacks task_id or status; a delivery report belongs under result.',
+  },
+  invalid_envelope_status: {
+    status: 400,
+    message: 'The top-level status is a media buy status, not a task status.',
+  },
+  invalid_envelope: { status: 400, message: 'The envelope has a member of the wrong type or form.' },
+  payload_changed: {
+    status: 409,
+    message: 'This idempotency_key was used before with another payload; the first one is kept.',
+  },
+  sender_over_limit: LIMITED,
+  webhook_signature_rate_abuse: LIMITED,
+};
+
+const reply = (status: number, headers: Readonly<Record<string, string>> = {}, body = ''): Reply => ({
+  status,
+  headers,
+  body,
+});
+
+function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
+  const { code } = refusal;
+  const answer = ANSWERS[code];
+  switch (answer.status) {
+    case 400:
+    case 409:
+      return reply(
+        answer.status,
+        { 'Content-Type': 'application/json' },
+        JSON.stringify({ error: { code, message: answer.message } }),
+      );
+    case 401:
+      // Sellers retry a bearer 401 and take a `Signature` one as the end of the event (verification.md, section 6).
+      return refusal.challenge === 'bearer'
+        ? reply(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' })
+        : reply(401, { 'WWW-Authenticate': `Signature error="${code}"` });
+    case 405:
+      return reply(405, { Allow: answer.allow });
+    case 413:
+    case 415:
+      return reply(answer.status);
+    case 429:
+      return reply(429, { 'Retry-After': String(retryAfterSeconds) });
+  }
+}
+
+const unavailableReply = (retryAfterSeconds: number): Reply =>
+  reply(503, { 'Retry-After': String(retryAfterSeconds) });
+
+/** Pure: what goes back to the sender. No exception text, key id or reason is in it, by construction. */
+export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
+  switch (verdict.kind) {
+    case 'accepted':
+    case 'duplicate':
+    case 'stale':
+      return reply(200);
+    case 'refused':
+      return refusalReply(verdict, retryAfterSeconds);
+    case 'unavailable':
+      return unavailableReply(retryAfterSeconds);
+  }
+}
+
+/** Narrows a stage's result: a refusal or a fault ends the run. */
+export function ends(result: { readonly kind: string }): result is Refusal | Unavailability {
+  return result.kind === 'refused' || result.kind === 'unavailable';
+}

@@ -1,0 +1,82 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import type { Target } from '../auth/contract.ts';
+import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
+import type { ResolveSenders } from '../config/senders.ts';
+import type { Delivery } from '../delivery.ts';
+import { ConfigError, Fault } from '../errors.ts';
+import type { Refusal } from '../outcome.ts';
+import type { SenderEntry } from '../senders.ts';
+import type { Guarded } from './guard.ts';
+
+/** A delivery whose URL, possible senders and scheme are known: from configuration, never from headers or body. */
+export interface Selected {
+  readonly kind: 'selected';
+  readonly delivery: Delivery;
+  readonly target: Target;
+  /** Not empty; all of one scheme. */
+  readonly senders: readonly [SenderEntry, ...SenderEntry[]];
+}
+
+function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
+  const target = canonicalOrUndefined(publicUrl.origin + pathAndQuery(url));
+  if (!target) {
+    return {
+      kind: 'refused',
+      code: 'webhook_target_uri_malformed',
+      check: 10,
+      detail: 'the request target has no canonical form',
+    };
+  }
+  if (!target.targetUri.startsWith(publicUrl.prefix)) {
+    // A router or proxy of ours cut or added a path: the seller must not lose the event by it.
+    throw new Fault(
+      'misconfigured',
+      `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl), or correct publicUrl`,
+    );
+  }
+  return target;
+}
+
+/** @throws ConfigError where `publicUrl` is a prefix and the caller gave no `url`. */
+export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void {
+  if (publicUrl.kind === 'exact' || typeof url === 'string') return;
+  throw new ConfigError(
+    'publicUrl ends in /*, so path and query come from the request: pass them, verifyAndDispatch(rawBytes, headers, { url: request.url }).',
+  );
+}
+
+export async function select(
+  { delivery }: Guarded,
+  publicUrl: PublicUrl,
+  resolve: ResolveSenders,
+  raiseAlarm: RaiseAlarm,
+): Promise<Selected | Refusal> {
+  const target =
+    publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
+  if ('kind' in target) return target;
+  const senders = await sendersFor(target, resolve, raiseAlarm);
+  const [first, ...rest] = senders;
+  if (!first) {
+    return {
+      kind: 'refused',
+      code: 'webhook_signature_key_unknown',
+      check: 7,
+      detail: `no sender is registered for ${target.targetUri}`,
+    };
+  }
+  return { kind: 'selected', delivery, target, senders: [first, ...rest] };
+}
+
+async function sendersFor(
+  target: Target,
+  resolve: ResolveSenders,
+  raiseAlarm: RaiseAlarm,
+): Promise<readonly SenderEntry[]> {
+  try {
+    return await resolve.forUrl(target.targetUri);
+  } catch (error) {
+    const message = `the senders function failed for ${target.targetUri}: ${String(error)}`;
+    raiseAlarm({ code: 'senders_failed', message });
+    throw new Fault('misconfigured', message, { cause: error });
+  }
+}

@@ -1,0 +1,109 @@
+import { Fault } from '../errors.ts';
+import type { PeekResult, Store } from '../stores/contract.ts';
+
+/**
+ * Deliveries whose event, or whose task, another delivery's handler is working on. One poll a record in a process;
+ * a handler that settles in this process wakes them at once. (design.md, "The store": `in-flight`, `task-busy`.)
+ */
+export interface Waiting {
+  /**
+   * Resolves when the record is finished or can be leased, or with `busy` at the deadline.
+   * @throws Fault `overloaded` where too many deliveries wait already.
+   */
+  readonly until: (request: WaitRequest) => Promise<PeekResult>;
+  /** A handler of this sender's settled here: look again now. */
+  readonly wake: (sender: string) => void;
+}
+
+export interface WaitRequest {
+  readonly sender: string;
+  readonly key: string;
+  /** On the clock of `setTimeout`: ms that are left. */
+  readonly leftMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Waiting deliveries of one process; more get 503 at once. */
+export const MAX_WAITING = 1_000;
+const POLL_MS = 200;
+
+interface Poll {
+  readonly result: Promise<PeekResult>;
+  waiters: number;
+}
+
+/** Resolves after `ms` or when the returned `end` is called. */
+function interruptible(ms: number): { readonly done: Promise<void>; readonly end: () => void } {
+  let end = (): void => {};
+  const done = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+  return { done, end: () => end() };
+}
+
+export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
+  const polls = new Map<string, Poll>();
+  const sleeping = new Map<string, Set<() => void>>();
+  let waiting = 0;
+
+  async function nap(sender: string): Promise<void> {
+    const { done, end } = interruptible(POLL_MS);
+    const naps = sleeping.get(sender) ?? new Set();
+    sleeping.set(sender, naps.add(end));
+    await done;
+    naps.delete(end);
+    if (naps.size === 0) sleeping.delete(sender);
+  }
+
+  async function poll(sender: string, key: string, state: { waiters: number }): Promise<PeekResult> {
+    for (;;) {
+      const seen = await store.peek(sender, key);
+      if (seen !== 'busy' || state.waiters === 0) return seen;
+      await nap(sender);
+    }
+  }
+
+  function join({ sender, key }: WaitRequest): Poll {
+    const id = JSON.stringify([sender, key]);
+    const running = polls.get(id);
+    if (running) return running;
+    const state = { waiters: 0 };
+    const result = poll(sender, key, state).finally(() => polls.delete(id));
+    // A rejection reaches every waiter through its race; this copy must not count as unhandled.
+    result.catch(() => {});
+    const started = Object.assign(state, { result });
+    polls.set(id, started);
+    return started;
+  }
+
+  async function until(request: WaitRequest): Promise<PeekResult> {
+    if (waiting >= MAX_WAITING) {
+      throw new Fault('overloaded', `${MAX_WAITING} deliveries wait already for others' handlers`);
+    }
+    const deadline = interruptible(request.leftMs);
+    request.signal?.addEventListener('abort', deadline.end);
+    if (request.signal?.aborted) deadline.end();
+    waiting += 1;
+    const shared = join(request);
+    shared.waiters += 1;
+    try {
+      return await Promise.race([shared.result, deadline.done.then(() => 'busy' as const)]);
+    } finally {
+      waiting -= 1;
+      shared.waiters -= 1;
+      request.signal?.removeEventListener('abort', deadline.end);
+      deadline.end();
+    }
+  }
+
+  return {
+    until,
+    wake: (sender) => {
+      for (const end of sleeping.get(sender) ?? []) end();
+    },
+  };
+}

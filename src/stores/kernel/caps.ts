@@ -1,0 +1,70 @@
+import type { AcceptRequest, Pressure, StoreLimits } from '../contract.ts';
+import { PRESSURE_SHARE } from '../contract.ts';
+import type { Rows, Usage } from './rows.ts';
+import { PRESSURE_USAGE } from './rows.ts';
+import type { Step } from './step.ts';
+
+/** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
+const PURGE_MOST = 4096;
+
+/** Bodies differ in size, so bytes are freed by so many rows at a time. */
+const PURGE_BYTES_STEP = 256;
+
+function excess(used: number, max: number): number {
+  return Math.min(used - max + 1, PURGE_MOST);
+}
+
+/**
+ * Whether one more nonce would exceed a cap (verification.md, section 2, check 9a). What has expired never counts:
+ * it is purged before the answer is no.
+ */
+export function noncesFull({ rows, request, now, used }: Step, keyid: string): boolean {
+  const { maxNoncesPerKey, maxNonces } = request.limits;
+  const isFull = ({ nonces, allNonces }: Usage): boolean =>
+    nonces >= maxNoncesPerKey || allNonces >= maxNonces;
+  if (!isFull(used)) return false;
+  if (used.nonces >= maxNoncesPerKey) {
+    rows.purgeNonces(now, excess(used.nonces, maxNoncesPerKey), { sender: request.sender, keyid });
+  }
+  if (used.allNonces >= maxNonces) rows.purgeNonces(now, excess(used.allNonces, maxNonces));
+  return isFull(rows.usage(request.sender, keyid));
+}
+
+/** Whether the sender has no room for one more record (interface.md, Delivery reliability rule 6). */
+export function entriesFull({ rows, request, now, used }: Step): boolean {
+  const max = request.limits.maxRecordsPerSender;
+  if (used.entries < max) return false;
+  rows.purgeSender(request.sender, now, excess(used.entries, max));
+  return rows.usage(request.sender, undefined).entries >= max;
+}
+
+/** Whether the sender has no room for `bytes` more of unfinished bodies. */
+export function bytesFull({ rows, request, now, used }: Step, bytes: number): boolean {
+  const room = request.limits.maxPendingBytesPerSender - bytes;
+  let left = used;
+  for (let purged = 0; purged < PURGE_MOST && left.pendingBytes > room; purged += PURGE_BYTES_STEP) {
+    const before = left.entries;
+    rows.purgeSender(request.sender, now, PURGE_BYTES_STEP);
+    left = rows.usage(request.sender, undefined);
+    if (left.entries === before) return true;
+  }
+  return left.pendingBytes > room;
+}
+
+const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
+  records: 'maxRecordsPerSender',
+  'pending-bytes': 'maxPendingBytesPerSender',
+  nonces: 'maxNoncesPerKey',
+  'all-nonces': 'maxNonces',
+};
+
+const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
+const WITH_NONCE: readonly Pressure[] = ['records', 'pending-bytes', 'nonces', 'all-nonces'];
+
+/** The limits that are used to 80 % or more, for the owner's alarm. */
+export function pressure(rows: Rows, request: AcceptRequest): readonly Pressure[] {
+  const used: Usage = rows.usage(request.sender, request.nonce?.keyid);
+  return (request.nonce ? WITH_NONCE : WITHOUT_NONCE).filter(
+    (name) => used[PRESSURE_USAGE[name]] >= request.limits[PRESSURE_LIMIT[name]] * PRESSURE_SHARE,
+  );
+}

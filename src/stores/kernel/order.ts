@@ -1,0 +1,51 @@
+import type { TaskClaim } from '../contract.ts';
+import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
+import type { RecordRow, Rows, TaskRow } from './rows.ts';
+
+/**
+ * Ordering of one task's statuses (interface.md, Delivery reliability rule 7; design.md, "The store", Ordering):
+ * older than the mark, or equal to a terminal one and not terminal itself. Events without an instant are not ordered.
+ */
+export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
+  if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
+  if (claim.instant === task.mark) return task.markTerminal && !claim.terminal;
+  return claim.instant < task.mark;
+}
+
+/** The newest status applied is terminal and this event is newer still: applied, but worth a warning. */
+export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
+  if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
+  return task.markTerminal && claim.instant > task.mark;
+}
+
+/** So far ahead of the store's clock that it must not raise the mark: it would make every true status stale. */
+export function isAhead(claim: TaskClaim | null | undefined, now: number): boolean {
+  return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
+}
+
+/** Whether another record's live lease holds the task: handlers of one task never overlap. */
+export function isHeld(rows: Rows, task: TaskRow | undefined, key: string, now: number): boolean {
+  if (task === undefined || task.holder === null || task.holder === key) return false;
+  const holder = rows.record(task.sender, task.holder, now);
+  return holder !== undefined && isLive(holder, now);
+}
+
+/** LEASED, and the lease has not run out. */
+export function isLive(record: RecordRow, now: number): boolean {
+  return record.state === 'leased' && record.leaseUntil > now;
+}
+
+/** Marks and notification ids outlive the records that made them. Unix ms. */
+export function markExpiry(now: number, retentionMs: number): number {
+  return now + Math.max(retentionMs, MARK_RETENTION_MS);
+}
+
+/** The task's row after a change; `known` is undefined for a task that is new or was forgotten. */
+export function taskRow(
+  known: TaskRow | undefined,
+  of: { readonly sender: string; readonly id: string },
+  change: Partial<Pick<TaskRow, 'holder' | 'mark' | 'markTerminal'>> & Pick<TaskRow, 'expiresAt'>,
+): TaskRow {
+  const base = known ?? { sender: of.sender, id: of.id, holder: null, mark: null, markTerminal: false };
+  return { ...base, ...change };
+}

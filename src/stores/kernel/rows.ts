@@ -1,0 +1,120 @@
+import type { Pressure, TaskClaim } from '../contract.ts';
+
+/**
+ * What the store's rules read and write, one table a method pair. The rules (`accept.ts`, `settle.ts`) are written
+ * once over this interface and run inside one atomic, synchronous step of a backend: memory and SQLite bring the
+ * rows, Redis and PostgreSQL keep the same rules in their own language. Every read ignores rows that have expired.
+ */
+export interface Rows {
+  nonce(id: NonceId, now: number): NonceRow | undefined;
+  /** Inserts or replaces; counts where it is new. */
+  saveNonce(row: NonceRow): void;
+  record(sender: string, key: string, now: number): RecordRow | undefined;
+  /** The kept first copy of an unfinished or DEAD record. */
+  body(sender: string, key: string): Uint8Array;
+  insertRecord(row: RecordRow, body?: Uint8Array): void;
+  /** Replaces; drops the body where `bodyBytes` is 0. */
+  updateRecord(row: RecordRow): void;
+  task(sender: string, id: string, now: number): TaskRow | undefined;
+  saveTask(row: TaskRow): void;
+  notification(sender: string, id: string, now: number): NotificationRow | undefined;
+  saveNotification(row: NotificationRow): void;
+  usage(sender: string, keyid: string | undefined): Usage;
+  /** Deletes a few expired rows of any sender: more than one accept adds, so that growth is bounded. */
+  purge(now: number): void;
+  /** Deletes expired rows of one sender, at least `atLeast` of each kind where there are so many. */
+  purgeSender(sender: string, now: number, atLeast: number): void;
+  /** Deletes expired nonces, at least `atLeast` where there are so many; of one key id where one is given. */
+  purgeNonces(now: number, atLeast: number, of?: KeyOwner): void;
+}
+
+export interface KeyOwner {
+  readonly sender: string;
+  readonly keyid: string;
+}
+
+/** A nonce is unique for a key id, and a key id for its sender: two senders may publish the same one. */
+export interface NonceId extends KeyOwner {
+  readonly nonce: string;
+}
+
+export interface NonceRow extends NonceId {
+  /** The event it was burned for; null where the body gave none. */
+  readonly key: string | null;
+  /** The accept that used it last. */
+  readonly acceptId: string;
+  /** Unix ms, as every instant here. */
+  readonly expiresAt: number;
+}
+
+/** How far a record is. DONE is two states, by how it ended: `applied` and `stale`. */
+export type RecordState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
+
+/** What the accept that last inserted, claimed or ended a record was told; `waiting` is no answer to repeat. */
+export type Claim = 'won' | 'queued' | 'stale' | 'died' | 'waiting';
+
+export interface RecordRow {
+  readonly sender: string;
+  readonly key: string;
+  readonly state: RecordState;
+  readonly claim: Claim;
+  readonly claimedBy: string;
+  /** Of the last lease, kept after its end so that `complete` and `fail` can be repeated; null before the first. */
+  readonly owner: string | null;
+  readonly fence: number;
+  readonly leaseUntil: number;
+  readonly attempts: number;
+  readonly crashes: number;
+  /** Safe: somebody was, or may be, told 2xx. */
+  readonly acked: boolean;
+  /** Workers leave a QUEUED record alone until then. */
+  readonly notBefore: number;
+  readonly rawHash: string;
+  readonly canonicalHash: string | null;
+  readonly task: TaskClaim | null;
+  /** Flags of the answer that the last claim got. */
+  readonly reemission: boolean;
+  readonly afterTerminal: boolean;
+  readonly ahead: boolean;
+  /** Length of the body that is kept; 0 once it is dropped. */
+  readonly bodyBytes: number;
+  /** null: never. */
+  readonly expiresAt: number | null;
+}
+
+export interface TaskRow {
+  readonly sender: string;
+  readonly id: string;
+  /** Key of the record that leased the task last; it holds the task as long as its lease is live. */
+  readonly holder: string | null;
+  /** `instantKey` of the newest status applied; null before the first. */
+  readonly mark: string | null;
+  /** Whether that status is terminal. */
+  readonly markTerminal: boolean;
+  readonly expiresAt: number;
+}
+
+export interface NotificationRow {
+  readonly sender: string;
+  readonly id: string;
+  /** The event that brought it first. */
+  readonly key: string;
+  readonly expiresAt: number;
+}
+
+export interface Usage {
+  /** Records, tasks and notification ids of the sender. */
+  readonly entries: number;
+  readonly pendingBytes: number;
+  /** Of the (sender, key id); 0 where none was asked for. */
+  readonly nonces: number;
+  readonly allNonces: number;
+}
+
+/** Which part of `Usage` each pressure looks at. */
+export const PRESSURE_USAGE: Record<Pressure, keyof Usage> = {
+  records: 'entries',
+  'pending-bytes': 'pendingBytes',
+  nonces: 'nonces',
+  'all-nonces': 'allNonces',
+};

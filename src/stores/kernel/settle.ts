@@ -1,0 +1,113 @@
+import type {
+  CompleteRequest,
+  CompleteResult,
+  FailRequest,
+  FailResult,
+  PeekResult,
+  RenewRequest,
+} from '../contract.ts';
+import { isHeld, isLive, markExpiry, taskRow } from './order.ts';
+import type { RecordRow, RecordState, Rows } from './rows.ts';
+
+interface LeaseClaim {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+}
+
+/**
+ * The record whose live lease `owner` holds. Authorized by equality of the owner, not by the fence: after a lost
+ * failover a fence can start again.
+ */
+export function heldBy(rows: Rows, lease: LeaseClaim, now: number): RecordRow | undefined {
+  const record = rows.record(lease.sender, lease.key, now);
+  return record && record.owner === lease.owner && isLive(record, now) ? record : undefined;
+}
+
+/** The record that `owner` had last, in `state`: the same call made again. */
+function endedBy(rows: Rows, lease: LeaseClaim, state: RecordState, now: number): boolean {
+  const record = rows.record(lease.sender, lease.key, now);
+  return record !== undefined && record.owner === lease.owner && record.state === state;
+}
+
+/** `Store.complete`. */
+export function complete(rows: Rows, request: CompleteRequest, now: number): CompleteResult {
+  const record = heldBy(rows, request, now);
+  if (!record) return endedBy(rows, request, 'applied', now) ? 'done' : 'lost';
+  rows.updateRecord({
+    ...record,
+    state: 'applied',
+    acked: true,
+    bodyBytes: 0,
+    expiresAt: now + request.retentionMs,
+  });
+  releaseTask(rows, record, now, request.retentionMs, true);
+  return 'done';
+}
+
+/** `Store.fail`. */
+export function fail(rows: Rows, request: FailRequest, now: number): FailResult {
+  const record = heldBy(rows, request, now);
+  if (!record) {
+    if (endedBy(rows, request, 'queued', now)) return 'queued';
+    return endedBy(rows, request, 'dead', now) ? 'dead' : 'lost';
+  }
+  releaseTask(rows, record, now, request.retentionMs, false);
+  if (request.permanent || record.attempts >= request.retry.attempts) {
+    rows.updateRecord({ ...record, state: 'dead', acked: true, expiresAt: null });
+    return 'dead';
+  }
+  rows.updateRecord({
+    ...record,
+    state: 'queued',
+    notBefore: now + request.backoffMs,
+    expiresAt: record.acked ? null : now + request.retentionMs,
+  });
+  return 'queued';
+}
+
+/** `Store.renew`. */
+export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed' | 'lost' {
+  const record = heldBy(rows, request, now);
+  if (!record) return 'lost';
+  const leaseUntil = now + request.leaseMs;
+  const expiresAt = record.expiresAt === null ? null : Math.max(record.expiresAt, leaseUntil);
+  rows.updateRecord({ ...record, leaseUntil, expiresAt });
+  return 'renewed';
+}
+
+/** `Store.peek`. */
+export function peek(rows: Rows, sender: string, key: string, now: number): PeekResult {
+  const record = rows.record(sender, key, now);
+  if (!record) return 'absent';
+  if (record.state === 'applied' || record.state === 'stale' || record.state === 'dead') return record.state;
+  if (isLive(record, now)) return 'busy';
+  const task = record.task ? rows.task(sender, record.task.id, now) : undefined;
+  return isHeld(rows, task, key, now) ? 'busy' : 'free';
+}
+
+/** Frees the record's task and, where the event was applied, moves the mark. */
+function releaseTask(
+  rows: Rows,
+  record: RecordRow,
+  now: number,
+  retentionMs: number,
+  applied: boolean,
+): void {
+  if (!record.task) return;
+  const known = rows.task(record.sender, record.task.id, now);
+  const { instant, terminal } = record.task;
+  const raises = applied && instant !== undefined && !record.ahead;
+  const moved = raises && (known?.mark == null || instant >= known.mark);
+  rows.saveTask(
+    taskRow(
+      known,
+      { sender: record.sender, id: record.task.id },
+      {
+        ...(known?.holder === record.key && { holder: null }),
+        ...(moved && { mark: instant, markTerminal: terminal }),
+        expiresAt: markExpiry(now, retentionMs),
+      },
+    ),
+  );
+}

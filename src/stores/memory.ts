@@ -1,0 +1,44 @@
+import { Fault } from '../errors.ts';
+import type { Store, StoreOptions } from './contract.ts';
+import { accept } from './kernel/accept.ts';
+import type { Rows } from './kernel/rows.ts';
+import { complete, fail, peek, renew } from './kernel/settle.ts';
+import { memoryRows } from './memory/rows.ts';
+import type { MemoryState } from './memory/state.ts';
+import { createMemoryState } from './memory/state.ts';
+
+export { createMemoryState } from './memory/state.ts';
+export type { MemoryState } from './memory/state.ts';
+
+export interface MemoryStoreOptions extends StoreOptions {
+  /** Shared by several stores, they are one: `createMemoryState()`. A new one by default. */
+  readonly state?: MemoryState;
+}
+
+/**
+ * A store for tests and development: everything is gone with the process, durability is `process`. A receiver
+ * takes it only with `requireDurability: 'process'`, and never under `NODE_ENV=production`. Without transactions.
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
+  const rows = memoryRows(state);
+  let closed = false;
+  /** Runs to its end without yielding, so that steps never overlap, whichever handle they come from. */
+  const atomic = async <T>(step: (rows: Rows, now: number) => T): Promise<T> => {
+    if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
+    return step(rows, Date.now() + clockOffsetMs());
+  };
+  return {
+    name: 'memory',
+    open: () => atomic(() => undefined),
+    durability: async () => 'process',
+    accept: (request) => atomic((rows, now) => accept(rows, request, now)),
+    complete: (request) => atomic((rows, now) => complete(rows, request, now)),
+    fail: (request) => atomic((rows, now) => fail(rows, request, now)),
+    renew: (request) => atomic((rows, now) => renew(rows, request, now)),
+    peek: (sender, key) => atomic((rows, now) => peek(rows, sender, key, now)),
+    close: async () => {
+      closed = true;
+    },
+  };
+}

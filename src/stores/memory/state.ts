@@ -1,0 +1,42 @@
+import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../kernel/rows.ts';
+import type { ExpiryQueue } from './expiry-queue.ts';
+
+/** What a memory store remembers; opaque to users. Handles that share one state are one store, as two processes on one database are. */
+export interface MemoryState {
+  readonly senders: Map<string, SenderState>;
+  /** Nonces apart from the rest: they come by the hundred thousand and go within minutes. */
+  readonly nonceExpiry: ExpiryQueue;
+  readonly expiry: ExpiryQueue;
+  /** Nonces of all senders. */
+  allNonces: number;
+}
+
+/** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
+export interface SenderState {
+  readonly records: Map<string, RecordRow>;
+  readonly bodies: Map<string, Uint8Array>;
+  readonly tasks: Map<string, TaskRow>;
+  readonly notifications: Map<string, NotificationRow>;
+  /** By key id, then by nonce. */
+  readonly nonces: Map<string, Map<string, NonceRow>>;
+  pendingBytes: number;
+}
+
+export function createMemoryState(): MemoryState {
+  return { senders: new Map(), nonceExpiry: [], expiry: [], allNonces: 0 };
+}
+
+export function senderState(state: MemoryState, sender: string): SenderState {
+  const known = state.senders.get(sender);
+  if (known) return known;
+  const created: SenderState = {
+    records: new Map(),
+    bodies: new Map(),
+    tasks: new Map(),
+    notifications: new Map(),
+    nonces: new Map(),
+    pendingBytes: 0,
+  };
+  state.senders.set(sender, created);
+  return created;
+}

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Fault } from '../errors.ts';
+import type { Store, StoreOptions } from './contract.ts';
+import { accept } from './kernel/accept.ts';
+import type { Rows } from './kernel/rows.ts';
+import { complete, fail, peek, renew } from './kernel/settle.ts';
+import type { SqliteHandle } from './sqlite/handle.ts';
+import { fileOpener } from './sqlite/handle.ts';
+import type { BusyOptions, OpenDatabase } from './sqlite/open.ts';
+import { openDatabase } from './sqlite/open.ts';
+import { transactionStep } from './sqlite/transaction.ts';
+
+export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle.ts';
+
+export interface SqliteStoreOptions extends StoreOptions {
+  /** How long an operation waits for another connection's lock before it is `store_unavailable`. Ms; 2 000. */
+  readonly busyMs?: number;
+  /** Waits between two tries, ms. `setTimeout` by default; for tests. */
+  readonly delay?: (ms: number) => Promise<void>;
+  /** 0 ≤ n < 1. `Math.random`; spreads the tries. */
+  readonly random?: () => number;
+}
+
+/** A store whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
+export type SqliteStore = Store & Required<Pick<Store, 'transaction'>>;
+
+/**
+ * The embedded default: one file, any number of processes on one machine, durability `disk`.
+ * @param fileOrHandle path of the database, opened with `node:sqlite` (Node >= 22.13); or a connection of
+ *   `better-sqlite3`, `libsql` or `node:sqlite`, which stays the caller's to close and on which the store sets WAL,
+ *   `synchronous=FULL` and no busy timeout. `:memory:` works, with durability `process`.
+ * @throws ConfigError for a path where the runtime has no `node:sqlite`; from `open()` where the database cannot be
+ *   used, or was made by a newer version.
+ */
+export function sqliteStore(
+  fileOrHandle: string | SqliteHandle,
+  options: SqliteStoreOptions = {},
+): SqliteStore {
+  const { clockOffsetMs = () => 0, busyMs = 2000, random = Math.random, delay = waitMs } = options;
+  const now = (): number => Date.now() + clockOffsetMs();
+  const connection = connectionOf(fileOrHandle, { busyMs, random, delay });
+  const step = async <T>(run: (rows: Rows, now: number) => T): Promise<T> => {
+    const { rows, commits } = connection.current();
+    return commits.run(() => run(rows, now()));
+  };
+  return {
+    name: 'sqlite',
+    open: connection.open,
+    durability: async () => connection.current().settings.durability(),
+    accept: (request) => step((rows, now) => accept(rows, request, now)),
+    complete: (request) => step((rows, now) => complete(rows, request, now)),
+    fail: (request) => step((rows, now) => fail(rows, request, now)),
+    renew: (request) => step((rows, now) => renew(rows, request, now)),
+    peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
+    transaction: async (request, fn) => {
+      const { db, rows, commits } = connection.current();
+      return commits.runAlone(() => transactionStep(db, rows, request, fn, now));
+    },
+    close: connection.close,
+  };
+}
+
+interface Connection {
+  readonly open: () => Promise<void>;
+  /** @throws Fault `store_unavailable` before `open` and after `close`. */
+  readonly current: () => OpenDatabase;
+  readonly close: () => Promise<void>;
+}
+
+function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): Connection {
+  // A handle that was passed in stays its owner's to close.
+  const own = typeof fileOrHandle === 'string' ? { file: fileOrHandle, connect: fileOpener() } : undefined;
+  const connect = (): SqliteHandle => (own ? own.connect(own.file) : (fileOrHandle as SqliteHandle));
+  const release = (db: SqliteHandle): void => {
+    if (own) db.close();
+  };
+  let opening: Promise<OpenDatabase> | undefined;
+  let opened: OpenDatabase | undefined;
+  let closed = false;
+  return {
+    open: async () => {
+      if (closed) throw new Fault('store_unavailable', 'The SQLite store is closed.');
+      opening ??= openDatabase(connect, release, options);
+      try {
+        opened = await opening;
+      } catch (error) {
+        opening = undefined;
+        throw error;
+      }
+    },
+    current: () => {
+      if (opened && !closed) return opened;
+      throw new Fault('store_unavailable', `The SQLite store is ${closed ? 'closed' : 'not open yet'}.`);
+    },
+    close: async () => {
+      if (closed) return;
+      closed = true;
+      const last = await opening?.catch(() => undefined);
+      await last?.commits.idle();
+      if (last) release(last.db);
+    },
+  };
+}
+
+async function waitMs(ms: number): Promise<void> {
+  await sleep(ms);
+}

@@ -1,0 +1,77 @@
+import { Fault } from '../../errors.ts';
+import type { Durability } from '../contract.ts';
+import type { SqliteHandle, SqliteRow, SqliteStatement } from './handle.ts';
+import { textOf } from './handle.ts';
+
+/**
+ * Durability of SQLite is a matter of each connection: `synchronous` is not stored in the file, and drivers open a
+ * WAL database with NORMAL, under which a commit that was answered can be gone after a power cut. So it is set on
+ * every open, read back, and looked at again before every transaction.
+ */
+export interface Settings {
+  /** Sets what can be set. BUSY where another connection is in the way. */
+  apply(): void;
+  /**
+   * Before each transaction: somebody else's PRAGMA on this handle may have weakened it.
+   * @throws Fault `not_durable` where it cannot be set back.
+   */
+  restore(): void;
+  /** From what the connection says now. */
+  durability(): Durability;
+}
+
+/** Weakest `synchronous` under which a commit survives a power cut (sqlite.org/pragma.html#pragma_synchronous). */
+const FULL = 2;
+const EXTRA = 3;
+
+/**
+ * By `journal_mode`. DELETE needs EXTRA: under FULL the directory entry of the deleted journal is not synced, and
+ * its return rolls the last commit back. MEMORY and OFF survive nothing.
+ */
+const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
+
+export function settingsOf(db: SqliteHandle): Settings {
+  const synchronous = db.prepare('PRAGMA synchronous');
+  const journal = db.prepare('PRAGMA journal_mode');
+  let needed = FULL;
+  const raise = (): void => {
+    db.exec(`PRAGMA synchronous = ${needed === EXTRA ? 'EXTRA' : 'FULL'}`);
+  };
+  return {
+    apply: () => {
+      // The driver is synchronous: a timeout of its own would stop the event loop. Retries are ours.
+      db.exec('PRAGMA busy_timeout = 0');
+      const mode = modeOf(db.prepare('PRAGMA journal_mode = WAL'));
+      needed = NEEDED[mode] ?? FULL;
+      raise();
+      // Only macOS knows it: there fsync does not reach the platter without.
+      db.exec('PRAGMA fullfsync = ON');
+      db.exec('PRAGMA checkpoint_fullfsync = ON');
+    },
+    restore: () => {
+      if (numberOf(synchronous, 'synchronous') >= needed) return;
+      raise();
+      if (numberOf(synchronous, 'synchronous') >= needed) return;
+      throw new Fault('not_durable', 'SQLite: PRAGMA synchronous was lowered on this handle and stays so.');
+    },
+    durability: () => {
+      const mode = NEEDED[modeOf(journal)] ?? Infinity;
+      return isFile(db) && numberOf(synchronous, 'synchronous') >= mode ? 'disk' : 'process';
+    },
+  };
+}
+
+/** `:memory:` and temporary databases have no file name. */
+function isFile(db: SqliteHandle): boolean {
+  const databases = db.prepare('PRAGMA database_list').all() as SqliteRow[];
+  const main = databases.find((row) => row['name'] === 'main');
+  return typeof main?.['file'] === 'string' && main['file'] !== '';
+}
+
+function numberOf(pragma: SqliteStatement, column: string): number {
+  return Number((pragma.get() as SqliteRow | undefined)?.[column]);
+}
+
+function modeOf(pragma: SqliteStatement): string {
+  return textOf(pragma.get() as SqliteRow, 'journal_mode').toLowerCase();
+}

@@ -1,0 +1,24 @@
+/**
+ * `proto-webhooks/testing`: a seller on loopback for tests of your own handlers, and the suite that every store
+ * passes, for tests of your own store.
+ */
+export {
+  createFakeSeller,
+  type DeliverOptions,
+  type FakeSeller,
+  type FakeSellerOptions,
+} from './fake-seller.ts';
+export { MISTAKES, type Mistake, type Spoiling } from './mistakes.ts';
+export {
+  samplePayloads,
+  type Members,
+  type SampleFamily,
+  type SamplePayloadOptions,
+  type SamplePayloads,
+} from './payloads.ts';
+export type { PostOutcome, PostResult } from './seller-post.ts';
+export type { SellerKeyName } from './seller-keys.ts';
+export type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
+export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
+export type { Sender, SenderAuth } from '../senders.ts';
+export { describeStoreContract } from './store-contract.ts';

@@ -1,0 +1,147 @@
+import type { DeliveryReport, TaskStatus } from '../events/event.ts';
+import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
+
+/** Members to add to a sample, or to replace. */
+export type Members = Readonly<Record<string, unknown>>;
+
+/** Webhook families of interface.md besides tasks and reports. */
+export type SampleFamily =
+  | 'impairment'
+  | 'collection_list_changed'
+  | 'property_list_changed'
+  | 'revocation-notification'
+  | 'artifact_push';
+
+/** Valid bodies of every kind, each with its own `idempotency_key`: two calls are two events. */
+export interface SamplePayloads {
+  /** Tool transport: the envelope for one of its seven statuses. `overrides` go to the top level. */
+  tool(status: Exclude<TaskStatus, 'auth-required'>, overrides?: Members): ToolEnvelope & Members;
+  /** Agent transport: a `Task` for final states, a `TaskStatusUpdateEvent` for interim ones. */
+  agent(status: TaskStatus, overrides?: Members): (AgentTask | AgentTaskStatusUpdate) & Members;
+  /** A delivery report, under `result` of a tool-transport envelope. `report` goes into the result. */
+  report(
+    type?: DeliveryReport['notification_type'],
+    report?: Members,
+    overrides?: Members,
+  ): ToolEnvelope & Members;
+  /** A payload of another family. Their shapes are not fixed: the family's name in `event_type`, and an id. */
+  family(name: SampleFamily, overrides?: Members): Members;
+}
+
+export interface SamplePayloadOptions {
+  /** Unix ms, for `timestamp`. `Date.now`. */
+  readonly now?: () => number;
+  /** For keys and ids. Random UUIDs. */
+  readonly newId?: () => string;
+}
+
+interface Shape {
+  readonly final: boolean;
+  /** interface.md, "Contents of `result` by status". */
+  readonly result: Members;
+}
+
+const SHAPES: Readonly<Record<TaskStatus, Shape>> = {
+  submitted: { final: false, result: {} },
+  working: { final: false, result: { percentage: 40, current_step: 'reserving inventory', total_steps: 5 } },
+  'input-required': { final: false, result: { reason: 'APPROVAL_REQUIRED', validation_errors: [] } },
+  'auth-required': { final: false, result: { reason: 'AUTH_REQUIRED' } },
+  completed: { final: true, result: { media_buy_id: 'mb_1', packages: [{ package_id: 'pkg_1' }] } },
+  failed: {
+    final: true,
+    result: { errors: [{ code: 'BUDGET_TOO_LOW', message: 'The budget is too low.' }] },
+  },
+  canceled: { final: true, result: { reason: 'canceled by the buyer' } },
+  rejected: { final: true, result: { reason: 'rejected by the publisher' } },
+};
+
+const HOUR_MS = 3_600_000;
+
+function sampleReport(type: DeliveryReport['notification_type'], at: number): DeliveryReport {
+  return {
+    notification_type: type,
+    sequence_number: 1,
+    reporting_period: { start: new Date(at - HOUR_MS).toISOString(), end: new Date(at).toISOString() },
+    currency: 'USD',
+    media_buy_deliveries: [
+      {
+        media_buy_id: 'mb_1',
+        status: 'active',
+        totals: { impressions: 125_000, spend: 562.5, clicks: 312 },
+        by_package: [],
+      },
+    ],
+  };
+}
+
+interface Made {
+  readonly id: string;
+  readonly key: string;
+  readonly timestamp: string;
+}
+
+function agentSample(status: TaskStatus, { id, key, timestamp }: Made): AgentTask | AgentTaskStatusUpdate {
+  const { final, result } = SHAPES[status];
+  const parts = [
+    { kind: 'text', text: `Task ${status}` },
+    { kind: 'data', data: result },
+  ];
+  const common = {
+    contextId: `ctx_${id}`,
+    idempotency_key: key,
+    metadata: { operation_id: `op_${id}`, task_type: 'create_media_buy' },
+  };
+  if (final) {
+    const artifacts = [{ artifactId: `artifact_${id}`, parts }];
+    return { kind: 'task', id: `task_${id}`, ...common, status: { state: status, timestamp }, artifacts };
+  }
+  const message = { kind: 'message', messageId: `message_${id}`, role: 'agent', parts };
+  return {
+    kind: 'status-update',
+    taskId: `task_${id}`,
+    ...common,
+    status: { state: status, timestamp, message },
+    final,
+  };
+}
+
+/** Builders of valid bodies as interface.md, "Resources" describes them. */
+export function samplePayloads(options: SamplePayloadOptions = {}): SamplePayloads {
+  const { now = Date.now, newId = () => crypto.randomUUID() } = options;
+  const made = (): Made => ({ id: newId(), key: newId(), timestamp: new Date(now()).toISOString() });
+  const envelope = (status: string, taskType: string, result: Members): ToolEnvelope => {
+    const { id, key, timestamp } = made();
+    return {
+      idempotency_key: key,
+      task_id: `task_${id}`,
+      operation_id: `op_${id}`,
+      task_type: taskType,
+      domain: 'media-buy',
+      status,
+      timestamp,
+      message: `Task ${status}`,
+      result,
+    };
+  };
+  return {
+    tool: (status, overrides) => ({
+      ...envelope(status, 'create_media_buy', SHAPES[status].result),
+      ...overrides,
+    }),
+    agent: (status, overrides) => ({ ...agentSample(status, made()), ...overrides }),
+    report: (type = 'scheduled', report, overrides) => ({
+      ...envelope('completed', 'media_buy_delivery', { ...sampleReport(type, now()), ...report }),
+      ...overrides,
+    }),
+    family: (name, overrides) => {
+      const { id, key, timestamp } = made();
+      return {
+        idempotency_key: key,
+        event_type: name,
+        notification_id: `notification_${id}`,
+        timestamp,
+        ...overrides,
+      };
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { SignedDelivery } from '../sender/sign.ts';
+
+/** How one POST went, in the words of `webhook_activity[].status` (interface.md). */
+export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
+
+/** One POST and its answer. */
+export interface PostResult {
+  readonly outcome: PostOutcome;
+  /** Absent where nothing was answered. */
+  readonly status?: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** What the answer says is wrong: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
+  readonly code?: string;
+}
+
+export interface PostOptions {
+  /** Where to connect, if not where `delivery.url` says; its `Host` is sent all the same. */
+  readonly to?: string;
+  /** Ms for connection and answer together. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+const REQUESTS = { 'http:': httpRequest, 'https:': httpsRequest } as const;
+
+/** Path and query as they stand: `URL` would rewrite what the receiver is to see. */
+const targetOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
+
+function codeOf(headers: Readonly<Record<string, string>>, body: string): string | undefined {
+  const challenge = /error="([^"]*)"/.exec(headers['www-authenticate'] ?? '')?.[1];
+  if (challenge !== undefined || !body.startsWith('{')) return challenge;
+  try {
+    const parsed = JSON.parse(body) as { error?: { code?: unknown } };
+    return typeof parsed.error?.code === 'string' ? parsed.error.code : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function answered(response: IncomingMessage, chunks: readonly Buffer[]): PostResult {
+  const status = response.statusCode ?? 0;
+  const headers = Object.fromEntries(
+    Object.entries(response.headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]),
+  );
+  const body = Buffer.concat(chunks).toString();
+  const code = codeOf(headers, body);
+  const outcome = status >= 200 && status < 300 ? 'success' : 'failed';
+  return { outcome, status, headers, body, ...(code !== undefined && { code }) };
+}
+
+const unanswered = (outcome: PostOutcome): PostResult => ({ outcome, headers: {}, body: '' });
+
+/** Sends a delivery once, as it is. Never rejects for what the other side does. */
+export function post(delivery: SignedDelivery, { to, timeoutMs, signal }: PostOptions): Promise<PostResult> {
+  const address = to ?? delivery.url;
+  const { protocol, hostname, port } = new URL(address);
+  const send = protocol === 'https:' ? REQUESTS['https:'] : REQUESTS['http:'];
+  const deadline = AbortSignal.timeout(timeoutMs);
+  return new Promise((resolve) => {
+    const request = send({
+      method: delivery.method,
+      // Brackets of an IPv6 address are the URL's, not the resolver's.
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port,
+      path: targetOf(address),
+      headers: {
+        Host: new URL(delivery.url).host,
+        'Content-Length': String(delivery.body.byteLength),
+        ...delivery.headers,
+      },
+      setHost: false,
+      agent: false,
+      signal: AbortSignal.any([deadline, signal]),
+    });
+    let finish = (): void => resolve(unanswered(deadline.aborted ? 'timeout' : 'connection_error'));
+    request.once('response', (response) => {
+      const chunks: Buffer[] = [];
+      // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
+      finish = () => resolve(answered(response, chunks));
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', () => finish());
+      response.once('close', () => finish());
+    });
+    request.on('error', () => finish());
+    request.end(delivery.body);
+  });
+}

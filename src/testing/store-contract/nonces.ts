@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import type { Cases } from './kit.ts';
+import { HOUR_MS, LEASE_MS } from './kit.ts';
+
+const OTHER = { key: 'event-0002-of-the-seller' };
+const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
+
+/** Rule 1: verification.md, section 2, checks 9a, 12 and 13, and "The nonce and the event are admitted together". */
+export const nonceCases: Cases = {
+  'a nonce seen again with the same event before it is safe goes on': async ({ accept, win }) => {
+    await win(NONCE);
+    assert.equal((await accept(NONCE)).kind, 'in-flight');
+  },
+  'a nonce seen again with the same event after it is safe is replayed': async ({ accept, apply, b }) => {
+    await apply(NONCE);
+    assert.equal((await accept(NONCE)).kind, 'replayed');
+    assert.equal((await accept(NONCE, b)).kind, 'replayed');
+  },
+  'identical bytes after a failed run are a retry, not a replay': async ({ accept, win, fail }) => {
+    const first = await win(NONCE);
+    assert.equal(await fail(first.lease.owner), 'queued');
+    const second = await accept(NONCE);
+    assert.equal(second.kind, 'won');
+  },
+  'identical bytes after a crash are a retry, not a replay': async ({ win, advance }) => {
+    await win(NONCE);
+    advance(LEASE_MS + 1);
+    assert.equal((await win(NONCE)).lease.attempt, 2);
+  },
+  'identical bytes of a DEAD event are replayed': async ({ accept, win, fail }) => {
+    const { lease } = await win(NONCE);
+    assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
+    assert.equal((await accept(NONCE)).kind, 'replayed');
+  },
+  'identical bytes of a stale event are replayed': async ({ accept, apply }) => {
+    await apply({ ...OTHER, task: 't', at: '2026-01-02T00:00:00Z' });
+    const stale = { ...NONCE, task: 't', at: '2026-01-01T00:00:00Z' };
+    assert.equal((await accept(stale)).kind, 'stale');
+    assert.equal((await accept(stale)).kind, 'replayed');
+  },
+  'a nonce bound to another event is replayed, and that other event is not written': async (kit) => {
+    await kit.win(NONCE);
+    assert.equal((await kit.accept({ ...NONCE, ...OTHER })).kind, 'replayed');
+    assert.equal(await kit.peek(OTHER), 'absent');
+  },
+  'a nonce burned without an event is burned once': async ({ accept, b }) => {
+    assert.equal((await accept({ ...NONCE, event: false })).kind, 'burned');
+    assert.equal((await accept({ ...NONCE, event: false }, b)).kind, 'replayed');
+    assert.equal((await accept(NONCE)).kind, 'replayed');
+  },
+  'a nonce bound to an event is replayed where the body gave none': async ({ accept, win }) => {
+    await win(NONCE);
+    assert.equal((await accept({ ...NONCE, event: false })).kind, 'replayed');
+  },
+  'a duplicate binds its own fresh nonce to the record': async ({ accept, apply }) => {
+    await apply();
+    assert.equal((await accept(NONCE)).kind, 'done');
+    assert.equal((await accept(NONCE)).kind, 'replayed');
+    assert.equal((await accept({ ...NONCE, ...OTHER })).kind, 'replayed');
+  },
+  'a delivery that waits binds its own fresh nonce to the record': async ({ accept, win, complete }) => {
+    const { lease } = await win();
+    assert.equal((await accept(NONCE)).kind, 'in-flight');
+    assert.equal((await accept({ ...NONCE, ...OTHER })).kind, 'replayed');
+    assert.equal(await complete(lease.owner), 'done');
+    assert.equal((await accept(NONCE)).kind, 'replayed');
+  },
+  'the same nonce under another key id is another nonce': async ({ accept, apply }) => {
+    await apply(NONCE);
+    assert.equal((await accept({ ...NONCE, keyid: 'seller-2027' })).kind, 'done');
+  },
+  'a nonce is kept as long as it lives on the receiver’s clock, and then forgotten': async (kit) => {
+    const short = { ...NONCE, nonceMs: 60_000 };
+    await kit.apply(short);
+    kit.advance(50_000);
+    assert.equal((await kit.accept(short)).kind, 'replayed');
+    kit.advance(10_001);
+    assert.equal((await kit.accept(short)).kind, 'done');
+  },
+  'a nonce whose event was forgotten before it is replayed': async ({ accept, apply, advance }) => {
+    await apply({ ...NONCE, nonceMs: HOUR_MS, retentionMs: 1000 });
+    advance(1001);
+    assert.equal((await accept({ ...NONCE, nonceMs: HOUR_MS, retentionMs: 1000 })).kind, 'replayed');
+  },
+  'without a nonce (legacy authentication) the event alone decides': async ({ accept, win, complete }) => {
+    const { lease } = await win({ nonce: null });
+    assert.equal((await accept({ nonce: null })).kind, 'in-flight');
+    assert.equal(await complete(lease.owner), 'done');
+    assert.equal((await accept({ nonce: null })).kind, 'done');
+    assert.equal((await accept({ nonce: null, event: false })).kind, 'burned');
+  },
+  'over maxNoncesPerKey a new nonce is rate-abuse, and nothing is written': async (kit) => {
+    const limits = { maxNoncesPerKey: 2 };
+    await kit.apply({ limits });
+    assert.equal((await kit.accept({ limits })).kind, 'done');
+    const refused = { ...OTHER, ...NONCE, limits };
+    assert.equal((await kit.accept(refused, kit.b)).kind, 'rate-abuse');
+    assert.equal((await kit.accept({ ...NONCE, event: false, limits })).kind, 'rate-abuse');
+    assert.equal(await kit.peek(OTHER), 'absent');
+    assert.equal((await kit.accept({ ...OTHER, ...NONCE })).kind, 'won');
+  },
+  'over maxNoncesPerKey a nonce that is known still goes on': async ({ accept, win }) => {
+    const limits = { maxNoncesPerKey: 1 };
+    await win({ ...NONCE, limits });
+    assert.equal((await accept({ ...NONCE, limits })).kind, 'in-flight');
+  },
+  'one key id’s nonces leave room for another’s': async ({ accept, win }) => {
+    const limits = { maxNoncesPerKey: 1 };
+    await win({ limits });
+    assert.equal((await accept({ ...OTHER, limits })).kind, 'rate-abuse');
+    assert.equal((await accept({ ...OTHER, limits, keyid: 'seller-2027' })).kind, 'won');
+  },
+  'nonces that have expired make room at once': async ({ accept, win, advance }) => {
+    const limits = { maxNoncesPerKey: 1, maxNonces: 1 };
+    await win({ limits, nonceMs: 60_000 });
+    advance(60_001);
+    assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
+  },
+  'over maxNonces, of all senders together, a new nonce is rate-abuse': async ({ accept, win }) => {
+    const limits = { maxNonces: 1 };
+    await win({ limits });
+    const other = { ...OTHER, sender: 'https://other.example/mcp', limits };
+    assert.equal((await accept(other)).kind, 'rate-abuse');
+  },
+  'at 80 % of its nonces a key id is under pressure': async ({ accept }) => {
+    const limits = { maxNoncesPerKey: 5, maxNonces: 5 };
+    const seen: string[][] = [];
+    for (let n = 1; n <= 5; n += 1) seen.push([...(await accept({ event: false, limits })).pressure]);
+    assert.deepEqual(seen.slice(0, 3), [[], [], []]);
+    assert.deepEqual(seen.slice(3), [
+      ['nonces', 'all-nonces'],
+      ['nonces', 'all-nonces'],
+    ]);
+  },
+};

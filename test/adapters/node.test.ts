@@ -1,0 +1,266 @@
+import { once } from 'node:events';
+import { request, type ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import type { NodeRequest } from '../../src/adapters/node.ts';
+import { webhookHandler } from '../../src/adapters/node.ts';
+import { deferred, listening, POST, rawClient } from './raw-client.ts';
+import { header, OK, recordingReceiver, text } from './recording-receiver.ts';
+
+const post = (url: string, body: string | Uint8Array<ArrayBuffer>): Promise<Response> =>
+  fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+
+describe('what is handed over', () => {
+  test('the bytes as received, whatever they are, with method and target', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0xff, 0x00, 0x7d]);
+    const response = await post(`${server.url}/hook/a%7Eb?q=%41`, bytes);
+    expect(response.status).toBe(200);
+    expect(receiver.handed).toHaveLength(1);
+    expect([...(receiver.handed[0]?.rawBody ?? [])]).toEqual([...bytes]);
+    expect(receiver.handed[0]?.request).toMatchObject({ method: 'POST', url: '/hook/a%7Eb?q=%41' });
+  });
+
+  test.each(['Content-Digest', 'Signature', 'Signature-Input', 'Host'])(
+    'a repeated %s stays two lines',
+    async (name) => {
+      const receiver = recordingReceiver();
+      await using server = await listening(webhookHandler(receiver));
+      const client = await rawClient(server.port);
+      client.send(...POST('Content-Length: 2', 'Connection: close', `${name}: a`, `${name}: b`), '', '{}');
+      await client.closed();
+      expect(receiver.handed[0]?.headers.get(name.toLowerCase())?.slice(-2)).toEqual(['a', 'b']);
+    },
+  );
+
+  test('a repeated Content-Type is seen, and refused with 415', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send(...POST('Content-Type: application/json', 'Content-Length: 2'), '', '{}');
+    expect(await client.closed()).toMatch(/^HTTP\/1\.1 415 /);
+  });
+
+  test('an absolute-form target stays absolute', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send('POST http://other.example/hook HTTP/1.1', ...POST('Content-Length: 2').slice(1), '', '{}');
+    await client.until(/ 200 /);
+    expect(receiver.handed[0]?.request.url).toBe('http://other.example/hook');
+    client.socket.destroy();
+  });
+
+  test('latin-1 octets in a field value pass through', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send(...POST('Signature: sig1=:\u00e9:', 'Content-Length: 2', 'Connection: close'), '', '{}');
+    await client.closed();
+    expect(header(receiver.handed[0], 'signature')).toBe('sig1=:\u00e9:');
+  });
+
+  test('a chunked body is joined, and its trailers are never consulted', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send(
+      ...POST('Transfer-Encoding: chunked', 'Trailer: Content-Digest', 'Connection: close'),
+      '',
+      '',
+    );
+    client.send('3', '{"a', '4', '":1}', '0', 'Content-Digest: sha-256=:AA:', '', '');
+    await client.closed();
+    expect(text(receiver.handed[0])).toBe('{"a":1}');
+    expect(header(receiver.handed[0], 'content-digest')).toBeUndefined();
+  });
+
+  test('Expect: 100-continue gets its 100 and then its answer', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const sent = request(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-length': 2, expect: '100-continue' },
+    });
+    sent.flushHeaders();
+    await once(sent, 'continue');
+    sent.end('{}');
+    const [response] = await once(sent, 'response');
+    response.resume();
+    expect(response.statusCode).toBe(200);
+    expect(text(receiver.handed[0])).toBe('{}');
+  });
+});
+
+describe('what is written', () => {
+  test('the reply and its length in bytes, and nothing that is not Node’s own', async () => {
+    const body = '{"error":{"message":"\u00fc\u{1f4a1}"}}';
+    const reply = { status: 400, headers: { 'Content-Type': 'application/json' }, body };
+    await using server = await listening(webhookHandler(recordingReceiver({ answer: () => reply })));
+    const client = await rawClient(server.port);
+    client.send(...POST('Content-Length: 2', 'Connection: close'), '', '{}');
+    const received = await client.closed();
+    const [head = '', ...rest] = received.split('\r\n\r\n');
+    expect(Buffer.from(rest.join(), 'latin1').toString()).toBe(body);
+    const lines = head.split('\r\n');
+    expect(lines[0]).toBe('HTTP/1.1 400 Bad Request');
+    expect(lines.filter((line) => !/^(HTTP|Date|Connection)/.test(line)).toSorted()).toEqual([
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Content-Type: application/json',
+    ]);
+  });
+
+  test('an empty reply has Content-Length: 0, and the connection serves the next delivery', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send(...POST('Content-Length: 2'), '', '{}');
+    expect(await client.until(/\r\n\r\n/)).toMatch(/^Content-Length: 0\r$/m);
+    client.send(...POST('Content-Length: 2', 'Connection: close'), '', '[]');
+    await client.closed();
+    expect(receiver.handed.map(text)).toEqual(['{}', '[]']);
+  });
+
+  test('an exception is answered 503 with Retry-After, and reported', async () => {
+    const broken = new TypeError('a bug');
+    const receiver = recordingReceiver({ answer: () => Promise.reject(broken) });
+    await using server = await listening(webhookHandler(receiver));
+    const response = await post(server.url, '{}');
+    expect([response.status, response.headers.get('retry-after'), await response.text()]).toEqual([
+      503,
+      '7',
+      '',
+    ]);
+    expect(receiver.faults).toEqual([broken]);
+  });
+
+  test('an exception is answered 503 where the receiver cannot even report it', async () => {
+    const { verifyAndDispatch, door } = recordingReceiver({
+      answer: () => Promise.reject(new Error('a bug')),
+    });
+    const { fault: _, ...rest } = door;
+    await using server = await listening(webhookHandler({ verifyAndDispatch, door: rest }));
+    const response = await post(server.url, '{}');
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+  });
+
+  test('a reply that cannot be written breaks the connection and nothing else', async () => {
+    const bad = { status: 200, headers: { 'X-Bad': 'a\r\nb' }, body: '' };
+    const receiver = recordingReceiver({ answer: () => bad });
+    const door = { ...receiver.door, fault: () => ({ response: bad }) };
+    await using server = await listening(webhookHandler({ ...receiver, door }));
+    await expect(post(server.url, '{}')).rejects.toThrow('fetch failed');
+  });
+
+  test('an exception of the door’s check is answered 503 too', async () => {
+    const receiver = recordingReceiver();
+    const door = {
+      ...receiver.door,
+      check: () => {
+        throw new Error('a bug');
+      },
+    };
+    await using server = await listening(webhookHandler({ ...receiver, door }));
+    expect((await post(server.url, '{}')).status).toBe(503);
+  });
+
+  test('a sender that left before the answer breaks nothing, and the wait is told', async () => {
+    const answer = deferred<typeof OK>();
+    const receiver = recordingReceiver({ answer: () => answer.promise });
+    const closed = deferred<ServerResponse>();
+    await using server = await listening((req, res) => {
+      webhookHandler(receiver)(req, res);
+      res.on('close', () => closed.resolve(res));
+    });
+    const client = await rawClient(server.port);
+    client.send(...POST('Content-Length: 2'), '', '{}');
+    await expect.poll(() => receiver.handed.length).toBe(1);
+    expect(receiver.handed[0]?.request.signal?.aborted).toBe(false);
+    client.socket.destroy();
+    const res = await closed.promise;
+    expect(receiver.handed[0]?.request.signal?.aborted).toBe(true);
+    answer.resolve(OK);
+    await answer.promise;
+    expect((await post(server.url, '{}')).status).toBe(200);
+    expect(res.headersSent).toBe(false);
+    expect(receiver.faults).toEqual([]);
+  });
+
+  test('an answer of somebody else’s stands', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening((req, res) => {
+      res.writeHead(204).end();
+      webhookHandler(receiver)(req, res);
+    });
+    expect((await post(server.url, '{}')).status).toBe(204);
+    expect(receiver.faults).toEqual([]);
+  });
+});
+
+describe('a body that was read before', () => {
+  const parsed = (prepare: (req: NodeRequest, bytes: Buffer) => object) => {
+    const receiver = recordingReceiver();
+    const handler = webhookHandler(receiver);
+    const server = listening((req, res) => {
+      const chunks: Buffer[] = [];
+      req.on('data', (chunk: Buffer) => chunks.push(chunk));
+      req.on('end', () => handler(Object.assign(req, prepare(req, Buffer.concat(chunks))), res));
+    });
+    return { receiver, server };
+  };
+
+  test('and parsed is refused with 503, the log names the fix', async () => {
+    const { receiver, server } = parsed(() => ({ body: {} }));
+    await using open = await server;
+    const response = await post(open.url, '{}');
+    expect([response.status, response.headers.get('connection')]).toEqual([503, 'keep-alive']);
+    expect(receiver.handed).toEqual([]);
+    expect(receiver.refused).toEqual([
+      { code: 'body_consumed', detail: expect.stringContaining('before app.use(express.json())') as string },
+    ]);
+  });
+
+  test.each(['rawBody', 'body'])('and kept as a Uint8Array in %s is taken', async (member) => {
+    const { receiver, server } = parsed((_, bytes) => ({ [member]: bytes }));
+    await using open = await server;
+    expect((await post(open.url, '{"a":1}')).status).toBe(200);
+    expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
+  });
+
+  test('and kept as a Uint8Array over the cap is refused with 413', async () => {
+    const { receiver, server } = parsed(() => ({ rawBody: new Uint8Array(65) }));
+    await using open = await server;
+    expect((await post(open.url, '{}')).status).toBe(413);
+    expect(receiver.handed).toEqual([]);
+  });
+
+  test('or is decoded to strings is refused with 503', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening((req, res) => {
+      req.setEncoding('utf8');
+      webhookHandler(receiver)(req, res);
+    });
+    expect((await post(server.url, '{}')).status).toBe(503);
+    expect(receiver.refused).toEqual([
+      { code: 'body_consumed', detail: expect.stringContaining('setEncoding') as string },
+    ]);
+  });
+
+  test('a body member set without reading anything does not count', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening((req, res) =>
+      webhookHandler(receiver)(Object.assign(req, { body: {} }), res),
+    );
+    expect((await post(server.url, '{"a":1}')).status).toBe(200);
+    expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
+  });
+
+  test('where rawHeaders is empty, headers are handed over', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening((req, res) =>
+      webhookHandler(receiver)(Object.assign(req, { rawHeaders: [] }), res),
+    );
+    expect((await post(server.url, '{}')).status).toBe(200);
+    expect(header(receiver.handed[0], 'content-type')).toBe('application/json');
+  });
+});

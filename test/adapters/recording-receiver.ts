@@ -1,0 +1,75 @@
+import type { DoorReceiver } from '../../src/adapters/door.ts';
+import { fieldValue, headerFields, type HeaderFields } from '../../src/delivery.ts';
+import type { RequestInfo } from '../../src/options.ts';
+import type { Reply } from '../../src/outcome.ts';
+import { guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+import { respond } from '../../src/stages/respond.ts';
+
+/** One call of `verifyAndDispatch`. */
+export interface Handed {
+  readonly rawBody: Uint8Array;
+  readonly headers: HeaderFields;
+  readonly request: RequestInfo;
+}
+
+export interface RecordingReceiver extends DoorReceiver {
+  readonly handed: readonly Handed[];
+  readonly refused: readonly { readonly code: string; readonly detail: string }[];
+  readonly faults: readonly unknown[];
+}
+
+export interface RecordingOptions {
+  readonly maxBodyBytes?: number;
+  readonly bodyDeadlineMs?: number;
+  /** What `verifyAndDispatch` answers; 200 at once by default. */
+  readonly answer?: (handed: Handed) => Reply | Promise<Reply>;
+}
+
+export const OK: Reply = { status: 200, headers: {}, body: '' };
+
+/** The door of a real receiver with nothing behind it: it writes down what adapters hand over. */
+export function recordingReceiver(options: RecordingOptions = {}): RecordingReceiver {
+  const { maxBodyBytes = 64, bodyDeadlineMs = 30_000, answer = () => OK } = options;
+  const handed: Handed[] = [];
+  const refused: { code: string; detail: string }[] = [];
+  const faults: unknown[] = [];
+  return {
+    handed,
+    refused,
+    faults,
+    verifyAndDispatch: async (rawBody, headers, request = {}) => {
+      const call: Handed = { rawBody, headers: headerFields(headers), request };
+      handed.push(call);
+      return { response: await answer(call) };
+    },
+    door: {
+      maxBodyBytes,
+      bodyDeadlineMs,
+      check: (headers, request) => {
+        const fields = headerFields(headers);
+        const refusal =
+          guardHeaders(request?.method ?? 'POST', fields) ?? guardDeclaredLength(fields, maxBodyBytes);
+        return refusal && { response: respond(refusal, 5) };
+      },
+      refuse: (code, detail) => {
+        refused.push({ code, detail });
+        return {
+          response:
+            code === 'payload_too_large'
+              ? respond({ kind: 'refused', code, detail }, 5)
+              : respond({ kind: 'unavailable', code, detail }, 5),
+        };
+      },
+      fault: (error) => {
+        faults.push(error);
+        return { response: respond({ kind: 'unavailable', code: 'misconfigured', detail: '' }, 7) };
+      },
+    },
+  };
+}
+
+export const text = (handed: Handed | undefined): string | undefined =>
+  handed && new TextDecoder().decode(handed.rawBody);
+
+export const header = (handed: Handed | undefined, name: string): string | undefined =>
+  handed && fieldValue(handed.headers, name);

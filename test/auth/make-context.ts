@@ -1,0 +1,58 @@
+import type { Alarm } from '../../src/alarms.ts';
+import type { AuthContext, AuthRequest } from '../../src/auth/contract.ts';
+import { createEngine, createHashes } from '../../src/crypto/index.ts';
+import { headerFields, type HeadersInput } from '../../src/delivery.ts';
+import { editionFor } from '../../src/edition.ts';
+import type { KeyResolver } from '../../src/keys/contract.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
+
+/** Legacy schemes know their senders by a shared secret: asking for keys is a mistake of ours. */
+const NO_KEYS: KeyResolver = {
+  find: () => Promise.reject(new Error('keys were asked for')),
+  findReplaced: () => Promise.reject(new Error('keys were asked for')),
+  revocation: () => Promise.reject(new Error('keys were asked for')),
+  warm: () => Promise.resolve(),
+  stop: () => undefined,
+};
+
+const engine = await createEngine();
+
+export interface Bench {
+  readonly context: AuthContext;
+  readonly alarms: readonly Alarm[];
+}
+
+export function bench(protocol?: string): Bench {
+  const alarms: Alarm[] = [];
+  const context: AuthContext = {
+    protocol: protocolFor(protocol),
+    engine,
+    hashes: createHashes(),
+    keys: NO_KEYS,
+    hostCheck: 'strict',
+    raiseAlarm: (alarm) => alarms.push(alarm),
+  };
+  return { context, alarms };
+}
+
+export function sender(host: string, auth: AuthPolicy): SenderEntry {
+  return { agentUrl: `https://${host}/mcp`, auth, edition: editionFor(), maxNoncesPerKey: 100_000 };
+}
+
+/** Unix seconds of every request's arrival. */
+export const NOW = 1_760_000_000;
+
+export function request(
+  senders: readonly SenderEntry[],
+  headers: HeadersInput,
+  rawBody: Uint8Array,
+  arrivedAt: number = NOW * 1000,
+): AuthRequest {
+  return {
+    delivery: { method: 'POST', url: undefined, headers: headerFields(headers), rawBody },
+    target: { targetUri: 'https://buyer.example/hook', authority: 'buyer.example' },
+    senders,
+    arrivedAt,
+  };
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { modeMismatch } from '../../src/auth/mode.ts';
+import { headerFields } from '../../src/delivery.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import type { AuthPolicy } from '../../src/senders.ts';
+
+type Scheme = AuthPolicy['scheme'];
+
+/** Short names for what a delivery may carry. */
+const FIELDS = {
+  input: ['Signature-Input', 'sig1=()'],
+  signature: ['Signature', 'sig1=:AA:'],
+  hmac: ['X-PROTO-Signature', 'sha256=00'],
+  timestamp: ['X-PROTO-Timestamp', '1760000000'],
+  bearer: ['Authorization', 'Bearer 0123456789abcdef0123456789abcdef'],
+  lowerBearer: ['authorization', 'bearer 0123456789abcdef0123456789abcdef'],
+  basic: ['Authorization', 'Basic dXNlcjpwYXNz'],
+  emptyBearer: ['Authorization', 'Bearer'],
+  digest: ['Content-Digest', 'sha-256=:AA:'],
+} as const;
+
+function verdict(scheme: Scheme, carried: readonly (keyof typeof FIELDS)[], protocol = 'proto'): string {
+  const headers = headerFields(carried.map((name) => FIELDS[name]));
+  return modeMismatch(scheme, headers, protocolFor(protocol))?.code ?? 'none';
+}
+
+const MISMATCH = 'webhook_mode_mismatch';
+
+describe('modeMismatch (verification.md, section 2)', () => {
+  it.each<[Scheme, readonly (keyof typeof FIELDS)[]]>([
+    ['hmac', ['input', 'signature']],
+    ['hmac', ['input']],
+    ['hmac', ['signature']],
+    ['hmac', ['hmac', 'timestamp', 'signature']],
+    ['bearer', ['input', 'signature']],
+    ['bearer', ['input', 'bearer']],
+    ['bearer', ['signature', 'bearer']],
+    ['signature', ['hmac', 'timestamp']],
+    ['signature', ['hmac', 'input', 'signature']],
+    ['bearer', ['hmac', 'timestamp']],
+    ['bearer', ['hmac', 'bearer']],
+    ['signature', ['bearer']],
+    ['signature', ['lowerBearer', 'digest']],
+    ['signature', ['timestamp', 'bearer']],
+    ['hmac', ['bearer']],
+  ])('%s sender, delivery with %j: mismatch', (scheme, carried) => {
+    expect(verdict(scheme, carried)).toBe(MISMATCH);
+  });
+
+  it.each<[Scheme, readonly (keyof typeof FIELDS)[]]>([
+    ['signature', ['input', 'signature', 'digest']],
+    ['hmac', ['hmac', 'timestamp']],
+    ['bearer', ['bearer']],
+    // A stray Authorization beside the registered scheme's own fields.
+    ['signature', ['input', 'signature', 'bearer']],
+    ['signature', ['input', 'signature', 'basic']],
+    ['signature', ['input', 'bearer']],
+    ['hmac', ['hmac', 'timestamp', 'bearer']],
+    ['hmac', ['hmac', 'bearer']],
+    // No scheme's fields: the registered scheme says what is missing.
+    ['signature', []],
+    ['hmac', []],
+    ['bearer', []],
+    ['signature', ['digest']],
+    // Not a bearer token.
+    ['signature', ['basic']],
+    ['hmac', ['basic']],
+    ['hmac', ['emptyBearer']],
+    ['bearer', ['basic']],
+    // The HMAC scheme's proof is its signature; the timestamp alone is none.
+    ['signature', ['timestamp', 'input', 'signature']],
+    ['signature', ['timestamp']],
+    ['bearer', ['timestamp', 'bearer']],
+  ])('%s sender, delivery with %j: none', (scheme, carried) => {
+    expect(verdict(scheme, carried)).toBe('none');
+  });
+
+  it('knows the HMAC headers of the dialect that is spoken', () => {
+    expect(verdict('signature', ['hmac', 'timestamp'], 'other')).toBe('none');
+    const headers = headerFields({ 'X-Other-Signature': 'sha256=00' });
+    expect(modeMismatch('signature', headers, protocolFor('other'))?.code).toBe(MISMATCH);
+  });
+
+  it('finds a token in any of repeated lines', () => {
+    expect(verdict('signature', ['basic', 'bearer'])).toBe(MISMATCH);
+  });
+
+  it('answers in the Signature form for bearer senders too, and tells no value of a header', () => {
+    const headers = headerFields([FIELDS.signature, FIELDS.bearer]);
+    const refusal = modeMismatch('bearer', headers, protocolFor());
+    expect(refusal).not.toHaveProperty('challenge');
+    expect(refusal?.detail).not.toContain('0123456789abcdef');
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { signatureBase } from '../../../src/auth/rfc9421/signature-base.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
+import { decodeBase64 } from '../../../src/codec/base64.ts';
+import { headerFields } from '../../../src/delivery.ts';
+import { engine } from './support.ts';
+
+const facts = {
+  method: 'post',
+  target: canonicalTargetUri('https://example.com/foo?param=Value&Pet=dog'),
+  headers: headerFields([
+    ['Date', 'Tue, 20 Apr 2021 02:07:55 GMT'],
+    ['Content-Type', 'application/json'],
+    ['Content-Length', '18'],
+    ['X-List', ' a '],
+    ['X-List', 'b'],
+    ['X-Empty', ''],
+    ['X-Latin', '\u00e9'],
+    ['X-Feed', 'a\n"@method": GET'],
+    ['X;sf', 'a'],
+  ]),
+};
+
+describe('signature base (RFC 9421 §2.5)', () => {
+  const params =
+    '("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"';
+  const components = ['date', '@method', '@path', '@authority', 'content-type', 'content-length'];
+
+  test('the request of RFC 9421 B.2.6 has its base, and its signature verifies', async () => {
+    const base = signatureBase(components, facts, params) ?? '';
+    expect(base).toBe(
+      [
+        '"date": Tue, 20 Apr 2021 02:07:55 GMT',
+        '"@method": POST',
+        '"@path": /foo',
+        '"@authority": example.com',
+        '"content-type": application/json',
+        '"content-length": 18',
+        `"@signature-params": ${params}`,
+      ].join('\n'),
+    );
+    const key = await engine.importKey({
+      kty: 'OKP',
+      crv: 'Ed25519',
+      x: 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs',
+    });
+    const signature = decodeBase64(
+      'wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==',
+    );
+    if (typeof key === 'string' || !signature) throw new Error('the RFC is right');
+    expect(await engine.verify(key, new TextEncoder().encode(base), signature)).toBe(true);
+  });
+
+  test.each([
+    ['@method', 'POST'],
+    ['@target-uri', 'https://example.com/foo?param=Value&Pet=dog'],
+    ['@authority', 'example.com'],
+    ['@scheme', 'https'],
+    ['@path', '/foo'],
+    ['@query', '?param=Value&Pet=dog'],
+    ['@request-target', '/foo?param=Value&Pet=dog'],
+    ['x-list', 'a, b'],
+    ['x-empty', ''],
+  ])('%s', (component, value) => {
+    expect(signatureBase([component], facts, '()')).toBe(`"${component}": ${value}\n"@signature-params": ()`);
+  });
+
+  test('an absent query is a lone question mark (RFC 9421 §2.2.7), an empty one too', () => {
+    for (const url of ['https://example.com', 'https://example.com?']) {
+      const bare = { ...facts, target: canonicalTargetUri(url) };
+      expect(signatureBase(['@query', '@path'], bare, '()')).toMatch(/^"@query": \?\n"@path": \/\n/);
+    }
+  });
+
+  test('no component at all leaves the parameters', () => {
+    expect(signatureBase([], facts, '();created=1')).toBe('"@signature-params": ();created=1');
+  });
+
+  test.each([
+    ['a field that the request lacks', 'x-absent'],
+    ['an unknown derived component', '@status'],
+    ['a derived component that takes a parameter', '@query-param'],
+    ['the parameters themselves', '@signature-params'],
+    ['a name in upper case', 'Date'],
+    ['a name that is no field name', 'x;sf'],
+    ['an empty name', ''],
+    ['a value that is not ASCII', 'x-latin'],
+    ['a value that would forge a line', 'x-feed'],
+  ])('%s has no base', (_, component) => {
+    expect(signatureBase([component], facts, '()')).toBeUndefined();
+  });
+
+  test('parameters that would forge a line have no base', () => {
+    expect(signatureBase(['@method'], facts, '()\n"@path": /')).toBeUndefined();
+  });
+});

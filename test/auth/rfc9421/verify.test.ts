@@ -1,0 +1,446 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { authenticateSignature } from '../../../src/auth/rfc9421/verify.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
+import { Fault } from '../../../src/errors.ts';
+import type { Candidate } from '../../../src/keys/contract.ts';
+import type { SignatureAlgorithm } from '../../../src/crypto/engine.ts';
+import { bench, BODY, candidateOf, createSigner, deliveryOf, FIVE } from './support.ts';
+import { NONCE, NOW, requestOf, senderAt, signedHeaders } from './support.ts';
+import type { Bench, Published, Wire } from './support.ts';
+
+const seller = senderAt('seller.example');
+const other = senderAt('other.example');
+const signer = createSigner();
+const sellerKey = await candidateOf(seller, signer.jwk);
+const strangerKey = await candidateOf(seller, createSigner().jwk);
+const otherKey = await candidateOf(other, createSigner().jwk);
+const wrongPurpose = (sender = seller) =>
+  candidateOf(sender, { ...signer.jwk, proto_use: 'request-signing' });
+
+/** Delivers what `signer` signed to a receiver of `senders`, for whom the resolver finds what is `published`. */
+function authenticate(at: Bench, wire: Wire = {}, headers: Record<string, string> = {}, senders = [seller]) {
+  const delivery = deliveryOf({ ...signedHeaders(signer, wire), ...headers }, { rawBody: wire.body ?? BODY });
+  return authenticateSignature(at.context, requestOf(delivery, senders));
+}
+
+const found = (...candidates: readonly Candidate[]): Published => ({ found: { candidates } });
+
+function refused(check: number, code: string) {
+  return { kind: 'refused', check, code: `webhook_${code}` };
+}
+
+describe('a delivery that passes checks 1 to 11', () => {
+  test.each(['ed25519', 'ecdsa-p256-sha256'] as const)(
+    '%s: the sender, and the nonce to be claimed',
+    async (alg) => {
+      const mine = createSigner('k', alg);
+      const at = bench(found(await candidateOf(seller, mine.jwk)));
+      const delivery = deliveryOf({ ...signedHeaders(mine), host: 'buyer.example' });
+      expect(await authenticateSignature(at.context, requestOf(delivery, [seller]))).toEqual({
+        kind: 'authentic',
+        sender: seller,
+        scheme: 'signature',
+        nonce: { keyid: 'k', nonce: NONCE, expiresAtMs: (NOW + 300 + 60) * 1000 },
+      });
+      expect(at.alarms).toEqual([]);
+      expect(at.asked).toEqual(['find']);
+    },
+  );
+
+  test('padded standard base64 in signature and digest', async () => {
+    expect(await authenticate(bench(found(sellerKey)), { encoding: 'base64' })).toMatchObject({
+      kind: 'authentic',
+    });
+  });
+
+  test('additional components are in the base', async () => {
+    const wire = {
+      components: ['@scheme', '@path', '@query', '@request-target', 'x-list', ...FIVE],
+      headers: { 'x-list': 'a, b' },
+    };
+    expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject({ kind: 'authentic' });
+    const changed = await authenticate(bench(found(sellerKey)), wire, { 'x-list': 'a, c' });
+    expect(changed).toMatchObject(refused(10, 'signature_invalid'));
+  });
+
+  test('parameters that this library does not know are in the base, as received', async () => {
+    const wire = { parameters: { extra: '1.50', other: '?1' } };
+    expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject({ kind: 'authentic' });
+  });
+
+  test('the method is in the base', async () => {
+    const delivery = deliveryOf(signedHeaders(signer), { method: 'PUT' });
+    const result = await authenticateSignature(
+      bench(found(sellerKey)).context,
+      requestOf(delivery, [seller]),
+    );
+    expect(result).toMatchObject(refused(10, 'signature_invalid'));
+  });
+
+  test('the configured URL is verified, whatever the request target says', async () => {
+    const delivery = deliveryOf(signedHeaders(signer), { url: '/behind/a/proxy' });
+    const right = await authenticateSignature(bench(found(sellerKey)).context, requestOf(delivery, [seller]));
+    expect(right).toMatchObject({ kind: 'authentic' });
+    const target = canonicalTargetUri('https://buyer.example/elsewhere');
+    const request = requestOf(delivery, [seller], { target });
+    expect(await authenticateSignature(bench(found(sellerKey)).context, request)).toMatchObject(
+      refused(10, 'signature_invalid'),
+    );
+  });
+});
+
+describe('checks 1 to 6 come before any key', () => {
+  test.each([
+    [1, { without: ['signature'] }],
+    [2, { parameters: { tag: null } }],
+    [3, { parameters: { tag: '"x"' } }],
+    [4, { parameters: { alg: '"x"' } }],
+    [5, { parameters: { created: '1' } }],
+    [6, { components: ['@method'] }],
+  ])('check %i', async (check, wire: Wire) => {
+    const at = bench(found(sellerKey));
+    expect(await authenticate(at, wire)).toMatchObject({ kind: 'refused', check });
+    expect(at.asked).toEqual([]);
+  });
+});
+
+describe('clock_skew', () => {
+  test.each([
+    ['milliseconds', NOW * 1000, 'milliseconds'],
+    ['10 min behind', NOW - 600, 'behind'],
+    ['10 min ahead', NOW + 600, 'ahead'],
+  ])('created %s raises the alarm', async (_, created, word) => {
+    const at = bench(found(sellerKey));
+    const parameters = { created: String(created), expires: String(created + 300) };
+    expect(await authenticate(at, { parameters })).toMatchObject(refused(5, 'signature_window_invalid'));
+    expect(at.alarms).toMatchObject([
+      { code: 'clock_skew', message: expect.stringContaining(word) as unknown },
+    ]);
+  });
+
+  test('a window that is only too long, or only just over, raises none', async () => {
+    const at = bench(found(sellerKey));
+    for (const [created, expires] of [
+      [NOW, NOW + 301],
+      [NOW - 361 + 60, NOW - 61],
+    ] as const) {
+      const parameters = { created: String(created), expires: String(expires) };
+      expect(await authenticate(at, { parameters })).toMatchObject({ check: 5 });
+    }
+    expect(at.alarms).toEqual([]);
+  });
+});
+
+describe('check 7: key_unknown', () => {
+  test('no sender has the keyid, and all could be asked', async () => {
+    const at = bench();
+    expect(await authenticate(at)).toMatchObject(refused(7, 'signature_key_unknown'));
+    expect(at.asked).toEqual(['find']);
+  });
+
+  test('somebody could not be asked: 503, never 401', async () => {
+    const at = bench({ found: { undecided: ['https://seller.example/mcp: cooling down'] } });
+    const failure = await authenticate(at).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Fault);
+    expect(failure).toMatchObject({ code: 'keys_unavailable' });
+  });
+});
+
+describe('checks 8 and 9', () => {
+  test('a key of another purpose, without a refetch for its only sender', async () => {
+    const at = bench(found(await wrongPurpose()));
+    expect(await authenticate(at)).toMatchObject(refused(8, 'signature_key_purpose_invalid'));
+    expect(at.asked).toEqual(['find']);
+  });
+
+  test("the purposes are those of the sender's edition", async () => {
+    const at = bench(found(await wrongPurpose(senderAt('seller.example', '3.1'))));
+    expect(await authenticate(at)).toMatchObject({ kind: 'authentic' });
+  });
+
+  test('a key that could not be imported', async () => {
+    const broken = { sender: seller, key: { ...sellerKey.key, verifyKey: 'point is not on the curve' } };
+    expect(await authenticate(bench(found(broken)))).toMatchObject(
+      refused(8, 'signature_key_purpose_invalid'),
+    );
+  });
+
+  test('a revoked key: 401', async () => {
+    const at = bench({ ...found(sellerKey), revocation: { [seller.agentUrl]: () => 'revoked' } });
+    expect(await authenticate(at)).toMatchObject(refused(9, 'signature_key_revoked'));
+  });
+
+  test('a stale list: 503 with the code of the check', async () => {
+    const at = bench({ ...found(sellerKey), revocation: { [seller.agentUrl]: () => 'stale' } });
+    expect(await authenticate(at)).toMatchObject({
+      kind: 'unavailable',
+      check: 9,
+      code: 'webhook_signature_revocation_stale',
+    });
+  });
+
+  test('the order: purpose before revocation before signature', async () => {
+    const revocation = { [seller.agentUrl]: () => 'revoked' as const };
+    const purpose = await authenticate(bench({ ...found(await wrongPurpose()), revocation }));
+    expect(purpose).toMatchObject({ check: 8 });
+    const revoked = await authenticate(
+      bench({ ...found(strangerKey), revocation }),
+      {},
+      { host: 'evil.example' },
+    );
+    expect(revoked).toMatchObject({ check: 9 });
+  });
+});
+
+describe('check 10: the authority, then the signature', () => {
+  test('a signature by another key, after the set was fetched again', async () => {
+    const at = bench(found(strangerKey));
+    expect(await authenticate(at)).toMatchObject(refused(10, 'signature_invalid'));
+    expect(at.asked).toEqual(['find', 'findReplaced']);
+  });
+
+  test('a key that was replaced under its old kid', async () => {
+    const at = bench({ ...found(strangerKey), replaced: { candidates: [sellerKey] } });
+    expect(await authenticate(at)).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test('the set could not be fetched again: 503, never 401', async () => {
+    const at = bench({ ...found(strangerKey), replaced: { undecided: ['seller: connection refused'] } });
+    await expect(authenticate(at)).rejects.toMatchObject({ code: 'keys_unavailable' });
+  });
+
+  test.each([
+    ['nothing', 'sig1=::'],
+    ['63 bytes', `sig1=:${Buffer.alloc(63, 1).toString('base64')}:`],
+    ['zeros', `sig1=:${Buffer.alloc(64).toString('base64')}:`],
+    ['DER', `sig1=:${Buffer.from('3045022100', 'hex').toString('base64')}:`],
+  ])('a signature of %s is invalid, not a throw', async (_, signature) => {
+    for (const alg of ['ed25519', 'ecdsa-p256-sha256'] as const satisfies readonly SignatureAlgorithm[]) {
+      const mine = createSigner('key-1', alg);
+      const delivery = deliveryOf({ ...signedHeaders(mine), signature });
+      const at = bench(found(await candidateOf(seller, mine.jwk)));
+      expect(await authenticateSignature(at.context, requestOf(delivery, [seller]))).toMatchObject(
+        refused(10, 'signature_invalid'),
+      );
+    }
+  });
+
+  test('Host differs and the signature verifies: 503, and an alarm that names hostCheck', async () => {
+    const at = bench(found(sellerKey));
+    expect(await authenticate(at, {}, { host: 'internal:8080' })).toMatchObject({
+      kind: 'unavailable',
+      check: 10,
+      code: 'webhook_target_uri_malformed',
+    });
+    expect(at.alarms).toMatchObject([
+      {
+        code: 'host_rewritten',
+        sender: seller.agentUrl,
+        message: expect.stringContaining("hostCheck: 'off'") as unknown,
+      },
+    ]);
+  });
+
+  test('Host differs and the signature does not verify: 401', async () => {
+    const at = bench(found(strangerKey));
+    const result = await authenticate(at, {}, { host: 'internal:8080' });
+    expect(result).toMatchObject(refused(10, 'target_uri_malformed'));
+    expect(at.alarms).toEqual([]);
+  });
+
+  test('Host differs and the key was replaced: the new key decides', async () => {
+    const at = bench({ ...found(strangerKey), replaced: { candidates: [sellerKey] } });
+    expect(await authenticate(at, {}, { host: 'internal' })).toMatchObject({
+      kind: 'unavailable',
+      check: 10,
+    });
+  });
+
+  test("Host differs under hostCheck 'off': the configured URL stands alone", async () => {
+    const at = bench(found(sellerKey), { hostCheck: 'off' });
+    expect(await authenticate(at, {}, { host: 'internal:8080' })).toMatchObject({ kind: 'authentic' });
+    expect(at.alarms).toEqual([]);
+  });
+
+  test.each(['strict', 'off'] as const)(
+    'a contradiction is refused under hostCheck %s, though signed',
+    async (hostCheck) => {
+      const at = bench(found(sellerKey), { hostCheck });
+      const result = await authenticate(at, {}, { ':authority': 'buyer.example', host: 'evil.example' });
+      expect(result).toMatchObject(refused(10, 'target_uri_malformed'));
+      expect(at.asked).toEqual(['find']);
+    },
+  );
+});
+
+describe('check 11: digest_mismatch', () => {
+  test('another body', async () => {
+    const delivery = deliveryOf(signedHeaders(signer), { rawBody: Uint8Array.from([...BODY, 32]) });
+    const result = await authenticateSignature(
+      bench(found(sellerKey)).context,
+      requestOf(delivery, [seller]),
+    );
+    expect(result).toMatchObject(refused(11, 'signature_digest_mismatch'));
+  });
+
+  test('a signed digest without a sha-256 member', async () => {
+    const wire = { headers: { 'content-digest': 'sha-512=:AAAA:' } };
+    expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject(
+      refused(11, 'signature_digest_mismatch'),
+    );
+  });
+
+  test('the signature comes first', async () => {
+    const delivery = deliveryOf(signedHeaders(signer), { rawBody: new Uint8Array() });
+    const result = await authenticateSignature(
+      bench(found(strangerKey)).context,
+      requestOf(delivery, [seller]),
+    );
+    expect(result).toMatchObject({ check: 10 });
+  });
+
+  test('an empty body has a digest too', async () => {
+    const wire = { body: new Uint8Array() };
+    expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject({ kind: 'authentic' });
+  });
+});
+
+describe('a kid that two senders publish (verification.md, section 5)', () => {
+  const both = [other, seller];
+  const deliver = (published: Published) => {
+    const at = bench(published);
+    return { at, result: authenticate(at, {}, {}, both) };
+  };
+
+  test('the one whose key verifies is the sender, whatever their order', async () => {
+    for (const candidates of [
+      [otherKey, sellerKey],
+      [sellerKey, otherKey],
+    ]) {
+      expect(await deliver({ found: { candidates } }).result).toMatchObject({
+        kind: 'authentic',
+        sender: seller,
+      });
+    }
+  });
+
+  test.each([
+    ['revoked', () => 'revoked' as const],
+    ['stale', () => 'stale' as const],
+    [
+      'not to be had',
+      () => {
+        throw new Fault('keys_unavailable', 'list');
+      },
+    ],
+  ])("another sender's list that is %s does not block the one that verifies", async (_, list) => {
+    const { result } = deliver({ ...found(otherKey, sellerKey), revocation: { [other.agentUrl]: list } });
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test("another sender's key of another purpose does not block the one that verifies", async () => {
+    const { result } = deliver(found(await wrongPurpose(other), sellerKey));
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test("another sender's key of another purpose does not shadow one that was not fetched yet", async () => {
+    const { result } = deliver({
+      ...found(await wrongPurpose(other)),
+      replaced: { candidates: [sellerKey] },
+    });
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test('where none verifies the furthest failure is reported', async () => {
+    const purpose = await wrongPurpose(other);
+    const invalid = await deliver(found(purpose, strangerKey)).result;
+    expect(invalid).toMatchObject(refused(10, 'signature_invalid'));
+    const revocation = { [seller.agentUrl]: () => 'revoked' as const };
+    const revoked = await deliver({ ...found(strangerKey, purpose), revocation }).result;
+    expect(revoked).toMatchObject(refused(9, 'signature_key_revoked'));
+  });
+
+  test('where one could not be decided the answer is 503, never 401', async () => {
+    const stale = { [other.agentUrl]: () => 'stale' as const };
+    for (const candidates of [
+      [otherKey, strangerKey],
+      [strangerKey, otherKey],
+    ]) {
+      expect(await deliver({ found: { candidates }, revocation: stale }).result).toMatchObject({
+        kind: 'unavailable',
+        code: 'webhook_signature_revocation_stale',
+      });
+    }
+    const open = { candidates: [strangerKey], undecided: ['other: no answer'] };
+    await expect(deliver({ found: open }).result).rejects.toMatchObject({ code: 'keys_unavailable' });
+    const thrown = new Fault('keys_unavailable', 'list');
+    const faulty = {
+      [other.agentUrl]: () => {
+        throw thrown;
+      },
+    };
+    await expect(deliver({ ...found(otherKey, strangerKey), revocation: faulty }).result).rejects.toBe(
+      thrown,
+    );
+  });
+
+  test('two senders that publish one key: the first, and an alarm', async () => {
+    const copied = await candidateOf(other, signer.jwk);
+    const { at, result } = deliver(found(sellerKey, copied));
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+    expect(at.alarms).toMatchObject([
+      { code: 'nonconforming_sender', message: expect.stringContaining(other.agentUrl) as unknown },
+    ]);
+  });
+});
+
+describe('any single bit flipped in a signed part is refused', () => {
+  const headers = signedHeaders(signer, { components: [...FIVE, 'x-extra'], headers: { 'x-extra': 'a, b' } });
+  const at = bench(found(sellerKey));
+  const flip = (bytes: Uint8Array, bit: number) =>
+    bytes.map((byte, i) => (i === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte));
+  const outcome = (lines: Record<string, string>, rawBody: Uint8Array) =>
+    authenticateSignature(at.context, requestOf(deliveryOf(lines, { rawBody }), [seller]));
+
+  test('nothing flipped is authentic', async () => {
+    expect(await outcome(headers, BODY)).toMatchObject({ kind: 'authentic' });
+  });
+
+  test.each(['signature-input', 'signature', 'content-digest', 'content-type', 'x-extra'])(
+    '%s',
+    async (name) => {
+      const line = Buffer.from(headers[name] ?? '', 'latin1');
+      await fc.assert(
+        fc.asyncProperty(fc.nat(line.length * 8 - 1), async (bit) => {
+          const value = Buffer.from(flip(line, bit)).toString('latin1');
+          // White space at either end is no part of a field's value (RFC 9110 §5.5).
+          fc.pre(value.trim() === value);
+          expect(await outcome({ ...headers, [name]: value }, BODY)).toMatchObject({ kind: 'refused' });
+        }),
+        { numRuns: 200 },
+      );
+    },
+  );
+
+  test('the body', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(BODY.length * 8 - 1), async (bit) => {
+        expect(await outcome(headers, flip(BODY, bit))).toMatchObject({ check: 11 });
+      }),
+    );
+  });
+
+  test('the target', async () => {
+    const path = Buffer.from('hooks/proto');
+    await fc.assert(
+      fc.asyncProperty(fc.nat(path.length * 8 - 1), async (bit) => {
+        const changed = Buffer.from(flip(path, bit)).toString('latin1');
+        fc.pre(/^[a-z0-9/]+$/i.test(changed));
+        const target = canonicalTargetUri(`https://buyer.example/${changed}?tenant=7`);
+        const request = requestOf(deliveryOf(headers), [seller], { target });
+        expect(await authenticateSignature(at.context, request)).toMatchObject({ check: 10 });
+      }),
+    );
+  });
+});

@@ -1,0 +1,229 @@
+import { describe, expect, it, vi } from 'vitest';
+import { resolveOptions } from '../../src/config/resolve.ts';
+import { ConfigError } from '../../src/errors.ts';
+import type { ReceiverOptions } from '../../src/options.ts';
+import type { Store } from '../../src/stores/contract.ts';
+
+const unused = (): never => {
+  throw new Error('construction does no I/O');
+};
+const store: Store = {
+  name: 'stand-in',
+  open: unused,
+  durability: unused,
+  accept: unused,
+  complete: unused,
+  fail: unused,
+  renew: unused,
+  peek: unused,
+  close: unused,
+};
+const valid: ReceiverOptions = {
+  publicUrl: 'https://buyer.example/webhooks/proto',
+  senders: [{ agentUrl: 'https://seller.example/mcp' }],
+  store,
+  handlers: { other: () => {} },
+};
+const SECRET = 's'.repeat(32);
+
+/** Options as a user without types may write them. */
+const given = (change: Record<string, unknown>): ReceiverOptions =>
+  ({ ...valid, ...change }) as unknown as ReceiverOptions;
+
+describe('options: defaults of design.md, section 3', () => {
+  it('fills in every default', () => {
+    expect(resolveOptions(valid)).toMatchObject({
+      maxBodyBytes: 1_048_576,
+      bodyDeadlineMs: 10_000,
+      handlerDeadlineMs: 8_000,
+      maxRunMs: 900_000,
+      leaseMs: 8_000,
+      renewMs: 2_000,
+      waitMs: 8_000,
+      retentionMs: 86_400_000,
+      limits: {
+        maxRecordsPerSender: 1_000_000,
+        maxPendingBytesPerSender: 268_435_456,
+        maxNoncesPerKey: 100_000,
+        maxNonces: 10_000_000,
+      },
+      retry: { attempts: 12, baseMs: 1_000, maxMs: 300_000, crashes: 5 },
+      retryAfterSeconds: 5,
+      hostCheck: 'strict',
+      allowLoopback: false,
+      edition: { name: '3.0' },
+      protocol: { name: 'proto' },
+    });
+  });
+
+  it('never mutates the options', () => {
+    const frozen = Object.freeze({
+      ...valid,
+      senders: Object.freeze([Object.freeze({ agentUrl: 'https://seller.example/mcp' })]),
+      retry: Object.freeze({ attempts: 3 }),
+    });
+    expect(resolveOptions(frozen).retry.attempts).toBe(3);
+  });
+
+  it('renews at a quarter of the lease', () => {
+    expect(resolveOptions(given({ leaseMs: 1_000 })).renewMs).toBe(250);
+  });
+});
+
+describe('options: a mistake is a ConfigError that names the option', () => {
+  const cases: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
+    ['no publicUrl', { publicUrl: undefined }, /publicUrl/],
+    ['a relative publicUrl', { publicUrl: '/webhooks' }, /publicUrl.*absolute/],
+    ['an http publicUrl', { publicUrl: 'http://buyer.example/x' }, /publicUrl.*https.*allowLoopback/],
+    ['a publicUrl with user information', { publicUrl: 'https://a:b@buyer.example/x' }, /publicUrl/],
+    ['a publicUrl with a fragment', { publicUrl: 'https://buyer.example/x#y' }, /publicUrl/],
+    ['a prefix with a query', { publicUrl: 'https://buyer.example/x?y/*' }, /publicUrl/],
+    ['no sender', { senders: [] }, /senders: missing/],
+    ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders/],
+    ['a sender without agentUrl', { senders: [{}] }, /senders\[0\]\.agentUrl/],
+    ['an http sender', { senders: [{ agentUrl: 'http://seller.example' }] }, /senders\[0\]\.agentUrl.*https/],
+    [
+      'an unknown sender member',
+      { senders: [{ agentUrl: 'https://a.example', key: 1 }] },
+      /key is not known/,
+    ],
+    [
+      'a sender twice',
+      { senders: [{ agentUrl: 'https://a.example' }, { agentUrl: 'https://a.example' }] },
+      /twice/,
+    ],
+    [
+      'several kinds of auth on one URL',
+      {
+        senders: [
+          { agentUrl: 'https://a.example' },
+          { agentUrl: 'https://b.example', auth: { hmac: { secret: SECRET } } },
+        ],
+      },
+      /several kinds of auth/,
+    ],
+    [
+      'a secret under 32 characters',
+      { senders: [{ agentUrl: 'https://a.example', auth: { hmac: { secret: 'x'.repeat(31) } } }] },
+      /at least 32/,
+    ],
+    [
+      'a token under 32 characters',
+      { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: 'short' } } }] },
+      /at least 32/,
+    ],
+    [
+      'a previous secret under 32 characters',
+      {
+        senders: [{ agentUrl: 'https://a.example', auth: { hmac: { secret: SECRET, previousSecret: '' } } }],
+      },
+      /at least 32/,
+    ],
+    [
+      'one secret for two senders',
+      {
+        senders: [
+          { agentUrl: 'https://a.example', auth: { hmac: { secret: SECRET } } },
+          {
+            agentUrl: 'https://b.example',
+            auth: { hmac: { secret: 't'.repeat(32), previousSecret: SECRET } },
+          },
+        ],
+      },
+      /same secret/,
+    ],
+    [
+      'both legacy schemes at once',
+      {
+        senders: [
+          { agentUrl: 'https://a.example', auth: { hmac: { secret: SECRET }, bearer: { token: SECRET } } },
+        ],
+      },
+      /senders\[0\]\.auth/,
+    ],
+    [
+      'over 100 static senders',
+      { senders: Array.from({ length: 101 }, (_, i) => ({ agentUrl: `https://s${i}.example` })) },
+      /at most 100/,
+    ],
+    ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
+    ['a protocol that is no name', { protocol: 'Proto' }, /protocol/],
+    ['no store', { store: undefined }, /store: missing/],
+    ['no handlers', { handlers: undefined }, /handlers: missing/],
+    ['no handler for the rest', { handlers: { completed: () => {} } }, /handlers\.other/],
+    ['a handler of no status', { handlers: { other: () => {}, done: () => {} } }, /done is not known/],
+    ['a handler that is no function', { handlers: { other: () => {}, failed: 1 } }, /handlers\.failed/],
+    ['a misspelt option', { maxBodyByte: 1 }, /maxBodyByte is not known/],
+    ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],
+    ['a body limit of none', { maxBodyBytes: 0 }, /maxBodyBytes/],
+    ['a fraction', { leaseMs: 1.5 }, /leaseMs/],
+    ['a renewal slower than the lease', { leaseMs: 1000, renewMs: 1000 }, /renewMs/],
+    ['a longest run under the deadline', { maxRunMs: 100 }, /maxRunMs/],
+    ['retention under 24 h', { retentionMs: 3_600_000 }, /shorterRetentionToldToSenders/],
+    ['retention over 8 days', { retentionMs: 9 * 86_400_000 }, /retentionMs/],
+    ['a mode that is not there', { mode: 'outbox' }, /mode/],
+    ['an unknown durability', { requireDurability: 'ram' }, /requireDurability/],
+    ['an unknown hostCheck', { hostCheck: 'on' }, /hostCheck/],
+    ['a hook that is no function', { onAlarm: {} }, /onAlarm/],
+  ];
+
+  it.each(cases)('%s', (_, change, message) => {
+    expect(() => resolveOptions(given(change))).toThrow(ConfigError);
+    expect(() => resolveOptions(given(change))).toThrow(message);
+  });
+
+  it('accepts retention under 24 h where every sender was told', () => {
+    expect(
+      resolveOptions(given({ retentionMs: 3_600_000, shorterRetentionToldToSenders: true })).retentionMs,
+    ).toBe(3_600_000);
+  });
+
+  it('refuses the memory store under NODE_ENV=production', () => {
+    vi.stubEnv('NODE_ENV', 'production');
+    try {
+      expect(() => resolveOptions(given({ store: { ...store, name: 'memory' } }))).toThrow(
+        /NODE_ENV=production/,
+      );
+      expect(() => resolveOptions(given({}))).not.toThrow();
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe('senders: the function sees the URL and is checked at each call', () => {
+  it('gives the senders of a URL', async () => {
+    const { senders } = resolveOptions(
+      given({
+        senders: (url: URL) => (url.pathname === '/a' ? [{ agentUrl: 'https://a.example' }] : []),
+      }),
+    );
+    expect(await senders.forUrl('https://buyer.example/a')).toMatchObject([
+      { agentUrl: 'https://a.example', auth: { scheme: 'signature' }, edition: { name: '3.0' } },
+    ]);
+    expect(await senders.forUrl('https://buyer.example/b')).toEqual([]);
+  });
+
+  it.each([
+    ['no array', () => 'https://a.example'],
+    ['an invalid sender', () => [{ agentUrl: 'nowhere' }]],
+    [
+      'several kinds of auth',
+      () => [
+        { agentUrl: 'https://a.example' },
+        { agentUrl: 'https://b.example', auth: { bearer: { token: SECRET } } },
+      ],
+    ],
+  ])('rejects %s with a ConfigError', async (_, senders) => {
+    await expect(
+      Promise.resolve(resolveOptions(given({ senders })).senders.forUrl('https://buyer.example/')),
+    ).rejects.toThrow(ConfigError);
+  });
+
+  it('lets a sender override edition and nonce cap', () => {
+    const { senders } = resolveOptions(
+      given({ senders: [{ agentUrl: 'https://a.example', edition: '3.2', maxNoncesPerKey: 7 }] }),
+    );
+    expect(senders.fixed).toMatchObject([{ edition: { changedPayload: 'conflict' }, maxNoncesPerKey: 7 }]);
+  });
+});

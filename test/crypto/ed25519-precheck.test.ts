@@ -1,0 +1,81 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ed25519KeyFlaw, ed25519SignatureFits } from '../../src/crypto/ed25519-precheck.ts';
+import { NON_CANONICAL_ENCODINGS, OFF_CURVE, SMALL_ORDER_ENCODINGS } from './ed25519-cases.ts';
+import { concat, ed, edSign, littleEndian, TORSION, utf8 } from './make.ts';
+
+const { A, signature } = edSign({ a: 5n, r: 7n, message: utf8('m') });
+const withR = (R: Uint8Array): Uint8Array => concat(R, signature.subarray(32));
+const withS = (S: bigint): Uint8Array => concat(signature.subarray(0, 32), littleEndian(S));
+
+describe('ed25519KeyFlaw', () => {
+  it('finds none in a multiple of the base point, nor in one of mixed order', () => {
+    expect(ed25519KeyFlaw(A)).toBeUndefined();
+    for (const T of TORSION) expect(ed25519KeyFlaw(ed.B.multiplyUnsafe(5n).add(T).toBytes())).toBeUndefined();
+  });
+
+  it('finds all 14 encodings of the 8 points of small order, canonical or not', () => {
+    expect(SMALL_ORDER_ENCODINGS).toHaveLength(14);
+    const flaws = SMALL_ORDER_ENCODINGS.map(ed25519KeyFlaw);
+    expect(flaws.filter((flaw) => flaw?.includes('small order'))).toHaveLength(10);
+    expect(flaws.filter((flaw) => flaw?.includes('not canonically encoded'))).toHaveLength(4);
+  });
+
+  it('finds y ≥ p', () => {
+    expect(NON_CANONICAL_ENCODINGS.length).toBeGreaterThan(0);
+    for (const bytes of NON_CANONICAL_ENCODINGS) expect(ed25519KeyFlaw(bytes)).toContain('canonical');
+    expect(ed25519KeyFlaw(new Uint8Array(32).fill(0xff))).toContain('canonical');
+  });
+
+  it('finds y that no point of the curve has', () => {
+    expect(ed25519KeyFlaw(OFF_CURVE)).toContain('not a point of the curve');
+  });
+
+  it('agrees with a decoder by the letter of RFC 8032 §5.1.3 on what is a point', () => {
+    const nearP = fc.bigInt({ min: ed.P - 40n, max: (1n << 255n) - 1n });
+    const y = fc.oneof(
+      fc.bigInt({ min: 0n, max: (1n << 255n) - 1n }),
+      fc.bigInt({ min: 0n, max: 40n }),
+      nearP,
+    );
+    fc.assert(
+      fc.property(y, fc.boolean(), (value, sign) => {
+        const bytes = littleEndian(value | (sign ? 1n << 255n : 0n));
+        let sound: boolean;
+        try {
+          sound = !ed.Point.fromBytes(bytes, false).isSmallOrder();
+        } catch {
+          sound = false;
+        }
+        expect(ed25519KeyFlaw(bytes) === undefined).toBe(sound);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('ed25519SignatureFits', () => {
+  it('takes canonical R of large order and S < L', () => {
+    expect(ed25519SignatureFits(signature)).toBe(true);
+    expect(ed25519SignatureFits(withS(0n))).toBe(true);
+    expect(ed25519SignatureFits(withS(ed.L - 1n))).toBe(true);
+  });
+
+  it('refuses S ≥ L', () => {
+    for (const S of [ed.L, ed.L + 1n, 2n * ed.L, (1n << 256n) - 1n]) {
+      expect(ed25519SignatureFits(withS(S))).toBe(false);
+    }
+  });
+
+  it('refuses R of small order or not canonical', () => {
+    for (const R of [...SMALL_ORDER_ENCODINGS, ...NON_CANONICAL_ENCODINGS]) {
+      expect(ed25519SignatureFits(withR(R))).toBe(false);
+    }
+  });
+
+  it('refuses any length but 64', () => {
+    expect(ed25519SignatureFits(signature.subarray(0, 63))).toBe(false);
+    expect(ed25519SignatureFits(concat(signature, new Uint8Array(1)))).toBe(false);
+    expect(ed25519SignatureFits(new Uint8Array())).toBe(false);
+  });
+});

@@ -1,0 +1,52 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createHashes, hex } from '../../src/crypto/hashes.ts';
+import { concat, fromHex, utf8 } from './make.ts';
+
+const native = createHashes();
+const noble = createHashes('noble');
+
+describe.each([
+  ['the runtime', native],
+  ['JavaScript', noble],
+])('hashes of %s', (_, hashes) => {
+  it('SHA-256 of FIPS 180-4, examples', () => {
+    const abc = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
+    expect(hashes.sha256Hex(utf8('abc'))).toBe(abc);
+    expect(hashes.sha256(utf8('abc'))).toEqual(fromHex(abc));
+    expect(hashes.sha256Hex(new Uint8Array())).toBe(
+      'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+    );
+  });
+
+  it('HMAC-SHA-256 of RFC 4231 §4.2, §4.3 and §4.7, the data in any parts', () => {
+    expect(hex(hashes.hmacSha256(new Uint8Array(20).fill(0x0b), utf8('Hi '), utf8('There')))).toBe(
+      'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
+    );
+    expect(hex(hashes.hmacSha256(utf8('Jefe'), utf8('what do ya want for nothing?')))).toBe(
+      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+    );
+    const long = utf8('Test Using Larger Than Block-Size Key - Hash Key First');
+    expect(hex(hashes.hmacSha256(new Uint8Array(131).fill(0xaa), new Uint8Array(), long))).toBe(
+      '60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54',
+    );
+  });
+
+  it('gives plain Uint8Arrays', () => {
+    expect(Object.getPrototypeOf(hashes.sha256(utf8('a')))).toBe(Uint8Array.prototype);
+    expect(Object.getPrototypeOf(hashes.hmacSha256(utf8('a')))).toBe(Uint8Array.prototype);
+  });
+});
+
+describe('both', () => {
+  it('agree on any input, views into larger buffers included', () => {
+    const bytes = fc.uint8Array({ maxLength: 200 });
+    fc.assert(
+      fc.property(bytes, bytes, bytes, (key, one, two) => {
+        const view = concat(Uint8Array.of(9), one, Uint8Array.of(9)).subarray(1, one.length + 1);
+        expect(native.sha256(view)).toEqual(noble.sha256(one));
+        expect(native.hmacSha256(key, view, two)).toEqual(noble.hmacSha256(key, concat(one, two)));
+      }),
+    );
+  });
+});

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import { createEngine } from '../../src/crypto/index.ts';
+import { engineWorks } from '../../src/crypto/self-test.ts';
+
+const native = await createEngine('native');
+const like = (other: Partial<CryptoEngine>): CryptoEngine => ({ ...native, ...other });
+
+describe('engineWorks', () => {
+  it('is true for an engine with both algorithms', async () => {
+    expect(await engineWorks(native)).toBe(true);
+  });
+
+  it('is false for one that lacks either', async () => {
+    for (const kty of ['OKP', 'EC']) {
+      const lacking = like({
+        importKey: async (jwk) => (jwk['kty'] === kty ? 'no' : native.importKey(jwk)),
+      });
+      expect(await engineWorks(lacking)).toBe(false);
+    }
+  });
+
+  it('is false for one that accepts or refuses everything', async () => {
+    expect(await engineWorks(like({ verify: () => true }))).toBe(false);
+    expect(await engineWorks(like({ verify: async () => false }))).toBe(false);
+  });
+});

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import {
+  agentTask,
+  deliveryReport,
+  eventOf,
+  eventOfKind,
+  KEY,
+  readOk,
+  toolEnvelope,
+  warningCodes,
+} from './helpers.ts';
+
+const envelope = (result: unknown, members = {}) =>
+  toolEnvelope({ task_type: 'media_buy_delivery', result, ...members });
+
+describe('delivery reports (interface.md, "Reporting webhooks")', () => {
+  it.each(['scheduled', 'final', 'delayed', 'adjusted'])('%s', (notification_type) => {
+    const result = deliveryReport({ notification_type, x_vendor: 1 });
+    const event = eventOfKind('delivery-report', envelope(result));
+    expect(event.report).toEqual(result);
+    expect(event.report).toBe(event.data);
+    expect(event).toMatchObject({ sequenceNumber: 3, taskId: 'task_1', status: 'completed', warnings: [] });
+  });
+
+  it('is never ordered and never terminal', () => {
+    const reading = readOk(envelope(deliveryReport({ notification_type: 'final' })));
+    expect(reading.terminal).toBe(false);
+    expect('instant' in reading).toBe(false);
+  });
+
+  it('is found by its result where task_type is absent or another', () => {
+    expect(eventOf(envelope(deliveryReport(), { task_type: undefined })).kind).toBe('delivery-report');
+    expect(eventOf(envelope(deliveryReport(), { task_type: 'create_media_buy' })).kind).toBe(
+      'delivery-report',
+    );
+    expect(eventOf(envelope(deliveryReport(), { task_type: 'media-buy-delivery' })).kind).toBe(
+      'delivery-report',
+    );
+  });
+
+  it('an answer of get_media_buy_delivery is a task’s result', () => {
+    const result = deliveryReport({ notification_type: undefined, aggregated_totals: { spend: 1 } });
+    const event = eventOf(envelope(result, { task_type: 'get_media_buy_delivery' }));
+    expect(event.kind).toBe('task');
+    expect(event.warnings).toEqual([]);
+  });
+
+  it('optional members may be null', () => {
+    const result = deliveryReport({ sequence_number: null, currency: null, media_buy_deliveries: null });
+    const event = eventOfKind('delivery-report', envelope(result));
+    expect('sequenceNumber' in event).toBe(false);
+  });
+
+  it.each([
+    ['aggregated_totals', 'report_has_aggregated_totals'],
+    ['notification_id', 'report_has_notification_id'],
+  ])('%s in the result → warning %s', (member, code) => {
+    expect(warningCodes(eventOf(envelope(deliveryReport({ [member]: 'x' }))))).toEqual([code]);
+  });
+
+  it('an unknown status is reported, and the report still one', () => {
+    const event = eventOfKind('delivery-report', envelope(deliveryReport(), { status: 'partial' }));
+    expect(event.status).toBe('partial');
+    expect(warningCodes(event)).toEqual(['unknown_status']);
+  });
+
+  it.each([
+    ['an unknown notification_type', deliveryReport({ notification_type: 'weekly' })],
+    ['no notification_type', deliveryReport({ notification_type: undefined })],
+    [
+      'spend as text',
+      deliveryReport({ media_buy_deliveries: [{ media_buy_id: 'm', totals: { spend: '12.50' } }] }),
+    ],
+    ['a delivery without media_buy_id', deliveryReport({ media_buy_deliveries: [{}] })],
+    ['sequence_number as text', deliveryReport({ sequence_number: '3' })],
+    ['a period without end', deliveryReport({ reporting_period: { start: 'x' } })],
+    ['no result', undefined],
+    ['a result that is a list', [deliveryReport()]],
+  ])('%s: handed to other, warning invalid_delivery_report', (_name, result) => {
+    const reading = readOk(envelope(result));
+    expect(reading.event).toMatchObject({ kind: 'other', family: 'media_buy_delivery', taskId: 'task_1' });
+    expect(reading.event.data).toEqual(result);
+    expect(warningCodes(reading.event)).toEqual(['invalid_delivery_report']);
+    expect('instant' in reading).toBe(false);
+  });
+
+  it('a report beside its envelope instead of in it is handed to other', () => {
+    const payload = { ...deliveryReport(), ...toolEnvelope({ task_type: undefined, result: undefined }) };
+    expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'media_buy_delivery' });
+  });
+
+  it('comes in an agent-transport data part too', () => {
+    const artifacts = [
+      { artifactId: 'a', parts: [{ kind: 'data', data: deliveryReport({ aggregated_totals: {} }) }] },
+    ];
+    const event = eventOfKind('delivery-report', { task: agentTask('TASK_STATE_COMPLETED', { artifacts }) });
+    expect(event).toMatchObject({
+      transport: 'agent',
+      idempotencyKey: KEY,
+      status: 'completed',
+      sequenceNumber: 3,
+    });
+    expect(warningCodes(event)).toEqual(['report_has_aggregated_totals']);
+    const withoutId = eventOf(agentTask('completed', { artifacts, id: undefined }));
+    expect(withoutId.kind).toBe('delivery-report');
+  });
+
+  it('lets no member reach a prototype', () => {
+    const text = JSON.stringify(envelope(deliveryReport())).replace(
+      '"currency"',
+      '"__proto__":{"polluted":1},"currency"',
+    );
+    const event = eventOfKind('delivery-report', text);
+    expect(Object.hasOwn(event.report, '__proto__')).toBe(true);
+    expect('polluted' in event.report).toBe(false);
+    expect('polluted' in {}).toBe(false);
+  });
+});

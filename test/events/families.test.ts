@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import {
+  agentTask,
+  codeOf,
+  eventOf,
+  eventOfKind,
+  KEY,
+  readOk,
+  toolEnvelope,
+  warningCodes,
+} from './helpers.ts';
+
+const FAMILIES = [
+  ['impairment', 'impairment'],
+  ['collection_list_changed', 'collection_list_changed'],
+  ['collection-list-changed', 'collection_list_changed'],
+  ['property_list_changed', 'property_list_changed'],
+  ['PROPERTY_LIST_CHANGED', 'property_list_changed'],
+  ['revocation-notification', 'revocation-notification'],
+  ['revocation_notification', 'revocation-notification'],
+  ['rights.revocation-notification', 'revocation-notification'],
+  ['rights/revocation_notification', 'revocation-notification'],
+  ['artifact_push', 'artifact_push'],
+  ['artifact-webhook', 'artifact_push'],
+] as const;
+
+const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'task_type'];
+
+describe('other webhook families (interface.md)', () => {
+  describe.each(DISCRIMINATORS)('named by %s', (member) => {
+    it.each(FAMILIES)('%s: kind other, without task_id and status', (name, family) => {
+      const payload = { idempotency_key: KEY, [member]: name, anything: { a: 1 } };
+      const event = eventOfKind('other', payload);
+      expect(event).toMatchObject({ family, transport: 'tool', idempotencyKey: KEY, envelope: payload });
+      expect('taskId' in event).toBe(false);
+      expect('status' in event).toBe(false);
+      expect(event.warnings).toEqual([]);
+    });
+  });
+
+  it('keeps task_id, status and timestamp where it has them, and is not ordered', () => {
+    const reading = readOk(toolEnvelope({ task_type: 'impairment', notification_id: 'imp_1' }));
+    expect(reading.event).toMatchObject({
+      kind: 'other',
+      family: 'impairment',
+      taskId: 'task_1',
+      status: 'completed',
+      notificationId: 'imp_1',
+      data: { media_buy_id: 'mb_1' },
+    });
+    expect('instant' in reading).toBe(false);
+    expect(reading.terminal).toBe(false);
+  });
+
+  it('is named in the result of an envelope too', () => {
+    const result = { notification_type: 'impairment', notification_id: 'imp_1' };
+    expect(eventOf(toolEnvelope({ result }))).toMatchObject({
+      family: 'impairment',
+      notificationId: 'imp_1',
+    });
+    expect(eventOf({ idempotency_key: KEY, result })).toMatchObject({ kind: 'other', family: 'impairment' });
+  });
+
+  it('a result’s own `type` names no family', () => {
+    expect(eventOf(toolEnvelope({ result: { type: 'artifact' } })).kind).toBe('task');
+  });
+
+  it('has a status of its own: a media-buy word is no mistake there', () => {
+    const event = eventOf({ idempotency_key: KEY, event: 'impairment', status: 'active' });
+    expect(event).toMatchObject({ kind: 'other', status: 'active', warnings: [] });
+  });
+
+  it.each([
+    [undefined, 'missing_idempotency_key'],
+    ['short', 'invalid_envelope'],
+  ])('needs its key: %s → %s', (idempotency_key, code) => {
+    expect(codeOf({ idempotency_key, event: 'property_list_changed' })).toBe(code);
+  });
+
+  it('an artifact push is known by its shape', () => {
+    const payload = { idempotency_key: KEY, media_buy_id: 'm', artifacts: [{ artifact: { id: 'a' } }] };
+    expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'artifact_push' });
+    expect(eventOf(payload, { format: 'agent' })).toMatchObject({
+      family: 'artifact_push',
+      transport: 'tool',
+    });
+  });
+
+  it('by shape only without task_id and status: a task’s envelope stays one', () => {
+    expect(eventOf(toolEnvelope({ artifacts: [{ id: 'a' }], rights_id: 'r' })).kind).toBe('task');
+  });
+
+  it('an agent-transport payload stays one, whatever else its top level says', () => {
+    const event = eventOf(agentTask('completed', { type: 'impairment' }));
+    expect(event).toMatchObject({ kind: 'task', transport: 'agent' });
+  });
+
+  it('a rights revocation is known by its shape', () => {
+    const payload = { idempotency_key: KEY, rights_id: 'r', reason: 'expired' };
+    expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'revocation-notification' });
+  });
+
+  it('an agent-transport task that lost its status is no artifact push', () => {
+    const payload = { idempotency_key: KEY, id: 't', artifacts: [{ artifactId: 'a', parts: [] }] };
+    expect(codeOf(payload)).toBe('missing_envelope_fields');
+  });
+
+  it.each([
+    [{ event: 'something_else' }],
+    [{ type: 'impairments_of_others' }],
+    [{ event: { impairment: true } }],
+    [{ event: ['impairment'] }],
+    [{ notification_type: null }],
+    [{ event: 'constructor' }],
+  ])('%j names no family: an envelope without task_id stays refused', (members) => {
+    expect(codeOf({ idempotency_key: KEY, ...members })).toBe('missing_envelope_fields');
+  });
+
+  it('a registered agent format does not hide it', () => {
+    const payload = { idempotency_key: KEY, event: 'impairment' };
+    expect(eventOf(payload, { format: 'agent' })).toMatchObject({ kind: 'other', family: 'impairment' });
+  });
+
+  it('comes in agent transport by task_type or data, and is not ordered', () => {
+    const named = readOk(
+      agentTask('completed', { metadata: { idempotency_key: KEY, task_type: 'impairment' } }),
+    );
+    expect(named.event).toMatchObject({ kind: 'other', family: 'impairment', transport: 'agent' });
+    expect('instant' in named).toBe(false);
+    const artifacts = [{ parts: [{ data: { event: 'property_list_changed' } }] }];
+    const event = eventOf(agentTask('completed', { artifacts }));
+    expect(event).toMatchObject({ kind: 'other', family: 'property_list_changed', taskId: 'task_1' });
+    expect(warningCodes(event)).toEqual([]);
+  });
+});

@@ -1,0 +1,94 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Instant, parseInstant } from '../../src/events/instant.ts';
+
+function instant(text: string): Instant {
+  const parsed = parseInstant(text);
+  if (!parsed) throw new Error(`${text} is no instant`);
+  return parsed;
+}
+
+describe('instants (design, "The store", Ordering)', () => {
+  it.each([
+    ['2026-03-01T12:00:00Z', Date.UTC(2026, 2, 1, 12)],
+    ['2026-03-01t12:00:00z', Date.UTC(2026, 2, 1, 12)],
+    ['2026-03-01 12:00:00Z', Date.UTC(2026, 2, 1, 12)],
+    ['2026-03-01T12:00:00.5Z', Date.UTC(2026, 2, 1, 12, 0, 0, 500)],
+    ['2026-03-01T12:00:00.0019999Z', Date.UTC(2026, 2, 1, 12, 0, 0, 1)],
+    ['2026-03-01T12:00:00+02:00', Date.UTC(2026, 2, 1, 10)],
+    ['2026-03-01T12:00:00-0530', Date.UTC(2026, 2, 1, 17, 30)],
+    ['2024-02-29T00:00:00Z', Date.UTC(2024, 1, 29)],
+    ['1969-12-31T23:59:59.25Z', -750],
+    ['0001-01-01T00:00:00Z', Date.parse('0001-01-01T00:00:00Z')],
+    ['9999-12-31T23:59:59Z', Date.parse('9999-12-31T23:59:59Z')],
+  ])('reads %s', (text, ms) => {
+    expect(instant(text).ms).toBe(ms);
+  });
+
+  it.each([
+    '',
+    'now',
+    '1772366400',
+    '2026-03-01',
+    '2026-03-01T12:00Z',
+    '2026-03-01T12:00:00',
+    '2026-02-29T12:00:00Z',
+    '2026-02-30T12:00:00Z',
+    '2026-13-01T12:00:00Z',
+    '2026-00-01T12:00:00Z',
+    '2026-03-00T12:00:00Z',
+    '2026-03-01T24:00:00Z',
+    '2026-03-01T12:60:00Z',
+    '2026-03-01T12:00:61Z',
+    '2026-03-01T12:00:00+24:00',
+    '2026-03-01T12:00:00.Z',
+    '2026-03-01T12:00:00,5Z',
+    '+002026-03-01T12:00:00Z',
+    ' 2026-03-01T12:00:00Z',
+    '2026-03-01T12:00:00Z\n',
+    '２026-03-01T12:00:00Z',
+  ])('refuses %j', (text) => {
+    expect(parseInstant(text)).toBeUndefined();
+  });
+
+  it('the same instant with another offset is equal', () => {
+    expect(instant('2026-03-01T12:00:00Z').key).toBe(instant('2026-03-01T14:00:00.000+02:00').key);
+    expect(instant('2026-03-01T00:30:00+01:00').key).toBe(instant('2026-02-28T23:30:00.0-00:00').key);
+  });
+
+  it('compares every fraction digit', () => {
+    const ordered = [
+      '1969-12-31T23:59:59.9Z',
+      '1970-01-01T00:00:00Z',
+      '2026-03-01T12:00:00Z',
+      '2026-03-01T12:00:00.0000000000000000000001Z',
+      '2026-03-01T12:00:00.0000000000000000000002Z',
+      '2026-03-01T12:00:00.09Z',
+      '2026-03-01T12:00:00.1Z',
+      '2026-03-01T12:00:00.10000001Z',
+      '2026-03-01T12:00:01Z',
+    ].map((text) => instant(text).key);
+    expect(ordered.toSorted()).toEqual(ordered);
+    expect(new Set(ordered).size).toBe(ordered.length);
+  });
+
+  it('a leap second counts as the one before it', () => {
+    expect(instant('2016-12-31T23:59:60Z').key).toBe(instant('2016-12-31T23:59:59Z').key);
+  });
+
+  it('never has a negative key, whatever the offset', () => {
+    expect(instant('0000-01-01T00:00:00+23:59').key).toMatch(/^\d{12}\.$/);
+    expect(instant('9999-12-31T23:59:59-23:59').key).toMatch(/^\d{12}\.$/);
+  });
+
+  it('orders keys as Date orders times', () => {
+    const date = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-30'), noInvalidDate: true });
+    fc.assert(
+      fc.property(date, date, (a, b) => {
+        const [left, right] = [instant(a.toISOString()), instant(b.toISOString())];
+        expect(left.ms).toBe(a.getTime());
+        expect(left.key < right.key).toBe(a < b);
+      }),
+    );
+  });
+});

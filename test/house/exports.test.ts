@@ -1,0 +1,82 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  name: string;
+  exports: Record<string, string | { types: string; default: string }>;
+};
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+const subpaths = Object.entries(manifest.exports).flatMap(([subpath, target]) =>
+  typeof target === 'string' ? [] : [{ subpath, ...target }],
+);
+
+/** Every exported name of an entry's declarations, with its docstring. */
+function documentedNames(declarations: string): { name: string; doc: string }[] {
+  const program = ts.createProgram([declarations], {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    skipLibCheck: true,
+  });
+  const checker = program.getTypeChecker();
+  const source = program.getSourceFile(declarations);
+  const module = source && checker.getSymbolAtLocation(source);
+  if (!module) throw new Error(`${declarations} is no module`);
+  return checker.getExportsOfModule(module).map((symbol) => {
+    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+    return {
+      name: symbol.name,
+      doc: ts.displayPartsToString(target.getDocumentationComment(checker)),
+    };
+  });
+}
+
+describe('package exports', () => {
+  it('has the subpaths that the design names, so far', () => {
+    expect(subpaths.map(({ subpath }) => subpath)).toEqual([
+      '.',
+      './node',
+      './express',
+      './fetch',
+      './memory',
+      './sqlite',
+      './rfc9421',
+      './events',
+      './sender',
+      './testing',
+    ]);
+  });
+
+  it.each(subpaths)('$subpath exists, has types, and is named in the README', (entry) => {
+    expect(existsSync(join(root, entry.default)), entry.default).toBe(true);
+    expect(existsSync(join(root, entry.types)), entry.types).toBe(true);
+    expect(readme).toContain(`${manifest.name}${entry.subpath.slice(1)}`);
+  });
+
+  it.each(subpaths)('$subpath documents every public name', (entry) => {
+    const names = documentedNames(join(root, entry.types));
+    expect(names.length).toBeGreaterThan(0);
+    expect(names.filter(({ doc }) => doc.trim() === '').map(({ name }) => name)).toEqual([]);
+  });
+
+  it('has a dist in which every file can be imported', async () => {
+    const files = readdirSync(join(root, 'dist')).filter((file) => file.endsWith('.js'));
+    expect(files.length).toBeGreaterThan(subpaths.length);
+    for (const file of files) {
+      const loaded: unknown = await import(pathToFileURL(join(root, 'dist', file)).href);
+      expect(loaded, file).toBeTypeOf('object');
+    }
+  });
+
+  it('keeps the node: protocol of built-in modules in dist', () => {
+    const sqlite = readdirSync(join(root, 'dist'))
+      .filter((file) => file.endsWith('.js'))
+      .map((file) => readFileSync(join(root, 'dist', file), 'utf8'))
+      .filter((text) => /["']sqlite["']/.test(text));
+    expect(sqlite).toEqual([]);
+  });
+});

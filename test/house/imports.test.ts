@@ -1,0 +1,120 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+
+const src = fileURLToPath(new URL('../../src', import.meta.url));
+
+const files = readdirSync(src, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => join(entry.parentPath, entry.name));
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Value imports and re-exports of a file; what is type-only is erased and binds nothing at run time. */
+function valueImports(file: string): string[] {
+  const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest);
+  const found: string[] = [];
+  for (const statement of source.statements) {
+    if (ts.isImportDeclaration(statement) && !statement.importClause?.isTypeOnly) {
+      const named = statement.importClause?.namedBindings;
+      const allTypes =
+        named && ts.isNamedImports(named) && !statement.importClause?.name
+          ? named.elements.every((element) => element.isTypeOnly)
+          : false;
+      if (!allTypes) found.push((statement.moduleSpecifier as ts.StringLiteral).text);
+    }
+    if (ts.isExportDeclaration(statement) && statement.moduleSpecifier && !statement.isTypeOnly) {
+      found.push((statement.moduleSpecifier as ts.StringLiteral).text);
+    }
+  }
+  return found;
+}
+
+const imports: Import[] = files.flatMap((file) =>
+  valueImports(file).map((specifier) => ({
+    from: relative(src, file),
+    to: specifier.startsWith('.') ? relative(src, resolve(dirname(file), specifier)) : specifier,
+  })),
+);
+
+/**
+ * Floors of the house, top first: a file may use its own floor and those below. The first pattern that fits a file
+ * decides.
+ */
+const FLOORS: readonly (readonly [RegExp, number])[] = [
+  [/^(cli|vectors|testing|adapters)\//, 6],
+  [/^(index|receiver|parts|answering|door|lifecycle|startup)\.ts$/, 5],
+  [/^(inbox|sender)\//, 5],
+  [/^stages\//, 4],
+  [/^config\//, 3],
+  [/^(auth|keys|events)\//, 2],
+  [/^stores\/(contract|accept)\.ts$/, 1],
+  [/^stores\//, 5],
+  [/^(codec|crypto)\//, 1],
+  [/^(protocol|edition|errors|outcome|delivery|delivery-id|senders|options|alarms|logging)\.ts$/, 1],
+];
+
+const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];
+const mayUseNode = (file: string): boolean =>
+  /^(adapters|testing|cli)\/|^stores\/sqlite|^vectors\/load/.test(file);
+
+describe('design: imports point one way', () => {
+  it('knows the floor of every file', () => {
+    expect(files.length).toBeGreaterThan(50);
+    expect(files.map((file) => relative(src, file)).filter((file) => floorOf(file) === undefined)).toEqual(
+      [],
+    );
+  });
+
+  it('has no value import that points up', () => {
+    const up = imports.filter(({ from, to }) => (floorOf(from) ?? 0) < (floorOf(to) ?? 0));
+    expect(up).toEqual([]);
+  });
+
+  it('lets stores import their contract, their own folder and errors only', () => {
+    const breaches = imports.filter(
+      ({ from, to }) => from.startsWith('stores/') && !/^(stores\/|errors\.ts$|node:)/.test(to),
+    );
+    expect(breaches).toEqual([]);
+  });
+
+  it('imports node: modules only in adapters, the SQLite store and testing', () => {
+    const breaches = imports.filter(({ from, to }) => to.startsWith('node:') && !mayUseNode(from));
+    expect(breaches).toEqual([]);
+  });
+});
+
+describe('design: the core bundles for any runtime', () => {
+  it.each([
+    'index.ts',
+    'adapters/fetch.ts',
+    'auth/rfc9421/index.ts',
+    'events/index.ts',
+    'sender/sign.ts',
+    'stores/memory.ts',
+  ])('%s bundles for a browser-like target without node: modules', async (entry) => {
+    const result = await build({
+      entryPoints: [join(src, entry)],
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'browser',
+      target: 'es2022',
+      metafile: true,
+      splitting: true,
+      outdir: 'out',
+      logLevel: 'silent',
+    });
+    expect(result.errors).toEqual([]);
+    const externals = Object.values(result.metafile.outputs).flatMap((output) =>
+      output.imports.filter((used) => used.external).map((used) => used.path),
+    );
+    expect(externals).toEqual([]);
+  });
+});

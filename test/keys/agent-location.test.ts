@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import { createLocate, type Location } from '../../src/keys/agent-location.ts';
+import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
+import type { Answer } from '../../src/keys/document.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { senderEntry } from './setup.ts';
+
+const AGENT = 'https://ads.seller.com/mcp';
+const BRAND = 'https://ads.seller.com/.well-known/brand.json';
+
+interface Web {
+  readonly alarms: Alarm[];
+  readonly loaded: string[];
+  /** Sets the file at a URL: a new copy each time. */
+  readonly publish: (url: string, json: unknown) => void;
+  readonly locate: (sender: SenderEntry) => Promise<Location>;
+}
+
+function web(files: Readonly<Record<string, unknown>>): Web {
+  const copies = new Map<string, BrandJson>();
+  const alarms: Alarm[] = [];
+  const loaded: string[] = [];
+  const publish = (url: string, json: unknown): void => {
+    const parsed = brandJsonKind(false).parse(new TextEncoder().encode(JSON.stringify(json)), url);
+    if (!parsed.ok) throw new Error(parsed.reason);
+    copies.set(url, parsed.value);
+  };
+  for (const [url, json] of Object.entries(files)) publish(url, json);
+  const load = (url: string): Answer<BrandJson> => {
+    loaded.push(url);
+    const value = copies.get(url);
+    if (value === undefined) return { ok: false, reason: 'answered 404' };
+    return { ok: true, copy: { value, began: 0, order: 1, freshUntil: 1, hardUntil: 1 } };
+  };
+  const locate = createLocate({ allowLoopback: false, raiseAlarm: (alarm) => alarms.push(alarm) });
+  return { alarms, loaded, publish, locate: async (sender) => await locate(sender, load) };
+}
+
+const listing = (jwks_uri?: unknown, more: object = {}): object => ({
+  agents: [{ url: AGENT, jwks_uri }],
+  ...more,
+});
+
+describe('step 1: where brand.json lies', () => {
+  test('at the host of the agent URL, with its port', async () => {
+    const { locate, loaded } = web({});
+    await locate(senderEntry(AGENT));
+    await locate(senderEntry('https://ads.seller.com:8443/mcp?x#y'));
+    await locate(senderEntry('http://ads.seller.com/mcp'));
+    expect(loaded).toEqual([BRAND, 'https://ads.seller.com:8443/.well-known/brand.json', BRAND]);
+  });
+
+  test('or where configuration says', async () => {
+    const brandJsonUrl = 'https://seller.com/brand.json';
+    const { locate } = web({ [brandJsonUrl]: listing('https://keys.example/jwks') });
+    expect(await locate(senderEntry(AGENT, { brandJsonUrl }))).toEqual({
+      ok: true,
+      jwksUri: 'https://keys.example/jwks',
+    });
+  });
+
+  test('a file that cannot be had: undecided, and no alarm about what it says', async () => {
+    const { locate, alarms } = web({});
+    expect(await locate(senderEntry(AGENT))).toEqual({
+      ok: false,
+      renewable: false,
+      reason: `brand.json at ${BRAND}: answered 404`,
+    });
+    expect(alarms).toEqual([]);
+  });
+
+  test('an agent URL that is no URL: undecided', async () => {
+    expect(await web({}).locate(senderEntry('seller'))).toMatchObject({ ok: false });
+  });
+
+  test.each([
+    [
+      'authoritative_location',
+      { authoritative_location: 'https://house.example/b.json' },
+      'https://house.example/b.json',
+    ],
+    ['house', { house: 'house.example' }, 'https://house.example/.well-known/brand.json'],
+  ])('%s is followed once', async (_name, pointer, target) => {
+    const { locate } = web({ [BRAND]: pointer, [target]: listing() });
+    expect(await locate(senderEntry(AGENT))).toEqual({
+      ok: true,
+      jwksUri: 'https://ads.seller.com/.well-known/jwks.json',
+    });
+  });
+
+  test('no chains: a second pointer is refused, one to itself too', async () => {
+    const target = 'https://house.example/.well-known/brand.json';
+    const chained = web({ [BRAND]: { house: 'house.example' }, [target]: { house: 'third.example' } });
+    expect(await chained.locate(senderEntry(AGENT))).toMatchObject({ ok: false });
+    expect(chained.loaded).toEqual([BRAND, target]);
+    expect(chained.alarms).toMatchObject([{ code: 'agent_not_listed', sender: AGENT, url: target }]);
+    const looped = web({ [BRAND]: { authoritative_location: BRAND } });
+    expect(await looped.locate(senderEntry(AGENT))).toMatchObject({ ok: false });
+  });
+});
+
+describe('a file that configuration puts at another registrable domain', () => {
+  const brandJsonUrl = 'https://house.com/brand.json';
+  const sender = senderEntry(AGENT, { brandJsonUrl });
+
+  test.each(['ads.seller.com', 'seller.com', 'SELLER.com'])('has to list the agent: %s', async (domain) => {
+    const { locate } = web({ [brandJsonUrl]: listing(undefined, { authorized_operators: [{ domain }] }) });
+    expect(await locate(sender)).toMatchObject({ ok: true });
+  });
+
+  test.each(['com', 'other.com', 'x.ads.seller.com', 'www.seller.com', ''])('%j does not', async (domain) => {
+    const { locate, alarms } = web({
+      [brandJsonUrl]: listing(undefined, { authorized_operators: [{ domain }] }),
+    });
+    expect(await locate(sender)).toMatchObject({ ok: false, renewable: true });
+    expect(alarms).toMatchObject([{ code: 'agent_not_listed', sender: AGENT }]);
+  });
+
+  test('the file that holds the entries is the one that lists', async () => {
+    const target = 'https://third.com/b.json';
+    const pointer = { authoritative_location: target };
+    const silent = web({ [brandJsonUrl]: pointer, [target]: listing() });
+    expect(await silent.locate(sender)).toMatchObject({ ok: false });
+    const telling = web({
+      [brandJsonUrl]: pointer,
+      [target]: listing(undefined, { authorized_operators: [{ domain: 'seller.com' }] }),
+    });
+    expect(await telling.locate(sender)).toMatchObject({ ok: true });
+  });
+
+  test('one that leads back to the domain of the agent needs no list', async () => {
+    const { locate } = web({ [brandJsonUrl]: { authoritative_location: BRAND }, [BRAND]: listing() });
+    expect(await locate(sender)).toMatchObject({ ok: true });
+  });
+
+  test('the own domain may point anywhere: it is its own word', async () => {
+    const target = 'https://house.com/.well-known/brand.json';
+    const { locate } = web({ [BRAND]: { house: 'house.com' }, [target]: listing() });
+    expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: true });
+  });
+});
+
+describe('step 2: the entry', () => {
+  test('is matched byte for byte; near misses are named', async () => {
+    const { locate, alarms } = web({
+      [BRAND]: { agents: [{ url: `${AGENT}/` }, { url: 'https://x.com/' }] },
+    });
+    expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false, renewable: true });
+    expect(alarms).toMatchObject([
+      { code: 'agent_not_listed', sender: AGENT, url: BRAND, nearMisses: [`${AGENT}/`] },
+    ]);
+    expect(alarms[0]?.message).toContain(`${AGENT}/`);
+  });
+
+  test('twice with different jwks_uri is ambiguous', async () => {
+    const twice = [
+      { url: AGENT, jwks_uri: 'https://a.example/' },
+      { url: AGENT, jwks_uri: 'https://b.example/' },
+    ];
+    const { locate, alarms } = web({ [BRAND]: { agents: twice } });
+    expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false });
+    expect(alarms).toMatchObject([{ code: 'agent_ambiguous', sender: AGENT }]);
+  });
+
+  test('twice with one jwks_uri is one entry, the well-known path spelled out too', async () => {
+    const spelled = 'https://ads.seller.com/.well-known/jwks.json';
+    const { locate } = web({
+      [BRAND]: listing(undefined, { house: { agents: [{ url: AGENT, jwks_uri: spelled }] } }),
+    });
+    expect(await locate(senderEntry(AGENT))).toEqual({ ok: true, jwksUri: spelled });
+  });
+
+  test.each(['/jwks.json', '', 7, null, {}])('a jwks_uri that is no absolute URL: %j', async (jwksUri) => {
+    const { locate, alarms } = web({ [BRAND]: listing(jwksUri) });
+    expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false });
+    expect(alarms).toMatchObject([{ code: 'key_document_invalid', sender: AGENT }]);
+  });
+});
+
+test('alarms are raised once a copy, not once a delivery', async () => {
+  const { locate, alarms, publish } = web({ [BRAND]: { agents: [] } });
+  await Promise.all(Array.from({ length: 10 }, () => locate(senderEntry(AGENT))));
+  expect(alarms).toHaveLength(1);
+  publish(BRAND, { agents: [] });
+  await locate(senderEntry(AGENT));
+  expect(alarms).toHaveLength(2);
+});
+
+test('a jwks_uri other than the one first learned is reported once for each value', async () => {
+  const { locate, alarms, publish } = web({ [BRAND]: listing('https://a.example/') });
+  const sender = senderEntry(AGENT);
+  await locate(sender);
+  await locate(sender);
+  expect(alarms).toEqual([]);
+  publish(BRAND, listing('https://b.example/'));
+  await locate(sender);
+  await locate(sender);
+  expect(alarms).toMatchObject([
+    { code: 'jwks_uri_moved', sender: AGENT, first: 'https://a.example/', jwksUri: 'https://b.example/' },
+  ]);
+  publish(BRAND, listing('https://a.example/'));
+  await locate(sender);
+  expect(alarms).toHaveLength(1);
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
+import type { Parsed } from '../../src/keys/document.ts';
+
+const AT = 'https://seller.example/.well-known/brand.json';
+
+function parse(json: unknown, allowLoopback = false, at = AT): Parsed<BrandJson> {
+  const text = typeof json === 'string' ? json : JSON.stringify(json);
+  return brandJsonKind(allowLoopback).parse(new TextEncoder().encode(text), at);
+}
+
+function brand(json: unknown, allowLoopback = false, at = AT): BrandJson {
+  const parsed = parse(json, allowLoopback, at);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.value;
+}
+
+const agent = (url: string, jwks_uri?: unknown): object => ({ url, jwks_uri });
+
+test('entries are read from top-level agents[], house.agents[] and brands[].agents[]', () => {
+  const { agents, next } = brand({
+    agents: [agent('https://a.example/')],
+    house: { agents: [agent('https://b.example/', 'https://b.example/keys')] },
+    brands: [
+      { name: 'x' },
+      { agents: [agent('https://c.example/')] },
+      { agents: [agent('https://a.example/', 1)] },
+    ],
+  });
+  expect(next).toBeUndefined();
+  expect([...agents]).toEqual([
+    ['https://a.example/', [undefined, 1]],
+    ['https://b.example/', ['https://b.example/keys']],
+    ['https://c.example/', [undefined]],
+  ]);
+});
+
+test('entries without a url are passed over; a member named __proto__ does no harm', () => {
+  const { agents } = brand(
+    '{"agents":[null,1,"x",[],{},{"url":5},{"__proto__":{"url":"https://a.example/"}},{"url":"ok"}]}',
+  );
+  expect([...agents.keys()]).toEqual(['ok']);
+});
+
+describe('a file that only points elsewhere', () => {
+  test('authoritative_location', () => {
+    expect(brand({ $schema: 's', authoritative_location: 'https://HOUSE.example/b.json' }).next).toBe(
+      'https://house.example/b.json',
+    );
+  });
+
+  test('a house domain means its well-known path', () => {
+    expect(brand({ house: 'house.example', note: 'n' }).next).toBe(
+      'https://house.example/.well-known/brand.json',
+    );
+  });
+
+  test('the pointer is not followed where the file lists agents itself', () => {
+    expect(brand({ house: 'house.example', agents: [] }).next).toBeUndefined();
+    expect(brand({ authoritative_location: 'https://h.example/', brands: [] }).next).toBeUndefined();
+    expect(brand({ authoritative_location: 'https://h.example/', house: {} }).next).toBeUndefined();
+  });
+
+  test('a house is asked over https, and over http only in development, by a file that came over http', () => {
+    const house = { house: '127.0.0.1:3000' };
+    const at = 'http://127.0.0.1:2000/.well-known/brand.json';
+    expect(brand(house, true, at).next).toBe('http://127.0.0.1:3000/.well-known/brand.json');
+    expect(brand(house, true).next).toBe('https://127.0.0.1:3000/.well-known/brand.json');
+    expect(brand(house, false, at).next).toBe('https://127.0.0.1:3000/.well-known/brand.json');
+  });
+
+  test.each([
+    '',
+    'https://house.example',
+    'house.example/x',
+    'u@house.example',
+    'a b',
+    'house.example?',
+    'h:99999',
+    7,
+    null,
+  ])('a house that is no domain makes the file invalid: %j', (house) => {
+    expect(parse({ house })).toEqual({ ok: false, reason: 'house is not a domain' });
+  });
+
+  test.each(['', '/b.json', 'house.example', 7, null])(
+    'an authoritative_location that is no absolute URL makes the file invalid: %j',
+    (authoritative_location) => {
+      expect(parse({ authoritative_location })).toEqual({
+        ok: false,
+        reason: 'authoritative_location is not an absolute URL',
+      });
+    },
+  );
+});
+
+test('a file that lists nothing is a file that lists nothing', () => {
+  for (const json of [{}, { agents: [] }, { house: {} }, { brands: [] }]) {
+    expect(brand(json)).toEqual({ agents: new Map(), operators: new Set() });
+  }
+});
+
+test.each([
+  [{ agents: {} }, 'agents is not an array'],
+  [{ house: { agents: 'x' } }, 'agents is not an array'],
+  [{ brands: [{ agents: null }] }, 'agents is not an array'],
+  [{ brands: {} }, 'brands is not an array'],
+  ['<html></html>', 'the body is not JSON'],
+  ['[]', 'the body is not a JSON object'],
+  ['{"agents":[],"agents":[]}', 'an object in the body has a name twice: "agents"'],
+])('a broken file is refused, not read loosely: %j', (json, reason) => {
+  expect(parse(json)).toEqual({ ok: false, reason });
+});
+
+test('authorized_operators[].domain, lower case', () => {
+  const { operators } = brand({
+    agents: [],
+    authorized_operators: [{ domain: 'Ops.example' }, { domain: 5 }, 'x', null, { brands: [] }],
+  });
+  expect([...operators]).toEqual(['ops.example']);
+  expect(brand({ agents: [], authorized_operators: 'ops.example' }).operators.size).toBe(0);
+});

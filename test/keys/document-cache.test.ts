@@ -1,0 +1,350 @@
+import { describe, expect, test } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import type { CacheLimits } from '../../src/keys/cache-state.ts';
+import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
+import type { Answer, DocumentKind, Wish } from '../../src/keys/document.ts';
+import { KEY_LIMITS } from '../../src/keys/resolver.ts';
+import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import { gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
+import { MINUTE, SILENT, START } from './setup.ts';
+
+const TEXT: DocumentKind<string> = {
+  name: 'text',
+  maxBytes: 100,
+  parse: (bytes) => {
+    const value = new TextDecoder().decode(bytes);
+    return value.startsWith('bad') ? { ok: false, reason: 'begins with bad' } : { ok: true, value };
+  },
+};
+
+interface Bench {
+  readonly cache: DocumentCache;
+  readonly server: KeyServer;
+  readonly url: string;
+  readonly alarms: Alarm[];
+  readonly advance: (ms: number) => void;
+  /** Sets the text at `url`. */
+  readonly say: (text: string, headers?: Readonly<Record<string, string>>) => void;
+  readonly fail: () => void;
+  readonly current: () => Promise<string>;
+  readonly fetches: () => number;
+}
+
+const textOf = (answer: Answer<string>): string => (answer.ok ? answer.copy.value : `none: ${answer.reason}`);
+
+async function setup(limits: Partial<CacheLimits> = {}): Promise<Bench> {
+  let now = START;
+  const alarms: Alarm[] = [];
+  const server = await startKeyServer();
+  const url = `${server.origin}/doc`;
+  const cache = createDocumentCache({
+    transport: defaultTransport(true),
+    allowLoopback: true,
+    deadlineMs: 10_000,
+    now: () => now,
+    limits: { ...KEY_LIMITS, ...limits },
+    raiseAlarm: (alarm) => alarms.push(alarm),
+    logger: SILENT,
+  });
+  return {
+    cache,
+    server,
+    url,
+    alarms,
+    advance: (ms) => {
+      now += ms;
+    },
+    say: (text, headers) => {
+      server.answer('/doc', sends(text, headers));
+    },
+    fail: () => {
+      server.answer('/doc', (_req, res) => res.writeHead(500).end());
+    },
+    current: async () => textOf(await cache.current(TEXT, url)),
+    fetches: () => server.count('/doc'),
+  };
+}
+
+describe('life of a copy', () => {
+  test('a copy serves for its Cache-Control life without another fetch', async () => {
+    const { say, current, advance, fetches } = await setup();
+    say('one', { 'cache-control': 'max-age=600' });
+    expect(await current()).toBe('one');
+    say('two');
+    advance(10 * MINUTE - 1);
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(1);
+    advance(1);
+    expect(await current()).toBe('two');
+    expect(fetches()).toBe(2);
+  });
+
+  test('a clock that was set back does not keep an old copy: it is fetched again', async () => {
+    const { say, current, advance } = await setup();
+    say('one');
+    await current();
+    say('two');
+    advance(-10 * MINUTE);
+    expect(await current()).toBe('two');
+  });
+
+  test('a failed refresh keeps serving the last copy until its hard limit, then there is none', async () => {
+    const { say, fail, current, advance, cache, url } = await setup();
+    say('one');
+    await current();
+    fail();
+    advance(30 * MINUTE - 1);
+    expect(await current()).toBe('one');
+    expect(cache.held(TEXT, url)?.value).toBe('one');
+    advance(1);
+    expect(cache.held(TEXT, url)).toBeUndefined();
+    expect(await current()).toBe('none: the last fetch failed (answered 500)');
+    advance(MINUTE);
+    expect(await current()).toBe('none: answered 500');
+  });
+
+  test('the hard limit is an option', async () => {
+    const { say, fail, current, advance } = await setup({ hardLimitMs: 7 * MINUTE });
+    say('one');
+    await current();
+    fail();
+    advance(7 * MINUTE);
+    expect(await current()).toBe('none: answered 500');
+  });
+
+  test('a slow refresh does not hold up those who have a copy, nor is it begun twice', async () => {
+    const { say, current, advance, server, fetches } = await setup({ patienceMs: 1 });
+    say('one');
+    await current();
+    const held = gate(sends('two'));
+    server.answer('/doc', held.answerer);
+    advance(6 * MINUTE);
+    expect(await Promise.all([current(), current()])).toEqual(['one', 'one']);
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(2);
+    held.open();
+  });
+});
+
+describe('one fetch in flight a URL', () => {
+  test('however many ask', async () => {
+    const { current, server, fetches } = await setup();
+    const held = gate(sends('one'));
+    server.answer('/doc', held.answerer);
+    const asking = Array.from({ length: 500 }, () => current());
+    await server.asked('/doc', 1);
+    held.open();
+    expect(new Set(await Promise.all(asking))).toEqual(new Set(['one']));
+    expect(fetches()).toBe(1);
+  });
+
+  test('a refetch joins the fetch that is in flight', async () => {
+    const { cache, url, current, server, fetches } = await setup();
+    const held = gate(sends('one'));
+    server.answer('/doc', held.answerer);
+    const first = current();
+    await server.asked('/doc', 1);
+    const wish: Wish<string> = { wanted: (copy) => copy.value === 'one', decisive: () => false };
+    const second = cache.renewed(TEXT, url, wish);
+    held.open();
+    expect([await first, textOf(await second)]).toEqual(['one', 'one']);
+    expect(fetches()).toBe(1);
+  });
+
+  test('a fetch whose runtime let it die in silence is not waited for for ever', async () => {
+    const { cache, url, current, advance, server, say, fetches } = await setup();
+    const held = gate(sends('one'));
+    server.answer('/doc', held.answerer);
+    const dead = cache.current(TEXT, url);
+    await server.asked('/doc', 1);
+    say('two');
+    advance(MINUTE);
+    expect(await current()).toBe('two');
+    expect(fetches()).toBe(2);
+    held.open();
+    await dead;
+    // The older answer came later: it does not push the newer one out.
+    expect(await current()).toBe('two');
+  });
+});
+
+describe('failures', () => {
+  test('are remembered with back-off, at most 60 s', async () => {
+    const { fail, current, advance, fetches } = await setup();
+    fail();
+    const asked: number[] = [];
+    for (let second = 0; second < 200; second += 1) {
+      const before = fetches();
+      await current();
+      if (fetches() > before) asked.push(second);
+      advance(1000);
+    }
+    expect(asked).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
+  });
+
+  test('end with the first success', async () => {
+    const { fail, say, current, advance } = await setup();
+    fail();
+    await current();
+    advance(1000);
+    say('one');
+    expect(await current()).toBe('one');
+    fail();
+    advance(6 * MINUTE);
+    await current();
+    say('two');
+    advance(1000);
+    expect(await current()).toBe('two');
+  });
+
+  test('raise an alarm that says since when', async () => {
+    const { fail, current, advance, alarms, url } = await setup();
+    fail();
+    await current();
+    advance(1000);
+    await current();
+    expect(alarms).toMatchObject([
+      { code: 'key_fetch_failing', url, document: 'text', failures: 1, failingSince: START },
+      { code: 'key_fetch_failing', url, failures: 2, failingSince: START },
+    ]);
+  });
+
+  test('a later copy that is broken leaves the previous in force', async () => {
+    const { say, current, advance, alarms } = await setup();
+    say('one');
+    await current();
+    say('bad two');
+    advance(6 * MINUTE);
+    expect(await current()).toBe('one');
+    expect(alarms).toMatchObject([{ code: 'key_document_invalid' }]);
+  });
+
+  test('a first copy that is broken is none', async () => {
+    const { say, current, alarms } = await setup();
+    say('bad');
+    expect(await current()).toBe('none: begins with bad');
+    expect(alarms).toMatchObject([{ code: 'key_document_invalid' }]);
+  });
+});
+
+describe('a refetch beyond the life of a copy', () => {
+  const wantsTwo: Wish<string> = { wanted: (copy) => copy.value === 'two', decisive: () => true };
+  const nothing: Wish<string> = { wanted: () => false, decisive: () => false };
+
+  test('is not made where the copy has what is wanted, or decides that there is none', async () => {
+    const { cache, url, say, current, fetches } = await setup();
+    say('one');
+    await current();
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: () => true }))).toBe('one');
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, decisive: () => true }))).toBe('one');
+    expect(fetches()).toBe(1);
+  });
+
+  test('is made at most once in 30 s, whatever came of it', async () => {
+    const { cache, url, say, fail, current, advance, fetches } = await setup();
+    const later = (): Promise<Answer<string>> => {
+      const order = cache.order();
+      return cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order });
+    };
+    say('one');
+    await current();
+    expect(textOf(await later())).toBe('one');
+    advance(29_999);
+    expect(await later()).toEqual({ ok: false, reason: 'fetched again lately, cooling down' });
+    expect(fetches()).toBe(2);
+    advance(1);
+    fail();
+    expect(await later()).toEqual({ ok: false, reason: 'answered 500' });
+    advance(29_999);
+    expect(await later()).toMatchObject({ ok: false });
+    expect(fetches()).toBe(3);
+    advance(1);
+    say('two');
+    expect(textOf(await later())).toBe('two');
+  });
+
+  test('a first fetch that lacked what was wanted counts as one', async () => {
+    const { cache, url, say, fetches } = await setup();
+    say('one');
+    expect(textOf(await cache.renewed(TEXT, url, wantsTwo))).toBe('one');
+    expect(await cache.renewed(TEXT, url, nothing)).toMatchObject({ ok: false });
+    expect(fetches()).toBe(1);
+  });
+
+  test('a first fetch that had it does not: the next miss is fetched for', async () => {
+    const { cache, url, say, fetches } = await setup();
+    say('two');
+    expect(textOf(await cache.renewed(TEXT, url, wantsTwo))).toBe('two');
+    say('three');
+    const wish: Wish<string> = { ...nothing, wanted: (copy) => copy.value === 'three' };
+    expect(textOf(await cache.renewed(TEXT, url, wish))).toBe('three');
+    expect(fetches()).toBe(2);
+  });
+
+  test('a clock that was set back does not prolong the cooldown', async () => {
+    const { cache, url, say, current, advance } = await setup();
+    say('one');
+    await current();
+    await cache.renewed(TEXT, url, { ...nothing, decisive: (copy) => copy.order > 1 });
+    advance(-60 * MINUTE);
+    say('two');
+    expect(
+      textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: (copy) => copy.value === 'two' })),
+    ).toBe('two');
+  });
+
+  test('a joined fetch that began too early does not decide; another is made after it', async () => {
+    const { cache, url, current, server, say, fetches } = await setup();
+    const held = gate(sends('one'));
+    server.answer('/doc', held.answerer);
+    const first = current();
+    await server.asked('/doc', 1);
+    const order = cache.order();
+    const second = cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order });
+    say('two');
+    held.open();
+    expect([await first, textOf(await second)]).toEqual(['one', 'two']);
+    expect(fetches()).toBe(2);
+  });
+});
+
+test('a caller without leave begins no fetch, and is told so', async () => {
+  const { cache, url, say, current, advance, fetches } = await setup();
+  say('one');
+  expect(await cache.current(TEXT, url, () => false)).toMatchObject({ ok: false });
+  expect(fetches()).toBe(0);
+  await current();
+  advance(6 * MINUTE);
+  expect(textOf(await cache.current(TEXT, url, () => false))).toBe('one');
+  expect(fetches()).toBe(1);
+});
+
+test('the number of documents is bounded: the one that was not used longest goes', async () => {
+  const { cache, server } = await setup({ maxDocuments: 3 });
+  const get = async (path: string): Promise<void> => {
+    server.answer(path, sends(path));
+    await cache.current(TEXT, `${server.origin}${path}`);
+  };
+  for (const path of ['/a', '/b', '/c', '/a', '/d']) await get(path);
+  const held = ['/a', '/b', '/c', '/d'].filter(
+    (path) => cache.held(TEXT, `${server.origin}${path}`) !== undefined,
+  );
+  expect(held).not.toContain('/b');
+  expect(held).toContain('/a');
+});
+
+test('after stop what is held serves, what runs is aborted, nothing more is fetched', async () => {
+  const { cache, url, server, say, current, advance, alarms, fetches } = await setup();
+  say('one');
+  await current();
+  const held = gate(sends('two'));
+  server.answer('/other', held.answerer);
+  const running = cache.current(TEXT, `${server.origin}/other`);
+  await server.asked('/other', 1);
+  cache.stop();
+  expect(await running).toEqual({ ok: false, reason: 'stopped' });
+  advance(6 * MINUTE);
+  expect(textOf(await cache.current(TEXT, url))).toBe('one');
+  expect(fetches()).toBe(1);
+  expect(alarms).toEqual([]);
+});

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { backOffMs, lifeOf, within } from '../../src/keys/freshness.ts';
+
+const MINUTE = 60_000;
+
+describe('Cache-Control is honoured within [60 s, 30 min]', () => {
+  test.each([
+    ['max-age=600', 10 * MINUTE],
+    ['public, max-age="600"', 10 * MINUTE],
+    ['PUBLIC, MAX-AGE=600', 10 * MINUTE],
+    ['max-age=5', MINUTE],
+    ['max-age=86400', 30 * MINUTE],
+    ['max-age=9999999999', 30 * MINUTE],
+    ['no-store', MINUTE],
+    ['max-age=600, no-cache', MINUTE],
+    ['s-maxage=600', 5 * MINUTE],
+    ['max-age=-1', 5 * MINUTE],
+    ['nonsense', 5 * MINUTE],
+  ])('%s', (control, ms) => {
+    expect(lifeOf(new Headers({ 'cache-control': control }))).toBe(ms);
+  });
+
+  test('absent: five minutes', () => {
+    expect(lifeOf(new Headers())).toBe(5 * MINUTE);
+  });
+
+  test('the age that a shared cache tells is taken off (RFC 9111 §5.1)', () => {
+    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: '300' }))).toBe(5 * MINUTE);
+    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: '900' }))).toBe(MINUTE);
+    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: 'old' }))).toBe(10 * MINUTE);
+  });
+});
+
+test('failures are remembered for 1 s at first and at most 60 s', () => {
+  expect([1, 2, 3, 6, 7, 8, 5000].map((count) => backOffMs(count))).toEqual([
+    1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000,
+  ]);
+});
+
+test('a clock that was set back does not prolong a span', () => {
+  expect(within(1000, 1000, 30)).toBe(true);
+  expect(within(1029, 1000, 30)).toBe(true);
+  expect(within(1030, 1000, 30)).toBe(false);
+  expect(within(999, 1000, 30)).toBe(false);
+});

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { createEngine } from '../../src/crypto/index.ts';
+import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import { importedKey, JWKS, type KeySet, sameJwk } from '../../src/keys/jwks.ts';
+import { publicJwk } from './setup.ts';
+
+const AT = 'https://seller.example/.well-known/jwks.json';
+
+function parse(json: unknown): ReturnType<typeof JWKS.parse> {
+  const text = typeof json === 'string' ? json : JSON.stringify(json);
+  return JWKS.parse(new TextEncoder().encode(text), AT);
+}
+
+function keySet(...keys: readonly unknown[]): KeySet {
+  const parsed = parse({ keys });
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.value;
+}
+
+/** The real engine, counting imports. */
+async function countingEngine(): Promise<{ engine: CryptoEngine; imports: () => number }> {
+  const real = await createEngine();
+  let count = 0;
+  const engine: CryptoEngine = {
+    ...real,
+    importKey: async (jwk) => {
+      count += 1;
+      return await real.importKey(jwk);
+    },
+  };
+  return { engine, imports: () => count };
+}
+
+test('keys are found by kid, byte for byte', () => {
+  const set = keySet(publicJwk('a'), publicJwk('A'), publicJwk(''));
+  expect([...set.jwks.keys()]).toEqual(['a', 'A', '']);
+});
+
+test('two keys with one kid: the set is refused', () => {
+  expect(parse({ keys: [publicJwk('a'), publicJwk('b'), publicJwk('a')] })).toEqual({
+    ok: false,
+    reason: 'two keys have one kid',
+  });
+});
+
+test('entries that are no object or have no kid are passed over', () => {
+  const { kid: _kid, ...nameless } = publicJwk('x');
+  expect([...keySet(null, 1, 'x', [], {}, { kid: 5 }, nameless, publicJwk('a')).jwks.keys()]).toEqual(['a']);
+});
+
+test.each([
+  [{}, 'keys is not an array'],
+  [{ keys: {} }, 'keys is not an array'],
+  [{ keys: Array.from({ length: 1001 }, () => ({})) }, 'more than 1000 keys'],
+  ['<!doctype html>', 'the body is not JSON'],
+  ['{"keys":[],"keys":[]}', 'an object in the body has a name twice: "keys"'],
+  ['{"keys":[{"kid":"a","kid":"b"}]}', 'an object in the body has a name twice: "kid"'],
+])('a broken set is refused: %#', (json, reason) => {
+  expect(parse(json)).toEqual({ ok: false, reason });
+});
+
+test('secret members are dropped and reported without being shown', () => {
+  const parsed = parse({ keys: [{ ...publicJwk('a'), d: 'c2VjcmV0', p: 'x', k: 'y', oth: [] }] });
+  expect(JSON.stringify(parsed)).not.toContain('c2VjcmV0');
+  expect(parsed).toMatchObject({ ok: true, warning: 'the JWKS publishes secret key material' });
+  expect(parse({ keys: [publicJwk('a')] })).not.toHaveProperty('warning');
+});
+
+describe('import', () => {
+  test('once a document, however many ask', async () => {
+    const { engine, imports } = await countingEngine();
+    const set = keySet(publicJwk('a'), publicJwk('b'));
+    expect(imports()).toBe(0);
+    const keys = await Promise.all(Array.from({ length: 20 }, () => importedKey(set, 'a', engine)));
+    expect(imports()).toBe(1);
+    expect(new Set(keys).size).toBe(1);
+    expect(keys[0]).toMatchObject({ kid: 'a', verifyKey: { alg: 'ed25519' } });
+    await importedKey(set, 'b', () => engine);
+    expect(imports()).toBe(2);
+  });
+
+  test('a kid that the set lacks is undefined', async () => {
+    const { engine, imports } = await countingEngine();
+    expect(await importedKey(keySet(publicJwk('a')), 'b', engine)).toBeUndefined();
+    expect(imports()).toBe(0);
+  });
+
+  test('a key that cannot be one says why, for check 8', async () => {
+    const { engine } = await countingEngine();
+    const set = keySet(
+      { kid: 'hmac', kty: 'oct', k: 'AAAA' },
+      { kid: 'rsa', kty: 'RSA', n: 'AQAB', e: 'AQAB' },
+    );
+    for (const kid of ['hmac', 'rsa']) {
+      expect(typeof (await importedKey(set, kid, engine))?.verifyKey).toBe('string');
+    }
+  });
+
+  test('an engine that is not to be had is not remembered', async () => {
+    const { engine } = await countingEngine();
+    const set = keySet(publicJwk('a'));
+    const down = (): CryptoEngine => {
+      throw new Error('no engine');
+    };
+    await expect(importedKey(set, 'a', down)).rejects.toThrow('no engine');
+    expect(await importedKey(set, 'a', engine)).toMatchObject({ kid: 'a' });
+  });
+});
+
+test('one JWK with its members in another order is the same', () => {
+  const jwk = publicJwk('a');
+  expect(sameJwk(jwk, Object.fromEntries(Object.entries(jwk).toReversed()))).toBe(true);
+  expect(sameJwk(jwk, publicJwk('a'))).toBe(false);
+  expect(sameJwk(jwk, { ...jwk, use: 'enc' })).toBe(false);
+});

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { createEngine } from '../../src/crypto/index.ts';
+import type { Jwk } from '../../src/crypto/engine.ts';
+import { ConfigError } from '../../src/errors.ts';
+import { checkPins, createPins, type PinnedSender } from '../../src/keys/pins.ts';
+import { publicJwk, senderEntry } from './setup.ts';
+
+const AGENT = 'https://seller.example/mcp';
+const pinned = (...pins: readonly unknown[]): PinnedSender => ({
+  ...senderEntry(AGENT),
+  pins: pins as readonly Jwk[],
+});
+const OFF_CURVE: Jwk = { kid: 'bad', kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
+
+test('a sender without pins, or with good ones, passes', () => {
+  expect(() => {
+    checkPins({ agentUrl: AGENT });
+    checkPins(pinned(publicJwk('a'), publicJwk('b')));
+  }).not.toThrow();
+});
+
+describe('a pin that can be seen to be wrong is a ConfigError that names the sender', () => {
+  test.each([
+    ['no pins at all', [], 'empty'],
+    ['not a JWK', ['x'], 'entry 0 is not a JWK'],
+    ['no kid', [publicJwk('a'), { kty: 'OKP' }], 'entry 1 has no kid'],
+    ['an empty kid', [publicJwk('')], 'entry 0 has no kid'],
+    ['a kid twice', [publicJwk('a'), publicJwk('a')], 'the kid "a" occurs twice'],
+  ])('%s', (_what, pins, message) => {
+    const check = (): void => {
+      checkPins(pinned(...pins));
+    };
+    expect(check).toThrow(ConfigError);
+    expect(check).toThrow(`pins of ${AGENT}: ${message}`);
+  });
+
+  test('not an array', () => {
+    expect(() => {
+      checkPins({ agentUrl: AGENT, pins: {} as readonly Jwk[] });
+    }).toThrow('not an array');
+  });
+});
+
+test('a pin that cannot be imported is a ConfigError that names sender and kid', async () => {
+  const pins = createPins(await createEngine());
+  const importing = pins.importAll(pinned(publicJwk('a'), OFF_CURVE));
+  await expect(importing).rejects.toThrow(ConfigError);
+  await expect(importing).rejects.toThrow(`pins of ${AGENT}: the key "bad" cannot be used`);
+});
+
+test('the pin is the key, without its secret members', async () => {
+  const pins = createPins(await createEngine());
+  const jwk = publicJwk('a');
+  const sender = pinned({ ...jwk, d: 'secret' });
+  await pins.importAll(sender);
+  expect(await pins.key(sender, 'a')).toMatchObject({ kid: 'a', jwk, verifyKey: { alg: 'ed25519' } });
+  expect(JSON.stringify(await pins.key(sender, 'a'))).not.toContain('secret');
+  expect(await pins.key(sender, 'b')).toBeUndefined();
+});
+
+test('pins that nobody checked before are a reason, never an exception', async () => {
+  const pins = createPins(await createEngine());
+  expect(await pins.key(pinned(publicJwk('a'), publicJwk('a')), 'a')).toContain('occurs twice');
+  expect(await pins.key(pinned(OFF_CURVE), 'bad')).toContain('cannot be used');
+  expect(await pins.key(pinned(OFF_CURVE, publicJwk('a')), 'a')).toMatchObject({ kid: 'a' });
+});

@@ -1,0 +1,104 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { onTestFinished } from 'vitest';
+import type { Alarm, AlarmCode, Logger } from '../../src/alarms.ts';
+import { createEngine } from '../../src/crypto/index.ts';
+import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
+import { editionFor } from '../../src/edition.ts';
+import { createKeyResolver, type KeyResolverOptions } from '../../src/keys/resolver.ts';
+import type { KeyResolver } from '../../src/keys/contract.ts';
+import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { type KeyServer, startKeyServer } from './key-server.ts';
+
+export const SILENT: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+/** A public Ed25519 key as a seller publishes it. */
+export function publicJwk(kid: string): Jwk {
+  const { publicKey } = generateKeyPairSync('ed25519');
+  return {
+    ...publicKey.export({ format: 'jwk' }),
+    kid,
+    use: 'sig',
+    alg: 'EdDSA',
+    key_ops: ['verify'],
+    proto_use: 'webhook-signing',
+  };
+}
+
+export function senderEntry(agentUrl: string, more: Partial<SenderEntry> = {}): SenderEntry {
+  return {
+    agentUrl,
+    auth: { scheme: 'signature' },
+    edition: editionFor('3.0'),
+    maxNoncesPerKey: 100_000,
+    ...more,
+  };
+}
+
+export const BRAND = '/.well-known/brand.json';
+export const JWKS_PATH = '/.well-known/jwks.json';
+
+/** A seller with brand.json and JWKS on a server of its own; `publish` replaces its keys. */
+export interface Seller {
+  readonly server: KeyServer;
+  readonly sender: SenderEntry;
+  readonly publish: (...keys: readonly Jwk[]) => void;
+}
+
+export async function startSeller(...keys: readonly Jwk[]): Promise<Seller> {
+  const server = await startKeyServer();
+  const agentUrl = `${server.origin}/mcp`;
+  const publish = (...published: readonly Jwk[]): void => {
+    server.serve(JWKS_PATH, { keys: published });
+  };
+  server.serve(BRAND, { agents: [{ url: agentUrl }] });
+  publish(...keys);
+  return { server, sender: senderEntry(agentUrl), publish };
+}
+
+/** A resolver with the real engine and transport, a clock that the test moves, and the alarms it raised. */
+export interface Bench {
+  readonly keys: KeyResolver;
+  readonly alarms: Alarm[];
+  readonly alarmsOf: (code: AlarmCode) => Alarm[];
+  readonly now: () => number;
+  readonly advance: (ms: number) => void;
+}
+
+export const START: number = Date.parse('2026-03-01T12:00:00Z');
+
+export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<Bench> {
+  let now = START;
+  const alarms: Alarm[] = [];
+  const engine: CryptoEngine = await createEngine();
+  const keys = createKeyResolver({
+    protocol: protocolFor(),
+    engine: () => engine,
+    transport: defaultTransport(true),
+    now: () => now,
+    allowLoopback: true,
+    raiseAlarm: (alarm) => alarms.push(alarm),
+    logger: SILENT,
+    ...options,
+  });
+  onTestFinished(() => {
+    keys.stop();
+  });
+  return {
+    keys,
+    alarms,
+    alarmsOf: (code) => alarms.filter((alarm) => alarm.code === code),
+    now: () => now,
+    advance: (ms) => {
+      now += ms;
+    },
+  };
+}
+
+export const MINUTE = 60_000;

@@ -1,0 +1,371 @@
+import { describe, expect, it } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
+import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
+import { signDelivery } from '../../src/sender/sign.ts';
+import { AGENT, gate, house, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+
+const at = (iso: string) => ({ timestamp: iso });
+
+describe('once: retries, replays and duplicates', () => {
+  it('a retry with a fresh nonce is a duplicate: 200, the handler not run again', async () => {
+    const { deliver, seen } = await house();
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'applied', changed: false });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('the same bytes again are replayed once the event is safe, and processed after our 503', async () => {
+    let broken = true;
+    const { sign, send, seen } = await house({
+      handler: () => {
+        if (broken) throw new Error('down');
+      },
+    });
+    const signed = await sign(payloads.tool('completed'));
+    expect(said(await send(signed))).toBe('unavailable handler_failed 503');
+    broken = false;
+    expect(said(await send(signed))).toBe('accepted 200');
+    const replay = await send(signed);
+    expect(said(replay)).toBe('refused webhook_signature_replayed 401');
+    expect(replay).toMatchObject({ check: 12 });
+    expect(seen).toHaveLength(2);
+  });
+
+  it('a changed payload under a used key is dropped with 200 and an alarm (editions 3.0, 3.1)', async () => {
+    const { deliver, seen, alarms } = await house();
+    const payload = payloads.tool('completed');
+    await deliver(payload);
+    expect(await deliver({ ...payload, message: 'other' })).toMatchObject({
+      kind: 'duplicate',
+      changed: true,
+    });
+    expect(seen).toHaveLength(1);
+    expect(alarms.map(({ code }) => code)).toEqual(['payload_changed']);
+  });
+
+  it('a changed payload is 409 in edition 3.2, other white space is not a change there', async () => {
+    const { deliver, seen } = await house({ edition: '3.2' });
+    const payload = payloads.tool('completed');
+    await deliver(payload);
+    const changed = await deliver({ ...payload, message: 'other' });
+    expect(said(changed)).toBe('refused payload_changed 409');
+    expect(said(await deliver(JSON.stringify(payload, null, 2)))).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('the handler gets the stored first copy when the first run failed and the retry differs', async () => {
+    let broken = true;
+    const { deliver, seen } = await house({
+      handler: () => {
+        if (broken) throw new Error('down');
+      },
+    });
+    const payload = payloads.tool('completed');
+    await deliver(payload);
+    broken = false;
+    expect(await deliver({ ...payload, message: 'other' })).toMatchObject({
+      kind: 'accepted',
+      changed: true,
+    });
+    expect(seen.map(({ event }) => event.message)).toEqual([payload.message, payload.message]);
+  });
+
+  it('64 deliveries of one event at once run the handler once and are all answered 200', async () => {
+    const { deliver, seen } = await house();
+    const payload = payloads.tool('completed');
+    const outcomes = await Promise.all(Array.from({ length: 64 }, () => deliver(payload)));
+    expect(outcomes.map(({ response }) => response.status)).toEqual(Array(64).fill(200));
+    expect(outcomes.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
+    expect(seen).toHaveLength(1);
+  });
+
+  it('two receivers with different publicUrl on one store share the keyspace (reliability rule 2)', async () => {
+    const state = createMemoryState();
+    const { deliver, seen } = await house({ state });
+    const key = await sellerKey();
+    const elsewhere = 'https://buyer.example/tenant-2/hook';
+    const other = createReceiver({
+      publicUrl: elsewhere,
+      senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
+      store: memoryStore({ state }),
+      requireDurability: 'process',
+      handlers: { other: () => expect.fail('a duplicate is a no-op') },
+    });
+    const payload = payloads.tool('completed');
+    await deliver(payload);
+    const signed = await signDelivery({ url: elsewhere, body: payload, key: key.privateJwk });
+    expect(said(await other.verifyAndDispatch(signed.body, signed.headers))).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe('an event whose first copy is still running', () => {
+  it('is waited for, then answered 200', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    const { deliver, seen } = await house({
+      handler: async () => {
+        started.open();
+        await opened;
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = deliver(payload);
+    await started.opened;
+    const second = deliver(payload);
+    open();
+    expect(said(await first)).toBe('accepted 200');
+    expect(said(await second)).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('is taken over by the waiting delivery when the first one fails', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    let runs = 0;
+    const { deliver } = await house({
+      handler: async () => {
+        runs += 1;
+        if (runs > 1) return;
+        started.open();
+        await opened;
+        throw new Error('first copy failed');
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = deliver(payload);
+    await started.opened;
+    const second = deliver(payload);
+    open();
+    expect(said(await first)).toBe('unavailable handler_failed 503');
+    expect(said(await second)).toBe('accepted 200');
+  });
+
+  it('is 503 when waitMs is over, and at once in edition 3.2', async () => {
+    for (const [options, wait] of [
+      [{ waitMs: 0 }, 0],
+      [{ edition: '3.2' as const, waitMs: 60_000 }, 0],
+    ] as const) {
+      const { opened, open } = gate();
+      const started = gate();
+      const { deliver } = await house({
+        ...options,
+        handler: async () => {
+          started.open();
+          await opened;
+        },
+      });
+      const payload = payloads.tool('completed');
+      const first = deliver(payload);
+      await started.opened;
+      expect(said(await deliver(payload)), String(wait)).toBe('unavailable in_flight 503');
+      open();
+      expect(said(await first)).toBe('accepted 200');
+    }
+  });
+
+  it('another event of its task is 503 task_busy when waitMs is over, and runs on the retry', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    let running = 0;
+    const { deliver, seen } = await house({
+      waitMs: 0,
+      handler: async () => {
+        running += 1;
+        expect(running).toBe(1);
+        started.open();
+        await opened;
+        running -= 1;
+      },
+    });
+    const first = deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
+    await started.opened;
+    const next = payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:01:00Z') });
+    expect(said(await deliver(next))).toBe('unavailable task_busy 503');
+    open();
+    await first;
+    expect(said(await deliver(next))).toBe('accepted 200');
+    expect(seen).toHaveLength(2);
+  });
+});
+
+describe('the handler deadline', () => {
+  it('answers 503 and aborts the signal; the late completion answers the retry 200', async () => {
+    const { opened, open } = gate();
+    const { deliver, seen } = await house({ handlerDeadlineMs: 1, handler: () => opened });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_timeout 503');
+    expect(seen[0]?.ctx.signal.aborted).toBe(true);
+    const retry = deliver(payload);
+    open();
+    expect(said(await retry)).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('keeps the lease until the handler settles, so that two never overlap', async () => {
+    const { opened, open } = gate();
+    let offset = 0;
+    let renewed = gate<string>();
+    const state = createMemoryState();
+    const store = memoryStore({ state, clockOffsetMs: () => offset });
+    const { deliver, seen } = await house({
+      store: {
+        ...store,
+        renew: async (request) => {
+          const result = await store.renew(request);
+          renewed.open(result);
+          return result;
+        },
+      },
+      handlerDeadlineMs: 1,
+      leaseMs: 60_000,
+      renewMs: 1,
+      waitMs: 0,
+      handler: () => opened,
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_timeout 503');
+    // Three times two thirds of a lease, each renewed in between: without renewal it would be over.
+    for (let step = 0; step < 3; step += 1) {
+      renewed = gate<string>();
+      expect(await renewed.opened).toBe('renewed');
+      offset += 40_000;
+    }
+    expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
+    expect(seen).toHaveLength(1);
+    open();
+  });
+
+  it('a lease that ran out is taken over, and the late owner changes nothing: 503 lease_lost', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    let offset = 0;
+    let runs = 0;
+    const store = memoryStore({ clockOffsetMs: () => offset });
+    const { deliver, seen } = await house({
+      store,
+      renewMs: 7_999,
+      handler: async () => {
+        runs += 1;
+        if (runs > 1) return;
+        started.open();
+        await opened;
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = deliver(payload);
+    await started.opened;
+    offset = 8_001;
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    open();
+    expect(said(await first)).toBe('unavailable lease_lost 503');
+    expect(seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2]);
+  });
+
+  it('stop() lets a delivery under way finish', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    const { receiver, deliver } = await house({
+      handler: async () => {
+        started.open();
+        await opened;
+      },
+    });
+    const first = deliver(payloads.tool('completed'));
+    await started.opened;
+    const stopped = receiver.stop();
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable shutting_down 503');
+    open();
+    expect(said(await first)).toBe('accepted 200');
+    await stopped;
+  });
+});
+
+describe('ordering (design.md, "The store")', () => {
+  it('an older status of a task is stale: 200, not handled', async () => {
+    const { deliver, seen } = await house();
+    await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:01.5Z') }));
+    const older = payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:01.49999Z') });
+    expect(said(await deliver(older))).toBe('stale 200');
+    expect(await deliver(older)).toMatchObject({ kind: 'duplicate', state: 'stale' });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('the same instant with another offset is equal, and applied', async () => {
+    const { deliver } = await house();
+    await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
+    expect(
+      said(await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T02:00:00+02:00') }))),
+    ).toBe('accepted 200');
+  });
+
+  it('a later non-terminal status is handled with the warning after_terminal', async () => {
+    const { deliver, seen } = await house();
+    await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
+    await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:01Z') }));
+    expect(seen[1]?.event.warnings.map(({ code }) => code)).toEqual(['after_terminal']);
+  });
+
+  it('a second terminal status, newer, is handled and raises an alarm', async () => {
+    const { deliver, seen, alarms } = await house();
+    await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
+    await deliver(payloads.tool('failed', { task_id: 't', ...at('2026-01-01T00:00:01Z') }));
+    expect(seen[1]?.event.warnings).toEqual([]);
+    expect(alarms.map(({ code }) => code)).toEqual(['second_terminal_status']);
+  });
+
+  it('reports are never stale, whatever their task_id and timestamp', async () => {
+    const { deliver, seen } = await house();
+    await deliver(payloads.report('scheduled', {}, { task_id: 't', ...at('2026-01-02T00:00:00Z') }));
+    expect(
+      said(await deliver(payloads.report('scheduled', {}, { task_id: 't', ...at('2026-01-01T00:00:00Z') }))),
+    ).toBe('accepted 200');
+    expect(seen).toHaveLength(2);
+  });
+
+  it('a timestamp far ahead raises an alarm and not the mark', async () => {
+    const { deliver, alarms } = await house();
+    await deliver(payloads.tool('working', { task_id: 't', ...at('2999-01-01T00:00:00Z') }));
+    expect(alarms.map(({ code }) => code)).toEqual(['timestamp_ahead']);
+    expect(said(await deliver(payloads.tool('completed', { task_id: 't' })))).toBe('accepted 200');
+  });
+
+  it('a notification_id under another key is a re-emission', async () => {
+    const { deliver, seen } = await house();
+    const first = payloads.family('impairment');
+    await deliver(first);
+    await deliver({ ...first, idempotency_key: crypto.randomUUID() });
+    expect(seen.map(({ event }) => event.reemission)).toEqual([false, true]);
+  });
+
+  it.each(['\u0000', '\ud800', 'x'.repeat(100_000)])('takes any task_id (%#)', async (task_id) => {
+    const { deliver, seen } = await house();
+    expect(said(await deliver(payloads.tool('completed', { task_id })))).toBe('accepted 200');
+    expect(seen[0]?.event.taskId).toBe(task_id);
+  });
+});
+
+describe('caps: 429 with Retry-After, duplicates still 200', () => {
+  it('sender_over_limit', async () => {
+    const { deliver, alarms } = await house({ maxRecordsPerSender: 3 });
+    const first = payloads.tool('completed');
+    await deliver(first);
+    const second = payloads.report();
+    await deliver(second);
+    const over = await deliver(payloads.report());
+    expect(said(over)).toBe('refused sender_over_limit 429');
+    expect(over.response.headers).toEqual({ 'Retry-After': '5' });
+    expect(said(await deliver(second))).toBe('duplicate 200');
+    expect(new Set(alarms.map(({ code }) => code))).toEqual(new Set(['cap_near', 'cap_reached']));
+  });
+
+  it('webhook_signature_rate_abuse: no WWW-Authenticate', async () => {
+    const { deliver } = await house({ maxNoncesPerKey: 1 });
+    await deliver(payloads.tool('completed'));
+    const over = await deliver(payloads.tool('completed'));
+    expect(said(over)).toBe('refused webhook_signature_rate_abuse 429');
+    expect(over).toMatchObject({ check: '9a' });
+    expect(over.response.headers).toEqual({ 'Retry-After': '5' });
+  });
+});

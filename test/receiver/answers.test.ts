@@ -1,0 +1,258 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, PermanentError } from '../../src/errors.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { house, payloads, said, URL_GIVEN } from './setup.ts';
+
+describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, the right answer comes out', () => {
+  it('accepts, hands on, answers 200', async () => {
+    const { deliver, seen, outcomes } = await house();
+    const payload = payloads.tool('completed', { context: { trace: 1 } });
+    const outcome = await deliver(payload);
+    expect(said(outcome)).toBe('accepted 200');
+    expect(outcome).toMatchObject({ state: 'applied', sender: 'https://seller.example/mcp', changed: false });
+    expect(outcome.response).toEqual({ status: 200, headers: {}, body: '' });
+    expect(seen).toHaveLength(1);
+    expect(seen[0]?.event).toMatchObject({
+      kind: 'task',
+      transport: 'tool',
+      status: 'completed',
+      taskId: payload.task_id,
+      data: payload.result,
+      context: { trace: 1 },
+      reemission: false,
+      envelope: payload,
+    });
+    expect(seen[0]?.ctx).toMatchObject({ attempt: 1, sender: 'https://seller.example/mcp' });
+    expect(seen[0]?.ctx.deliveryId).toBe(outcome.deliveryId);
+    expect(outcome.deliveryId).toMatch(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    );
+    expect(outcomes).toEqual([outcome]);
+  });
+
+  it('is bound, and takes Headers, req.headers, rawHeaders and pairs', async () => {
+    const { receiver, sign, seen } = await house();
+    const { verifyAndDispatch } = receiver;
+    const shapes: ((headers: Record<string, string>) => Parameters<typeof verifyAndDispatch>[1])[] = [
+      (headers) => new Headers(headers),
+      (headers) => headers,
+      (headers) => Object.entries(headers).flat(),
+      (headers) => Object.entries(headers),
+    ];
+    for (const shape of shapes) {
+      const { body, headers } = await sign(payloads.tool('working'));
+      expect(said(await verifyAndDispatch(body, shape({ ...headers })))).toBe('accepted 200');
+    }
+    expect(seen).toHaveLength(4);
+  });
+
+  it.each([
+    ['a string', '{}'],
+    ['a parsed body', { status: 'completed' }],
+    ['nothing', undefined],
+    ['null', null],
+  ])('rejects %s as rawBytes with a ConfigError that names the setting', async (_, body) => {
+    const { receiver } = await house();
+    const call = receiver.verifyAndDispatch(body as unknown as Uint8Array, {});
+    await expect(call).rejects.toThrow(ConfigError);
+    await expect(call).rejects.toThrow(/express\.json/);
+  });
+
+  it('rejects unusable headers with a ConfigError', async () => {
+    const { receiver } = await house();
+    await expect(
+      receiver.verifyAndDispatch(new Uint8Array(), 'content-type' as unknown as Headers),
+    ).rejects.toThrow(ConfigError);
+    await expect(receiver.verifyAndDispatch(new Uint8Array(), ['odd'])).rejects.toThrow(ConfigError);
+  });
+
+  it.each([
+    ['another method', { method: 'GET' }, 'refused method_not_allowed 405'],
+    ['another content type', { type: 'text/plain' }, 'refused unsupported_media_type 415'],
+    ['an encoded body', { encoding: 'gzip' }, 'refused unsupported_content_encoding 415'],
+  ])('refuses %s before anything else', async (_, change, expected) => {
+    const { receiver, seen } = await house();
+    const {
+      method = 'POST',
+      type = 'application/json',
+      encoding = 'identity',
+    } = change as Record<string, string>;
+    const outcome = await receiver.verifyAndDispatch(
+      new TextEncoder().encode('{}'),
+      { 'content-type': type, 'content-encoding': encoding },
+      { method },
+    );
+    expect(said(outcome)).toBe(expected);
+    expect(seen).toEqual([]);
+  });
+
+  it('refuses a body over the limit with 413 and an alarm', async () => {
+    const { deliver, alarms } = await house({ maxBodyBytes: 1_000 });
+    expect(said(await deliver(payloads.tool('completed', { filler: 'x'.repeat(1_000) })))).toBe(
+      'refused payload_too_large 413',
+    );
+    expect(alarms.map(({ code }) => code)).toEqual(['payload_too_large']);
+  });
+
+  it('touches no store before the signature verified', async () => {
+    const { deliver, state } = await house();
+    const before = JSON.stringify([...state.senders.keys()]);
+    expect(said(await deliver(payloads.tool('completed'), { params: { tag: 'other' } }))).toBe(
+      'refused webhook_signature_tag_invalid 401',
+    );
+    expect(said(await deliver(payloads.tool('completed'), { url: 'https://buyer.example/other' }))).toBe(
+      'refused webhook_signature_invalid 401',
+    );
+    expect(JSON.stringify([...state.senders.keys()])).toBe(before);
+  });
+});
+
+describe('envelope failures: 400 after authentication, the nonce burned alone', () => {
+  const cases: readonly (readonly [string, (p: Record<string, unknown>) => void, string])[] = [
+    ['no idempotency_key', (p) => delete p['idempotency_key'], 'missing_idempotency_key'],
+    ['a short idempotency_key', (p) => void (p['idempotency_key'] = 'short'), 'invalid_envelope'],
+    ['no task_id', (p) => delete p['task_id'], 'missing_envelope_fields'],
+    ['a media buy status', (p) => void (p['status'] = 'active'), 'invalid_envelope_status'],
+  ];
+  it.each(cases)('%s', async (_, change, code) => {
+    const { sign, send, seen } = await house();
+    const payload: Record<string, unknown> = { ...payloads.tool('completed') };
+    change(payload);
+    const signed = await sign(payload);
+    const outcome = await send(signed);
+    expect(said(outcome)).toBe(`refused ${code} 400`);
+    expect(JSON.parse(outcome.response.body)).toMatchObject({ error: { code } });
+    expect(said(await send(signed))).toBe('refused webhook_signature_replayed 401');
+    expect(seen).toEqual([]);
+  });
+
+  it('an unreadable body is 401 webhook_body_malformed, and costs its nonce (checks 13 and 14)', async () => {
+    const { sign, send } = await house();
+    const signed = await sign('{"a":1,"\\u0061":2}');
+    const outcome = await send(signed);
+    expect(said(outcome)).toBe('refused webhook_body_malformed 401');
+    expect(outcome).toMatchObject({ check: 14 });
+    expect(said(await send(signed))).toBe('refused webhook_signature_replayed 401');
+  });
+});
+
+describe('handlers', () => {
+  it('go by status, with `other` for the rest', async () => {
+    const calls: string[] = [];
+    const note = (name: string) => () => void calls.push(name);
+    const { deliver } = await house({
+      handlers: {
+        completed: note('completed'),
+        'input-required': note('input-required'),
+        deliveryReport: note('deliveryReport'),
+        other: note('other'),
+      },
+    });
+    await deliver(payloads.tool('completed'));
+    await deliver(payloads.agent('completed'));
+    await deliver(payloads.agent('input-required'));
+    await deliver(payloads.report());
+    await deliver(payloads.tool('working'));
+    await deliver(payloads.family('impairment'));
+    await deliver(payloads.tool('completed', { status: 'brand-new' }));
+    expect(calls).toEqual([
+      'completed',
+      'completed',
+      'input-required',
+      'deliveryReport',
+      'other',
+      'other',
+      'other',
+    ]);
+  });
+
+  it('that throw are answered 503, without a word of why, and run again on the retry', async () => {
+    let broken = true;
+    const { deliver, seen } = await house({
+      handler: () => {
+        if (broken) throw new Error('password=hunter2');
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = await deliver(payload);
+    expect(said(first)).toBe('unavailable handler_failed 503');
+    expect(JSON.stringify(first.response)).not.toContain('hunter2');
+    expect(first.response.headers).toEqual({ 'Retry-After': '5' });
+    broken = false;
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2]);
+    expect(new Set(seen.map(({ ctx }) => ctx.deliveryId)).size).toBe(1);
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+  });
+
+  it('a PermanentError makes the event DEAD: 200, alarm, and 200 again', async () => {
+    const { deliver, alarms, seen } = await house({
+      handler: () => {
+        throw new PermanentError('no such account');
+      },
+    });
+    const payload = payloads.tool('completed');
+    const outcome = await deliver(payload);
+    expect(said(outcome)).toBe('accepted 200');
+    expect(outcome).toMatchObject({ state: 'dead' });
+    expect(alarms.map(({ code }) => code)).toEqual(['dead']);
+    expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'dead' });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('that use up their attempts make the event DEAD', async () => {
+    const { deliver } = await house({
+      retry: { attempts: 2 },
+      handler: () => {
+        throw new Error('again');
+      },
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_failed 503');
+    expect(await deliver(payload)).toMatchObject({ kind: 'accepted', state: 'dead' });
+  });
+});
+
+describe('hooks can neither change an answer nor break one', () => {
+  it('whatever they throw', async () => {
+    const boom = (): never => {
+      throw new Error('hook');
+    };
+    const { deliver } = await house({
+      onOutcome: boom,
+      onAlarm: async () => boom(),
+      logger: { debug: boom, info: boom, warn: boom, error: boom },
+      handler: () => {
+        throw new PermanentError('x');
+      },
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+  });
+});
+
+describe('ready and stop', () => {
+  it('refuses a store that promises less than requireDurability', async () => {
+    const receiver = createReceiver({
+      publicUrl: URL_GIVEN,
+      senders: [{ agentUrl: 'https://seller.example/mcp' }],
+      store: memoryStore(),
+      handlers: { other: () => {} },
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+    });
+    await expect(receiver.ready()).rejects.toThrow(ConfigError);
+    await expect(receiver.ready()).rejects.toThrow(/requireDurability/);
+    const outcome = await receiver.verifyAndDispatch(new Uint8Array(2), {
+      'content-type': 'application/json',
+    });
+    expect(said(outcome)).toBe('unavailable misconfigured 503');
+  });
+
+  it('answers 503 after stop', async () => {
+    const { receiver, deliver } = await house();
+    await receiver.ready();
+    await receiver.stop();
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable shutting_down 503');
+    expect(receiver.door.check({ 'content-type': 'application/json' })?.response.status).toBe(503);
+  });
+});

@@ -1,0 +1,98 @@
+import { generateKey, signDelivery, type KeyPair, type SignDeliveryOptions } from '../../src/sender/sign.ts';
+import type { Alarm, Logger } from '../../src/alarms.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import type { Handler, HandlerContext, Receiver, ReceiverOptions } from '../../src/options.ts';
+import type { Event } from '../../src/events/event.ts';
+import { createMemoryState, memoryStore, type MemoryState } from '../../src/stores/memory.ts';
+import type { Outcome } from '../../src/outcome.ts';
+import type { PayloadInput } from '../../src/sender/sign.ts';
+import { samplePayloads } from '../../src/testing/payloads.ts';
+
+export const URL_GIVEN = 'https://buyer.example/webhooks/proto';
+export const AGENT = 'https://seller.example/mcp';
+export const payloads = samplePayloads();
+
+const quiet: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** What a handler saw. */
+export interface Seen {
+  readonly event: Event;
+  readonly ctx: HandlerContext;
+}
+
+export interface House {
+  readonly receiver: Receiver;
+  readonly seen: Seen[];
+  readonly alarms: Alarm[];
+  readonly outcomes: Outcome[];
+  readonly state: MemoryState;
+  /** Signs now and delivers. */
+  readonly deliver: (payload: PayloadInput, sign?: Partial<SignDeliveryOptions>) => Promise<Outcome>;
+  /** Delivers once more what was signed before. */
+  readonly sign: (payload: PayloadInput, sign?: Partial<SignDeliveryOptions>) => Promise<Signed>;
+  readonly send: (signed: Signed, receiver?: Receiver) => Promise<Outcome>;
+}
+
+export type Signed = Awaited<ReturnType<typeof signDelivery>>;
+
+let pair: KeyPair | undefined;
+export async function sellerKey(): Promise<KeyPair> {
+  return (pair ??= await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' }));
+}
+
+export interface HouseOptions extends Partial<ReceiverOptions> {
+  readonly handler?: Handler<Event>;
+  readonly state?: MemoryState;
+}
+
+/** A receiver on a memory store with the seller's key pinned, and a seller. */
+export async function house(options: HouseOptions = {}): Promise<House> {
+  const key = await sellerKey();
+  const { handler, state = createMemoryState(), ...more } = options;
+  const seen: Seen[] = [];
+  const alarms: Alarm[] = [];
+  const outcomes: Outcome[] = [];
+  const receiver = createReceiver({
+    publicUrl: URL_GIVEN,
+    senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
+    store: memoryStore({ state }),
+    requireDurability: 'process',
+    logger: quiet,
+    handlers: {
+      other: async (event, ctx) => {
+        seen.push({ event, ctx });
+        await handler?.(event, ctx);
+      },
+    },
+    onAlarm: (alarm) => alarms.push(alarm),
+    onOutcome: (outcome) => outcomes.push(outcome),
+    ...more,
+  });
+  const sign: House['sign'] = (payload, changes = {}) =>
+    signDelivery({ url: URL_GIVEN, body: payload, key: key.privateJwk, ...changes });
+  const send: House['send'] = (signed, to = receiver) => to.verifyAndDispatch(signed.body, signed.headers);
+  return {
+    receiver,
+    seen,
+    alarms,
+    outcomes,
+    state,
+    sign,
+    send,
+    deliver: async (payload, changes) => send(await sign(payload, changes)),
+  };
+}
+
+/** `kind code status`, as one string to compare. */
+export function said(outcome: Outcome): string {
+  return [outcome.kind, outcome.code, outcome.response.status].filter((part) => part !== undefined).join(' ');
+}
+
+/** A promise that the test settles: how a handler is held open. */
+export function gate<T = void>(): { readonly opened: Promise<T>; readonly open: (value: T) => void } {
+  let open: (value: T) => void = () => {};
+  const opened = new Promise<T>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { headerFields } from '../../src/delivery.ts';
+import { guard, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+
+const pass = (headers: [string, string][], method = 'POST', size = 2) =>
+  guard({ method, url: undefined, headers: headerFields(headers), rawBody: new Uint8Array(size) }, 1_000);
+const code = (result: ReturnType<typeof pass>): string =>
+  result.kind === 'refused' ? result.code : 'passed';
+const json: [string, string] = ['Content-Type', 'application/json'];
+
+describe('guard: content type (verification.md, section 7)', () => {
+  it.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'application/json ; charset=utf-8 ; version=1',
+    'application/json;',
+    '  application/json  ',
+  ])('passes %j', (type) => {
+    expect(code(pass([['content-type', type]]))).toBe('passed');
+  });
+
+  it.each([
+    'text/plain',
+    'application/json5',
+    'application/jsonp',
+    'application/problem+json',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-8; charset=utf-16',
+    'application/json; charset="utf-16"',
+    'application/json, application/json',
+    'application/json; charset',
+    'application/json charset=utf-8',
+    '',
+  ])('refuses %j with 415', (type) => {
+    expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
+  });
+
+  it('refuses an absent and a doubled Content-Type', () => {
+    expect(code(pass([]))).toBe('unsupported_media_type');
+    expect(code(pass([json, ['content-type', 'application/json']]))).toBe('unsupported_media_type');
+  });
+});
+
+describe('guard: method, encoding, size', () => {
+  it.each(['GET', 'PUT', 'OPTIONS', 'post', ''])('refuses the method %j', (method) => {
+    expect(code(pass([json], method))).toBe('method_not_allowed');
+  });
+
+  it.each([
+    ['identity', 'passed'],
+    ['Identity', 'passed'],
+    ['gzip', 'unsupported_content_encoding'],
+    ['identity, gzip', 'unsupported_content_encoding'],
+    ['br', 'unsupported_content_encoding'],
+  ])('Content-Encoding %s: %s', (encoding, expected) => {
+    expect(code(pass([json, ['content-encoding', encoding]]))).toBe(expected);
+  });
+
+  it('counts the bytes of the body', () => {
+    expect(code(pass([json], 'POST', 1_000))).toBe('passed');
+    expect(code(pass([json], 'POST', 1_001))).toBe('payload_too_large');
+  });
+
+  it('refuses a declared length over the limit and trusts none under it', () => {
+    const declared = (value: string) => guardDeclaredLength(headerFields([['content-length', value]]), 1_000);
+    expect(declared('1001')?.code).toBe('payload_too_large');
+    expect(declared('1000')).toBeUndefined();
+    expect(code(pass([json, ['content-length', '2']], 'POST', 1_001))).toBe('payload_too_large');
+  });
+
+  it('looks at the method before the content type, and at both before encoding', () => {
+    expect(guardHeaders('GET', headerFields([]))?.code).toBe('method_not_allowed');
+    expect(guardHeaders('POST', headerFields([['content-encoding', 'gzip']]))?.code).toBe(
+      'unsupported_media_type',
+    );
+  });
+});

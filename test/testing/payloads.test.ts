@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest';
+import type { TaskStatus } from '../../src/events/event.ts';
+import { detectFormat, readEvent } from '../../src/events/index.ts';
+import { samplePayloads, type SampleFamily } from '../../src/testing/payloads.ts';
+
+const STATUSES = [
+  'submitted',
+  'working',
+  'input-required',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+] as const satisfies readonly TaskStatus[];
+
+const NOW = Date.UTC(2026, 4, 6);
+const samples = samplePayloads({ now: () => NOW });
+
+function eventOf(payload: object) {
+  const reading = readEvent(new TextEncoder().encode(JSON.stringify(payload)));
+  if (!reading.ok) throw new Error(`${reading.code}: ${reading.detail}`);
+  return reading.event;
+}
+
+test('auth-required, which only the agent transport has, is read without a warning', () => {
+  expect(eventOf(samples.agent('auth-required'))).toMatchObject({ status: 'auth-required', warnings: [] });
+});
+
+describe.each(['tool', 'agent'] as const)('%s transport', (transport) => {
+  test.each(STATUSES)('%s is read without a warning', (status) => {
+    const payload = samples[transport](status);
+    expect(detectFormat(payload)).toBe(transport);
+    const event = eventOf(payload);
+    expect(event).toMatchObject({
+      kind: 'task',
+      transport,
+      status,
+      idempotencyKey: payload['idempotency_key'],
+      idempotencyKeySource: 'envelope',
+      taskType: 'create_media_buy',
+      timestamp: '2026-05-06T00:00:00.000Z',
+      warnings: [],
+    });
+    expect(event.operationId).toMatch(/^op_/);
+    expect(event.data).toBeTypeOf('object');
+  });
+
+  test('interim results are typed', () => {
+    expect(eventOf(samples[transport]('working'))).toMatchObject({
+      progress: { percentage: 40, total_steps: 5 },
+    });
+    expect(eventOf(samples[transport]('input-required'))).toMatchObject({
+      inputRequest: { reason: 'APPROVAL_REQUIRED' },
+    });
+  });
+
+  test('two are two events; overrides replace members', () => {
+    const [one, two] = [samples[transport]('working'), samples[transport]('working')];
+    expect(one['idempotency_key']).not.toBe(two['idempotency_key']);
+    const again = samples[transport]('working', {
+      idempotency_key: one['idempotency_key'],
+      context: { a: 1 },
+    });
+    expect(eventOf(again)).toMatchObject({ idempotencyKey: one['idempotency_key'], context: { a: 1 } });
+  });
+});
+
+test.each(['scheduled', 'final', 'delayed', 'adjusted'] as const)(
+  'a %s report is read without a warning',
+  (type) => {
+    const payload = samples.report(type, { sequence_number: 7 }, { operation_id: 'op' });
+    expect(eventOf(payload)).toMatchObject({
+      kind: 'delivery-report',
+      operationId: 'op',
+      sequenceNumber: 7,
+      report: { notification_type: type, currency: 'USD' },
+      warnings: [],
+    });
+  },
+);
+
+test.each([
+  'impairment',
+  'collection_list_changed',
+  'property_list_changed',
+  'revocation-notification',
+  'artifact_push',
+] satisfies SampleFamily[])('%s is read as its family', (family) => {
+  expect(eventOf(samples.family(family, { more: 1 }))).toMatchObject({
+    kind: 'other',
+    family,
+    envelope: { more: 1 },
+  });
+});
+
+test('ids are what is passed in', () => {
+  let count = 0;
+  const counted = samplePayloads({ now: () => NOW, newId: () => `0000000000000000-${count++}` });
+  expect(counted.tool('completed').idempotency_key).toBe('0000000000000000-1');
+});

@@ -1,0 +1,25 @@
+import { defineConfig } from 'tsup';
+
+export default defineConfig({
+  entry: {
+    index: 'src/index.ts',
+    node: 'src/adapters/node.ts',
+    express: 'src/adapters/express.ts',
+    fetch: 'src/adapters/fetch.ts',
+    memory: 'src/stores/memory.ts',
+    sqlite: 'src/stores/sqlite.ts',
+    rfc9421: 'src/auth/rfc9421/index.ts',
+    events: 'src/events/index.ts',
+    sender: 'src/sender/sign.ts',
+    testing: 'src/testing/index.ts',
+  },
+  format: 'esm',
+  target: 'node20',
+  platform: 'neutral',
+  external: [/^node:/],
+  splitting: true,
+  // Without it `node:sqlite` becomes `sqlite`, and only users notice.
+  removeNodeProtocol: false,
+  dts: true,
+  clean: true,
+});
