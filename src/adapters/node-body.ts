@@ -22,7 +22,7 @@ export interface NodeRequest extends Readable {
   readonly rawHeaders?: readonly string[];
   readonly httpVersionMajor?: number;
   /** One object a connection (HTTP/1.1). */
-  readonly socket?: { readonly destroyed: boolean; [CLOSING]?: true } | null;
+  readonly socket?: { destroy(): unknown; [CLOSING]?: true } | null;
   /** HTTP/2 only. */
   readonly stream?: { close(code: number): void };
   /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */

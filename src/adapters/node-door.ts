@@ -11,7 +11,7 @@ export interface NodeResponse {
   readonly writableEnded: boolean;
   readonly destroyed?: boolean;
   writeHead(status: number, headers: Record<string, string>): unknown;
-  flushHeaders(): void;
+  flushHeaders?(): void;
   write(body: Uint8Array): unknown;
   end(): unknown;
   end(body: Uint8Array): unknown;
@@ -62,15 +62,16 @@ async function answer(
   }
 }
 
-/** RFC 9113 §7: the code that says nothing went wrong. */
+/** RFC 9113 §7: nothing went wrong; something did, on our side. */
 const HTTP2_NO_ERROR = 0;
+const HTTP2_INTERNAL_ERROR = 2;
 
 type Write = (req: NodeRequest, res: NodeResponse, body: Uint8Array, maxBodyBytes: number) => Promise<void>;
 
 /** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
 const writeAndClose: Write = async (req, res, body, maxBodyBytes) => {
   if (body.byteLength > 0) res.write(body);
-  else res.flushHeaders();
+  else res.flushHeaders?.();
   await linger(req, maxBodyBytes);
   res.end();
 };
@@ -134,4 +135,10 @@ export async function writeFault(
 ): Promise<void> {
   const answer = { reply: faultReply(receiver, error), unread: bodyIsPending(req) };
   await writeReply(req, res, answer, receiver.door.maxBodyBytes);
+}
+
+/** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */
+export function breakOff(req: NodeRequest): void {
+  if (isHttp2(req)) req.stream?.close(HTTP2_INTERNAL_ERROR);
+  else req.socket?.destroy();
 }

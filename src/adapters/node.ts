@@ -1,6 +1,6 @@
 import type { NodeRequest } from './node-body.ts';
 import type { DoorReceiver } from './door.ts';
-import { serve, writeFault, type NodeResponse } from './node-door.ts';
+import { breakOff, serve, writeFault, type NodeResponse } from './node-door.ts';
 
 export type { NodeRequest } from './node-body.ts';
 export type { DoorReceiver } from './door.ts';
@@ -19,7 +19,6 @@ export function webhookHandler(receiver: DoorReceiver): (req: NodeRequest, res: 
   return (req, res) => {
     serve(receiver, req, res, req.url)
       .catch((error: unknown) => writeFault(receiver, req, res, error))
-      // Nothing can be written any more: the sender sees a broken connection, and tries again.
-      .catch(() => req.destroy());
+      .catch(() => breakOff(req));
   };
 }

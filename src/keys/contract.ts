@@ -28,6 +28,8 @@ export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
    * most 8 at a time and 32 a call) and searched.
+   * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
+   * which has to be called before "invalid" is answered. Never rejects.
    * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
    */
   find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): Promise<KeySearch>;

@@ -52,14 +52,15 @@ function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entr
   const known = entries.get(key);
   const entry = known ?? { copy: undefined, failure: undefined, refetched: undefined, running: undefined };
   if (known !== undefined) entries.delete(key);
-  else if (entries.size >= options.limits.maxDocuments) dropOldest(entries);
+  else if (entries.size >= options.limits.maxDocuments) dropOldest(state);
   entries.set(key, entry);
   return entry as Entry<T>;
 }
 
-function dropOldest(entries: Map<string, Entry<unknown>>): void {
+function dropOldest({ entries, options }: CacheState): void {
   for (const [key, entry] of entries) {
-    if (entry.running !== undefined) continue;
+    // Were it forgotten, its URL could have two fetches in flight.
+    if (liveFetch(options, entry) !== undefined) continue;
     entries.delete(key);
     return;
   }

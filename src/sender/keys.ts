@@ -12,6 +12,7 @@ export interface KeyPair {
   readonly publicJwk: Jwk;
 }
 
+/** `generateKey`'s options. */
 export interface GenerateKeyOptions {
   /** The RFC 7638 thumbprint by default. */
   readonly kid?: string;

@@ -10,6 +10,7 @@ interface LegacyDelivery {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** `signHmac`'s options. */
 export interface HmacDeliveryOptions extends LegacyDelivery {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
@@ -19,6 +20,7 @@ export interface HmacDeliveryOptions extends LegacyDelivery {
   readonly now?: () => number;
 }
 
+/** `bearerDelivery`'s options. */
 export interface BearerDeliveryOptions extends LegacyDelivery {
   /** The token of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly token: string;

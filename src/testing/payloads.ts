@@ -28,6 +28,7 @@ export interface SamplePayloads {
   family(name: SampleFamily, overrides?: Members): Members;
 }
 
+/** `samplePayloads`' options. */
 export interface SamplePayloadOptions {
   /** Unix ms, for `timestamp`. `Date.now`. */
   readonly now?: () => number;

@@ -333,6 +333,20 @@ test('the number of documents is bounded: the one that was not used longest goes
   expect(held).toContain('/a');
 });
 
+test('a document that is being fetched is not dropped: it would be fetched twice at a time', async () => {
+  const { cache, url, server, current, fetches } = await setup({ maxDocuments: 1 });
+  const held = gate(sends('one'));
+  server.answer('/doc', held.answerer);
+  const first = current();
+  await server.asked('/doc', 1);
+  server.answer('/other', sends('other'));
+  await cache.current(TEXT, `${server.origin}/other`);
+  const second = cache.current(TEXT, url);
+  held.open();
+  expect([await first, textOf(await second)]).toEqual(['one', 'one']);
+  expect(fetches()).toBe(1);
+});
+
 test('after stop what is held serves, what runs is aborted, nothing more is fetched', async () => {
   const { cache, url, server, say, current, advance, alarms, fetches } = await setup();
   say('one');

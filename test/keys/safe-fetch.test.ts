@@ -88,6 +88,17 @@ test.each([201, 204, 206, 403, 404, 500, 503])('only a 200 is a document: %i', a
   expect(await fetched(`${server.origin}/doc`)).toEqual({ ok: false, reason: `answered ${status}` });
 });
 
+test('an answer that is refused by its head holds no connection', async () => {
+  const server = await startKeyServer();
+  const closed = latch();
+  server.answer('/endless', (_req, res) => {
+    res.on('close', closed.open);
+    res.writeHead(404).write('x');
+  });
+  expect(await fetched(`${server.origin}/endless`)).toEqual({ ok: false, reason: 'answered 404' });
+  await closed.opened;
+});
+
 test('one deadline for the whole: a drip does not keep it open', async () => {
   const server = await startKeyServer();
   const closed = latch();

@@ -51,7 +51,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
 };
 
 function firstCopy(step: Step, record: RecordRow, changed: boolean): Uint8Array | undefined {
-  return changed && record.bodyBytes > 0 ? step.rows.body(record.sender, record.key) : undefined;
+  return changed && record.state !== 'applied' ? step.rows.body(record.sender, record.key) : undefined;
 }
 
 /** QUEUED, or its lease is over: its process died, which is counted here. */

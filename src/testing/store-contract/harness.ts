@@ -6,12 +6,12 @@ export interface StoreHarness {
   readonly a: Store;
   readonly b: Store;
   /** What both stores' `clockOffsetMs` gives from now on. Starts at 0. */
-  setClockOffsetMs(ms: number): void;
+  readonly setClockOffsetMs: (ms: number) => void;
   /** Closes and removes everything. Called once, after the test. */
-  cleanup(): Promise<void>;
-  /** A third handle on the same store, after `a` and `b` were closed; absent where nothing survives that. */
-  reopen?(): Promise<Store>;
-  /** Present where the store has `transaction`. */
+  readonly cleanup: () => Promise<void>;
+  /** A third handle on the same store, after `a` and `b` were closed; for persistent stores. */
+  readonly reopen?: () => Promise<Store>;
+  /** For stores that have `transaction`. */
   readonly effects?: StoreEffects;
 }
 
@@ -20,16 +20,20 @@ export interface StoreEffects {
   /** Whether `fn` must not be async. */
   readonly synchronous: boolean;
   /** Writes one row through the `tx` that `fn` was given. */
-  write(tx: unknown): unknown;
+  readonly write: (tx: unknown) => unknown;
   /** Rows that are committed. */
-  count(): Promise<number>;
+  readonly count: () => Promise<number>;
 }
 
 /** A new, empty store for each test. */
 export type StoreFactory = () => Promise<StoreHarness>;
 
-/** Where the tests go: vitest, jest and `node:test` all fit. */
-export interface TestRunner {
-  describe(name: string, body: () => void): unknown;
-  it(name: string, body: () => Promise<void>): unknown;
+/** Where the tests go (vitest, jest and `node:test` all fit), and what the store claims beyond the ordinary. */
+export interface StoreContractOptions {
+  /** It has `transaction`: each harness brings `effects`. false by default, and then it must have none. */
+  readonly transactions?: boolean;
+  /** It outlives its handles: each harness brings `reopen`. false by default. */
+  readonly persistent?: boolean;
+  readonly describe: (name: string, body: () => void) => unknown;
+  readonly it: (name: string, body: () => Promise<void>) => unknown;
 }

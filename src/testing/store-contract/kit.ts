@@ -1,63 +1,19 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { parseInstant } from '../../events/instant.ts';
 import type {
   AcceptDecision,
   AcceptRequest,
   AcceptResult,
   CompleteResult,
-  EventClaim,
-  FailRequest,
   FailResult,
   PeekResult,
-  RetryLimits,
   Store,
-  StoreLimits,
 } from '../../stores/contract.ts';
+import type { Clock, Draft } from './draft.ts';
+import { DAY_MS, KEY, LEASE_MS, SENDER, failOf, requestOf } from './draft.ts';
 import type { StoreEffects, StoreFactory } from './harness.ts';
 
-/** A delivery in the words of a test; what it leaves out is ordinary. */
-export interface Draft {
-  /** The accept's id; fresh by default, the same for a resend. */
-  readonly id?: string;
-  readonly sender?: string;
-  readonly mode?: 'inline' | 'inbox';
-  readonly key?: string;
-  /** Fresh by default; null: legacy authentication, which has none. */
-  readonly nonce?: string | null;
-  readonly keyid?: string;
-  readonly nonceMs?: number;
-  /** false: the body gave no event. */
-  readonly event?: false;
-  readonly body?: string;
-  /** Canonical JSON, where the edition compares that. */
-  readonly canonical?: string;
-  readonly onChanged?: EventClaim['onChanged'];
-  readonly task?: string;
-  /** RFC 3339, or ms from now: the event's timestamp. */
-  readonly at?: string | number;
-  readonly terminal?: boolean;
-  readonly notification?: string;
-  readonly leaseMs?: number;
-  readonly retentionMs?: number;
-  readonly limits?: Partial<StoreLimits>;
-  readonly retry?: Partial<RetryLimits>;
-}
-
-export const SENDER = 'https://seller.example/mcp';
-export const KEY = 'event-0001-of-the-seller';
-export const KEYID = 'seller-2026';
-export const LEASE_MS = 8000;
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 86_400_000;
-
-const LIMITS: StoreLimits = {
-  maxRecordsPerSender: 1_000_000,
-  maxPendingBytesPerSender: 268_435_456,
-  maxNoncesPerKey: 100_000,
-  maxNonces: 10_000_000,
-};
-const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
+export type { Draft } from './draft.ts';
+export { DAY_MS, HOUR_MS, KEY, LEASE_MS, SENDER, bytes, text } from './draft.ts';
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
@@ -66,23 +22,23 @@ export interface Kit {
   readonly a: Store;
   readonly b: Store;
   readonly effects: StoreEffects | undefined;
-  readonly reopen: (() => Promise<Store>) | undefined;
-  request(draft?: Draft): AcceptRequest;
+  readonly reopen: () => Promise<Store>;
+  readonly request: (draft?: Draft) => AcceptRequest;
   /** On handle `a` unless another is given. */
-  accept(draft?: Draft, store?: Store): Promise<AcceptResult>;
+  readonly accept: (draft?: Draft, store?: Store) => Promise<AcceptResult>;
   /** Accepts and expects `won`. */
-  win(draft?: Draft, store?: Store): Promise<Won>;
-  complete(owner: string, of?: Draft, store?: Store): Promise<CompleteResult>;
-  fail(owner: string, of?: Draft & { permanent?: boolean }, store?: Store): Promise<FailResult>;
-  renew(owner: string, of?: Draft, store?: Store): Promise<'renewed' | 'lost'>;
-  peek(of?: Draft, store?: Store): Promise<PeekResult>;
+  readonly win: (draft?: Draft, store?: Store) => Promise<Won>;
+  readonly complete: (owner: string, of?: Draft, store?: Store) => Promise<CompleteResult>;
+  readonly fail: (owner: string, of?: Draft & { permanent?: boolean }, store?: Store) => Promise<FailResult>;
+  readonly renew: (owner: string, of?: Draft, store?: Store) => Promise<'renewed' | 'lost'>;
+  readonly peek: (of?: Draft, store?: Store) => Promise<PeekResult>;
   /** Accepts, expects `won`, completes. */
-  apply(draft?: Draft): Promise<Won>;
+  readonly apply: (draft?: Draft) => Promise<Won>;
   /** Moves the store's clock forward. */
-  advance(ms: number): void;
+  readonly advance: (ms: number) => void;
   /** An instant that many ms from the store's now, RFC 3339. */
-  fromNow(ms: number): string;
-  unique(): string;
+  readonly fromNow: (ms: number) => string;
+  readonly unique: () => string;
 }
 
 /** A test by its name, which states the rule. */
@@ -109,12 +65,6 @@ export async function withKit(factory: StoreFactory, run: (kit: Kit) => Promise<
   }
 }
 
-interface Clock {
-  readonly now: () => number;
-  readonly advance: (ms: number) => void;
-  readonly unique: () => string;
-}
-
 type Handles = Pick<Kit, 'a' | 'b' | 'effects' | 'reopen' | 'advance' | 'fromNow' | 'unique'>;
 
 function handles(harness: Awaited<ReturnType<StoreFactory>>, clock: Clock): Handles {
@@ -122,7 +72,10 @@ function handles(harness: Awaited<ReturnType<StoreFactory>>, clock: Clock): Hand
     a: harness.a,
     b: harness.b,
     effects: harness.effects,
-    reopen: harness.reopen && (() => harness.reopen?.() ?? Promise.reject(new Error('no reopen'))),
+    reopen: () => {
+      assert.ok(harness.reopen, 'a persistent store’s harness has reopen');
+      return harness.reopen();
+    },
     advance: clock.advance,
     fromNow: (ms) => new Date(clock.now() + ms).toISOString(),
     unique: clock.unique,
@@ -156,81 +109,14 @@ function actions(a: Store, clock: Clock): Omit<Kit, keyof Handles> {
   };
 }
 
-function failOf(
-  owner: string,
-  draft: Draft & { permanent?: boolean },
-  of: { sender: string; key: string },
-): FailRequest {
-  return {
-    ...of,
-    owner,
-    permanent: draft.permanent ?? false,
-    retry: { ...RETRY, ...draft.retry },
-    backoffMs: 60_000,
-    retentionMs: draft.retentionMs ?? DAY_MS,
-  };
-}
-
-function requestOf(draft: Draft, clock: Clock): AcceptRequest {
-  const { nonce = clock.unique(), nonceMs = 360_000 } = draft;
-  return {
-    acceptId: draft.id ?? clock.unique(),
-    sender: draft.sender ?? SENDER,
-    mode: draft.mode ?? 'inline',
-    ...(nonce !== null && {
-      // The receiver's clock is none of the store's business: far off, only the difference counts.
-      nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
-    }),
-    ...(draft.event !== false && { event: eventOf(draft, clock) }),
-    leaseMs: draft.leaseMs ?? LEASE_MS,
-    limits: { ...LIMITS, ...draft.limits },
-    retry: { ...RETRY, ...draft.retry },
-    retentionMs: draft.retentionMs ?? DAY_MS,
-  };
-}
-
-function eventOf(draft: Draft, clock: Clock): EventClaim {
-  const body = draft.body ?? '{"status":"completed"}';
-  return {
-    key: draft.key ?? KEY,
-    body: bytes(body),
-    rawHash: sha256(body),
-    ...(draft.canonical !== undefined && { canonicalHash: sha256(draft.canonical) }),
-    onChanged: draft.onChanged ?? 'first-wins',
-    ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
-    ...(draft.notification !== undefined && { notificationId: draft.notification }),
-  };
-}
-
-function instantOf(draft: Draft, clock: Clock): { instant?: string; instantMs?: number; terminal: boolean } {
-  const terminal = draft.terminal ?? false;
-  if (draft.at === undefined) return { terminal };
-  const text = typeof draft.at === 'number' ? new Date(clock.now() + draft.at).toISOString() : draft.at;
-  const instant = parseInstant(text);
-  assert.ok(instant, `${text} is an instant`);
-  return { instant: instant.key, instantMs: instant.ms, terminal };
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-export function bytes(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
-
-export function text(body: Uint8Array | undefined): string | undefined {
-  return body && new TextDecoder().decode(body);
-}
-
 /** @throws AssertionError where the accept did not win. */
 export function expectWon(result: AcceptResult): Won {
-  assert.equal(result.kind, 'won');
-  return result as Won;
+  assert.ok(result.kind === 'won', `won, not ${result.kind}`);
+  return result;
 }
 
 /** Without `pressure`, which most rules do not speak of. */
 export function decision(result: AcceptResult): AcceptDecision {
   const { pressure: _pressure, ...rest } = result;
-  return rest as AcceptDecision;
+  return rest;
 }

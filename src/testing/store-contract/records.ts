@@ -66,7 +66,7 @@ export const recordCases: Cases = {
   'an empty body is kept as one': async ({ win, fail }) => {
     const { lease } = await win({ body: '' });
     await fail(lease.owner);
-    assert.equal((await win({ body: OTHER })).changed, true);
+    assert.equal(text((await win({ body: OTHER })).body), '');
   },
   'onChanged conflict: a changed payload is a conflict, whatever the first copy’s state': async (kit) => {
     const changed = { body: OTHER, onChanged: 'conflict' } as const;

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { capCases } from './store-contract/caps.ts';
+import { concurrencyCases } from './store-contract/concurrency.ts';
+import { expiryCases } from './store-contract/expiry.ts';
+import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
+import { inboxCases } from './store-contract/inbox.ts';
+import { keyspaceCases } from './store-contract/keyspaces.ts';
+import type { Cases } from './store-contract/kit.ts';
+import { withKit } from './store-contract/kit.ts';
+import { leaseCases } from './store-contract/leases.ts';
+import { lifecycleCases, persistenceCases } from './store-contract/lifecycle.ts';
+import { nonceCases } from './store-contract/nonces.ts';
+import { notificationCases } from './store-contract/notifications.ts';
+import { orderCases } from './store-contract/order.ts';
+import { recordCases } from './store-contract/records.ts';
+import { resendCases } from './store-contract/resends.ts';
+import { taskCases } from './store-contract/tasks.ts';
+import { transactionCases } from './store-contract/transactions.ts';
+
+export type {
+  StoreContractOptions,
+  StoreEffects,
+  StoreFactory,
+  StoreHarness,
+} from './store-contract/harness.ts';
+
+const SUITES: Readonly<Record<string, Cases>> = {
+  'opening and closing': lifecycleCases,
+  'accept, rule 1: nonces': nonceCases,
+  'accept, rule 2: the record exists': recordCases,
+  'accept, rule 3: order': orderCases,
+  'accept, rule 4: caps': capCases,
+  'accept, rule 5: tasks never overlap': taskCases,
+  'accept in inbox mode': inboxCases,
+  'accept sent again': resendCases,
+  'notification ids': notificationCases,
+  'leases: complete, fail, renew': leaseCases,
+  'what is forgotten, and when': expiryCases,
+  keyspaces: keyspaceCases,
+  '64 at once': concurrencyCases,
+};
+
+/**
+ * The one suite that every store passes: the rules of `Store`, on two handles open on one store, under a clock that
+ * the suite moves. For stores of your own:
+ *
+ *     import { describe, it } from 'vitest';
+ *     import { describeStoreContract } from 'proto-webhooks/testing';
+ *     describe('myStore', () => describeStoreContract(openTwoHandles, { describe, it }));
+ *
+ * @param factory a new, empty store for each test.
+ * @param options `describe` and `it` of vitest, jest or `node:test`, and what the store claims; assertions are those
+ *   of `node:assert`.
+ */
+export function describeStoreContract(factory: StoreFactory, options: StoreContractOptions): void {
+  const { transactions = false, persistent = false } = options;
+  for (const [name, cases] of Object.entries(SUITES)) describeCases(name, cases, factory, options);
+  if (persistent) describeCases('what survives', persistenceCases, factory, options);
+  describeCases('transaction', transactions ? transactionCases : NO_TRANSACTION, factory, options);
+}
+
+function describeCases(
+  name: string,
+  cases: Cases,
+  factory: StoreFactory,
+  { describe, it }: StoreContractOptions,
+): void {
+  describe(name, () => {
+    for (const [rule, run] of Object.entries(cases)) it(rule, () => withKit(factory, run));
+  });
+}
+
+const NO_TRANSACTION: Cases = {
+  'there is none, and so the method is absent': async ({ a, b }) => {
+    assert.ok(!('transaction' in a) && !('transaction' in b));
+  },
+};

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import type { Cases } from './kit.ts';
+import { DAY_MS, decision } from './kit.ts';
+
+const OTHER = { key: 'event-0002-of-the-seller' };
+const THIRD = { key: 'event-0003-of-the-seller' };
+const KILOBYTE = 'x'.repeat(1000);
+const RECORDS = { kind: 'over-cap', limit: 'records' };
+const BYTES = { kind: 'over-cap', limit: 'pending-bytes' };
+
+/** Rule 4 (interface.md, Delivery reliability rule 6): nothing is evicted to make room. */
+export const capCases: Cases = {
+  'over maxRecordsPerSender a new event is over-cap, and nothing is written': async (kit) => {
+    const limits = { maxRecordsPerSender: 1 };
+    const nonce = 'nonce-of-16-bytes-or-more';
+    await kit.apply({ limits });
+    assert.deepEqual(decision(await kit.accept({ ...OTHER, nonce, limits }, kit.b)), RECORDS);
+    assert.equal(await kit.peek(OTHER), 'absent');
+    assert.equal(await kit.peek(), 'applied');
+    // The nonce neither: else the retry after the 429 would be replayed.
+    assert.equal((await kit.accept({ ...OTHER, nonce })).kind, 'won');
+  },
+  'over the cap duplicates are still answered, and retries still run': async (kit) => {
+    const limits = { maxRecordsPerSender: 2, maxPendingBytesPerSender: 1 };
+    await kit.apply();
+    const { lease } = await kit.win(OTHER);
+    assert.equal((await kit.accept({ ...THIRD, limits })).kind, 'over-cap');
+    assert.equal((await kit.accept({ limits })).kind, 'done');
+    assert.equal((await kit.accept({ ...OTHER, limits })).kind, 'in-flight');
+    await kit.fail(lease.owner, OTHER);
+    assert.equal((await kit.accept({ ...OTHER, limits })).kind, 'won');
+  },
+  'over the cap a nonce without an event is still burned': async ({ accept, apply }) => {
+    await apply();
+    assert.equal((await accept({ event: false, limits: { maxRecordsPerSender: 1 } })).kind, 'burned');
+  },
+  'task marks and notification ids count as records': async ({ accept, apply }) => {
+    await apply({ task: 'task-1', notification: 'notification-1' });
+    assert.deepEqual(decision(await accept({ ...OTHER, limits: { maxRecordsPerSender: 3 } })), RECORDS);
+    assert.equal((await accept({ ...OTHER, limits: { maxRecordsPerSender: 4 } })).kind, 'won');
+  },
+  'one task’s events share one mark, one id’s events share one id': async ({ accept, apply }) => {
+    await apply({ task: 'task-1', notification: 'notification-1' });
+    await apply({ ...OTHER, task: 'task-1', notification: 'notification-1' });
+    assert.equal((await accept({ ...THIRD, limits: { maxRecordsPerSender: 4 } })).kind, 'over-cap');
+    assert.equal((await accept({ ...THIRD, limits: { maxRecordsPerSender: 5 } })).kind, 'won');
+  },
+  'another sender’s records do not count': async ({ accept, apply }) => {
+    await apply();
+    const limits = { maxRecordsPerSender: 1 };
+    assert.equal((await accept({ sender: 'https://other.example/mcp', limits })).kind, 'won');
+  },
+  'records that have expired make room at once': async ({ accept, apply, advance }) => {
+    const limits = { maxRecordsPerSender: 20 };
+    for (let n = 0; n < 20; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
+    assert.equal((await accept({ ...OTHER, limits })).kind, 'over-cap');
+    advance(DAY_MS + 1);
+    assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
+  },
+  'a key whose record has expired is counted once when it comes again': async ({
+    accept,
+    apply,
+    advance,
+  }) => {
+    await apply({ body: KILOBYTE });
+    advance(DAY_MS + 1);
+    const { pressure } = await accept({ body: KILOBYTE, limits: { maxRecordsPerSender: 2 } });
+    assert.deepEqual(pressure, []);
+  },
+  'over maxPendingBytesPerSender a new event is over-cap': async ({ accept, win, peek }) => {
+    const limits = { maxPendingBytesPerSender: 2500 };
+    await win({ body: KILOBYTE, limits });
+    await win({ ...OTHER, body: KILOBYTE, limits });
+    assert.deepEqual(decision(await accept({ ...THIRD, body: KILOBYTE, limits })), BYTES);
+    assert.equal(await peek(THIRD), 'absent');
+    assert.equal((await accept({ ...THIRD, body: 'small', limits })).kind, 'won');
+  },
+  'a body larger than the cap is over-cap': async ({ accept }) => {
+    const limits = { maxPendingBytesPerSender: 999 };
+    assert.deepEqual(decision(await accept({ body: KILOBYTE, limits })), BYTES);
+  },
+  'DONE drops the body and frees its bytes': async ({ accept, apply }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    await apply({ body: KILOBYTE, limits });
+    assert.equal((await accept({ ...OTHER, body: KILOBYTE, limits })).kind, 'won');
+  },
+  'a failure keeps the body and its bytes': async ({ accept, win, fail }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    const { lease } = await win({ body: KILOBYTE, limits });
+    await fail(lease.owner);
+    assert.deepEqual(decision(await accept({ ...OTHER, body: KILOBYTE, limits })), BYTES);
+  },
+  'DEAD keeps the body and its bytes': async ({ accept, win, fail }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    const { lease } = await win({ body: KILOBYTE, limits });
+    await fail(lease.owner, { permanent: true });
+    assert.deepEqual(decision(await accept({ ...OTHER, body: KILOBYTE, limits })), BYTES);
+  },
+  'a retry that became stale frees its bytes': async ({ accept, win, apply, fail }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    const old = { body: KILOBYTE, task: 't', at: '2026-01-01T00:00:00Z', limits };
+    const { lease } = await win(old);
+    await fail(lease.owner);
+    await apply({ ...OTHER, body: 'small', task: 't', at: '2026-01-02T00:00:00Z' });
+    assert.equal((await accept(old)).kind, 'stale');
+    assert.equal((await accept({ ...THIRD, body: KILOBYTE, limits })).kind, 'won');
+  },
+  'bytes of records that were never acknowledged and expired are free at once': async (kit) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    const { lease } = await kit.win({ body: KILOBYTE, limits });
+    await kit.fail(lease.owner);
+    kit.advance(DAY_MS + 1);
+    assert.equal((await kit.accept({ ...OTHER, body: KILOBYTE, limits })).kind, 'won');
+  },
+  'at 80 % of its records or bytes a sender is under pressure': async ({ accept }) => {
+    const limits = { maxRecordsPerSender: 5, maxPendingBytesPerSender: 10_000 };
+    const seen: (readonly string[])[] = [];
+    for (let n = 1; n <= 6; n += 1) {
+      seen.push((await accept({ key: `event-${n}-of-the-seller`, body: KILOBYTE, limits })).pressure);
+    }
+    assert.deepEqual(seen, [[], [], [], ['records'], ['records'], ['records']]);
+    const large = { body: KILOBYTE.repeat(5), limits: { maxPendingBytesPerSender: 10_000 } };
+    assert.deepEqual((await accept({ ...large, key: 'event-large-of-the-seller' })).pressure, [
+      'pending-bytes',
+    ]);
+  },
+};

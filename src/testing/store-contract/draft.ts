@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { parseInstant } from '../../events/instant.ts';
+import type {
+  AcceptRequest,
+  EventClaim,
+  FailRequest,
+  RetryLimits,
+  StoreLimits,
+} from '../../stores/contract.ts';
+
+/** A delivery in the words of a test; what it leaves out is ordinary. */
+export interface Draft {
+  /** The accept's id; fresh by default, the same for a resend. */
+  readonly id?: string;
+  readonly sender?: string;
+  readonly mode?: 'inline' | 'inbox';
+  readonly key?: string;
+  /** Fresh by default; null: legacy authentication, which has none. */
+  readonly nonce?: string | null;
+  readonly keyid?: string;
+  readonly nonceMs?: number;
+  /** false: the body gave no event. */
+  readonly event?: false;
+  readonly body?: string;
+  /** Canonical JSON, where the edition compares that. */
+  readonly canonical?: string;
+  readonly onChanged?: EventClaim['onChanged'];
+  readonly task?: string;
+  /** RFC 3339, or ms from now: the event's timestamp. */
+  readonly at?: string | number;
+  readonly terminal?: boolean;
+  readonly notification?: string;
+  readonly leaseMs?: number;
+  readonly retentionMs?: number;
+  readonly limits?: Partial<StoreLimits>;
+  readonly retry?: Partial<RetryLimits>;
+}
+
+export const SENDER = 'https://seller.example/mcp';
+export const KEY = 'event-0001-of-the-seller';
+export const KEYID = 'seller-2026';
+export const LEASE_MS = 8000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+
+const LIMITS: StoreLimits = {
+  maxRecordsPerSender: 1_000_000,
+  maxPendingBytesPerSender: 268_435_456,
+  maxNoncesPerKey: 100_000,
+  maxNonces: 10_000_000,
+};
+const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
+
+/** The store's clock as the suite moves it, and names that are new. */
+export interface Clock {
+  readonly now: () => number;
+  readonly advance: (ms: number) => void;
+  readonly unique: () => string;
+}
+
+export function failOf(
+  owner: string,
+  draft: Draft & { permanent?: boolean },
+  of: { sender: string; key: string },
+): FailRequest {
+  return {
+    ...of,
+    owner,
+    permanent: draft.permanent ?? false,
+    retry: { ...RETRY, ...draft.retry },
+    backoffMs: 60_000,
+    retentionMs: draft.retentionMs ?? DAY_MS,
+  };
+}
+
+export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
+  const { nonce = clock.unique(), nonceMs = 360_000 } = draft;
+  return {
+    acceptId: draft.id ?? clock.unique(),
+    sender: draft.sender ?? SENDER,
+    mode: draft.mode ?? 'inline',
+    ...(nonce !== null && {
+      // The receiver's clock is none of the store's business: far off, only the difference counts.
+      nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
+    }),
+    ...(draft.event !== false && { event: eventOf(draft, clock) }),
+    leaseMs: draft.leaseMs ?? LEASE_MS,
+    limits: { ...LIMITS, ...draft.limits },
+    retry: { ...RETRY, ...draft.retry },
+    retentionMs: draft.retentionMs ?? DAY_MS,
+  };
+}
+
+function eventOf(draft: Draft, clock: Clock): EventClaim {
+  const body = draft.body ?? '{"status":"completed"}';
+  return {
+    key: draft.key ?? KEY,
+    body: bytes(body),
+    rawHash: sha256(body),
+    ...(draft.canonical !== undefined && { canonicalHash: sha256(draft.canonical) }),
+    onChanged: draft.onChanged ?? 'first-wins',
+    ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
+    ...(draft.notification !== undefined && { notificationId: draft.notification }),
+  };
+}
+
+function instantOf(draft: Draft, clock: Clock): { instant?: string; instantMs?: number; terminal: boolean } {
+  const terminal = draft.terminal ?? false;
+  if (draft.at === undefined) return { terminal };
+  const text = typeof draft.at === 'number' ? new Date(clock.now() + draft.at).toISOString() : draft.at;
+  const instant = parseInstant(text);
+  assert.ok(instant, `${text} is an instant`);
+  return { instant: instant.key, instantMs: instant.ms, terminal };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+export function text(body: Uint8Array | undefined): string | undefined {
+  return body && new TextDecoder().decode(body);
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import type { Cases } from './kit.ts';
+import { DAY_MS, LEASE_MS, decision } from './kit.ts';
+
+/** Owner, fence, attempts and crashes (design.md, section 4, "The store"). */
+export const leaseCases: Cases = {
+  'complete makes it DONE, and repeated by its owner gives the same': async ({ win, complete, peek, b }) => {
+    const { lease } = await win();
+    assert.equal(await complete(lease.owner), 'done');
+    assert.equal(await complete(lease.owner, {}, b), 'done');
+    assert.equal(await peek(), 'applied');
+  },
+  'fail makes it QUEUED, and repeated by its owner gives the same': async ({ win, fail, peek, b }) => {
+    const { lease } = await win();
+    assert.equal(await fail(lease.owner), 'queued');
+    assert.equal(await fail(lease.owner, {}, b), 'queued');
+    assert.equal(await peek(), 'free');
+  },
+  'fail for good makes it DEAD, and repeated by its owner gives the same': async ({ win, fail, peek }) => {
+    const { lease } = await win();
+    assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
+    assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
+    assert.equal(await peek(), 'dead');
+  },
+  'a stranger neither completes, fails nor renews': async ({ win, complete, fail, renew, peek }) => {
+    const { lease } = await win();
+    assert.equal(await complete('a-stranger'), 'lost');
+    assert.equal(await fail('a-stranger', { permanent: true }), 'lost');
+    assert.equal(await renew('a-stranger'), 'lost');
+    assert.equal(await peek(), 'busy');
+    assert.equal(await complete(lease.owner), 'done');
+    assert.equal(await complete('a-stranger'), 'lost');
+  },
+  'an event that nobody sent is nobody’s': async ({ complete, fail, renew }) => {
+    assert.equal(await complete('a-stranger'), 'lost');
+    assert.equal(await fail('a-stranger'), 'lost');
+    assert.equal(await renew('a-stranger'), 'lost');
+  },
+  'an owner whose lease ran out changes nothing': async ({ win, complete, fail, renew, peek, advance }) => {
+    const { lease } = await win();
+    advance(LEASE_MS + 1);
+    assert.equal(await renew(lease.owner), 'lost');
+    assert.equal(await complete(lease.owner), 'lost');
+    assert.equal(await fail(lease.owner, { permanent: true }), 'lost');
+    assert.equal(await peek(), 'free');
+    assert.equal((await win()).lease.attempt, 2);
+  },
+  'an owner whose lease went to another changes nothing': async (kit) => {
+    const late = await kit.win();
+    kit.advance(LEASE_MS + 1);
+    const { lease } = await kit.win({}, kit.b);
+    assert.equal(await kit.complete(late.lease.owner), 'lost');
+    assert.equal(await kit.fail(late.lease.owner, { permanent: true }), 'lost');
+    assert.equal(await kit.renew(late.lease.owner), 'lost');
+    assert.equal(await kit.peek(), 'busy');
+    assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
+    assert.equal(await kit.complete(late.lease.owner), 'lost');
+  },
+  'an owner that was late does not undo a failure of the next one': async (kit) => {
+    const late = await kit.win();
+    kit.advance(LEASE_MS + 1);
+    const { lease } = await kit.win();
+    assert.equal(await kit.fail(lease.owner), 'queued');
+    assert.equal(await kit.complete(late.lease.owner), 'lost');
+    assert.equal(await kit.fail(late.lease.owner), 'lost');
+  },
+  'a lease is live until its time is over, and renewed from the store’s now': async (kit) => {
+    const { lease } = await kit.win();
+    kit.advance(LEASE_MS - 1000);
+    assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
+    assert.equal(await kit.renew(lease.owner), 'renewed');
+    kit.advance(LEASE_MS - 1000);
+    assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
+    assert.equal(await kit.complete(lease.owner), 'done');
+  },
+  'a takeover has a new owner, fence + 1 and attempt + 1': async ({ win, advance, b }) => {
+    await win();
+    advance(LEASE_MS + 1);
+    assert.deepEqual((await win({ id: 'second' }, b)).lease, { owner: 'second', fence: 2, attempt: 2 });
+    advance(LEASE_MS + 1);
+    assert.deepEqual((await win({ id: 'third' })).lease, { owner: 'third', fence: 3, attempt: 3 });
+  },
+  'a retry after a failure does not wait for the back-off, which binds workers': async (kit) => {
+    const { lease } = await kit.win();
+    assert.equal(await kit.fail(lease.owner), 'queued');
+    assert.deepEqual((await kit.win({ id: 'retry' })).lease, { owner: 'retry', fence: 2, attempt: 2 });
+  },
+  'the last attempt’s failure makes it DEAD': async ({ accept, win, fail }) => {
+    const retry = { attempts: 2 };
+    const first = await win({ retry });
+    assert.equal(await fail(first.lease.owner, { retry }), 'queued');
+    const second = await win({ retry });
+    assert.equal(await fail(second.lease.owner, { retry }), 'dead');
+    assert.equal(await fail(second.lease.owner, { retry }), 'dead');
+    const next = decision(await accept({ retry }));
+    assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: false });
+  },
+  'an attempt counts at its lease: the last one’s crash makes it DEAD': async (kit) => {
+    const retry = { attempts: 1 };
+    const { lease } = await kit.win({ retry });
+    kit.advance(LEASE_MS + 1);
+    const next = decision(await kit.accept({ retry }));
+    assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });
+    assert.equal(await kit.fail(lease.owner, { retry }), 'lost');
+    assert.equal(await kit.peek(), 'dead');
+  },
+  'crashes used up make it DEAD before attempts are': async ({ accept, win, advance, peek }) => {
+    const retry = { crashes: 2 };
+    await win({ retry });
+    advance(LEASE_MS + 1);
+    await win({ retry });
+    advance(LEASE_MS + 1);
+    const next = decision(await accept({ retry }));
+    assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });
+    assert.equal(await peek(), 'dead');
+  },
+  'a failure is no crash': async ({ win, fail, peek }) => {
+    const retry = { crashes: 1 };
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      const { lease } = await win({ retry });
+      assert.equal(lease.attempt, attempt);
+      assert.equal(await fail(lease.owner, { retry }), 'queued');
+    }
+    assert.equal(await peek(), 'free');
+  },
+  'a lease longer than the retention is kept to its end': async ({ win, complete, renew, advance }) => {
+    const long = { leaseMs: 10_000, retentionMs: 1000 };
+    const { lease } = await win(long);
+    advance(5000);
+    assert.equal(await renew(lease.owner, { leaseMs: DAY_MS }), 'renewed');
+    advance(DAY_MS - 10_000);
+    assert.equal(await complete(lease.owner), 'done');
+  },
+};

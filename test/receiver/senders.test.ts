@@ -1,0 +1,256 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import type { Sender } from '../../src/senders.ts';
+import { bearerDelivery, generateKey, signDelivery, signHmac } from '../../src/sender/sign.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { AGENT, house, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+
+const SECRET = 'a-shared-secret-of-32-characters';
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+describe('legacy authentication, by registration only (verification.md, section 6)', () => {
+  it('HMAC: accepted, deprecated once per sender, tampering refused', async () => {
+    const { receiver, alarms } = await house({
+      senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
+    });
+    const send = async (secret: string) => {
+      const made = await signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret });
+      return receiver.verifyAndDispatch(made.body, made.headers);
+    };
+    expect(said(await send(SECRET))).toBe('accepted 200');
+    expect(said(await send(SECRET))).toBe('accepted 200');
+    expect(said(await send('another-secret-of-32-characters!!'))).toBe(
+      'refused webhook_signature_invalid 401',
+    );
+    expect(alarms.map(({ code }) => code)).toEqual(['legacy_auth_used']);
+  });
+
+  it('bearer: its own challenge, so that sellers retry', async () => {
+    const { receiver } = await house({ senders: [{ agentUrl: AGENT, auth: { bearer: { token: SECRET } } }] });
+    const good = bearerDelivery({ url: URL_GIVEN, body: payloads.tool('completed'), token: SECRET });
+    expect(said(await receiver.verifyAndDispatch(good.body, good.headers))).toBe('accepted 200');
+    const bad = bearerDelivery({ url: URL_GIVEN, body: payloads.tool('completed'), token: `${SECRET}x` });
+    const outcome = await receiver.verifyAndDispatch(bad.body, bad.headers);
+    expect(said(outcome)).toBe('refused webhook_signature_invalid 401');
+    expect(outcome.response.headers).toEqual({ 'WWW-Authenticate': 'Bearer error="invalid_token"' });
+  });
+
+  it('the scheme of another registration is webhook_mode_mismatch, never a second attempt', async () => {
+    const signature = await house();
+    const hmac = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
+    const signed = await signature.sign(payloads.tool('completed'));
+    expect(said(await signature.send(signed, hmac.receiver))).toBe('refused webhook_mode_mismatch 401');
+    const made = await signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: SECRET });
+    expect(said(await signature.receiver.verifyAndDispatch(made.body, made.headers))).toBe(
+      'refused webhook_mode_mismatch 401',
+    );
+  });
+
+  it('the same event under HMAC and then under a signature is one event', async () => {
+    const state = createMemoryState();
+    const hmac = await house({ state, senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
+    const signature = await house({ state });
+    const payload = payloads.tool('completed');
+    const made = await signHmac({ url: URL_GIVEN, body: payload, secret: SECRET });
+    expect(said(await hmac.receiver.verifyAndDispatch(made.body, made.headers))).toBe('accepted 200');
+    expect(said(await signature.deliver(payload))).toBe('duplicate 200');
+    expect(signature.seen).toEqual([]);
+  });
+
+  it('an unreadable body of an HMAC sender is refused without a nonce to burn', async () => {
+    const { receiver } = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
+    const made = await signHmac({ url: URL_GIVEN, body: '{"a":1,"a":2}', secret: SECRET });
+    expect(said(await receiver.verifyAndDispatch(made.body, made.headers))).toBe(
+      'refused webhook_body_malformed 401',
+    );
+  });
+});
+
+describe('several senders on one endpoint', () => {
+  it('a kid that two publish: each event belongs to the one whose key verifies', async () => {
+    const [one, two, thief] = await Promise.all(
+      [1, 2, 3].map(() => generateKey('ed25519', 'webhook-signing', { kid: 'shared' })),
+    );
+    const senders: Sender[] = [
+      { agentUrl: 'https://one.example/mcp', pins: [one!.publicJwk] },
+      { agentUrl: 'https://two.example/mcp', pins: [two!.publicJwk] },
+    ];
+    const { deliver } = await house({ senders });
+    const payload = payloads.tool('completed');
+    expect(await deliver(payload, { key: two!.privateJwk })).toMatchObject({
+      kind: 'accepted',
+      sender: 'https://two.example/mcp',
+    });
+    // The same key of another sender: keyspaces are independent (reliability rule 1).
+    expect(await deliver(payload, { key: one!.privateJwk })).toMatchObject({
+      kind: 'accepted',
+      sender: 'https://one.example/mcp',
+    });
+    expect(said(await deliver(payload, { key: thief!.privateJwk }))).toBe(
+      'refused webhook_signature_invalid 401',
+    );
+  });
+
+  it('senders by URL: a path per seller, an unknown path is 401 key_unknown', async () => {
+    const key = await sellerKey();
+    const receiver = createReceiver({
+      publicUrl: 'https://buyer.example/webhooks/*',
+      senders: (url) =>
+        url.pathname === '/webhooks/one' ? [{ agentUrl: AGENT, pins: [key.publicJwk] }] : [],
+      store: memoryStore(),
+      requireDurability: 'process',
+      logger: quiet,
+      handlers: { other: () => {} },
+    });
+    const call = async (path: string, signedPath = path) => {
+      const made = await signDelivery({
+        url: `https://buyer.example${signedPath}`,
+        body: payloads.tool('completed'),
+        key: key.privateJwk,
+      });
+      return said(await receiver.verifyAndDispatch(made.body, made.headers, { url: path }));
+    };
+    expect(await call('/webhooks/one')).toBe('accepted 200');
+    expect(await call('/webhooks/one?a=1&b=%41')).toBe('accepted 200');
+    expect(await call('/webhooks/two')).toBe('refused webhook_signature_key_unknown 401');
+    expect(await call('/webhooks/one?b=2', '/webhooks/one?b=1')).toBe(
+      'refused webhook_signature_invalid 401',
+    );
+    // A router of ours cut the path: our fault, so the seller is asked to retry.
+    expect(await call('/one', '/webhooks/one')).toBe('unavailable misconfigured 503');
+    await expect(receiver.verifyAndDispatch(new Uint8Array(2), {})).rejects.toThrow(
+      /\{ url: request\.url \}/,
+    );
+  });
+
+  it('a senders function that fails is 503 and an alarm', async () => {
+    const { deliver, alarms } = await house({
+      senders: () => {
+        throw new Error('database down');
+      },
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
+  });
+});
+
+describe('dialect: another protocol name changes every identifier', () => {
+  it('tag, purpose and headers', async () => {
+    const key = await generateKey('ecdsa-p256-sha256', 'webhook-signing', { protocol: 'adx', kid: 'k' });
+    const options = { protocol: 'adx', senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }] };
+    const { deliver } = await house(options);
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload, { key: key.privateJwk, protocol: 'adx' }))).toBe('accepted 200');
+    expect(said(await deliver(payload, { key: key.privateJwk }))).toBe(
+      'refused webhook_signature_tag_invalid 401',
+    );
+    const proto = await house({ senders: options.senders });
+    expect(said(await proto.deliver(payload, { key: key.privateJwk }))).toBe(
+      'refused webhook_signature_key_purpose_invalid 401',
+    );
+  });
+});
+
+describe('editions decide which key purposes sign webhooks', () => {
+  it.each([
+    ['3.0', 'refused webhook_signature_key_purpose_invalid 401'],
+    ['3.1', 'accepted 200'],
+    ['3.2', 'accepted 200'],
+  ] as const)('%s and request-signing: %s', async (edition, expected) => {
+    const key = await generateKey('ed25519', 'request-signing', { kid: 'k' });
+    const { deliver } = await house({ edition, senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }] });
+    expect(said(await deliver(payloads.tool('completed'), { key: key.privateJwk }))).toBe(expected);
+  });
+});
+
+describe('keys through brand.json (verification.md, section 5)', () => {
+  it('finds them, and answers 401 for a keyid that a fresh document lacks', async () => {
+    await using seller = await createFakeSeller({ url: URL_GIVEN });
+    const { receiver } = await house({ senders: [seller.sender], allowLoopback: true });
+    const unknown = await seller.sign(payloads.tool('completed'), { mistake: 'unknown-key' });
+    expect(said(await receiver.verifyAndDispatch(unknown.body, unknown.headers))).toBe(
+      'refused webhook_signature_key_unknown 401',
+    );
+    for (const key of ['ed25519', 'p256'] as const) {
+      const made = await seller.sign(payloads.tool('completed'), { key });
+      expect(said(await receiver.verifyAndDispatch(made.body, made.headers)), key).toBe('accepted 200');
+    }
+    expect(seller.fetches()).toBe(2);
+    // Within the cooldown no document can be decisive: 503, and the seller comes back.
+    expect(said(await receiver.verifyAndDispatch(unknown.body, unknown.headers))).toBe(
+      'unavailable keys_unavailable 503',
+    );
+  });
+
+  it('an outage with a cold cache is 503, and accepted once it is over', async () => {
+    await using seller = await createFakeSeller({ url: URL_GIVEN });
+    let now = Date.now();
+    const { receiver } = await house({ senders: [seller.sender], allowLoopback: true, now: () => now });
+    const brand = seller.documents.get('/.well-known/brand.json');
+    seller.documents.delete('/.well-known/brand.json');
+    const made = await seller.sign(payloads.tool('completed'));
+    expect(said(await receiver.verifyAndDispatch(made.body, made.headers))).toBe(
+      'unavailable keys_unavailable 503',
+    );
+    seller.documents.set('/.well-known/brand.json', brand);
+    now += 61_000;
+    expect(said(await receiver.verifyAndDispatch(made.body, made.headers))).toBe('accepted 200');
+  });
+
+  it('a revoked kid is 401', async () => {
+    const key = await sellerKey();
+    const { deliver } = await house({
+      senders: [{ agentUrl: AGENT, pins: [key.publicJwk], revocation: { revokedKids: ['seller-1'] } }],
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('refused webhook_signature_key_revoked 401');
+  });
+
+  it('a revocation list that cannot be had is 503 with its code', async () => {
+    const server = createServer((_, res) => res.writeHead(500).end());
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    const { port } = server.address() as AddressInfo;
+    const key = await sellerKey();
+    const { deliver } = await house({
+      allowLoopback: true,
+      senders: [
+        { agentUrl: AGENT, pins: [key.publicJwk], revocation: { url: `http://127.0.0.1:${port}/list.json` } },
+      ],
+    });
+    const outcome = await deliver(payloads.tool('completed'));
+    expect(said(outcome)).toBe('unavailable webhook_signature_revocation_stale 503');
+    expect(outcome.response.headers).toEqual({ 'Retry-After': '5' });
+    server.close();
+  });
+});
+
+describe('Host (verification.md, section 4)', () => {
+  const withHost = async (host: string, options: Parameters<typeof house>[0] = {}, sign = {}) => {
+    const { receiver, sign: make, alarms } = await house(options);
+    const made = await make(payloads.tool('completed'), sign);
+    const outcome = await receiver.verifyAndDispatch(made.body, { ...made.headers, Host: host });
+    return { said: said(outcome), alarms: alarms.map(({ code }) => code) };
+  };
+
+  it('equal after canonicalization: accepted', async () => {
+    expect((await withHost('BUYER.example:443')).said).toBe('accepted 200');
+  });
+
+  it('rewritten by a proxy of ours: 503 and an alarm that names hostCheck', async () => {
+    expect(await withHost('internal:8080')).toEqual({
+      said: 'unavailable webhook_target_uri_malformed 503',
+      alarms: ['host_rewritten'],
+    });
+    expect((await withHost('internal:8080', { hostCheck: 'off' })).said).toBe('accepted 200');
+  });
+
+  it('another host and a signature for another URL: 401', async () => {
+    expect((await withHost('evil.example', {}, { url: 'https://evil.example/webhooks/proto' })).said).toBe(
+      'refused webhook_target_uri_malformed 401',
+    );
+  });
+});

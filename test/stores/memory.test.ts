@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { acceptRequest } from './requests.ts';
+
+async function harness(): Promise<StoreHarness> {
+  const state = createMemoryState();
+  let offsetMs = 0;
+  const options = { state, clockOffsetMs: () => offsetMs };
+  return {
+    a: memoryStore(options),
+    b: memoryStore(options),
+    setClockOffsetMs: (ms) => {
+      offsetMs = ms;
+    },
+    reopen: async () => memoryStore(options),
+    cleanup: async () => {},
+  };
+}
+
+describe('memoryStore', () => {
+  describeStoreContract(harness, { describe, it, persistent: true });
+
+  it('promises nothing beyond the process', async () => {
+    expect(await memoryStore().durability()).toBe('process');
+  });
+
+  it('two stores without a shared state are two stores', async () => {
+    const request = acceptRequest();
+    expect((await memoryStore().accept(request)).kind).toBe('won');
+    expect((await memoryStore().accept(request)).kind).toBe('won');
+  });
+
+  it('forgets in every map what has expired', async () => {
+    const state = createMemoryState();
+    let offsetMs = 0;
+    const store = memoryStore({ state, clockOffsetMs: () => offsetMs });
+    for (let n = 0; n < 100; n += 1) {
+      const request = acceptRequest({ key: `event-${n}-of-the-seller`, task: `t${n}` });
+      await store.accept(request);
+    }
+    const sender = state.senders.get(acceptRequest().sender);
+    expect([sender?.records.size, sender?.bodies.size, sender?.tasks.size, state.allNonces]).toEqual([
+      100, 100, 100, 100,
+    ]);
+    offsetMs = 31 * 86_400_000;
+    for (let n = 0; n < 100; n += 1) await store.accept(acceptRequest({ key: 'the-same-event-again' }));
+    expect([sender?.records.size, sender?.bodies.size, sender?.tasks.size]).toEqual([1, 1, 0]);
+    expect(sender?.nonces.get('seller-2026')?.size).toBe(100);
+    expect(state.allNonces).toBe(100);
+  });
+});

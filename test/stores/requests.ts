@@ -1,0 +1,36 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { AcceptRequest } from '../../src/stores/contract.ts';
+
+export interface RequestDraft {
+  readonly key?: string;
+  readonly task?: string;
+  readonly body?: string;
+  readonly sender?: string;
+}
+
+/** An ordinary inline accept with a fresh nonce. */
+export function acceptRequest(draft: RequestDraft = {}): AcceptRequest {
+  const { key = 'event-0001-of-the-seller', body = '{"status":"completed"}' } = draft;
+  return {
+    acceptId: randomUUID(),
+    sender: draft.sender ?? 'https://seller.example/mcp',
+    mode: 'inline',
+    nonce: { keyid: 'seller-2026', nonce: randomUUID(), nowMs: 0, expiresAtMs: 360_000 },
+    event: {
+      key,
+      body: new TextEncoder().encode(body),
+      rawHash: createHash('sha256').update(body).digest('hex'),
+      onChanged: 'first-wins',
+      ...(draft.task !== undefined && { task: { id: draft.task, terminal: false } }),
+    },
+    leaseMs: 8000,
+    limits: {
+      maxRecordsPerSender: 1_000_000,
+      maxPendingBytesPerSender: 268_435_456,
+      maxNoncesPerKey: 100_000,
+      maxNonces: 10_000_000,
+    },
+    retry: { attempts: 12, crashes: 5 },
+    retentionMs: 86_400_000,
+  };
+}
