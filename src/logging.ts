@@ -1,4 +1,4 @@
-import type { Alarm, Logger, RaiseAlarm } from './alarms.ts';
+import type { Alarm, AlarmCode, Logger, RaiseAlarm } from './alarms.ts';
 
 const silent = (): void => {};
 
@@ -37,13 +37,40 @@ export function harmlessLogger(logger: Logger): Logger {
   };
 }
 
-/** Every alarm is a line in the log and a call of the hook. */
-export function alarmRaiser(logger: Logger, onAlarm: ((alarm: Alarm) => void) | undefined): RaiseAlarm {
+/** What anyone can cause before a signature has verified: one alarm in this many ms, or a flood would be the pager's. */
+const UNAUTHENTICATED_EVERY_MS = 10_000;
+const UNAUTHENTICATED: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
+  'clock_skew',
+  'payload_too_large',
+  'misconfigured',
+  'senders_failed',
+]);
+
+/** Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. */
+export function alarmRaiser(
+  logger: Logger,
+  onAlarm: ((alarm: Alarm) => void) | undefined,
+  now: () => number,
+): RaiseAlarm {
   const hook = harmless(onAlarm);
-  return (alarm) => {
+  const last = new Map<AlarmCode, { at: number; suppressed: number }>();
+  const raise: RaiseAlarm = (alarm) => {
     const { message, ...fields } = alarm;
     logger.warn(fields, message);
     hook(alarm);
+  };
+  return (alarm) => {
+    if (!UNAUTHENTICATED.has(alarm.code)) {
+      raise(alarm);
+      return;
+    }
+    const before = last.get(alarm.code);
+    if (before && Math.abs(now() - before.at) < UNAUTHENTICATED_EVERY_MS) {
+      before.suppressed += 1;
+      return;
+    }
+    last.set(alarm.code, { at: now(), suppressed: 0 });
+    raise(before?.suppressed ? { ...alarm, suppressed: before.suppressed } : alarm);
   };
 }
 

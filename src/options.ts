@@ -1,13 +1,6 @@
 import type { Alarm, Logger } from './alarms.ts';
 import type { EditionName } from './edition.ts';
-import type {
-  DeliveryReportEvent,
-  Event,
-  OtherEvent,
-  ResultSchemas,
-  TaskEvent,
-  TaskStatus,
-} from './events/event.ts';
+import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
 import type { Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
@@ -15,7 +8,7 @@ import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
 
 /** What a handler gets beside the event. */
-export interface HandlerContext {
+export interface HandlerContext<Tx = unknown> {
   /** UUID version 8 of (sender, idempotency key), the same on every attempt: a job id, an upsert key. */
   readonly deliveryId: string;
   /** 1 on the first run. */
@@ -27,21 +20,25 @@ export interface HandlerContext {
   readonly log: Logger;
   /**
    * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. SQLite: `fn` is
-   * synchronous. Annotate `tx` with your driver's type. @throws ConfigError on a store without transactions.
+   * synchronous and gets the connection. @throws ConfigError on a store without transactions.
    */
-  transaction<T, Tx = unknown>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
+  transaction<T>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
 }
 
-export type Handler<E> = (event: E, ctx: HandlerContext) => unknown;
+/** What it returns is awaited and dropped; what it throws is logged and answered 503. */
+export type Handler<E, Tx = unknown> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
-type StatusHandlers<S extends ResultSchemas> = {
-  readonly [K in TaskStatus]?: Handler<TaskEvent<S> & { readonly status: K }>;
+type StatusHandlers<S extends ResultSchemas, Tx> = {
+  readonly [K in TaskStatus]?: Handler<TaskEvent<S> & { readonly status: K }, Tx>;
 };
 
 /** By task status, for reports, and `other` for whatever has no handler of its own, so that nothing is dropped. */
-export interface Handlers<S extends ResultSchemas = ResultSchemas> extends StatusHandlers<S> {
-  readonly deliveryReport?: Handler<DeliveryReportEvent>;
-  readonly other: Handler<Event<S> | OtherEvent>;
+export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown> extends StatusHandlers<
+  S,
+  Tx
+> {
+  readonly deliveryReport?: Handler<DeliveryReportEvent, Tx>;
+  readonly other: Handler<Event<S>, Tx>;
 }
 
 export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
@@ -58,12 +55,12 @@ export interface RetryOptions {
 }
 
 /** `createReceiver`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
-export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas> {
+export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /** Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. */
   readonly publicUrl: string;
   readonly senders: SenderSource;
-  readonly store: Store;
-  readonly handlers: Handlers<S>;
+  readonly store: Store<Tx>;
+  readonly handlers: Handlers<S, Tx>;
   /** Name in wire identifiers. `proto`. */
   readonly protocol?: string;
   /** Edition of the protocol, overridable per sender. `3.0`. */

@@ -2,13 +2,15 @@ import type { Logger, RaiseAlarm } from './alarms.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
 import { createEngine, createHashes } from './crypto/index.ts';
-import type { Hashes } from './crypto/engine.ts';
+import type { CryptoEngine, Hashes } from './crypto/engine.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { createKeyResolver } from './keys/resolver.ts';
 import { defaultTransport } from './keys/safe-fetch.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
-import type { ReceiverOptions } from './options.ts';
+import type { ResultSchemas } from './events/event.ts';
+import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
+import type { Protocol } from './protocol.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
@@ -16,7 +18,9 @@ import type { Store } from './stores/contract.ts';
 /** Everything a receiver is made of, made once from its options. */
 export interface Parts {
   readonly config: Config;
-  readonly options: ReceiverOptions;
+  readonly protocol: Protocol;
+  readonly handlers: Handlers;
+  readonly resultSchemas: ResultSchemas | undefined;
   readonly store: Store;
   readonly keys: KeyResolver;
   readonly hashes: Hashes;
@@ -38,27 +42,30 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
+/** What `authenticate` needs; the engine is chosen at first use. */
+function authParts(
+  parts: Omit<AuthContext, 'engine'>,
+  engine: () => Promise<CryptoEngine>,
+): () => Promise<AuthContext> {
+  return once(async () => ({ ...parts, engine: await engine() }));
+}
+
 /** @throws ConfigError where the options are wrong. */
 export function createParts(options: ReceiverOptions): Parts {
   const config = resolveOptions(options);
   const logger = harmlessLogger(options.logger ?? consoleLogger());
-  const raiseAlarm = alarmRaiser(logger, options.onAlarm);
   const { protocol, allowLoopback, hostCheck } = config;
   const now = options.now ?? Date.now;
+  const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const hashes = createHashes();
   const engine = once(() => createEngine());
-  const keys = createKeyResolver({
-    protocol,
-    engine,
-    transport: options.transport ?? defaultTransport(allowLoopback),
-    now,
-    allowLoopback,
-    raiseAlarm,
-    logger,
-  });
+  const transport = options.transport ?? defaultTransport(allowLoopback);
+  const keys = createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger });
   return {
     config,
-    options,
+    protocol,
+    handlers: options.handlers,
+    resultSchemas: options.resultSchemas,
     store: options.store,
     keys,
     hashes,
@@ -67,14 +74,7 @@ export function createParts(options: ReceiverOptions): Parts {
     logger,
     raiseAlarm,
     onOutcome: harmless(options.onOutcome),
-    authContext: once(async () => ({
-      protocol,
-      engine: await engine(),
-      hashes,
-      keys,
-      hostCheck,
-      raiseAlarm,
-    })),
+    authContext: authParts({ protocol, hashes, keys, hostCheck, raiseAlarm }, engine),
     now,
     newId: () => globalThis.crypto.randomUUID(),
     random: () => Math.random(),

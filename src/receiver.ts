@@ -31,8 +31,8 @@ async function corridor(
   signal: AbortSignal | undefined,
   trace: Trace,
 ): Promise<Verdict> {
-  const { config, store, hashes, waiting, raiseAlarm, now } = parts;
-  const arrivedAt = now();
+  const { config, raiseAlarm } = parts;
+  const arrivedAt = parts.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
   const guarded = guard(delivery, config.maxBodyBytes);
@@ -48,40 +48,24 @@ async function corridor(
   trace.sender = sender;
   announceLegacy(authentic.identity, legacySeen, raiseAlarm);
 
-  const body = read(authentic, { protocol: config.protocol, hashes });
-  if (body.reading.ok) {
-    trace.event = body.reading.event;
-    trace.deliveryId = deliveryId(hashes, sender, body.reading.event.idempotencyKey);
-  }
+  const body = read(authentic, parts);
+  const id = body.claim && deliveryId(parts.hashes, sender, body.claim.key);
+  if (body.reading.ok) Object.assign(trace, { event: body.reading.event, deliveryId: id });
 
-  const admitted = await admit(body, { config, store, waiting, raiseAlarm, now, newId: parts.newId, signal });
+  const admitted = await admit(body, parts, signal);
   if (admitted.kind !== 'won') return admitted;
 
-  const id = deliveryId(hashes, sender, admitted.claim.key);
   const log = boundLogger(parts.logger, { sender, deliveryId: id });
-  const { handlers, resultSchemas } = parts.options;
-  const { protocol } = config;
-  const dispatched = await dispatch(admitted, {
-    config,
-    store,
-    handlers,
-    resultSchemas,
-    hashes,
-    protocol,
-    log,
-    deliveryId: id,
-    raiseAlarm,
-  });
-  const { background } = lifecycle;
-  return settle(dispatched, { config, store, waiting, raiseAlarm, log, random: parts.random, background });
+  const dispatched = await dispatch(admitted, parts, log);
+  return settle(dispatched, parts, { log, background: lifecycle.background });
 }
 
 /**
  * Makes a receiver.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
-export function createReceiver<const S extends ResultSchemas = ResultSchemas>(
-  options: ReceiverOptions<S>,
+export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx = unknown>(
+  options: ReceiverOptions<S, Tx>,
 ): Receiver<S> {
   const parts = createParts(options as unknown as ReceiverOptions);
   const lifecycle = createLifecycle();

@@ -47,8 +47,9 @@ app.get('/media-buys', (req, res) => {
 });
 const server = app.listen(Number(PORT), () => console.log('listening'));
 
-process.once('SIGTERM', async () => {
+async function stop() {
   server.close();
   await receiver.stop(); // deliveries under way are finished, new ones get 503
   database.close();
-});
+}
+process.once('SIGTERM', () => void stop());

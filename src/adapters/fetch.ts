@@ -1,3 +1,4 @@
+import { pathAndQuery } from '../config/public-url.ts';
 import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
 import {
@@ -50,7 +51,12 @@ async function fetchBody(request: Request, limits: BodyLimits): Promise<BodyRead
 }
 
 async function answer(receiver: DoorReceiver, request: Request): Promise<Reply> {
-  const info: RequestInfo = { url: request.url, method: request.method, signal: request.signal };
+  // Path and query only: `Request.url` is made by the framework, and its authority is no part of what was received.
+  const info: RequestInfo = {
+    url: pathAndQuery(request.url),
+    method: request.method,
+    signal: request.signal,
+  };
   const early = receiver.door.check(request.headers, info);
   if (early) {
     request.body?.cancel().catch(() => undefined);

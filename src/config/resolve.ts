@@ -72,6 +72,16 @@ function leaseTimes(
 
 const RETRY_NAMES = { attempts: true, baseMs: true, maxMs: true, crashes: true } as const;
 
+function storeLimits(options: ReceiverOptions, maxNoncesPerKey: number): StoreLimits {
+  const { maxRecordsPerSender, maxPendingBytesPerSender, maxNonces } = options;
+  return {
+    maxRecordsPerSender: wholeNumber('maxRecordsPerSender', maxRecordsPerSender, 1_000_000),
+    maxPendingBytesPerSender: wholeNumber('maxPendingBytesPerSender', maxPendingBytesPerSender, 268_435_456),
+    maxNoncesPerKey,
+    maxNonces: wholeNumber('maxNonces', maxNonces, 10_000_000),
+  };
+}
+
 /** Checks and completes the options. @throws ConfigError with the fix in the message. */
 export function resolveOptions(options: ReceiverOptions): Config {
   if (typeof options !== 'object' || options === null) {
@@ -94,16 +104,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     ...leaseTimes(options),
     waitMs: wholeNumber('waitMs', options.waitMs, 8_000, 0, MAX_TIMER_MS),
     retentionMs: retention(options),
-    limits: {
-      maxRecordsPerSender: wholeNumber('maxRecordsPerSender', options.maxRecordsPerSender, 1_000_000),
-      maxPendingBytesPerSender: wholeNumber(
-        'maxPendingBytesPerSender',
-        options.maxPendingBytesPerSender,
-        268_435_456,
-      ),
-      maxNoncesPerKey,
-      maxNonces: wholeNumber('maxNonces', options.maxNonces, 10_000_000),
-    },
+    limits: storeLimits(options, maxNoncesPerKey),
     retry: {
       attempts: wholeNumber('retry.attempts', retry.attempts, 12),
       crashes: wholeNumber('retry.crashes', retry.crashes, 5),

@@ -27,7 +27,6 @@ export interface AdmitContext {
   readonly newId: () => string;
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
-  readonly signal: AbortSignal | undefined;
 }
 
 const refused = (code: Refusal['code'], detail: string, check?: Refusal['check']): Refusal => ({
@@ -66,28 +65,29 @@ function acceptRequest(read: Read, context: AdmitContext): AcceptRequest {
 }
 
 /** Checks 12, 13 and 9a, deduplication, ordering and caps: one atomic call of the store. */
-export async function admit(read: Read, context: AdmitContext): Promise<Won | Verdict> {
+export async function admit(
+  read: Read,
+  context: AdmitContext,
+  signal: AbortSignal | undefined,
+): Promise<Won | Verdict> {
   const { reading, claim, identity } = read;
   // Legacy schemes have no nonce to burn: nothing of an unreadable body needs the store.
   if (!claim && !identity.nonce) return unreadable(read);
   const request = acceptRequest(read, context);
   const result = await context.store.accept(request);
   announce(result, { sender: request.sender, key: claim?.key }, context.raiseAlarm);
-  if (!claim || !reading.ok) return result.kind === 'burned' ? unreadable(read) : limitVerdict(result);
+  if (!claim || !reading.ok) return nonceVerdict(result, read);
   const settled = decide(result, read, reading.event, claim);
-  return settled ?? waitForOther(result, { read, event: reading.event, claim }, context);
+  return settled ?? waitForOther(result, { read, event: reading.event, claim, signal }, context);
 }
 
-/** The decisions that an event is not needed for. */
-function limitVerdict(result: AcceptDecision): Refusal {
-  switch (result.kind) {
-    case 'replayed':
-      return refused('webhook_signature_replayed', 'the nonce was used before', 12);
-    case 'rate-abuse':
-      return refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
-    default:
-      throw new TypeError(`the store answered ${result.kind} to a nonce without an event`);
-  }
+const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
+const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
+
+/** What a nonce without an event was told. */
+function nonceVerdict(result: AcceptDecision, read: Read): Refusal {
+  if (result.kind === 'burned') return unreadable(read);
+  return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
 }
 
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
@@ -116,9 +116,11 @@ function decide(
     case 'task-busy':
       return undefined;
     case 'replayed':
+      return replayed();
     case 'rate-abuse':
+      return rateAbuse();
     case 'burned':
-      return limitVerdict(result);
+      throw new TypeError('the store burned the nonce of an event alone');
   }
 }
 
@@ -126,6 +128,7 @@ interface Waiter {
   readonly read: Read;
   readonly event: Event;
   readonly claim: EventClaim;
+  readonly signal: AbortSignal | undefined;
 }
 
 /**
@@ -134,7 +137,7 @@ interface Waiter {
  */
 async function waitForOther(
   first: AcceptDecision,
-  { read, event, claim }: Waiter,
+  { read, event, claim, signal }: Waiter,
   context: AdmitContext,
 ): Promise<Won | Verdict> {
   const { edition, agentUrl: sender } = read.identity.sender;
@@ -147,8 +150,8 @@ async function waitForOther(
   const deadline = performance.now() + context.config.waitMs;
   for (;;) {
     const leftMs = deadline - performance.now();
-    if (leftMs <= 0 || context.signal?.aborted) return busy;
-    const seen = await context.waiting.until({ sender, key: claim.key, leftMs, signal: context.signal });
+    if (leftMs <= 0 || signal?.aborted) return busy;
+    const seen = await context.waiting.until({ sender, key: claim.key, leftMs, signal });
     if (seen === 'busy') return busy;
     if (seen === 'applied' || seen === 'stale' || seen === 'dead') {
       return { kind: 'duplicate', state: seen, event, changed };

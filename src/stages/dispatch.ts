@@ -1,16 +1,15 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { deliveryId } from '../delivery-id.ts';
 import { Fault } from '../errors.ts';
-import type { Event, EventWarning, ResultSchemas } from '../events/event.ts';
-import { parseResult } from '../events/index.ts';
-import { eventWarning } from '../events/warnings.ts';
-import type { Handler, HandlerContext, Handlers } from '../options.ts';
+import type { Event } from '../events/event.ts';
+import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 import type { Won } from './admit.ts';
-import { announceEvent } from './announce.ts';
+import { eventToHandle, handlerFor, type HandleContext } from './handle.ts';
 import { keepLease, type LeaseKeeper } from './lease.ts';
-import { readFrom, type ReadContext } from './read.ts';
-import { runTransaction } from './transaction.ts';
+import { runTransaction, type RunTransaction } from './transaction.ts';
 
 /** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
 export type RunEnd =
@@ -39,60 +38,15 @@ export interface Dispatched {
   readonly end: RunEnd | { readonly kind: 'overrun' };
 }
 
-export interface DispatchContext extends ReadContext {
+export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
-  readonly handlers: Handlers;
-  readonly resultSchemas: ResultSchemas | undefined;
-  /** Has the delivery's id and sender bound to it. */
-  readonly log: Logger;
-  readonly deliveryId: string;
-  readonly raiseAlarm: RaiseAlarm;
+  readonly hashes: Hashes;
 }
 
-/** The stored first copy where the payload changed, with what only the store knows. */
-async function eventToHandle(won: Won, context: DispatchContext): Promise<Event> {
-  const { win } = won;
-  const first = win.body ? firstCopy(won, win.body, context) : won.event;
-  const warnings: EventWarning[] = [...first.warnings];
-  const terminal = won.claim.task?.terminal === true;
-  if (win.afterTerminal && !terminal) {
-    warnings.push(eventWarning('after_terminal'));
-  }
-  const event: Event = { ...first, reemission: win.reemission, warnings };
-  announceEvent(event, win.afterTerminal && terminal, context.raiseAlarm);
-  return context.resultSchemas ? parseResult(event, context.resultSchemas) : event;
-}
-
-function firstCopy(won: Won, body: Uint8Array, context: DispatchContext): Event {
-  const reading = readFrom(won.read.identity, body, context);
-  if (reading.ok) return reading.event;
-  throw new Fault('misconfigured', `the stored first copy cannot be read any more: ${reading.detail}`);
-}
-
-function handlerFor(handlers: Handlers, event: Event): Handler<never> {
-  if (event.kind === 'task') return handlers[event.status] ?? handlers.other;
-  return event.kind === 'delivery-report' ? (handlers.deliveryReport ?? handlers.other) : handlers.other;
-}
-
-function startRun(won: Won, context: DispatchContext, abort: AbortController): Run {
-  const { config, store, log } = context;
-  const sender = won.read.identity.sender.agentUrl;
-  const { owner, attempt } = won.win.lease;
-  const { key } = won.claim;
-  const complete: CompleteRequest = { sender, key, owner, retentionMs: config.retentionMs };
-  const { leaseMs, renewMs, maxRunMs } = config;
-  const keeper = keepLease({ store, sender, key, owner, leaseMs, renewMs, maxRunMs, log });
-  const transaction = runTransaction(store, complete);
+/** The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. */
+function work(won: Won, context: DispatchContext, ctx: HandlerContext, transaction: RunTransaction) {
   let handled = won.event;
-  const ctx: HandlerContext = {
-    deliveryId: context.deliveryId,
-    attempt,
-    signal: abort.signal,
-    sender,
-    log,
-    transaction: transaction.run,
-  };
   async function run(): Promise<RunEnd> {
     try {
       handled = await eventToHandle(won, context);
@@ -104,32 +58,46 @@ function startRun(won: Won, context: DispatchContext, abort: AbortController): R
       return { kind: 'threw', error };
     }
   }
+  return { ended: run(), event: () => handled };
+}
+
+function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortController): Run {
+  const { config, store, hashes } = context;
+  const sender = won.read.identity.sender.agentUrl;
+  const { key } = won.claim;
+  const { owner, attempt } = won.win.lease;
+  const { leaseMs, renewMs, maxRunMs, retentionMs } = config;
+  const complete: CompleteRequest = { sender, key, owner, retentionMs };
+  const keeper = keepLease({ store, sender, key, owner, leaseMs, renewMs, maxRunMs, log });
+  const transaction = runTransaction(store, complete);
+  const ctx: HandlerContext = {
+    deliveryId: deliveryId(hashes, sender, key),
+    attempt,
+    signal: abort.signal,
+    sender,
+    log,
+    transaction: transaction.run,
+  };
+  const { ended, event } = work(won, context, ctx, transaction);
   const given = keeper.ended.then((kind): RunEnd => {
     abort.abort(new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over'));
     return { kind };
   });
-  return {
-    won,
-    complete,
-    keeper,
-    event: () => handled,
-    committed: transaction.committed,
-    finished: Promise.race([run(), given]),
-  };
+  const finished = Promise.race([ended, given]);
+  return { won, complete, keeper, event, committed: transaction.committed, finished };
 }
 
 /** Runs the handler until it settles or its deadline is over, whichever comes first. */
-export async function dispatch(won: Won, context: DispatchContext): Promise<Dispatched> {
+export async function dispatch(won: Won, context: DispatchContext, log: Logger): Promise<Dispatched> {
+  const { handlerDeadlineMs } = context.config;
   const abort = new AbortController();
-  const run = startRun(won, context, abort);
+  const run = startRun(won, context, log, abort);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const deadline = new Promise<Dispatched['end']>((resolve) => {
     timer = setTimeout(() => {
-      abort.abort(
-        new Fault('handler_timeout', `the handler ran over ${context.config.handlerDeadlineMs} ms`),
-      );
+      abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
       resolve({ kind: 'overrun' });
-    }, context.config.handlerDeadlineMs);
+    }, handlerDeadlineMs);
   });
   const end = await Promise.race([run.finished, deadline]);
   clearTimeout(timer);

@@ -12,12 +12,18 @@ export interface SettleContext {
   readonly store: Store;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
-  readonly log: Logger;
   /** In [0, 1). */
   readonly random: () => number;
+}
+
+/** What belongs to one delivery. */
+export interface SettleDelivery {
+  readonly log: Logger;
   /** Keeps the receiver from closing its store under work that goes on after the reply. */
   readonly background: (work: Promise<unknown>) => void;
 }
+
+type Settling = SettleContext & Pick<SettleDelivery, 'log'>;
 
 const unavailable = (code: Unavailability['code'], detail: string): Unavailability => ({
   kind: 'unavailable',
@@ -54,7 +60,7 @@ async function succeed(run: Run, context: SettleContext): Promise<Verdict> {
   return { kind: 'accepted', state: 'applied', event: run.event(), changed: run.won.win.changed };
 }
 
-async function failed(run: Run, error: unknown, context: SettleContext): Promise<Verdict> {
+async function failed(run: Run, error: unknown, context: Settling): Promise<Verdict> {
   const { config, store, random } = context;
   const { sender, key, owner, retentionMs } = run.complete;
   const permanent = error instanceof PermanentError;
@@ -77,7 +83,7 @@ async function failed(run: Run, error: unknown, context: SettleContext): Promise
   return { kind: 'accepted', state: 'dead', event: run.event(), changed: run.won.win.changed };
 }
 
-async function close(run: Run, end: RunEnd, context: SettleContext): Promise<Verdict> {
+async function close(run: Run, end: RunEnd, context: Settling): Promise<Verdict> {
   try {
     if (run.committed()) {
       if (end.kind === 'threw') {
@@ -108,12 +114,18 @@ async function close(run: Run, end: RunEnd, context: SettleContext): Promise<Ver
  * Every path after `admit` ends here: complete or fail, by owner. A handler past its deadline is answered 503 and
  * settled when it ends; the sender's retry is then told 200.
  */
-export async function settle({ run, end }: Dispatched, context: SettleContext): Promise<Verdict> {
+export async function settle(
+  { run, end }: Dispatched,
+  rooms: SettleContext,
+  { log, background }: SettleDelivery,
+): Promise<Verdict> {
+  const { config, store, waiting, raiseAlarm, random } = rooms;
+  const context: Settling = { config, store, waiting, raiseAlarm, random, log };
   if (end.kind !== 'overrun') return close(run, end, context);
   const late = run.finished.then((lateEnd) => close(run, lateEnd, context));
-  context.background(
-    late.catch((error: unknown) => context.log.error({ err: error }, 'a late handler could not be settled')),
+  background(
+    late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
   if (run.committed()) return succeed(run, context);
-  return unavailable('handler_timeout', `the handler ran over ${context.config.handlerDeadlineMs} ms`);
+  return unavailable('handler_timeout', `the handler ran over ${rooms.config.handlerDeadlineMs} ms`);
 }

@@ -3,7 +3,7 @@ import type { CompleteRequest, Store } from '../stores/contract.ts';
 
 /** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
 export interface RunTransaction {
-  readonly run: <T, Tx = unknown>(fn: (tx: Tx) => T | Promise<T>) => Promise<T>;
+  readonly run: <T>(fn: (tx: unknown) => T | Promise<T>) => Promise<T>;
   /** The handler's writes and the completion are committed. */
   readonly committed: () => boolean;
   /** Resolves when no transaction is under way; a handler may have returned without awaiting one. */
@@ -14,7 +14,7 @@ export function runTransaction(store: Store, complete: CompleteRequest): RunTran
   let committed = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  async function commit<T, Tx>(fn: (tx: Tx) => T | Promise<T>): Promise<T> {
+  async function commit<T>(fn: (tx: unknown) => T | Promise<T>): Promise<T> {
     if (!store.transaction) {
       throw new ConfigError(
         `ctx.transaction: the ${store.name} store has no transactions. Use the SQLite or Postgres store, or make the effect idempotent by ctx.deliveryId.`,
@@ -25,7 +25,7 @@ export function runTransaction(store: Store, complete: CompleteRequest): RunTran
         'ctx.transaction: it committed already, and the event with it. Do all of the writes in one call.',
       );
     }
-    const value = await store.transaction(complete, (tx) => fn(tx as Tx));
+    const value = await store.transaction(complete, fn);
     committed = true;
     return value;
   }

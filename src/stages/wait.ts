@@ -15,7 +15,7 @@ export interface Waiting {
   readonly wake: (sender: string) => void;
 }
 
-export interface WaitRequest {
+interface WaitRequest {
   readonly sender: string;
   readonly key: string;
   /** On the clock of `setTimeout`: ms that are left. */
@@ -24,7 +24,7 @@ export interface WaitRequest {
 }
 
 /** Waiting deliveries of one process; more get 503 at once. */
-export const MAX_WAITING = 1_000;
+const MAX_WAITING = 1_000;
 const POLL_MS = 200;
 
 interface Poll {
@@ -45,29 +45,42 @@ function interruptible(ms: number): { readonly done: Promise<void>; readonly end
   return { done, end: () => end() };
 }
 
-export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
-  const polls = new Map<string, Poll>();
-  const sleeping = new Map<string, Set<() => void>>();
-  let waiting = 0;
+/** Short sleeps, by sender, that can be ended early. */
+interface Naps {
+  readonly nap: (sender: string) => Promise<void>;
+  readonly wake: (sender: string) => void;
+}
 
-  async function nap(sender: string): Promise<void> {
-    const { done, end } = interruptible(POLL_MS);
-    const naps = sleeping.get(sender) ?? new Set();
-    sleeping.set(sender, naps.add(end));
-    await done;
-    naps.delete(end);
-    if (naps.size === 0) sleeping.delete(sender);
-  }
+function createNaps(): Naps {
+  const sleeping = new Map<string, Set<() => void>>();
+  return {
+    async nap(sender) {
+      const { done, end } = interruptible(POLL_MS);
+      const naps = sleeping.get(sender) ?? new Set();
+      sleeping.set(sender, naps.add(end));
+      await done;
+      naps.delete(end);
+      if (naps.size === 0) sleeping.delete(sender);
+    },
+    wake(sender) {
+      for (const end of sleeping.get(sender) ?? []) end();
+    },
+  };
+}
+
+/** One poll a record, shared by all who wait for it; it ends when nobody does. */
+function createPolls(store: Pick<Store, 'peek'>, naps: Naps): (request: WaitRequest) => Poll {
+  const polls = new Map<string, Poll>();
 
   async function poll(sender: string, key: string, state: { waiters: number }): Promise<PeekResult> {
     for (;;) {
       const seen = await store.peek(sender, key);
       if (seen !== 'busy' || state.waiters === 0) return seen;
-      await nap(sender);
+      await naps.nap(sender);
     }
   }
 
-  function join({ sender, key }: WaitRequest): Poll {
+  return ({ sender, key }) => {
     const id = JSON.stringify([sender, key]);
     const running = polls.get(id);
     if (running) return running;
@@ -78,7 +91,13 @@ export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
     const started = Object.assign(state, { result });
     polls.set(id, started);
     return started;
-  }
+  };
+}
+
+export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
+  const naps = createNaps();
+  const join = createPolls(store, naps);
+  let waiting = 0;
 
   async function until(request: WaitRequest): Promise<PeekResult> {
     if (waiting >= MAX_WAITING) {
@@ -100,10 +119,5 @@ export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
     }
   }
 
-  return {
-    until,
-    wake: (sender) => {
-      for (const end of sleeping.get(sender) ?? []) end();
-    },
-  };
+  return { until, wake: naps.wake };
 }

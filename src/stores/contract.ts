@@ -17,7 +17,7 @@ export type * from './accept.ts';
  * - where it cannot decide it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be
  *   made again: `accept` by its `acceptId`, `complete`/`fail`/`renew` by their owner are idempotent.
  */
-export interface Store {
+export interface Store<Tx = unknown> {
   /** e.g. `memory`, `sqlite`: for logs. */
   readonly name: string;
   /** Opens, creates or checks the schema, reads the settings back. Idempotent. @throws ConfigError with the fix. */
@@ -65,7 +65,7 @@ export interface Store {
    * backend has none. Rejects with `Fault('lease_lost')`, nothing written, where `owner` does not hold the lease;
    * with what `fn` threw, rolled back; with ConfigError where the backend is synchronous and `fn` gave a promise.
    */
-  transaction?<T>(request: CompleteRequest, fn: (tx: unknown) => T | Promise<T>): Promise<T>;
+  transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>): Promise<T>;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
   close(): Promise<void>;
 }

@@ -21,4 +21,10 @@ export type { SellerKeyName } from './seller-keys.ts';
 export type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
 export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
 export type { Sender, SenderAuth } from '../senders.ts';
-export { describeStoreContract } from './store-contract.ts';
+export {
+  describeStoreContract,
+  type StoreContractOptions,
+  type StoreEffects,
+  type StoreFactory,
+  type StoreHarness,
+} from './store-contract.ts';

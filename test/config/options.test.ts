@@ -27,8 +27,7 @@ const valid: ReceiverOptions = {
 const SECRET = 's'.repeat(32);
 
 /** Options as a user without types may write them. */
-const given = (change: Record<string, unknown>): ReceiverOptions =>
-  ({ ...valid, ...change }) as unknown as ReceiverOptions;
+const given = (change: Record<string, unknown>): ReceiverOptions => ({ ...valid, ...change });
 
 describe('options: defaults of design.md, section 3', () => {
   it('fills in every default', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
-import { AGENT, gate, house, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import { AGENT, gate, house, payloads, said, sellerKey } from './setup.ts';
 
 const at = (iso: string) => ({ timestamp: iso });
 

@@ -95,6 +95,17 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     expect(alarms.map(({ code }) => code)).toEqual(['payload_too_large']);
   });
 
+  it('raises one alarm for a flood that anyone can cause, and says how many it left out', async () => {
+    let now = Date.now();
+    const { deliver, alarms } = await house({ maxBodyBytes: 10, now: () => now });
+    await deliver(payloads.tool('completed'));
+    await deliver(payloads.tool('completed'));
+    expect(alarms).toHaveLength(1);
+    now += 10_000;
+    await deliver(payloads.tool('completed'));
+    expect(alarms).toMatchObject([{}, { code: 'payload_too_large', suppressed: 1 }]);
+  });
+
   it('touches no store before the signature verified', async () => {
     const { deliver, state } = await house();
     const before = JSON.stringify([...state.senders.keys()]);
@@ -221,7 +232,7 @@ describe('hooks can neither change an answer nor break one', () => {
     };
     const { deliver } = await house({
       onOutcome: boom,
-      onAlarm: async () => boom(),
+      onAlarm: boom,
       logger: { debug: boom, info: boom, warn: boom, error: boom },
       handler: () => {
         throw new PermanentError('x');

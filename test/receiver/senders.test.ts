@@ -17,7 +17,7 @@ describe('legacy authentication, by registration only (verification.md, section 
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
     });
     const send = async (secret: string) => {
-      const made = await signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret });
+      const made = signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret });
       return receiver.verifyAndDispatch(made.body, made.headers);
     };
     expect(said(await send(SECRET))).toBe('accepted 200');
@@ -43,7 +43,7 @@ describe('legacy authentication, by registration only (verification.md, section 
     const hmac = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
     const signed = await signature.sign(payloads.tool('completed'));
     expect(said(await signature.send(signed, hmac.receiver))).toBe('refused webhook_mode_mismatch 401');
-    const made = await signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: SECRET });
+    const made = signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: SECRET });
     expect(said(await signature.receiver.verifyAndDispatch(made.body, made.headers))).toBe(
       'refused webhook_mode_mismatch 401',
     );
@@ -54,7 +54,7 @@ describe('legacy authentication, by registration only (verification.md, section 
     const hmac = await house({ state, senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
     const signature = await house({ state });
     const payload = payloads.tool('completed');
-    const made = await signHmac({ url: URL_GIVEN, body: payload, secret: SECRET });
+    const made = signHmac({ url: URL_GIVEN, body: payload, secret: SECRET });
     expect(said(await hmac.receiver.verifyAndDispatch(made.body, made.headers))).toBe('accepted 200');
     expect(said(await signature.deliver(payload))).toBe('duplicate 200');
     expect(signature.seen).toEqual([]);
@@ -62,7 +62,7 @@ describe('legacy authentication, by registration only (verification.md, section 
 
   it('an unreadable body of an HMAC sender is refused without a nonce to burn', async () => {
     const { receiver } = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
-    const made = await signHmac({ url: URL_GIVEN, body: '{"a":1,"a":2}', secret: SECRET });
+    const made = signHmac({ url: URL_GIVEN, body: '{"a":1,"a":2}', secret: SECRET });
     expect(said(await receiver.verifyAndDispatch(made.body, made.headers))).toBe(
       'refused webhook_body_malformed 401',
     );
@@ -71,25 +71,24 @@ describe('legacy authentication, by registration only (verification.md, section 
 
 describe('several senders on one endpoint', () => {
   it('a kid that two publish: each event belongs to the one whose key verifies', async () => {
-    const [one, two, thief] = await Promise.all(
-      [1, 2, 3].map(() => generateKey('ed25519', 'webhook-signing', { kid: 'shared' })),
-    );
+    const shared = () => generateKey('ed25519', 'webhook-signing', { kid: 'shared' });
+    const [one, two, thief] = await Promise.all([shared(), shared(), shared()]);
     const senders: Sender[] = [
-      { agentUrl: 'https://one.example/mcp', pins: [one!.publicJwk] },
-      { agentUrl: 'https://two.example/mcp', pins: [two!.publicJwk] },
+      { agentUrl: 'https://one.example/mcp', pins: [one.publicJwk] },
+      { agentUrl: 'https://two.example/mcp', pins: [two.publicJwk] },
     ];
     const { deliver } = await house({ senders });
     const payload = payloads.tool('completed');
-    expect(await deliver(payload, { key: two!.privateJwk })).toMatchObject({
+    expect(await deliver(payload, { key: two.privateJwk })).toMatchObject({
       kind: 'accepted',
       sender: 'https://two.example/mcp',
     });
     // The same key of another sender: keyspaces are independent (reliability rule 1).
-    expect(await deliver(payload, { key: one!.privateJwk })).toMatchObject({
+    expect(await deliver(payload, { key: one.privateJwk })).toMatchObject({
       kind: 'accepted',
       sender: 'https://one.example/mcp',
     });
-    expect(said(await deliver(payload, { key: thief!.privateJwk }))).toBe(
+    expect(said(await deliver(payload, { key: thief.privateJwk }))).toBe(
       'refused webhook_signature_invalid 401',
     );
   });

@@ -10,7 +10,7 @@ import type { Step } from './step.ts';
 export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
   rows.purge(now);
   const decision = decide({ rows, request, now, used: rows.usage(request.sender, request.nonce?.keyid) });
-  return { ...decision, pressure: pressure(rows, request) };
+  return { ...decision, pressure: pressure(rows, request, now) };
 }
 
 function decide(step: Step): AcceptDecision {

@@ -10,6 +10,9 @@ const PURGE_MOST = 4096;
 /** Bodies differ in size, so bytes are freed by so many rows at a time. */
 const PURGE_BYTES_STEP = 256;
 
+/** Rows purged at most before an alarm is raised for a limit that seems near. */
+const RELIEF_STEP = 1024;
+
 function excess(used: number, max: number): number {
   return Math.min(used - max + 1, PURGE_MOST);
 }
@@ -58,13 +61,31 @@ const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
   'all-nonces': 'maxNonces',
 };
 
+/** What may have expired where a limit seems near. */
+const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
+  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  nonces: (rows, { sender, nonce }, now) => {
+    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid });
+  },
+  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP),
+};
+
 const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
 const WITH_NONCE: readonly Pressure[] = ['records', 'pending-bytes', 'nonces', 'all-nonces'];
 
-/** The limits that are used to 80 % or more, for the owner's alarm. */
-export function pressure(rows: Rows, request: AcceptRequest): readonly Pressure[] {
-  const used: Usage = rows.usage(request.sender, request.nonce?.keyid);
-  return (request.nonce ? WITH_NONCE : WITHOUT_NONCE).filter(
+/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
+export function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
+  const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
+  const near = nearLimits(rows, request, names);
+  if (near.length === 0) return near;
+  for (const name of near) RELIEF[name](rows, request, now);
+  return nearLimits(rows, request, near);
+}
+
+function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
+  const used = rows.usage(request.sender, request.nonce?.keyid);
+  return names.filter(
     (name) => used[PRESSURE_USAGE[name]] >= request.limits[PRESSURE_LIMIT[name]] * PRESSURE_SHARE,
   );
 }

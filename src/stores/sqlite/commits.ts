@@ -83,12 +83,16 @@ async function waitForLock(
 ): Promise<void> {
   const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(refusals - 1, 10));
   const ms = longest * (0.5 + options.random() / 2);
+  const waiting = queue.length;
   await options.delay(ms);
-  for (const job of queue.splice(0)) {
+  const left: Job[] = [];
+  // Whoever came meanwhile stands behind them, and has not waited yet.
+  for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
-    if (job.waitedMs < options.busyMs) queue.push(job);
+    if (job.waitedMs < options.busyMs) left.push(job);
     else job.reject(asFault(error));
   }
+  queue.unshift(...left);
 }
 
 /** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */

@@ -53,11 +53,10 @@ async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<
   return { db, rows, commits, settings };
 }
 
-async function whileBusy(step: () => void, options: BusyOptions): Promise<void> {
+async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
   for (let waitedMs = 0; ;) {
     try {
-      step();
-      return;
+      return step();
     } catch (error) {
       if (!isBusy(error) || waitedMs >= options.busyMs) throw error;
       const ms = OPEN_WAIT_MS * (0.5 + options.random());

@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import type { SqliteHandle, SqliteRow, SqliteStatement } from './handle.ts';
+import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';
 
 /**
@@ -31,9 +31,9 @@ const EXTRA = 3;
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
 export function settingsOf(db: SqliteHandle): Settings {
-  const synchronous = db.prepare('PRAGMA synchronous');
-  const journal = db.prepare('PRAGMA journal_mode');
   let needed = FULL;
+  /** What the open reached: less than needed where the driver refuses, and `durability` says so. */
+  let reached = FULL;
   const raise = (): void => {
     db.exec(`PRAGMA synchronous = ${needed === EXTRA ? 'EXTRA' : 'FULL'}`);
   };
@@ -41,24 +41,34 @@ export function settingsOf(db: SqliteHandle): Settings {
     apply: () => {
       // The driver is synchronous: a timeout of its own would stop the event loop. Retries are ours.
       db.exec('PRAGMA busy_timeout = 0');
-      const mode = modeOf(db.prepare('PRAGMA journal_mode = WAL'));
-      needed = NEEDED[mode] ?? FULL;
+      needed = NEEDED[journalMode(db, 'PRAGMA journal_mode = WAL')] ?? FULL;
       raise();
+      reached = Math.min(needed, synchronous(db));
       // Only macOS knows it: there fsync does not reach the platter without.
       db.exec('PRAGMA fullfsync = ON');
       db.exec('PRAGMA checkpoint_fullfsync = ON');
     },
     restore: () => {
-      if (numberOf(synchronous, 'synchronous') >= needed) return;
+      if (synchronous(db) >= reached) return;
       raise();
-      if (numberOf(synchronous, 'synchronous') >= needed) return;
+      if (synchronous(db) >= reached) return;
       throw new Fault('not_durable', 'SQLite: PRAGMA synchronous was lowered on this handle and stays so.');
     },
     durability: () => {
-      const mode = NEEDED[modeOf(journal)] ?? Infinity;
-      return isFile(db) && numberOf(synchronous, 'synchronous') >= mode ? 'disk' : 'process';
+      const least = NEEDED[journalMode(db, 'PRAGMA journal_mode')] ?? Infinity;
+      return isFile(db) && synchronous(db) >= least ? 'disk' : 'process';
     },
   };
+}
+
+/** Prepared each time: SQLite compiles the setting's value into the statement, so a kept one gives an old value. */
+function synchronous(db: SqliteHandle): number {
+  const row = db.prepare('PRAGMA synchronous').get() as SqliteRow | undefined;
+  return Number(row?.['synchronous']);
+}
+
+function journalMode(db: SqliteHandle, pragma: string): string {
+  return textOf(db.prepare(pragma).get() as SqliteRow, 'journal_mode').toLowerCase();
 }
 
 /** `:memory:` and temporary databases have no file name. */
@@ -66,12 +76,4 @@ function isFile(db: SqliteHandle): boolean {
   const databases = db.prepare('PRAGMA database_list').all() as SqliteRow[];
   const main = databases.find((row) => row['name'] === 'main');
   return typeof main?.['file'] === 'string' && main['file'] !== '';
-}
-
-function numberOf(pragma: SqliteStatement, column: string): number {
-  return Number((pragma.get() as SqliteRow | undefined)?.[column]);
-}
-
-function modeOf(pragma: SqliteStatement): string {
-  return textOf(pragma.get() as SqliteRow, 'journal_mode').toLowerCase();
 }

@@ -1,0 +1,155 @@
+import { DatabaseSync } from 'node:sqlite';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { HandlerContext } from '../../src/options.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { gate, house, payloads, said } from './setup.ts';
+
+let folder = '';
+let file = '';
+let db: DatabaseSync;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'proto-webhooks-transaction-'));
+  file = join(folder, 'buyer.db');
+  db = new DatabaseSync(file);
+  db.exec('CREATE TABLE effects (id TEXT)');
+});
+
+afterEach(async () => {
+  db.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const effects = (): number => Number(db.prepare('SELECT count(*) AS n FROM effects').get()?.['n']);
+const write =
+  (id: string) =>
+  (tx: unknown): void => {
+    (tx as DatabaseSync).prepare('INSERT INTO effects VALUES (?)').run(id);
+  };
+const open = (handler: (ctx: HandlerContext) => unknown, more = {}) =>
+  house({ store: sqliteStore(db), handler: (_, ctx) => handler(ctx), ...more });
+
+describe('ctx.transaction on SQLite: the writes and the completion commit together or not at all', () => {
+  it('commits once, and the event is done', async () => {
+    const { deliver, receiver } = await open(async (ctx) => {
+      expect(await ctx.transaction((tx) => (write('a')(tx), 7))).toBe(7);
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    expect(effects()).toBe(1);
+    await receiver.stop();
+  });
+
+  it('a handler that throws after its transaction committed is DONE: 200, not run again', async () => {
+    const { deliver, seen } = await open(async (ctx) => {
+      await ctx.transaction(write('a'));
+      throw new Error('afterthought');
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+    expect(effects()).toBe(1);
+  });
+
+  it('what the function throws rolls back, and the event is run again', async () => {
+    let broken = true;
+    const { deliver } = await open((ctx) =>
+      ctx.transaction((tx) => {
+        write('a')(tx);
+        if (broken) throw new Error('constraint');
+      }),
+    );
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_failed 503');
+    expect(effects()).toBe(0);
+    broken = false;
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(effects()).toBe(1);
+  });
+
+  it('a function that returns a promise is rolled back with a ConfigError', async () => {
+    let message = '';
+    const { deliver } = await open((ctx) =>
+      ctx
+        .transaction(async (tx) => write('a')(tx))
+        .catch((error: unknown) => {
+          message = String(error);
+          throw error;
+        }),
+    );
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
+    expect(message).toMatch(/ConfigError.*synchronous/);
+    expect(effects()).toBe(0);
+  });
+
+  it('a transaction that was not awaited is waited for', async () => {
+    const { deliver } = await open((ctx) => {
+      void ctx.transaction(write('a'));
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(effects()).toBe(1);
+  });
+
+  it('a second one after the first committed is a ConfigError, and changes nothing', async () => {
+    const { deliver } = await open(async (ctx) => {
+      await ctx.transaction(write('a'));
+      await ctx.transaction(write('b'));
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(effects()).toBe(1);
+  });
+
+  it('a handler past its deadline that has committed is answered 200', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+    try {
+      const { opened, open: release } = gate();
+      const committed = gate();
+      const { deliver } = await open(async (ctx) => {
+        await ctx.transaction(write('a'));
+        committed.open();
+        await opened;
+      });
+      const outcome = deliver(payloads.tool('completed'));
+      await committed.opened;
+      await vi.advanceTimersByTimeAsync(8_000);
+      expect(said(await outcome)).toBe('accepted 200');
+      release();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('an owner that lost its lease writes nothing', async () => {
+    let offset = 0;
+    const { deliver } = await house({
+      store: sqliteStore(file, { clockOffsetMs: () => offset }),
+      renewMs: 7_999,
+      handler: async (_, ctx) => {
+        offset = 8_001;
+        await ctx.transaction(write('a'));
+      },
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable lease_lost 503');
+    expect(effects()).toBe(0);
+  });
+
+  it('on the memory store it is a ConfigError that names the way out', async () => {
+    let message = '';
+    const { deliver } = await house({
+      handler: (_, ctx) =>
+        ctx
+          .transaction(() => {})
+          .catch((error: unknown) => {
+            message = String(error);
+            throw error;
+          }),
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
+    expect(message).toMatch(/SQLite or Postgres/);
+  });
+});
