@@ -3,7 +3,8 @@ import { canonicalJson } from '../codec/canonical-json.ts';
 import { readEvent, type EventReading } from '../events/index.ts';
 import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
-import type { EventClaim } from '../stores/contract.ts';
+import type { DeliveryReportEvent } from '../events/event.ts';
+import type { EventClaim, ReportClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 
 /** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
@@ -41,6 +42,17 @@ function storedId(id: string, hashes: Hashes): string {
   return `sha-256:${hashes.sha256Hex(new TextEncoder().encode(JSON.stringify(id)))}`;
 }
 
+/** A report may speak of many media buys; so many are enough to notice one that goes on after its last. */
+const MAX_REPORTED_BUYS = 100;
+
+function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportClaim {
+  const ids = (report.media_buy_deliveries ?? []).map(({ media_buy_id }) => storedId(media_buy_id, hashes));
+  return {
+    mediaBuyIds: [...new Set(ids)].slice(0, MAX_REPORTED_BUYS),
+    final: report.notification_type === 'final',
+  };
+}
+
 function claimOf(
   identity: Identity,
   rawBody: Uint8Array,
@@ -65,6 +77,7 @@ function claimOf(
         ...(instant && { instant: instant.key, instantMs: instant.ms }),
       },
     }),
+    ...(event.kind === 'delivery-report' && { report: reportClaim(event, hashes) }),
     ...(event.notificationId !== undefined && {
       notificationId: storedId(event.notificationId, hashes),
     }),

@@ -37,6 +37,14 @@ export interface EventClaim {
   /** Present for kind `task`: its handlers never overlap, and with `instant` it is ordered. */
   readonly task?: TaskClaim;
   readonly notificationId?: string;
+  /** Present for kind `delivery-report`. */
+  readonly report?: ReportClaim;
+}
+
+/** interface.md, "States and transitions": after a media buy's `final` report no further events fire. */
+export interface ReportClaim {
+  readonly mediaBuyIds: readonly string[];
+  readonly final: boolean;
 }
 
 export interface TaskClaim {
@@ -86,6 +94,8 @@ export type AcceptDecision =
       readonly reemission: boolean;
       /** The task's mark is terminal and older than this event. */
       readonly afterTerminal: boolean;
+      /** A `final` report of one of the report's media buys came before. */
+      readonly afterFinal: boolean;
       /** The event's instant is more than 5 min ahead of the store's clock: it will not raise the mark. */
       readonly ahead: boolean;
     })

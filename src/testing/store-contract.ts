@@ -13,6 +13,7 @@ import { nonceCases } from './store-contract/nonces.ts';
 import { notificationCases } from './store-contract/notifications.ts';
 import { orderCases } from './store-contract/order.ts';
 import { recordCases } from './store-contract/records.ts';
+import { reportCases } from './store-contract/reports.ts';
 import { resendCases } from './store-contract/resends.ts';
 import { taskCases } from './store-contract/tasks.ts';
 import { transactionCases } from './store-contract/transactions.ts';
@@ -34,6 +35,7 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'accept in inbox mode': inboxCases,
   'accept sent again': resendCases,
   'notification ids': notificationCases,
+  'final reports': reportCases,
   'leases: complete, fail, renew': leaseCases,
   'what is forgotten, and when': expiryCases,
   keyspaces: keyspaceCases,

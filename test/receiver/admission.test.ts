@@ -324,6 +324,24 @@ describe('ordering (design.md, "The store")', () => {
     expect(seen).toHaveLength(2);
   });
 
+  it('a report after the final one of its media buy is handled, with a warning and an alarm', async () => {
+    const { deliver, seen, alarms } = await house();
+    await deliver(payloads.report('scheduled'));
+    const final = payloads.report('final');
+    await deliver(final);
+    await deliver(final);
+    expect(alarms).toEqual([]);
+    await deliver(payloads.report('adjusted'));
+    await deliver(payloads.report('scheduled', { media_buy_deliveries: [{ media_buy_id: 'mb_2' }] }));
+    expect(seen.map(({ event }) => event.warnings.map(({ code }) => code))).toEqual([
+      [],
+      [],
+      ['report_after_final'],
+      [],
+    ]);
+    expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'report_after_final' }]);
+  });
+
   it('a timestamp far ahead raises an alarm and not the mark', async () => {
     const { deliver, alarms } = await house();
     await deliver(payloads.tool('working', { task_id: 't', ...at('2999-01-01T00:00:00Z') }));

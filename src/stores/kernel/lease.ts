@@ -1,5 +1,6 @@
 import type { AcceptDecision } from '../contract.ts';
 import type { RecordRow } from './rows.ts';
+import { isAfterFinal } from './reports.ts';
 import type { Step } from './step.ts';
 
 /** The record, leased to this accept: new owner, fence + 1, and the attempt counted now, not at its end. */
@@ -21,7 +22,12 @@ export function leased(step: Step, record: RecordRow): RecordRow {
 }
 
 /** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */
-export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
+export function wonAnswer(
+  step: Step,
+  record: RecordRow,
+  changed: boolean,
+  body?: Uint8Array,
+): AcceptDecision {
   return {
     kind: 'won',
     changed,
@@ -29,6 +35,7 @@ export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array
     ...(body && { body }),
     reemission: record.reemission,
     afterTerminal: record.afterTerminal,
+    afterFinal: isAfterFinal(step),
     ahead: record.ahead,
   };
 }

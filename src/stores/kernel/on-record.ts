@@ -24,8 +24,7 @@ export function onRecord(step: Step, event: EventClaim, record: RecordRow): Acce
 /** Other bytes, or another canonical JSON where both copies have that fingerprint (verification.md, "Edition"). */
 function isChanged(event: EventClaim, record: RecordRow): boolean {
   if (event.rawHash === record.rawHash) return false;
-  if (event.canonicalHash === undefined || record.canonicalHash === null) return true;
-  return event.canonicalHash !== record.canonicalHash;
+  return event.canonicalHash === undefined || event.canonicalHash !== record.canonicalHash;
 }
 
 type Again = (step: Step, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
@@ -36,7 +35,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
     // A lease that ran out, was given back or went to a worker is nobody's: a handler must not start on it.
     const mine = record.owner === record.claimedBy && record.state !== 'queued';
     const over = record.state === 'leased' && !isLive(record, step.now);
-    return !mine || over ? undefined : wonAnswer(record, changed, firstCopy(step, record, changed));
+    return !mine || over ? undefined : wonAnswer(step, record, changed, firstCopy(step, record, changed));
   },
   queued: (_step, record, changed) => ({
     kind: 'queued',
@@ -66,10 +65,7 @@ function claim(step: Step, found: RecordRow, changed: boolean): AcceptDecision {
     return { kind: 'done', changed, state: 'dead', died: true };
   }
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
-  if (isHeld(rows, task, record.key, now)) {
-    if (crashed) rows.updateRecord({ ...record, ...claimed(step, 'waiting') });
-    return { kind: 'task-busy', changed };
-  }
+  if (isHeld(rows, task, now)) return { kind: 'task-busy', changed };
   if (isStale(record.task, task)) {
     const end = { state: 'stale', acked: true, bodyBytes: 0, expiresAt: now + request.retentionMs } as const;
     rows.updateRecord({ ...record, ...claimed(step, 'stale'), ...end });
@@ -95,7 +91,7 @@ function lease(step: Step, record: RecordRow, task: TaskRow | undefined, changed
     const of = { sender: record.sender, id: record.task.id };
     rows.saveTask(taskRow(task, of, { holder: record.key, expiresAt: markExpiry(now, request.retentionMs) }));
   }
-  return wonAnswer(won, changed, firstCopy(step, won, changed));
+  return wonAnswer(step, won, changed, firstCopy(step, won, changed));
 }
 
 /** Attempts count at lease, so an event that kills its process comes to its end too. */

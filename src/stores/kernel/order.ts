@@ -23,11 +23,12 @@ export function isAhead(claim: TaskClaim | null | undefined, now: number): boole
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** Whether another record's live lease holds the task: handlers of one task never overlap. */
-export function isHeld(rows: Rows, task: TaskRow | undefined, key: string, now: number): boolean {
-  if (task === undefined || task.holder === null || task.holder === key) return false;
+/** Whether a live lease holds the task: handlers of one task never overlap. */
+export function isHeld(rows: Rows, task: TaskRow | undefined, now: number): boolean {
+  if (task === undefined || task.holder === null) return false;
   const holder = rows.record(task.sender, task.holder, now);
-  return holder !== undefined && isLive(holder, now);
+  // A key that was forgotten may have come again for another task.
+  return holder?.task?.id === task.id && isLive(holder, now);
 }
 
 /** LEASED, and the lease has not run out. */

@@ -41,7 +41,7 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     bodyBytes: 0,
     expiresAt: now + request.retentionMs,
   });
-  releaseTask(rows, record, now, request.retentionMs, true);
+  moveMark(rows, record, now, request.retentionMs);
   return 'done';
 }
 
@@ -52,7 +52,6 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
     if (endedBy(rows, request, 'queued', now)) return 'queued';
     return endedBy(rows, request, 'dead', now) ? 'dead' : 'lost';
   }
-  releaseTask(rows, record, now, request.retentionMs, false);
   if (request.permanent || record.attempts >= request.retry.attempts) {
     rows.updateRecord({ ...record, state: 'dead', acked: true, expiresAt: null });
     return 'dead';
@@ -83,31 +82,18 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
   if (record.state === 'applied' || record.state === 'stale' || record.state === 'dead') return record.state;
   if (isLive(record, now)) return 'busy';
   const task = record.task ? rows.task(sender, record.task.id, now) : undefined;
-  return isHeld(rows, task, key, now) ? 'busy' : 'free';
+  return isHeld(rows, task, now) ? 'busy' : 'free';
 }
 
-/** Frees the record's task and, where the event was applied, moves the mark. */
-function releaseTask(
-  rows: Rows,
-  record: RecordRow,
-  now: number,
-  retentionMs: number,
-  applied: boolean,
-): void {
-  if (!record.task) return;
-  const known = rows.task(record.sender, record.task.id, now);
-  const { instant, terminal } = record.task;
-  const raises = applied && instant !== undefined && !record.ahead;
-  const moved = raises && (known?.mark == null || instant >= known.mark);
+/** The task's newest applied status. The task itself is free: its holder's lease is live no more. */
+function moveMark(rows: Rows, record: RecordRow, now: number, retentionMs: number): void {
+  const { task, ahead, sender } = record;
+  if (task?.instant === undefined || ahead) return;
+  const known = rows.task(sender, task.id, now);
+  // Never back: a store's clock that was set back can make a lost lease look live.
+  if (known?.mark != null && task.instant < known.mark) return;
+  const mark = { mark: task.instant, markTerminal: task.terminal };
   rows.saveTask(
-    taskRow(
-      known,
-      { sender: record.sender, id: record.task.id },
-      {
-        ...(known?.holder === record.key && { holder: null }),
-        ...(moved && { mark: instant, markTerminal: terminal }),
-        expiresAt: markExpiry(now, retentionMs),
-      },
-    ),
+    taskRow(known, { sender, id: task.id }, { ...mark, expiresAt: markExpiry(now, retentionMs) }),
   );
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Cases } from './kit.ts';
+import type { Cases, Draft } from './kit.ts';
 import { DAY_MS, decision } from './kit.ts';
 
 const OTHER = { key: 'event-0002-of-the-seller' };
@@ -56,6 +56,35 @@ export const capCases: Cases = {
     assert.equal((await accept({ ...OTHER, limits })).kind, 'over-cap');
     advance(DAY_MS + 1);
     assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
+  },
+  'records and bytes that have expired make room, whatever else has expired before them': async (kit) => {
+    const limits = { maxRecordsPerSender: 20, maxPendingBytesPerSender: 20_000 };
+    const draft = (n: number): Draft => ({ key: `event-${n}-of-the-seller`, body: KILOBYTE, limits });
+    for (let n = 0; n < 100; n += 1) await kit.win({ ...draft(n), sender: `https://${n % 5}.example/mcp` });
+    kit.advance(1000);
+    for (let n = 0; n < 20; n += 1) await kit.win(draft(n));
+    assert.equal((await kit.accept(draft(20))).kind, 'over-cap');
+    kit.advance(DAY_MS + 1);
+    assert.equal((await kit.accept(draft(20))).kind, 'won');
+  },
+  'bytes alone that have expired make room too': async (kit) => {
+    const limits = { maxPendingBytesPerSender: 20_000 };
+    const draft = (n: number): Draft => ({ key: `event-${n}-of-the-seller`, body: KILOBYTE, limits });
+    for (let n = 0; n < 100; n += 1) await kit.win({ ...draft(n), sender: `https://${n % 5}.example/mcp` });
+    kit.advance(1000);
+    for (let n = 0; n < 20; n += 1) await kit.win(draft(n));
+    assert.equal((await kit.accept(draft(20))).kind, 'over-cap');
+    kit.advance(DAY_MS + 1);
+    assert.equal((await kit.accept(draft(20))).kind, 'won');
+  },
+  'a stale event has no bytes': async ({ accept, apply }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    await apply({ ...OTHER, body: 'small', task: 't', at: '2026-01-02T00:00:00Z' });
+    assert.equal(
+      (await accept({ body: KILOBYTE, task: 't', at: '2026-01-01T00:00:00Z', limits })).kind,
+      'stale',
+    );
+    assert.equal((await accept({ ...THIRD, body: KILOBYTE, limits })).kind, 'won');
   },
   'a key whose record has expired is counted once when it comes again': async ({
     accept,

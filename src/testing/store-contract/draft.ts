@@ -31,6 +31,10 @@ export interface Draft {
   readonly at?: string | number;
   readonly terminal?: boolean;
   readonly notification?: string;
+  /** A delivery report of these media buys, comma-separated. */
+  readonly report?: string;
+  /** It is their last. */
+  readonly final?: boolean;
   readonly leaseMs?: number;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
@@ -102,6 +106,9 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     onChanged: draft.onChanged ?? 'first-wins',
     ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
     ...(draft.notification !== undefined && { notificationId: draft.notification }),
+    ...(draft.report !== undefined && {
+      report: { mediaBuyIds: draft.report.split(','), final: draft.final ?? false },
+    }),
   };
 }
 

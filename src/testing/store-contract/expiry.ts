@@ -42,6 +42,24 @@ export const expiryCases: Cases = {
     kit.advance(HOUR_MS + 1);
     assert.equal(await kit.peek(), 'absent');
   },
+  'the last attempt ends with its failure': async ({ win, fail, peek, advance }) => {
+    const { lease } = await win({ leaseMs: 2 * HOUR_MS });
+    advance(HOUR_MS);
+    await fail(lease.owner);
+    advance(DAY_MS - HOUR_MS / 2);
+    assert.equal(await peek(), 'free');
+    advance(HOUR_MS);
+    assert.equal(await peek(), 'absent');
+  },
+  'a takeover is an attempt too': async ({ win, peek, advance }) => {
+    await win();
+    advance(DAY_MS - HOUR_MS);
+    await win();
+    advance(DAY_MS - HOUR_MS);
+    assert.equal(await peek(), 'free');
+    advance(2 * HOUR_MS);
+    assert.equal(await peek(), 'absent');
+  },
   'a record whose process died is kept as long': async ({ win, peek, advance }) => {
     await win();
     advance(DAY_MS - HOUR_MS);

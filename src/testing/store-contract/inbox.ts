@@ -68,6 +68,12 @@ export const inboxCases: Cases = {
     advance(400 * DAY_MS);
     assert.equal(await peek(), 'free');
   },
+  'what the inbox acknowledged outlives a crash of its handler': async ({ accept, win, peek, advance }) => {
+    await accept(INBOX);
+    await win();
+    advance(400 * DAY_MS);
+    assert.equal(await peek(), 'free');
+  },
   'a record of inline mode is acknowledged: from then on it is safe and never expires': async (kit) => {
     const { lease } = await kit.win(NONCE);
     assert.equal(await kit.fail(lease.owner), 'queued');

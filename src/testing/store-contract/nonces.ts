@@ -32,6 +32,13 @@ export const nonceCases: Cases = {
     assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
     assert.equal((await accept(NONCE)).kind, 'replayed');
   },
+  'identical bytes of an event that is DEAD by crashes are replayed': async ({ accept, win, advance }) => {
+    const retry = { crashes: 1 };
+    await win({ ...NONCE, retry });
+    advance(LEASE_MS + 1);
+    assert.equal((await accept({ retry })).kind, 'done');
+    assert.equal((await accept({ ...NONCE, retry })).kind, 'replayed');
+  },
   'identical bytes of a stale event are replayed': async ({ accept, apply }) => {
     await apply({ ...OTHER, task: 't', at: '2026-01-02T00:00:00Z' });
     const stale = { ...NONCE, task: 't', at: '2026-01-01T00:00:00Z' };
@@ -42,6 +49,11 @@ export const nonceCases: Cases = {
     await kit.win(NONCE);
     assert.equal((await kit.accept({ ...NONCE, ...OTHER })).kind, 'replayed');
     assert.equal(await kit.peek(OTHER), 'absent');
+  },
+  'a nonce bound to another event is replayed, also where this one is not safe yet': async (kit) => {
+    await kit.win(NONCE);
+    await kit.win(OTHER);
+    assert.equal((await kit.accept({ ...NONCE, ...OTHER })).kind, 'replayed');
   },
   'a nonce burned without an event is burned once': async ({ accept, b }) => {
     assert.equal((await accept({ ...NONCE, event: false })).kind, 'burned');
@@ -115,6 +127,16 @@ export const nonceCases: Cases = {
     await win({ limits, nonceMs: 60_000 });
     advance(60_001);
     assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
+  },
+  'nonces that have expired make room at once, whatever else has expired before them': async (kit) => {
+    const limits = { maxNoncesPerKey: 20 };
+    const burn = { event: false, nonceMs: 60_000, limits } as const;
+    for (let n = 0; n < 100; n += 1) await kit.accept({ ...burn, keyid: `seller-${n % 5}` });
+    kit.advance(1000);
+    for (let n = 0; n < 20; n += 1) assert.equal((await kit.accept(burn)).kind, 'burned');
+    assert.equal((await kit.accept(burn)).kind, 'rate-abuse');
+    kit.advance(60_001);
+    assert.equal((await kit.accept(burn)).kind, 'burned');
   },
   'over maxNonces, of all senders together, a new nonce is rate-abuse': async ({ accept, win }) => {
     const limits = { maxNonces: 1 };

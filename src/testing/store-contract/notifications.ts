@@ -28,6 +28,12 @@ export const notificationCases: Cases = {
     await apply(SECOND);
     assert.equal((await win(FIRST)).reemission, false);
   },
+  'the first event, forgotten and sent again, is none': async ({ apply, win, advance }) => {
+    await apply(FIRST);
+    await apply(SECOND);
+    advance(DAY_MS + 1);
+    assert.equal((await win(FIRST)).reemission, false);
+  },
   'another sender’s id is another id': async ({ apply, win }) => {
     await apply(FIRST);
     assert.equal((await win({ ...SECOND, sender: 'https://other.example/mcp' })).reemission, false);

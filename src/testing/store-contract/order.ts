@@ -71,6 +71,13 @@ export const orderCases: Cases = {
     await apply(event('mark', MARK, true));
     assert.equal((await apply(event('new', LATER, true))).afterTerminal, true);
   },
+  'a retry that has become the one after a terminal status is said to be': async ({ win, fail, apply }) => {
+    const first = await win(event('new', LATER));
+    assert.equal(first.afterTerminal, false);
+    await fail(first.lease.owner, event('new'));
+    await apply(event('mark', MARK, true));
+    assert.equal((await win(event('new', LATER))).afterTerminal, true);
+  },
   'a status after one that is not terminal is nothing to speak of': async ({ apply }) => {
     await apply(event('mark', MARK));
     assert.equal((await apply(event('new', LATER, true))).afterTerminal, false);
@@ -94,6 +101,14 @@ export const orderCases: Cases = {
     assert.equal(second.ahead, false);
     assert.equal(await complete(second.lease.owner, ahead), 'done');
     assert.equal((await accept(event('old', 0))).kind, 'stale');
+  },
+  'the mark never moves back, also where the store’s clock was set back': async (kit) => {
+    const late = await kit.win(event('old', EARLIER));
+    kit.advance(LEASE_MS + 1);
+    await kit.apply(event('new', LATER));
+    kit.advance(-LEASE_MS);
+    assert.equal(await kit.complete(late.lease.owner, event('old')), 'done');
+    assert.equal((await kit.accept(event('between', MARK))).kind, 'stale');
   },
   'without a timestamp: applied, and does not move the mark': async ({ accept, apply }) => {
     await apply(event('mark', MARK, true));

@@ -16,6 +16,7 @@ export const resendCases: Cases = {
       lease: { owner: 'accept-1', fence: 1, attempt: 1 },
       reemission: false,
       afterTerminal: false,
+      afterFinal: false,
       ahead: false,
     });
   },
@@ -35,6 +36,16 @@ export const resendCases: Cases = {
     const first = decision(await accept(ID));
     assert.equal(await fail(ID.id, { permanent: true }), 'dead');
     assert.deepEqual(decision(await accept(ID)), first);
+  },
+  'after its own failure: decided anew, for that lease was given back': async ({ accept, win, fail }) => {
+    await accept(ID);
+    assert.equal(await fail(ID.id), 'queued');
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
+  },
+  'after its lease ran out: decided anew, for that lease is nobody’s': async ({ win, advance }) => {
+    await win(ID);
+    advance(LEASE_MS + 1);
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
   },
   'after its lease went to somebody else: not won': async ({ accept, win, advance, complete }) => {
     await win(ID);
@@ -95,6 +106,12 @@ export const resendCases: Cases = {
     const { lease } = await kit.win();
     assert.equal((await kit.accept(ID)).kind, 'in-flight');
     assert.equal(await kit.complete(lease.owner), 'done');
+    assert.equal((await kit.accept(ID)).kind, 'done');
+  },
+  'in-flight is no last word: nor for identical bytes, whose nonce came with the first copy': async (kit) => {
+    const first = await kit.win({ nonce: ID.nonce });
+    assert.equal((await kit.accept(ID)).kind, 'in-flight');
+    assert.equal(await kit.complete(first.lease.owner), 'done');
     assert.equal((await kit.accept(ID)).kind, 'done');
   },
   'task-busy is no last word: the same accept wins when the task is free': async (kit) => {

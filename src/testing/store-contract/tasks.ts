@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Cases } from './kit.ts';
-import { LEASE_MS, decision } from './kit.ts';
+import { DAY_MS, LEASE_MS, decision } from './kit.ts';
 
 const FIRST = { key: 'event-0001-of-the-seller', task: 'task-1' };
 const SECOND = { key: 'event-0002-of-the-seller', task: 'task-1' };
@@ -67,6 +67,12 @@ export const taskCases: Cases = {
   'a duplicate of the event that holds the task is in-flight, not task-busy': async ({ accept, win }) => {
     await win(FIRST);
     assert.equal((await accept(FIRST)).kind, 'in-flight');
+  },
+  'a key that was forgotten and comes again for another task does not hold its first one': async (kit) => {
+    await kit.apply(FIRST);
+    kit.advance(2 * DAY_MS);
+    await kit.win({ ...FIRST, task: 'task-2' });
+    assert.equal((await kit.accept(SECOND)).kind, 'won');
   },
   'other tasks, other senders and events without a task (reports) are free': async ({ win }) => {
     await win(FIRST);
