@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.ts';
 import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/pins.ts';
 import type { SenderSource } from '../options.ts';
-import type { AuthPolicy, Sender, SenderAuth, SenderEntry } from '../senders.ts';
+import type { AuthPolicy, Sender, SenderAuth, SenderEntry, SenderRevocation } from '../senders.ts';
 import { canonicalOrUndefined } from './public-url.ts';
 import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
@@ -56,7 +56,7 @@ function secrets(where: string, current: unknown, previous: unknown): readonly s
 
 function authPolicy(where: string, auth: SenderAuth | undefined): AuthPolicy {
   if (auth === undefined) return { scheme: 'signature' };
-  const names = Object.keys(auth);
+  const names = Object.keys(auth ?? {});
   if (names.length === 1 && 'hmac' in auth && auth.hmac) {
     onlyKnown(`${where}.hmac`, auth.hmac, { secret: true, previousSecret: true });
     return {
@@ -76,6 +76,20 @@ function authPolicy(where: string, auth: SenderAuth | undefined): AuthPolicy {
   );
 }
 
+/** A slip here would leave a revoked key in force without a word. */
+function checkRevocation(where: string, revocation: SenderRevocation, allowLoopback: boolean): void {
+  if (typeof revocation !== 'object' || revocation === null) {
+    throw new ConfigError(`${where}: give { url }, { revokedKids: ['kid'] }, or both.`);
+  }
+  onlyKnown(where, revocation, { url: true, revokedKids: true });
+  const { url, revokedKids } = revocation;
+  if (url !== undefined) requireUrl(`${where}.url`, url, allowLoopback);
+  if (revokedKids === undefined) return;
+  if (!Array.isArray(revokedKids) || revokedKids.some((kid) => typeof kid !== 'string')) {
+    throw new ConfigError(`${where}.revokedKids: must be an array of strings.`);
+  }
+}
+
 function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
   const where = `senders[${index}]`;
   if (typeof sender !== 'object' || sender === null) {
@@ -86,8 +100,8 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
   if (sender.brandJsonUrl !== undefined) {
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }
-  if (sender.revocation?.url !== undefined) {
-    requireUrl(`${where}.revocation.url`, sender.revocation.url, defaults.allowLoopback);
+  if (sender.revocation !== undefined) {
+    checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
   }
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,

@@ -12,10 +12,10 @@ const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\
 /** RFC 9110 §8.3.1: the type; its parameters are read one by one behind it. */
 const JSON_TYPE = /^application\/json(?=[ \t;]|$)/i;
 /**
- * One parameter; empty ones are tolerated as RFC 9110 §5.6.6 says. Sticky and not one expression for all of them: that
+ * The next parameter; empty ones are tolerated as RFC 9110 §5.6.6 says. One at a time: an expression for all of them
  * could share out the white space between semicolons in exponentially many ways, on a header that anybody can send.
  */
-const PARAMETER = new RegExp(`[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`, 'y');
+const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`);
 
 const refuse = (code: RefusedCode, detail: string): Refusal => ({ kind: 'refused', code, detail });
 
@@ -25,14 +25,19 @@ function contentTypeProblem(headers: HeaderFields): string | undefined {
   return mediaTypeProblem(lines[0] ?? '');
 }
 
+/** A parameter's value: a token as it is, a quoted string without quotes and escapes. */
+function unquoted(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
+}
+
 function mediaTypeProblem(type: string): string | undefined {
   let rest = type.replace(JSON_TYPE, '');
   if (rest === type) return 'Content-Type is not application/json';
   while (rest !== '') {
     const [whole = '', name = '', value = ''] = PARAMETER.exec(rest) ?? [];
-    PARAMETER.lastIndex = 0;
     if (whole === '') return 'Content-Type is malformed';
-    if (name.toLowerCase() === 'charset' && unquoted(value).toLowerCase() !== 'utf-8') return 'charset is not utf-8';
+    if (name.toLowerCase() === 'charset' && unquoted(value).toLowerCase() !== 'utf-8')
+      return 'charset is not utf-8';
     rest = rest.slice(whole.length);
   }
   return undefined;

@@ -140,6 +140,22 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       },
       /senders\[0\]\.auth/,
     ],
+    ['an auth of null', { senders: [{ agentUrl: 'https://a.example', auth: null }] }, /senders\[0\]\.auth/],
+    [
+      'a misspelt member of revocation',
+      { senders: [{ agentUrl: 'https://a.example', revocation: { revokedKid: ['k'] } }] },
+      /senders\[0\]\.revocation: revokedKid is not known/,
+    ],
+    [
+      'revokedKids that are no list',
+      { senders: [{ agentUrl: 'https://a.example', revocation: { revokedKids: 'k' } }] },
+      /senders\[0\]\.revocation\.revokedKids/,
+    ],
+    [
+      'a revocation that is no object',
+      { senders: [{ agentUrl: 'https://a.example', revocation: null }] },
+      /senders\[0\]\.revocation/,
+    ],
     [
       'over 100 static senders',
       { senders: Array.from({ length: 101 }, (_, i) => ({ agentUrl: `https://s${i}.example` })) },

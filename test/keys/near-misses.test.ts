@@ -37,3 +37,11 @@ test('what a log cannot take is cut', () => {
   ]);
   expect(long.length).toBeLessThan(100);
 });
+
+test('a brand.json full of slashes does not hold up the process', () => {
+  const before = performance.now();
+  expect(nearMisses('https://seller.example/mcp', [`https://seller.example${'/'.repeat(200_000)}x`])).toEqual(
+    [],
+  );
+  expect(performance.now() - before).toBeLessThan(1_000);
+});

@@ -16,6 +16,9 @@ describe('guard: content type (verification.md, section 7)', () => {
     'application/json;charset="UTF-8"',
     'application/json ; charset=utf-8 ; version=1',
     'application/json;',
+    'application/json; ; ;\t; charset=utf-8',
+    'application/json; charset="ut\\f-8"',
+    'application/json; note="; charset=latin1"',
     '  application/json  ',
   ])('passes %j', (type) => {
     expect(code(pass([['content-type', type]]))).toBe('passed');
@@ -32,9 +35,19 @@ describe('guard: content type (verification.md, section 7)', () => {
     'application/json, application/json',
     'application/json; charset',
     'application/json charset=utf-8',
+    'application/json; note="',
     '',
   ])('refuses %j with 415', (type) => {
     expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
+  });
+
+  it('reads a header of 16 KiB in linear time', () => {
+    const before = performance.now();
+    for (const filler of ['; ', ' ;', ';\t ', ' ', 'a=b; ']) {
+      const type = `application/json; ${filler.repeat(16_384 / filler.length)}!`;
+      expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
+    }
+    expect(performance.now() - before).toBeLessThan(1_000);
   });
 
   it('refuses an absent and a doubled Content-Type', () => {

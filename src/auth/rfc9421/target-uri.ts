@@ -2,7 +2,7 @@ import type { Target } from '../contract.ts';
 import type { Scheme } from './host-name.ts';
 import { canonicalAuthority, TargetUriError } from './host-name.ts';
 
-export { canonicalAuthority, TargetUriError } from './host-name.ts';
+export { TargetUriError } from './host-name.ts';
 
 /** Scheme, authority, path, query with its `?`; the fragment is matched and dropped (RFC 3986, appendix B). */
 const URI = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?$/s;

@@ -117,8 +117,7 @@ function writing(db: SqliteHandle, senders: Senders): Writing {
         remove.run(id, key);
         insert.run(id, key, ...values);
       }
-      // A copy: drivers differ in what they make of a view into a larger buffer.
-      if (body && row.bodyBytes > 0) keep.run(new Uint8Array(body), id, key);
+      if (body && row.bodyBytes > 0) keep.run(body, id, key);
     },
     updateRecord: (row) => {
       const values = CHANGING.map((name) => COLUMN[name](row));

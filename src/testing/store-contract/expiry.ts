@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Cases } from './kit.ts';
-import { DAY_MS, HOUR_MS } from './kit.ts';
+import { DAY_MS, HOUR_MS, text } from './kit.ts';
 
 const SOON = { nonceMs: 60_000 };
 
@@ -23,13 +23,21 @@ export const expiryCases: Cases = {
     assert.equal(await peek(), 'absent');
     assert.deepEqual((await win({ id: 'new' })).lease, { owner: 'new', fence: 1, attempt: 1 });
   },
+  'a forgotten key is new on the other handle too': async ({ apply, win, fail, advance, b }) => {
+    await apply({ body: 'first' });
+    advance(DAY_MS + 1);
+    const second = await win({ id: 'new', body: 'second' }, b);
+    assert.deepEqual(second.lease, { owner: 'new', fence: 1, attempt: 1 });
+    assert.equal(await fail(second.lease.owner, {}, b), 'queued');
+    assert.equal(text((await win({ body: 'third' }, b)).body), 'second');
+  },
   'a forgotten key may come with another payload': async ({ win, apply, advance, fail }) => {
     await apply({ body: 'first' });
     advance(DAY_MS + 1);
     const second = await win({ body: 'second' });
     assert.equal(second.changed, false);
     await fail(second.lease.owner);
-    assert.equal(new TextDecoder().decode((await win({ body: 'third' })).body), 'second');
+    assert.equal(text((await win({ body: 'third' })).body), 'second');
   },
   'a record never acknowledged lives for the retention from its last attempt': async (kit) => {
     const first = await kit.win();

@@ -116,6 +116,13 @@ export const nonceCases: Cases = {
     await win({ ...NONCE, limits });
     assert.equal((await accept({ ...NONCE, limits })).kind, 'in-flight');
   },
+  'a nonce that is used again is counted once': async ({ accept, win }) => {
+    const limits = { maxNoncesPerKey: 2, maxNonces: 2 };
+    await win({ ...NONCE, limits });
+    assert.equal((await accept({ ...NONCE, limits })).kind, 'in-flight');
+    assert.equal((await accept({ event: false, limits })).kind, 'burned');
+    assert.equal((await accept({ event: false, limits })).kind, 'rate-abuse');
+  },
   'one key id’s nonces leave room for another’s': async ({ accept, win }) => {
     const limits = { maxNoncesPerKey: 1 };
     await win({ limits });

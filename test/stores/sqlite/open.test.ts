@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -128,6 +128,15 @@ describe('settings', () => {
   });
 });
 
+describe('a temporary database', () => {
+  it('is no more than process, for it has no file', async () => {
+    const store = sqliteStore('');
+    await store.open();
+    expect(await store.durability()).toBe('process');
+    await store.close();
+  });
+});
+
 describe('schema', () => {
   it('a newer one is refused, with the fix, and left as it is', async () => {
     const db = new DatabaseSync(temp.file);
@@ -137,6 +146,7 @@ describe('schema', () => {
     await expect(sqliteStore(temp.file).open()).rejects.toThrow(/version 2.*Upgrade proto-webhooks/);
     expect(db.prepare('SELECT version FROM webhook_schema').get()).toMatchObject({ version: 2 });
     db.close();
+    expect(existsSync(`${temp.file}-wal`)).toBe(false);
   });
 
   it('the owner’s user_version and tables are the owner’s', async () => {
@@ -199,6 +209,15 @@ describe('open', () => {
     other.close();
     await store.close();
     await patient.close();
+  });
+
+  it('of a path is undone by close: the last connection takes the WAL with it', async () => {
+    const store = sqliteStore(temp.file);
+    await store.open();
+    await store.accept(acceptRequest());
+    expect(existsSync(`${temp.file}-wal`)).toBe(true);
+    await store.close();
+    expect(existsSync(`${temp.file}-wal`)).toBe(false);
   });
 
   it('comes before anything else', async () => {
