@@ -11,8 +11,8 @@ export type AlarmCode =
   | 'clock_skew'
   | 'legacy_auth_used'
   | 'host_rewritten'
+  /** brand.json has no entry for the agent URL, or several that differ (verification.md, section 2). */
   | 'agent_not_listed'
-  | 'agent_ambiguous'
   | 'jwks_uri_moved'
   | 'key_document_invalid'
   | 'key_fetch_failing'
@@ -21,6 +21,7 @@ export type AlarmCode =
   | 'senders_failed'
   | 'misconfigured';
 
+/** What `onAlarm` gets, and the log. Members beside these depend on the code. */
 export interface Alarm {
   readonly code: AlarmCode;
   /** For the owner, never for a sender. */

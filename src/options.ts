@@ -41,8 +41,10 @@ export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown>
   readonly other: Handler<Event<S>, Tx>;
 }
 
+/** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
 export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
 
+/** How often an event is run before it is DEAD, and how long workers wait in between. */
 export interface RetryOptions {
   /** Runs of the handler before the event is DEAD. 12. */
   readonly attempts?: number;
@@ -125,6 +127,7 @@ export interface RequestInfo {
   readonly signal?: AbortSignal;
 }
 
+/** What `createReceiver` makes. */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
    * The whole corridor: verifies, admits once, runs the handler, decides the answer. Bound.

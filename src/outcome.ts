@@ -75,6 +75,7 @@ export interface Refusal {
   readonly challenge?: 'bearer';
 }
 
+/** A fault on our side: 503 with `Retry-After`. `detail` is for the owner's log only. */
 export interface Unavailability {
   readonly kind: 'unavailable';
   readonly code: UnavailableCode;

@@ -20,6 +20,7 @@ export interface Sender {
   readonly maxNoncesPerKey?: number;
 }
 
+/** Legacy credentials of at least 32 characters; the previous one is accepted during a rotation. */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: { readonly token: string; readonly previousToken?: string } };

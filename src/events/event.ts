@@ -27,6 +27,7 @@ export type ParsedResult<S extends ResultSchemas> = {
   [K in keyof S & string]: { readonly taskType: K; readonly data: OutputOf<S[K]> };
 }[keyof S & string];
 
+/** `tool`: the envelope with `task_id`. `agent`: a `Task` or `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
 
 /** Task statuses of interface.md ("States and transitions"), and the agent transport's `auth-required`. */
@@ -46,6 +47,7 @@ export interface EventWarning {
   readonly message: string;
 }
 
+/** Stable codes of warnings. */
 export type WarningCode =
   /** `operation_id`, `task_type` or `timestamp` is absent from a tool-transport envelope. */
   | 'missing_operation_id'
@@ -97,6 +99,7 @@ export interface DeliveryReport {
   readonly [member: string]: unknown;
 }
 
+/** The time that a delivery report covers. */
 export interface ReportingPeriod {
   /** ISO 8601. */
   readonly start: string;
@@ -104,6 +107,7 @@ export interface ReportingPeriod {
   readonly [member: string]: unknown;
 }
 
+/** One media buy of a delivery report. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
   /** Media buy lifecycle or reporting state, e.g. `active`, `reporting_delayed`: not the task's status. */
@@ -113,6 +117,7 @@ export interface MediaBuyDelivery {
   readonly [member: string]: unknown;
 }
 
+/** What was delivered and spent, in the report's currency. */
 export interface DeliveryTotals {
   readonly impressions?: number | null | undefined;
   readonly spend?: number | null | undefined;
@@ -185,4 +190,5 @@ export interface OtherEvent extends EventBase {
   readonly family?: string;
 }
 
+/** What a handler gets: discriminated by `kind`, and by `transport`. */
 export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

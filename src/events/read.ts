@@ -10,6 +10,7 @@ import { agentPayload, detectFormat, readingFormat } from './format.ts';
 import { type JsonObject, isJsonObject } from './members.ts';
 import { readTool, toolData } from './tool.ts';
 
+/** `readEvent`'s options. */
 export interface ReadOptions {
   /** The format the sender is registered with; it is looked for first. */
   readonly format?: Transport;

@@ -29,17 +29,20 @@ export interface AgentPart {
   readonly [member: string]: unknown;
 }
 
+/** A result of the agent transport, in parts. */
 export interface AgentArtifact {
   readonly artifactId?: string | null | undefined;
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
+/** A message of the agent transport, in parts. */
 export interface AgentMessage {
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
+/** Where a task of the agent transport stands. */
 export interface AgentTaskStatus {
   /** `input-required` or `TASK_STATE_INPUT_REQUIRED`; unknown states are handed to `other`. */
   readonly state: string;

@@ -104,7 +104,7 @@ async function judge(sender: SenderEntry, brand: BrandJson, at: string): Promise
   }
   const uris = new Set(entries.map((jwksUri) => absoluteJwksUri(jwksUri, agentUrl)));
   const [jwksUri] = uris;
-  if (uris.size > 1) return refuse('agent_ambiguous', `brand.json at ${at} has several entries that differ`);
+  if (uris.size > 1) return refuse('agent_not_listed', `brand.json at ${at} has several entries that differ`);
   if (jwksUri === undefined) {
     return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is no absolute URL`);
   }

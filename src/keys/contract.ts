@@ -37,6 +37,7 @@ export interface KeyResolver {
    * After every candidate's key failed to verify: fetches again the set of each sender that is not pinned and whose
    * set is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from `tried`.
    * `undecided`: a fetch failed or had to be left out.
+   * @param tried the very list that `find` gave: the 32 fetches of one delivery are for both searches together.
    */
   findReplaced(
     keyid: string,
@@ -55,6 +56,7 @@ export interface KeyResolver {
 /** The part of `fetch` that key documents need: GET only, no redirects followed, body as a stream. */
 export type Transport = (url: string, init: TransportInit) => Promise<Response>;
 
+/** How a transport is called. */
 export interface TransportInit {
   readonly method: 'GET';
   readonly headers: Readonly<Record<string, string>>;

@@ -38,19 +38,27 @@ interface Search {
 
 /** `find` and `findReplaced` of the key resolver. */
 export function createKeySearch(context: SearchContext): Pick<KeyResolver, 'find' | 'findReplaced'> {
-  const start = (keyid: string, senders: readonly SenderEntry[], arrivedAt: number): Search => {
+  // By the list of candidates that `find` gave: what one delivery may fetch is for both searches together.
+  const budgets = new WeakMap<readonly Candidate[], Search['leave']>();
+  const start = (
+    keyid: string,
+    senders: readonly SenderEntry[],
+    arrivedAt: number,
+    leave = fetchBudget(context.limits.perDelivery),
+  ): Search => {
     const order = context.cache.order();
-    return {
-      keyid,
-      senders,
-      decisive: (copy) => copy.order > order || copy.began > arrivedAt,
-      leave: fetchBudget(context.limits.perDelivery),
-    };
+    const decisive: Search['decisive'] = (copy) => copy.order > order || copy.began > arrivedAt;
+    return { keyid, senders, decisive, leave };
   };
   return {
-    find: (keyid, senders, arrivedAt) => find(context, start(keyid, senders, arrivedAt)),
+    find: async (keyid, senders, arrivedAt) => {
+      const search = start(keyid, senders, arrivedAt);
+      const found = await find(context, search);
+      budgets.set(found.candidates, search.leave);
+      return found;
+    },
     findReplaced: (keyid, senders, tried, arrivedAt) =>
-      findReplaced(context, start(keyid, senders, arrivedAt), tried),
+      findReplaced(context, start(keyid, senders, arrivedAt, budgets.get(tried)), tried),
   };
 }
 

@@ -1,3 +1,4 @@
+/** One delivery, as the store sees it. */
 export interface AcceptRequest {
   /** Random per call of `verifyAndDispatch`; sent again it is the same accept and gets the same answer. */
   readonly acceptId: string;
@@ -15,6 +16,7 @@ export interface AcceptRequest {
   readonly retentionMs: number;
 }
 
+/** The signature's nonce: claimed with the event, or burned alone. */
 export interface NonceClaim {
   readonly keyid: string;
   readonly nonce: string;
@@ -24,6 +26,7 @@ export interface NonceClaim {
   readonly nowMs: number;
 }
 
+/** The event that a delivery brings. */
 export interface EventClaim {
   readonly key: string;
   /** The raw body, kept until DONE: the first copy is what every attempt handles. */
@@ -47,6 +50,7 @@ export interface ReportClaim {
   readonly final: boolean;
 }
 
+/** The task that an event belongs to. */
 export interface TaskClaim {
   readonly id: string;
   /** Present where the event has a valid timestamp: `instantKey` of it, ordered by plain byte comparison. */
@@ -56,6 +60,7 @@ export interface TaskClaim {
   readonly terminal: boolean;
 }
 
+/** What one sender, and all of them, may have stored. */
 export interface StoreLimits {
   /** Records, task marks and notification ids of one sender. */
   readonly maxRecordsPerSender: number;
@@ -67,6 +72,7 @@ export interface StoreLimits {
   readonly maxNonces: number;
 }
 
+/** When a record is DEAD. */
 export interface RetryLimits {
   /** Leases of a record before it is DEAD. */
   readonly attempts: number;
@@ -77,6 +83,7 @@ export interface RetryLimits {
 /** Limits that a sender has used to 80 % or more after this accept; for the alarm. */
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'all-nonces';
 
+/** A decision, and the limits that are nearly used up. */
 export type AcceptResult = AcceptDecision & { readonly pressure: readonly Pressure[] };
 
 /** Every decision on an existing record says whether the payload differs from its first copy. */
@@ -84,6 +91,7 @@ interface OnRecord {
   readonly changed: boolean;
 }
 
+/** What an accept decided; the rules are those of `Store.accept`. */
 export type AcceptDecision =
   /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
   | (OnRecord & {
@@ -123,6 +131,7 @@ export type AcceptDecision =
   /** Over a sender's cap; nothing written. */
   | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };
 
+/** The right to run an event's handler, until it runs out. */
 export interface Lease {
   /** The `acceptId` of the accept that won (inline) or the worker's token (inbox). */
   readonly owner: string;

@@ -43,8 +43,9 @@ export interface Store<Tx = unknown> {
    *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
    * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
    *    where the caps leave room, unrecorded else; the nonce is bound to the key.
-   * 4. no room for one more record, or for its body → `over-cap`, nothing written, the nonce neither. A record may
-   *    bring a task and a notification id with it: they are counted, and may exceed the cap by the two.
+   * 4. no room for one more record, or for its body → `over-cap`, nothing written, the nonce neither. What a record
+   *    brings with it (its task, its notification id, the media buys of a final report) is counted too, and may
+   *    exceed the cap by that much.
    * 5. insert record, nonce, notification id; inbox → acknowledged, `queued`; inline: task held by another record
    *    → QUEUED, `task-busy`; else LEASED → `won`.
    *
@@ -73,6 +74,7 @@ export interface Store<Tx = unknown> {
 /** From weakest to strongest: the end of the process, of the machine's power, of the machine. */
 export type Durability = 'process' | 'disk' | 'failover';
 
+/** Ends a lease well. */
 export interface CompleteRequest {
   readonly sender: string;
   readonly key: string;
@@ -83,6 +85,7 @@ export interface CompleteRequest {
 /** `lost`: the lease ran out or has another owner; nothing changed. Repeated by its owner: `done` again. */
 export type CompleteResult = 'done' | 'lost';
 
+/** Gives a lease back. */
 export interface FailRequest {
   readonly sender: string;
   readonly key: string;
@@ -95,8 +98,10 @@ export interface FailRequest {
   readonly retentionMs: number;
 }
 
+/** `lost`: the lease ran out or has another owner; nothing changed. */
 export type FailResult = 'queued' | 'dead' | 'lost';
 
+/** Prolongs a lease. */
 export interface RenewRequest {
   readonly sender: string;
   readonly key: string;

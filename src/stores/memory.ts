@@ -10,6 +10,7 @@ import { createMemoryState } from './memory/state.ts';
 export { createMemoryState } from './memory/state.ts';
 export type { MemoryState } from './memory/state.ts';
 
+/** `memoryStore`'s options. */
 export interface MemoryStoreOptions extends StoreOptions {
   /** Shared by several stores, they are one: `createMemoryState()`. A new one by default. */
   readonly state?: MemoryState;

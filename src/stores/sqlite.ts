@@ -12,6 +12,7 @@ import { transactionStep } from './sqlite/transaction.ts';
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle.ts';
 
+/** `sqliteStore`'s options. */
 export interface SqliteStoreOptions extends StoreOptions {
   /** How long an operation waits for another connection's lock before it is `store_unavailable`. Ms; 2 000. */
   readonly busyMs?: number;

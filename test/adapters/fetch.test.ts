@@ -39,10 +39,7 @@ test('bytes, fields, method and URL are handed over', async () => {
   );
   expect(response.status).toBe(200);
   expect([...(receiver.handed[0]?.rawBody ?? [])]).toEqual([...bytes]);
-  expect(receiver.handed[0]?.request).toMatchObject({
-    method: 'POST',
-    url: new globalThis.URL(URL).pathname,
-  });
+  expect(receiver.handed[0]?.request).toMatchObject({ method: 'POST', url: '/hook?a' });
   expect(header(receiver.handed[0], 'signature')).toBe('x');
 });
 

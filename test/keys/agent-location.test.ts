@@ -160,7 +160,7 @@ describe('step 2: the entry', () => {
     ];
     const { locate, alarms } = web({ [BRAND]: { agents: twice } });
     expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false });
-    expect(alarms).toMatchObject([{ code: 'agent_ambiguous', sender: AGENT }]);
+    expect(alarms).toMatchObject([{ code: 'agent_not_listed', sender: AGENT }]);
   });
 
   test('twice with one jwks_uri is one entry, the well-known path spelled out too', async () => {

@@ -220,7 +220,7 @@ describe('what brand.json says', () => {
     seller.server.serve(BRAND, { agents: [{ url: agentUrl }], brands: [{ agents: [entry] }] });
     const bench = await setup();
     expect(await find(bench, 'k', seller)).toEqual(UNDECIDED);
-    expect(bench.alarmsOf('agent_ambiguous')).toHaveLength(1);
+    expect(bench.alarmsOf('agent_not_listed')).toHaveLength(1);
   });
 
   test('the pointer to a house is followed on the wire', async () => {
@@ -411,6 +411,23 @@ describe('findReplaced', () => {
     await find(bench, 'other', y);
     expect(await replaced(bench, 'k', x, y)).toEqual(UNKNOWN);
     expect(y.server.count(JWKS_PATH)).toBe(1);
+  });
+
+  test('both searches of one delivery together fetch at most 32 senders', async () => {
+    const server = await startKeyServer();
+    const paths = Array.from({ length: 50 }, (_, index) => `/${index}/mcp`);
+    server.serve(BRAND, {
+      agents: paths.map((path) => ({ url: server.origin + path, jwks_uri: `${server.origin}${path}/keys` })),
+    });
+    for (const path of paths) server.serve(`${path}/keys`, { keys: [] });
+    server.serve('/0/mcp/keys', { keys: [publicJwk('k')] });
+    const senders = paths.map((path) => senderEntry(server.origin + path));
+    const { keys, now } = await setup({ limits: { graceMs: 10_000 } });
+    const { candidates } = await keys.find('k', senders, now());
+    expect(candidates).toHaveLength(1);
+    const again = await keys.findReplaced('k', senders, candidates, now());
+    expect(again.undecided).toHaveLength(18);
+    expect(server.count()).toBe(33);
   });
 
   test('another sender that cannot be fetched: undecided', async () => {

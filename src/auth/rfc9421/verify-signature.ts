@@ -25,6 +25,7 @@ export interface SignedMessage {
   readonly body?: Uint8Array;
 }
 
+/** `verifySignature`'s options. */
 export interface VerifySignatureOptions {
   /** Name in tag and key purpose. `proto`. */
   readonly protocol?: string;

@@ -22,6 +22,7 @@ export interface SenderState {
   pendingBytes: number;
 }
 
+/** A new, empty state, for memory stores that share it. */
 export function createMemoryState(): MemoryState {
   return { senders: new Map(), nonceExpiry: [], expiry: [], allNonces: 0 };
 }

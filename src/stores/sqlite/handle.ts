@@ -14,6 +14,7 @@ export interface SqliteHandle {
   close(): unknown;
 }
 
+/** What is bound to a statement's parameters. */
 export type SqliteValue = null | number | string | Uint8Array;
 
 /** A row as read: `libsql` gives blobs as ArrayBuffer, the others as Uint8Array. */

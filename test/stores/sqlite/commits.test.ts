@@ -1,34 +1,29 @@
-import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SqliteStoreOptions } from '../../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { tempFile } from '../sqlite-files.ts';
 import type { Watched } from './wrapped.ts';
-import { busyError, times, watched } from './wrapped.ts';
+import { times, watched } from './wrapped.ts';
 
 const RETENTION = { retentionMs: 86_400_000 };
 
 let temp: TempFile;
 let handle: Watched;
-let other: DatabaseSync;
 
 beforeEach(() => {
   temp = tempFile();
   handle = watched(temp.file);
-  other = new DatabaseSync(temp.file);
 });
 
 afterEach(() => {
   handle.close();
-  other.close();
   temp.remove();
 });
 
-async function opened(options: SqliteStoreOptions = {}): Promise<ReturnType<typeof sqliteStore>> {
-  const store = sqliteStore(handle, options);
+async function opened(): Promise<ReturnType<typeof sqliteStore>> {
+  const store = sqliteStore(handle);
   await store.open();
   handle.log.length = 0;
   return store;
@@ -112,127 +107,5 @@ describe('group commit', () => {
     expect(await store.peek('https://new.example/mcp', 'event-0001-of-the-seller')).toBe('absent');
     expect(await store.peek('https://new.example/mcp', 'event-0002-of-the-seller')).toBe('busy');
     expect(times(handle, 'COMMIT')).toBe(3);
-  });
-});
-
-describe('BUSY', () => {
-  it('is retried until the other connection lets go', async () => {
-    const waits: number[] = [];
-    const store = await opened({
-      random: () => 0,
-      delay: async (ms) => {
-        waits.push(ms);
-        if (waits.length === 3) other.exec('COMMIT');
-      },
-    });
-    other.exec('BEGIN IMMEDIATE');
-    expect((await store.accept(acceptRequest())).kind).toBe('won');
-    expect(waits).toEqual([1, 2, 4]);
-  });
-
-  it('the waits are spread by `random`', async () => {
-    const waits: number[] = [];
-    const store = await opened({
-      random: () => 0.5,
-      delay: async (ms) => {
-        waits.push(ms);
-        other.exec('COMMIT');
-      },
-    });
-    other.exec('BEGIN IMMEDIATE');
-    await store.accept(acceptRequest());
-    expect(waits).toEqual([1.5]);
-  });
-
-  it('is store_unavailable after 2 s of waiting, and the store works again afterwards', async () => {
-    let waited = 0;
-    const store = await opened({
-      delay: async (ms) => {
-        waited += ms;
-      },
-    });
-    other.exec('BEGIN IMMEDIATE');
-    const request = acceptRequest();
-    await expect(store.accept(request)).rejects.toMatchObject({ name: 'Fault', code: 'store_unavailable' });
-    expect(waited).toBeGreaterThanOrEqual(2000);
-    expect(waited).toBeLessThan(2000 + 64);
-    other.exec('ROLLBACK');
-    expect((await store.accept(request)).kind).toBe('won');
-  });
-
-  it('each call waits from its own beginning', async () => {
-    let late: Promise<unknown> | undefined;
-    let waits = 0;
-    const store = await opened({
-      busyMs: 100,
-      random: () => 0,
-      delay: async () => {
-        waits += 1;
-        if (waits === 6) late = store.accept(acceptRequest({ key: 'event-late-of-the-seller' }));
-        if (late && waits === 9) other.exec('COMMIT');
-      },
-    });
-    other.exec('BEGIN IMMEDIATE');
-    await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
-    await expect(late).resolves.toMatchObject({ kind: 'won' });
-  });
-
-  it('at COMMIT undoes the steps and runs them again', async () => {
-    const store = await opened({ delay: async () => {} });
-    let refusals = 2;
-    handle.before = (sql) => {
-      if (sql === 'COMMIT' && refusals > 0) {
-        refusals -= 1;
-        throw busyError();
-      }
-    };
-    const results = await Promise.all(many(3).map((request) => store.accept(request)));
-    expect(results.map(({ kind }) => kind)).toEqual(['won', 'won', 'won']);
-    expect(times(handle, 'ROLLBACK')).toBe(2);
-    const count = other.prepare('SELECT entries FROM webhook_sender').get();
-    expect(count).toMatchObject({ entries: 3 });
-  });
-
-  it('a transaction that the owner’s code has open on the handle is waited for', async () => {
-    const store = await opened({ delay: async () => handle.db.exec('COMMIT') });
-    handle.db.exec('CREATE TABLE mine (n INTEGER)');
-    handle.db.exec('BEGIN');
-    handle.db.exec('INSERT INTO mine VALUES (1)');
-    expect((await store.accept(acceptRequest())).kind).toBe('won');
-    expect(other.prepare('SELECT n FROM mine').get()).toMatchObject({ n: 1 });
-  });
-
-  it('the file is not held while nothing runs', async () => {
-    const store = await opened();
-    await store.accept(acceptRequest());
-    other.exec('BEGIN IMMEDIATE');
-    other.exec('COMMIT');
-    expect((await store.accept(acceptRequest())).kind).toBe('in-flight');
-  });
-});
-
-describe('a full disk', () => {
-  it('is store_unavailable, and nothing of the transaction stays', async () => {
-    const store = await opened();
-    await store.accept(acceptRequest());
-    const pages = Number(handle.db.prepare('PRAGMA page_count').get()?.['page_count']);
-    handle.db.exec(`PRAGMA max_page_count = ${pages}`);
-    const large = acceptRequest({ key: 'event-large-of-the-seller', body: 'x'.repeat(1_000_000) });
-    const full = { name: 'Fault', code: 'store_unavailable' };
-    await expect(store.accept(large)).rejects.toMatchObject(full);
-    handle.db.exec('PRAGMA max_page_count = 1000000');
-    expect(await store.peek(large.sender, 'event-large-of-the-seller')).toBe('absent');
-    expect((await store.accept(large)).kind).toBe('won');
-  });
-});
-
-describe('close', () => {
-  it('finishes what waits for a lock, and leaves the owner’s handle open', async () => {
-    const store = await opened({ delay: async () => other.exec('COMMIT') });
-    other.exec('BEGIN IMMEDIATE');
-    const running = store.accept(acceptRequest());
-    await store.close();
-    expect((await running).kind).toBe('won');
-    expect(handle.db.isOpen).toBe(true);
   });
 });
