@@ -84,9 +84,21 @@ export function checkParts(options: ReceiverOptions): void {
   oneOf('mode', options.mode, ['inline']);
   oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);
   oneOf('declaredDurability', options.declaredDurability, ['process', 'disk', 'failover']);
+  checkFunctions(options);
+}
+
+/** What is called later, where a slip would be swallowed: a hook or a logger cannot break an answer. */
+function checkFunctions(options: ReceiverOptions): void {
   for (const name of ['now', 'transport', 'onOutcome', 'onAlarm'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
+    }
+  }
+  const { logger } = options;
+  if (logger === undefined) return;
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
+    if (typeof logger?.[level] !== 'function') {
+      throw new ConfigError(`logger: has no function ${level}. Pass a pino logger, console, or the like.`);
     }
   }
 }

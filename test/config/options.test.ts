@@ -179,6 +179,8 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a mode that is not there', { mode: 'outbox' }, /mode/],
     ['an unknown durability', { requireDurability: 'ram' }, /requireDurability/],
     ['an unknown hostCheck', { hostCheck: 'on' }, /hostCheck/],
+    ['a logger without all its levels', { logger: { info: () => {} } }, /logger.*debug/],
+    ['a logger of null', { logger: null }, /logger/],
     ['a hook that is no function', { onAlarm: {} }, /onAlarm/],
   ];
 

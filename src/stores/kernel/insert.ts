@@ -1,7 +1,7 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import { leased, wonAnswer } from './lease.ts';
 import { isAfterTerminal, isAhead, isHeld, markExpiry, taskRow } from './order.ts';
-import { noteFinal } from './reports.ts';
+import { noteReport } from './reports.ts';
 import type { RecordRow, TaskRow } from './rows.ts';
 import type { Step } from './step.ts';
 
@@ -27,6 +27,7 @@ function fresh(step: Step, event: EventClaim): RecordRow {
     reemission: false,
     afterTerminal: false,
     ahead: isAhead(event.task, now),
+    afterFinal: false,
     bodyBytes: event.body.length,
     expiresAt: now + request.retentionMs,
   };
@@ -47,8 +48,8 @@ export function insertStale(step: Step, event: EventClaim): void {
 export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undefined): AcceptDecision {
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
-  noteFinal(step);
-  const queued: RecordRow = { ...fresh(step, event), reemission };
+  const afterFinal = noteReport(step);
+  const queued: RecordRow = { ...fresh(step, event), reemission, afterFinal };
   const held = isHeld(rows, task, now);
   const record = atInsertion(step, queued, task, held);
   rows.insertRecord(record, event.body);
@@ -57,7 +58,7 @@ export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undef
     const of = { sender: request.sender, id: event.task.id };
     rows.saveTask(taskRow(task, of, { ...holder, expiresAt: markExpiry(now, request.retentionMs) }));
   }
-  if (record.claim === 'won') return wonAnswer(step, record, false);
+  if (record.claim === 'won') return wonAnswer(record, false);
   if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
   return { kind: 'task-busy', changed: false };
 }

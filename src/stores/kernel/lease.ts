@@ -1,6 +1,5 @@
 import type { AcceptDecision } from '../contract.ts';
 import type { RecordRow } from './rows.ts';
-import { isAfterFinal } from './reports.ts';
 import type { Step } from './step.ts';
 
 /** The record, leased to this accept: new owner, fence + 1, and the attempt counted now, not at its end. */
@@ -22,12 +21,7 @@ export function leased(step: Step, record: RecordRow): RecordRow {
 }
 
 /** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */
-export function wonAnswer(
-  step: Step,
-  record: RecordRow,
-  changed: boolean,
-  body?: Uint8Array,
-): AcceptDecision {
+export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
   return {
     kind: 'won',
     changed,
@@ -35,7 +29,7 @@ export function wonAnswer(
     ...(body && { body }),
     reemission: record.reemission,
     afterTerminal: record.afterTerminal,
-    afterFinal: isAfterFinal(step),
+    afterFinal: record.afterFinal,
     ahead: record.ahead,
   };
 }

@@ -35,7 +35,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
     // A lease that ran out, was given back or went to a worker is nobody's: a handler must not start on it.
     const mine = record.owner === record.claimedBy && record.state !== 'queued';
     const over = record.state === 'leased' && !isLive(record, step.now);
-    return !mine || over ? undefined : wonAnswer(step, record, changed, firstCopy(step, record, changed));
+    return !mine || over ? undefined : wonAnswer(record, changed, firstCopy(step, record, changed));
   },
   queued: (_step, record, changed) => ({
     kind: 'queued',
@@ -91,7 +91,7 @@ function lease(step: Step, record: RecordRow, task: TaskRow | undefined, changed
     const of = { sender: record.sender, id: record.task.id };
     rows.saveTask(taskRow(task, of, { holder: record.key, expiresAt: markExpiry(now, request.retentionMs) }));
   }
-  return wonAnswer(step, won, changed, firstCopy(step, won, changed));
+  return wonAnswer(won, changed, firstCopy(step, won, changed));
 }
 
 /** Attempts count at lease, so an event that kills its process comes to its end too. */

@@ -7,22 +7,20 @@ import type { Step } from './step.ts';
  */
 const finalId = (mediaBuyId: string): string => `\u0001${mediaBuyId}`;
 
-/** A `final` report of one of these media buys came before, under another key: after it no report should come. */
-export function isAfterFinal({ rows, request, now }: Step): boolean {
-  const { event, sender } = request;
-  return (event?.report?.mediaBuyIds ?? []).some((id) => {
-    const known = rows.notification(sender, finalId(id), now);
-    return known !== undefined && known.key !== event?.key;
-  });
-}
-
-/** Remembers the first `final` report of each media buy. */
-export function noteFinal({ rows, request, now }: Step): void {
+/**
+ * At insertion: remembers the first `final` report of each media buy, and says whether one of them came before
+ * under another key; after it no report should come.
+ */
+export function noteReport({ rows, request, now }: Step): boolean {
   const { event, sender, retentionMs } = request;
-  if (!event?.report?.final) return;
-  for (const mediaBuyId of event.report.mediaBuyIds) {
+  let afterFinal = false;
+  for (const mediaBuyId of event?.report?.mediaBuyIds ?? []) {
     const id = finalId(mediaBuyId);
-    const key = rows.notification(sender, id, now)?.key ?? event.key;
+    const known = rows.notification(sender, id, now);
+    if (known && known.key !== event?.key) afterFinal = true;
+    if (!event?.report?.final) continue;
+    const key = known?.key ?? event.key;
     rows.saveNotification({ sender, id, key, expiresAt: markExpiry(now, retentionMs) });
   }
+  return afterFinal;
 }

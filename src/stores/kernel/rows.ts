@@ -76,6 +76,7 @@ export interface RecordRow {
   readonly reemission: boolean;
   readonly afterTerminal: boolean;
   readonly ahead: boolean;
+  readonly afterFinal: boolean;
   /** Length of the body that is kept; 0 once it is dropped. */
   readonly bodyBytes: number;
   /** null: never. */

@@ -29,6 +29,7 @@ const FIXED = [
   'instant_ms',
   'terminal',
   'reemission',
+  'after_final',
 ] as const;
 
 type Column = (typeof CHANGING)[number] | (typeof FIXED)[number];
@@ -57,6 +58,7 @@ const COLUMN: Record<Column, (row: RecordRow) => SqliteValue> = {
   instant_ms: (row) => row.task?.instantMs ?? null,
   terminal: (row) => flag(row.task?.terminal ?? false),
   reemission: (row) => flag(row.reemission),
+  after_final: (row) => flag(row.afterFinal),
 };
 
 const NAMES: readonly Column[] = [...CHANGING, ...FIXED];
@@ -164,6 +166,7 @@ function fromColumns(sender: string, key: string, row: SqliteRow): RecordRow {
     reemission: number('reemission') === 1,
     afterTerminal: number('after_terminal') === 1,
     ahead: number('ahead') === 1,
+    afterFinal: number('after_final') === 1,
     bodyBytes: number('body_bytes'),
     expiresAt: row['expires_at'] == null ? null : number('expires_at'),
   };

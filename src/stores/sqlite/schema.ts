@@ -66,6 +66,7 @@ CREATE TABLE webhook_record (
   reemission INTEGER NOT NULL,
   after_terminal INTEGER NOT NULL,
   ahead INTEGER NOT NULL,
+  after_final INTEGER NOT NULL,
   body_bytes INTEGER NOT NULL,
   expires_at INTEGER,
   UNIQUE (sender_id, key)
