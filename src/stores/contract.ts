@@ -1,6 +1,8 @@
+import type { StoreInbox } from './inbox.ts';
 import type { AcceptRequest, AcceptResult, RetryLimits } from './accept.ts';
 
 export type * from './accept.ts';
+export type * from './inbox.ts';
 
 /**
  * What every store does, whatever it is built on. One record per `(sender, idempotency key)`; `sender` is the
@@ -67,6 +69,8 @@ export interface Store<Tx = unknown> {
    * with what `fn` threw, rolled back; with ConfigError where the backend is synchronous and `fn` gave a promise.
    */
   transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>): Promise<T>;
+  /** Workers and operators; absent in a store for inline mode alone. */
+  readonly inbox?: StoreInbox;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
   close(): Promise<void>;
 }
@@ -95,6 +99,8 @@ export interface FailRequest {
   readonly retry: RetryLimits;
   /** How long workers leave the record alone; a sender's retry does not wait. Ms. */
   readonly backoffMs: number;
+  /** For `inspect`: what went wrong, at most 1 000 characters. Never leaves the owner's side. */
+  readonly error?: string;
   readonly retentionMs: number;
 }
 

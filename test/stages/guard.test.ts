@@ -41,13 +41,14 @@ describe('guard: content type (verification.md, section 7)', () => {
     expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
   });
 
-  it('reads a header of 16 KiB in linear time', () => {
-    const before = performance.now();
+  // The short ones first: a reader that takes exponential time then fails here and does not hang.
+  it.each([27, 2_000])('takes no time over %i parameters', (count) => {
     for (const filler of ['; ', ' ;', ';\t ', ' ', 'a=b; ']) {
-      const type = `application/json; ${filler.repeat(16_384 / filler.length)}!`;
+      const before = performance.now();
+      const type = `application/json; ${filler.repeat(count)}!`;
       expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
+      expect(performance.now() - before).toBeLessThan(500);
     }
-    expect(performance.now() - before).toBeLessThan(1_000);
   });
 
   it('refuses an absent and a doubled Content-Type', () => {

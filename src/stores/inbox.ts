@@ -1,0 +1,95 @@
+import type { Lease, RetryLimits } from './accept.ts';
+
+/** What workers and operators ask of a store (mode `inbox`). Every rule of `Store` holds for these methods too. */
+export interface StoreInbox {
+  /**
+   * Leases acknowledged events that are due: QUEUED and past their back-off, or LEASED with a lease that ran out (a
+   * crash: counted). First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
+   * told in `died`; older than its task's mark → DONE(stale); its task held by another record's live lease → left
+   * alone. Else LEASED: owner, fence + 1, attempts + 1. Oldest first; one event a task.
+   */
+  lease(request: LeaseDueRequest): Promise<LeaseDueResult>;
+  /** Records by state, oldest first, without bodies. */
+  list(query: InboxQuery): Promise<InboxPage>;
+  /** One record with its body; undefined where there is none. */
+  inspect(sender: string, key: string): Promise<InboxRecord | undefined>;
+  /** DEAD → QUEUED, due at once, attempts and crashes 0. `other`: the record is not DEAD. */
+  redrive(sender: string, key: string): Promise<'queued' | 'absent' | 'other'>;
+  /**
+   * DEAD or QUEUED → DONE(stale): never handled, its duplicates still answered. `other`: it is leased or done.
+   * @param retentionMs how long the record is remembered from now.
+   */
+  discard(sender: string, key: string, retentionMs: number): Promise<'discarded' | 'absent' | 'other'>;
+}
+
+/** A worker's request for work. */
+export interface LeaseDueRequest {
+  /** Random per call: the owner of every lease that it gives. */
+  readonly owner: string;
+  /** At most so many events. */
+  readonly max: number;
+  readonly leaseMs: number;
+  readonly retry: RetryLimits;
+  readonly retentionMs: number;
+  /** Configured senders; a store that registers senders itself adds those. */
+  readonly senders: readonly string[];
+}
+
+/** Work, and what came to light while looking for it. */
+export interface LeaseDueResult {
+  readonly events: readonly LeasedEvent[];
+  /** Events that became DEAD in this call, for the alarm. */
+  readonly died: readonly { readonly sender: string; readonly key: string }[];
+  /** Ms until something is known to come due; absent where nothing is known to. */
+  readonly nextDueMs?: number;
+}
+
+/** An event to be handled, as `won` has it. */
+export interface LeasedEvent {
+  readonly sender: string;
+  readonly key: string;
+  readonly lease: Lease;
+  readonly body: Uint8Array;
+  readonly reemission: boolean;
+  readonly afterTerminal: boolean;
+  readonly afterFinal: boolean;
+  readonly ahead: boolean;
+}
+
+/** Which records to list. */
+export interface InboxQuery {
+  readonly state: 'queued' | 'leased' | 'dead';
+  readonly sender?: string;
+  /** At most so many; 1 to 1000. */
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly after?: string;
+}
+
+/** A page of records. */
+export interface InboxPage {
+  readonly records: readonly InboxRecord[];
+  /** Absent on the last page. */
+  readonly next?: string;
+}
+
+/** A record as its owner sees it. Instants are Unix ms on the store's clock. */
+export interface InboxRecord {
+  readonly sender: string;
+  readonly key: string;
+  readonly state: 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
+  readonly acked: boolean;
+  readonly attempts: number;
+  readonly crashes: number;
+  readonly insertedAt: number;
+  /** QUEUED: workers leave it alone until then. */
+  readonly notBefore: number;
+  /** LEASED: until then. */
+  readonly leaseUntil: number;
+  readonly taskId?: string;
+  readonly bodyBytes: number;
+  /** `FailRequest.error` of the last run that failed. */
+  readonly lastError?: string;
+  /** `inspect` only, until DONE. */
+  readonly body?: Uint8Array;
+}
