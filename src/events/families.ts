@@ -31,6 +31,9 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
 /** Members in which a payload says what it is. Their shapes are not shown, so each of them is looked at. */
 const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'task_type'] as const;
 
+/** A whole task envelope says what it is by `task_type`; its `type` or `event` may be any word. */
+const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
+
 /** The same inside a task's result, whose own `type` may be any word. */
 const RESULT_DISCRIMINATORS = ['event', 'event_type', 'notification_type'] as const;
 
@@ -39,10 +42,12 @@ const RESULT_DISCRIMINATORS = ['event', 'event_type', 'notification_type'] as co
  * are not task envelopes, so they need neither `task_id` nor `status`.
  */
 export function familyOf(payload: JsonObject): Family | undefined {
+  const hasId = present(payload, 'task_id') !== undefined;
+  const hasStatus = present(payload, 'status') !== undefined;
   return (
-    familyNamed(payload, DISCRIMINATORS) ??
+    familyNamed(payload, hasId && hasStatus ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS) ??
     familyOfResult(payload['result']) ??
-    (isEnvelope(payload) ? undefined : familyByShape(payload))
+    (hasId || hasStatus ? undefined : familyByShape(payload))
   );
 }
 
@@ -63,10 +68,6 @@ function familyNamed(payload: JsonObject, discriminators: readonly string[]): Fa
 export function familyNamedBy(said: string | undefined): Family | undefined {
   const names = said?.toLowerCase().replaceAll('-', '_').split(/[./:]/) ?? [];
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
-}
-
-function isEnvelope(payload: JsonObject): boolean {
-  return present(payload, 'task_id') !== undefined || present(payload, 'status') !== undefined;
 }
 
 /** Artifact pushes and rights revocations have no member that names them. */

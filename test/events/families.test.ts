@@ -116,6 +116,15 @@ describe('other webhook families (interface.md)', () => {
     expect(codeOf({ idempotency_key: KEY, ...members })).toBe('missing_envelope_fields');
   });
 
+  it.each(['type', 'event'])(
+    '%s of a whole task envelope may be any word: it stays a task, and ordered',
+    (member) => {
+      const reading = readOk(toolEnvelope({ [member]: 'artifact' }));
+      expect(reading.event).toMatchObject({ kind: 'task', status: 'completed' });
+      expect('instant' in reading).toBe(true);
+    },
+  );
+
   it('a registered agent format does not hide it', () => {
     const payload = { idempotency_key: KEY, event: 'impairment' };
     expect(eventOf(payload, { format: 'agent' })).toMatchObject({ kind: 'other', family: 'impairment' });

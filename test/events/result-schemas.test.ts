@@ -90,7 +90,7 @@ describe('result schemas (Standard Schema)', () => {
     ['an end without a result', toolEnvelope({ status: 'canceled', result: undefined })],
     ['a delivery report', toolEnvelope({ result: deliveryReport() })],
     ['an unknown status', toolEnvelope({ status: 'archived' })],
-    ['another family', toolEnvelope({ event: 'impairment' })],
+    ['another family', toolEnvelope({ event_type: 'impairment' })],
   ])('leaves %s alone', async (_name, payload) => {
     const event = eventOf(payload);
     expect(await parseResult(event, { create_media_buy: throwing('x') })).toEqual(event);
