@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
+import { gate, house, payloads, said } from './setup.ts';
+
+const down = new Fault('store_unavailable', 'connection refused');
+
+/** A real store whose methods fail as often as `failures` says, before or after they did their work. */
+function flaky(
+  failures: Partial<Record<keyof Store, number>>,
+  after = false,
+  options: MemoryStoreOptions = {},
+): Store {
+  const store = memoryStore(options);
+  const left: Partial<Record<string, number>> = { ...failures };
+  return new Proxy(store, {
+    get(target, name, receiver) {
+      const member: unknown = Reflect.get(target, name, receiver);
+      if (typeof member !== 'function' || typeof name !== 'string') return member;
+      return async (...args: unknown[]): Promise<unknown> => {
+        const remaining = left[name] ?? 0;
+        if (remaining > 0) left[name] = remaining - 1;
+        if (remaining > 0 && !after) throw down;
+        const result: unknown = await Reflect.apply(member, target, args);
+        if (remaining > 0) throw down;
+        return result;
+      };
+    },
+  });
+}
+
+describe('a fault on our side is 503 and never 4xx', () => {
+  it('a store that is down when an event comes: not handled, accepted later', async () => {
+    const { sign, send, seen } = await house({ store: flaky({ accept: 1 }) });
+    const signed = await sign(payloads.tool('completed'));
+    const outcome = await send(signed);
+    expect(said(outcome)).toBe('unavailable store_unavailable 503');
+    expect(outcome.response).toEqual({ status: 503, headers: { 'Retry-After': '5' }, body: '' });
+    expect(seen).toEqual([]);
+    expect(said(await send(signed))).toBe('accepted 200');
+  });
+
+  it('an accept whose answer was lost: the retry waits for its lease and is handled once', async () => {
+    let offset = 0;
+    const { deliver, seen } = await house({
+      store: flaky({ accept: 1 }, true, { clockOffsetMs: () => offset }),
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable store_unavailable 503');
+    offset = 8_001;
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('a completion whose answer was lost is sent again: 200, and one run', async () => {
+    const { deliver, seen } = await house({ store: flaky({ complete: 1 }, true) });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('a completion that cannot be made is 503', async () => {
+    const { deliver } = await house({ store: flaky({ complete: 4 }) });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
+  });
+
+  it('a failing handler on a failing store is 503', async () => {
+    const { deliver } = await house({
+      store: flaky({ fail: 4 }),
+      handler: () => {
+        throw new Error('x');
+      },
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
+  });
+
+  it('a store that fails while a duplicate waits is 503 for the duplicate alone', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    const { deliver } = await house({
+      store: flaky({ peek: 1 }),
+      handler: async () => {
+        started.open();
+        await opened;
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = deliver(payload);
+    await started.opened;
+    expect(said(await deliver(payload))).toBe('unavailable store_unavailable 503');
+    open();
+    expect(said(await first)).toBe('accepted 200');
+  });
+
+  it('a store that is down at the start is tried again with the next delivery', async () => {
+    const { deliver, receiver } = await house({ store: flaky({ open: 2 }) });
+    await expect(receiver.ready()).rejects.toThrow('connection refused');
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+  });
+
+  it('whatever else a store throws is 503 too, and logged', async () => {
+    const logged: object[] = [];
+    const store = memoryStore();
+    const { deliver } = await house({
+      store: { ...store, accept: () => Promise.reject(new TypeError('bug')) },
+      logger: { debug() {}, info() {}, warn() {}, error: (fields) => logged.push(fields) },
+    });
+    const outcome = await deliver(payloads.tool('completed'));
+    expect(outcome.response.status).toBe(503);
+    expect(JSON.stringify(outcome.response)).not.toContain('bug');
+    expect(logged[0]).toMatchObject({ err: { message: 'bug' } });
+  });
+
+  it('over 1,000 waiting deliveries: 503 overloaded at once', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    const state = createMemoryState();
+    const { deliver, sign, send } = await house({
+      state,
+      handler: async () => {
+        started.open();
+        await opened;
+      },
+    });
+    const payload = payloads.tool('completed');
+    const first = deliver(payload);
+    await started.opened;
+    const signed = await Promise.all(Array.from({ length: 1_001 }, () => sign(payload)));
+    const waiting = signed.map((delivery) => send(delivery));
+    const refused = await Promise.race(waiting);
+    expect(said(refused)).toBe('unavailable overloaded 503');
+    open();
+    expect(said(await first)).toBe('accepted 200');
+    const outcomes = await Promise.all(waiting);
+    expect(outcomes.filter((outcome) => outcome.kind === 'duplicate')).toHaveLength(1_000);
+  });
+});
