@@ -1,6 +1,6 @@
 import type { Event } from './events/event.ts';
 import { Fault } from './errors.ts';
-import type { Outcome, Unavailability, UnavailableCode, Verdict } from './outcome.ts';
+import type { Outcome, Reply, Unavailability, UnavailableCode, Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { respond } from './stages/respond.ts';
 
@@ -24,13 +24,15 @@ export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>):
   return unavailable('misconfigured', `unexpected: ${String(error)}`);
 }
 
-const LEVELS = {
-  accepted: 'info',
-  duplicate: 'info',
-  stale: 'info',
-  refused: 'info',
-  unavailable: 'error',
-} as const;
+/** A hook sees the outcome before it is answered, and must not be able to change the answer. */
+function frozen(reply: Reply): Reply {
+  return Object.freeze({ ...reply, headers: Object.freeze({ ...reply.headers }) });
+}
+
+/** A fault that anyone can bring about, before it is known who sent, is an alarm's business; a line each would flood. */
+function levelOf(outcome: Outcome): 'info' | 'error' {
+  return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
+}
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
 export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome {
@@ -40,10 +42,10 @@ export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome 
     ...rest,
     ...verdict,
     ...(event && { event }),
-    response: respond(verdict, parts.config.retryAfterSeconds),
+    response: frozen(respond(verdict, parts.config.retryAfterSeconds)),
   };
   const { response, event: _event, ...fields } = outcome;
-  parts.logger[LEVELS[outcome.kind]]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
+  parts.logger[levelOf(outcome)]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
     parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
   }

@@ -90,7 +90,8 @@ export function fieldValue(fields: HeaderFields, name: string): string | undefin
  */
 export function requireRawBytes(rawBytes: unknown): Uint8Array {
   if (rawBytes instanceof Uint8Array) return rawBytes;
-  const got = rawBytes === null ? 'null' : Array.isArray(rawBytes) ? 'an array' : `a ${typeof rawBytes}`;
+  const got =
+    rawBytes === null ? 'null' : typeof rawBytes === 'object' ? 'an object' : `a ${typeof rawBytes}`;
   throw new ConfigError(
     `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. A parsed or re-serialised body never verifies. ` +
       "Express: mount the receiver before express.json(), or use express.raw({ type: '*/*' }). Fastify: add a content-type parser with parseAs: 'buffer'. " +

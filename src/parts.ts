@@ -34,6 +34,9 @@ export interface Parts {
   readonly now: () => number;
   readonly newId: () => string;
   readonly random: () => number;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+  readonly close: () => void;
 }
 
 /** A promise made at first use and kept. */
@@ -61,6 +64,7 @@ export function createParts(options: ReceiverOptions): Parts {
   const engine = once(() => createEngine());
   const transport = options.transport ?? defaultTransport(allowLoopback);
   const keys = createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger });
+  const closing = new AbortController();
   return {
     config,
     protocol,
@@ -78,5 +82,7 @@ export function createParts(options: ReceiverOptions): Parts {
     now,
     newId: () => globalThis.crypto.randomUUID(),
     random: () => Math.random(),
+    closed: closing.signal,
+    close: () => closing.abort(),
   };
 }

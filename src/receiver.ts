@@ -71,7 +71,8 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
   const lifecycle = createLifecycle();
   const rooms: Corridor = { parts, lifecycle, legacySeen: new Set() };
 
-  async function verifyAndDispatch(rawBytes: unknown, headers: unknown, request: RequestInfo = {}) {
+  async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {
+    const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
     const delivery = {
       method: request.method ?? 'POST',
@@ -94,6 +95,7 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
     ready: () => parts.startup.check(),
     async stop() {
       await lifecycle.drain(parts.config.leaseMs);
+      parts.close();
       parts.keys.stop();
       await parts.store.close();
     },

@@ -24,7 +24,10 @@ export interface NodeRequest extends Readable {
   /** One object a connection (HTTP/1.1). */
   readonly socket?: { destroy(): unknown; [CLOSING]?: true } | null;
   /** HTTP/2 only. */
-  readonly stream?: { close(code: number): void };
+  readonly stream?: {
+    respond(headers: Readonly<Record<string, string | number>>, options: { endStream: boolean }): void;
+    close(code: number): void;
+  };
   /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */
   readonly body?: unknown;
   /** Where Google Cloud Functions, Nest and `express.json({ verify })` leave the bytes. Likewise. */

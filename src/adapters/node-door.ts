@@ -66,21 +66,32 @@ async function answer(
 const HTTP2_NO_ERROR = 0;
 const HTTP2_INTERNAL_ERROR = 2;
 
-type Write = (req: NodeRequest, res: NodeResponse, body: Uint8Array, maxBodyBytes: number) => Promise<void>;
-
 /** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
-const writeAndClose: Write = async (req, res, body, maxBodyBytes) => {
+async function writeAndClose(
+  req: NodeRequest,
+  res: NodeResponse,
+  body: Uint8Array,
+  maxBodyBytes: number,
+): Promise<void> {
   if (body.byteLength > 0) res.write(body);
   else res.flushHeaders?.();
   await linger(req, maxBodyBytes);
   res.end();
-};
+}
 
-/** HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. */
-const writeAndReset: Write = async (req, res, body) => {
-  res.end(body);
+/**
+ * HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. Headers
+ * that end the stream, and not `res.end()`: that one sends trailers later, and Node 20 aborts the whole process where
+ * the stream is closed by then. The answers to a body that was not read have none of their own.
+ */
+function answerAndReset(req: NodeRequest, { status, headers }: Reply): void {
+  const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  req.stream?.respond(
+    { ':status': status, ...Object.fromEntries(fields), 'content-length': '0' },
+    { endStream: true },
+  );
   req.stream?.close(HTTP2_NO_ERROR);
-};
+}
 
 async function writeReply(
   req: NodeRequest,
@@ -90,16 +101,20 @@ async function writeReply(
 ): Promise<void> {
   // The sender may be gone, or a time-out of the framework may have answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return;
+  if (unread && isHttp2(req)) {
+    answerAndReset(req, reply);
+    return;
+  }
   const body = new TextEncoder().encode(reply.body);
-  const close = unread && !isHttp2(req);
+  const close = unread;
   if (close && req.socket) req.socket[CLOSING] = true;
   res.writeHead(reply.status, {
     ...reply.headers,
     'Content-Length': String(body.byteLength),
     ...(close && { Connection: 'close' }),
   });
-  if (!unread) res.end(body);
-  else await (close ? writeAndClose : writeAndReset)(req, res, body, maxBodyBytes);
+  if (close) await writeAndClose(req, res, body, maxBodyBytes);
+  else res.end(body);
 }
 
 function disconnectSignal(res: NodeResponse): AbortSignal {

@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.ts';
-import type { TaskStatus } from '../events/event.ts';
+import type { StandardSchema, TaskStatus } from '../events/event.ts';
 import type { ReceiverOptions } from '../options.ts';
 import { onlyKnown, oneOf } from './validate.ts';
 
@@ -52,6 +52,32 @@ const HANDLER_NAMES: Readonly<Record<TaskStatus | 'deliveryReport' | 'other', tr
   other: true,
 };
 
+function checkSchemas(schemas: unknown): void {
+  if (schemas === undefined) return;
+  if (typeof schemas !== 'object' || schemas === null) {
+    throw new ConfigError('resultSchemas: must be an object like { create_media_buy: schema }.');
+  }
+  for (const [taskType, schema] of Object.entries(schemas)) {
+    const standard: unknown = (schema as Partial<StandardSchema> | null | undefined)?.['~standard'];
+    if (typeof (standard as Partial<StandardSchema['~standard']> | undefined)?.validate !== 'function') {
+      throw new ConfigError(
+        `resultSchemas.${taskType}: is no Standard Schema. Use zod, valibot, arktype or another library that implements it; a JSON Schema has to be compiled by one.`,
+      );
+    }
+  }
+}
+
+/** Seconds for milliseconds would put every signature outside its window: 401, the end of each event. */
+const LOOKS_LIKE_SECONDS = 1e11;
+
+function checkClock(now: unknown): void {
+  if (typeof now !== 'function') return;
+  const value: unknown = now();
+  if (typeof value !== 'number' || !(value >= LOOKS_LIKE_SECONDS)) {
+    throw new ConfigError(`now: gave ${String(value)}; it must give Unix milliseconds, as Date.now does.`);
+  }
+}
+
 /** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
 export function checkParts(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
@@ -89,6 +115,8 @@ export function checkParts(options: ReceiverOptions): void {
 
 /** What is called later, where a slip would be swallowed: a hook or a logger cannot break an answer. */
 function checkFunctions(options: ReceiverOptions): void {
+  checkSchemas(options.resultSchemas);
+  checkClock(options.now);
   for (const name of ['now', 'transport', 'onOutcome', 'onAlarm'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);

@@ -13,6 +13,9 @@ export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
     "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
   if (typeof url !== 'string' || url === '') throw new ConfigError(`publicUrl: missing. ${fix}`);
   const wildcard = url.endsWith('/*');
+  if (url.slice(0, wildcard ? -1 : undefined).includes('*')) {
+    throw new ConfigError(`publicUrl: ${JSON.stringify(url)} has a * that is not a final /*. ${fix}`);
+  }
   const target = canonicalOrUndefined(wildcard ? url.slice(0, -1) : url);
   if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${fix}`);
   if (!target.targetUri.startsWith('https://') && !allowLoopback) {

@@ -6,7 +6,7 @@ import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
 import { checkParts } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
-import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
@@ -34,7 +34,7 @@ const DAY_MS = 86_400_000;
 const MIN_RETENTION_MS = 600_000;
 
 function retention(options: ReceiverOptions): number {
-  const told = options.shorterRetentionToldToSenders === true;
+  const told = flag('shorterRetentionToldToSenders', options.shorterRetentionToldToSenders);
   const ms = wholeNumber('retentionMs', options.retentionMs, DAY_MS, MIN_RETENTION_MS, 8 * DAY_MS);
   if (ms < DAY_MS && !told) {
     throw new ConfigError(
@@ -92,7 +92,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
   onlyKnown('retry', retry, RETRY_NAMES);
   const protocol = protocolFor(options.protocol);
   const edition = editionFor(options.edition);
-  const allowLoopback = options.allowLoopback ?? false;
+  const allowLoopback = flag('allowLoopback', options.allowLoopback);
   const maxNoncesPerKey = wholeNumber('maxNoncesPerKey', options.maxNoncesPerKey, 100_000);
   return {
     protocol,

@@ -2,7 +2,8 @@ import { ConfigError } from '../errors.ts';
 import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/pins.ts';
 import type { SenderSource } from '../options.ts';
-import type { AuthPolicy, Sender, SenderAuth, SenderEntry, SenderRevocation } from '../senders.ts';
+import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
+import { authPolicy } from './auth.ts';
 import { canonicalOrUndefined } from './public-url.ts';
 import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
@@ -32,7 +33,6 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
 
 /** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md, section 5). */
 const MAX_STATIC_SENDERS = 100;
-const MIN_SECRET_LENGTH = 32;
 
 function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
   const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
@@ -42,38 +42,6 @@ function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
       `${where}: ${JSON.stringify(url)} is not https. For development set allowLoopback: true.`,
     );
   }
-}
-
-function secrets(where: string, current: unknown, previous: unknown): readonly string[] {
-  const given = previous === undefined ? [current] : [current, previous];
-  return given.map((secret) => {
-    if (typeof secret !== 'string' || secret.length < MIN_SECRET_LENGTH) {
-      throw new ConfigError(`${where}: must be a string of at least ${MIN_SECRET_LENGTH} characters.`);
-    }
-    return secret;
-  });
-}
-
-function authPolicy(where: string, auth: SenderAuth | undefined): AuthPolicy {
-  if (auth === undefined) return { scheme: 'signature' };
-  const names = Object.keys(auth ?? {});
-  if (names.length === 1 && 'hmac' in auth && auth.hmac) {
-    onlyKnown(`${where}.hmac`, auth.hmac, { secret: true, previousSecret: true });
-    return {
-      scheme: 'hmac',
-      secrets: secrets(`${where}.hmac`, auth.hmac.secret, auth.hmac.previousSecret),
-    };
-  }
-  if (names.length === 1 && 'bearer' in auth && auth.bearer) {
-    onlyKnown(`${where}.bearer`, auth.bearer, { token: true, previousToken: true });
-    return {
-      scheme: 'bearer',
-      tokens: secrets(`${where}.bearer`, auth.bearer.token, auth.bearer.previousToken),
-    };
-  }
-  throw new ConfigError(
-    `${where}: give { hmac: { secret } } or { bearer: { token } }, or leave auth out for signatures (the default).`,
-  );
 }
 
 /** A slip here would leave a revoked key in force without a word. */

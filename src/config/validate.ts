@@ -27,6 +27,12 @@ export function wholeNumber(
 /** Timers hold 31 bits of milliseconds. */
 export const MAX_TIMER_MS: number = 2_147_483_647;
 
+/** @throws ConfigError unless `value` is absent or `true` or `false`: the string 'false' is true to JavaScript. */
+export function flag(name: string, value: unknown): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? false;
+  throw new ConfigError(`${name}: ${JSON.stringify(value)} is not true or false.`);
+}
+
 /** @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,

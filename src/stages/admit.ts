@@ -1,10 +1,13 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import type { Identity } from '../auth/contract.ts';
 import type { Config } from '../config/resolve.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
 import type { Refusal, Unavailability, Verdict } from '../outcome.ts';
-import type { AcceptDecision, AcceptRequest, EventClaim, Store } from '../stores/contract.ts';
+import type { AcceptDecision, AcceptRequest, EventClaim, NonceClaim, Store } from '../stores/contract.ts';
 import { announce } from './announce.ts';
 import type { Read } from './read.ts';
+import { storedId } from './stored-id.ts';
 import type { Waiting } from './wait.ts';
 
 type Win = Extract<AcceptDecision, { kind: 'won' }>;
@@ -21,6 +24,7 @@ export interface Won {
 export interface AdmitContext {
   readonly config: Config;
   readonly store: Store;
+  readonly hashes: Hashes;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
   /** Random id per call. */
@@ -48,6 +52,16 @@ function unreadable({ reading }: Read): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
+/** A seller chooses keyid and nonce, and how long they are. */
+function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AdmitContext): NonceClaim {
+  return {
+    ...nonce,
+    keyid: storedId(nonce.keyid, hashes),
+    nonce: storedId(nonce.nonce, hashes),
+    nowMs: now(),
+  };
+}
+
 function acceptRequest(read: Read, context: AdmitContext): AcceptRequest {
   const { config } = context;
   const { sender, nonce } = read.identity;
@@ -55,7 +69,7 @@ function acceptRequest(read: Read, context: AdmitContext): AcceptRequest {
     acceptId: context.newId(),
     sender: sender.agentUrl,
     mode: 'inline',
-    ...(nonce && { nonce: { ...nonce, nowMs: context.now() } }),
+    ...(nonce && { nonce: nonceClaim(nonce, context) }),
     ...(read.claim && { event: read.claim }),
     leaseMs: config.leaseMs,
     limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },

@@ -42,6 +42,18 @@ export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
   readonly hashes: Hashes;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+}
+
+/** A transaction that was neither awaited nor noticed leaves its writes out of an event that is done. */
+function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext): void {
+  const failure = transaction.failure();
+  if (!failure || transaction.committed()) return;
+  log.error(
+    { err: failure.error },
+    'ctx.transaction failed, and the handler returned all the same: the event is done without those writes. Await ctx.transaction and let what it throws through.',
+  );
 }
 
 /** The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. */
@@ -52,9 +64,11 @@ function work(won: Won, context: DispatchContext, ctx: HandlerContext, transacti
       handled = await eventToHandle(won, context);
       await handlerFor(context.handlers, handled)(handled as never, ctx);
       await transaction.idle();
+      warnOfLostWrites(transaction, ctx);
       return { kind: 'returned' };
     } catch (error) {
-      await transaction.idle();
+      // What the handler threw is what counts.
+      await transaction.idle().catch(() => {});
       return { kind: 'threw', error };
     }
   }
@@ -68,7 +82,17 @@ function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortC
   const { owner, attempt } = won.win.lease;
   const { leaseMs, renewMs, maxRunMs, retentionMs } = config;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  const keeper = keepLease({ store, sender, key, owner, leaseMs, renewMs, maxRunMs, log });
+  const keeper = keepLease({
+    store,
+    sender,
+    key,
+    owner,
+    leaseMs,
+    renewMs,
+    maxRunMs,
+    log,
+    closed: context.closed,
+  });
   const transaction = runTransaction(store, complete);
   const ctx: HandlerContext = {
     deliveryId: deliveryId(hashes, sender, key),

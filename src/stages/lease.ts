@@ -8,6 +8,11 @@ export interface LeaseKeeper {
   readonly stop: () => void;
 }
 
+/** Timers of Node can let the process end; those of other runtimes are numbers. */
+function unref(timer: unknown): void {
+  (timer as { unref?: () => void } | undefined)?.unref?.();
+}
+
 export interface LeaseRequest {
   readonly store: Pick<Store, 'renew'>;
   readonly sender: string;
@@ -17,6 +22,8 @@ export interface LeaseRequest {
   readonly renewMs: number;
   readonly maxRunMs: number;
   readonly log: Logger;
+  /** Aborts when the receiver has stopped: its store is closed. */
+  readonly closed: AbortSignal;
 }
 
 /**
@@ -24,14 +31,16 @@ export interface LeaseRequest {
  * would let two overlap; so it is renewed past the handler's deadline, up to `maxRunMs` (a crash, for the store).
  */
 export function keepLease(request: LeaseRequest): LeaseKeeper {
-  const { store, log, renewMs, maxRunMs, ...lease } = request;
+  const { store, log, renewMs, maxRunMs, closed, ...lease } = request;
   let renewing = false;
   let timer: ReturnType<typeof setInterval> | undefined;
   let limit: ReturnType<typeof setTimeout> | undefined;
   const stop = (): void => {
     clearInterval(timer);
     clearTimeout(limit);
+    closed.removeEventListener('abort', stop);
   };
+  closed.addEventListener('abort', stop);
   const ended = new Promise<'lost' | 'abandoned'>((resolve) => {
     const end = (why: 'lost' | 'abandoned'): void => {
       stop();
@@ -53,6 +62,9 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
       void renew();
     }, renewMs);
     limit = setTimeout(() => end('abandoned'), maxRunMs);
+    // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
+    unref(timer);
+    unref(limit);
   });
   return { ended, stop };
 }

@@ -6,6 +6,7 @@ import type { Identity } from '../auth/contract.ts';
 import type { DeliveryReportEvent } from '../events/event.ts';
 import type { EventClaim, ReportClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
+import { storedId } from './stored-id.ts';
 
 /** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
 export interface Read {
@@ -31,15 +32,6 @@ export function readFrom(identity: Identity, bytes: Uint8Array, context: ReadCon
     hash: (raw) => context.hashes.sha256Hex(raw),
     ...(sender.format !== undefined && { format: sender.format }),
   });
-}
-
-/**
- * Ids come from senders and may be of any length and hold any code unit, which not every backend takes. Those that
- * a plain key cannot hold are stored by their hash; JSON keeps lone surrogates apart, which UTF-8 would not.
- */
-function storedId(id: string, hashes: Hashes): string {
-  if (/^[\x20-\x7e]{1,255}$/.test(id)) return id;
-  return `sha-256:${hashes.sha256Hex(new TextEncoder().encode(JSON.stringify(id)))}`;
 }
 
 /** A report may speak of many media buys; so many are enough to notice one that goes on after its last. */

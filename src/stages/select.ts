@@ -67,13 +67,30 @@ export async function select(
   return { kind: 'selected', delivery, target, senders: [first, ...rest] };
 }
 
+/** A look-up that hangs would hold the delivery, and `stop()`, for ever. Ms. */
+const SENDERS_DEADLINE_MS = 5_000;
+
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
+    }, SENDERS_DEADLINE_MS);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function sendersFor(
   target: Target,
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
 ): Promise<readonly SenderEntry[]> {
   try {
-    return await resolve.forUrl(target.targetUri);
+    return await inTime(Promise.resolve(resolve.forUrl(target.targetUri)));
   } catch (error) {
     const message = `the senders function failed for ${target.targetUri}: ${String(error)}`;
     raiseAlarm({ code: 'senders_failed', message });

@@ -23,7 +23,7 @@ export interface SqliteStoreOptions extends StoreOptions {
 }
 
 /** A store whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
-export type SqliteStore = Store & Required<Pick<Store, 'transaction'>>;
+export type SqliteStore<Handle = SqliteHandle> = Store<Handle> & Required<Pick<Store<Handle>, 'transaction'>>;
 
 /**
  * The embedded default: one file, any number of processes on one machine, durability `disk`.
@@ -33,10 +33,10 @@ export type SqliteStore = Store & Required<Pick<Store, 'transaction'>>;
  * @throws ConfigError for a path where the runtime has no `node:sqlite`; from `open()` where the database cannot be
  *   used, or was made by a newer version.
  */
-export function sqliteStore(
-  fileOrHandle: string | SqliteHandle,
+export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
+  fileOrHandle: string | Handle,
   options: SqliteStoreOptions = {},
-): SqliteStore {
+): SqliteStore<Handle> {
   const { clockOffsetMs = () => 0, busyMs = 2000, random = Math.random, delay = waitMs } = options;
   const now = (): number => Date.now() + clockOffsetMs();
   const connection = connectionOf(fileOrHandle, { busyMs, random, delay });
@@ -55,7 +55,8 @@ export function sqliteStore(
     peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
     transaction: async (request, fn) => {
       const { db, rows, commits } = connection.current();
-      return commits.runAlone(() => transactionStep(db, rows, request, fn, now));
+      // The connection is the one that was handed in, or our own.
+      return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
     close: connection.close,
   };

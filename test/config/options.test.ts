@@ -181,6 +181,22 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an unknown hostCheck', { hostCheck: 'on' }, /hostCheck/],
     ['a logger without all its levels', { logger: { info: () => {} } }, /logger.*debug/],
     ['a logger of null', { logger: null }, /logger/],
+    ['a switch that is a string', { allowLoopback: 'false' }, /allowLoopback.*true or false/],
+    ['a * in the middle of publicUrl', { publicUrl: 'https://buyer.example/*/w' }, /final \/\*/],
+    ['a path pattern', { publicUrl: 'https://buyer.example/w*' }, /final \/\*/],
+    ['resultSchemas that are none', { resultSchemas: null }, /resultSchemas/],
+    ['a JSON Schema', { resultSchemas: { create_media_buy: { type: 'object' } } }, /Standard Schema/],
+    ['a clock in seconds', { now: () => 1_790_000_000 }, /milliseconds/],
+    [
+      'a token with its scheme',
+      { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: `Bearer ${SECRET}` } } }] },
+      /Bearer in front/,
+    ],
+    [
+      'a secret with white space around it',
+      { senders: [{ agentUrl: 'https://a.example', auth: { hmac: { secret: ` ${SECRET}` } } }] },
+      /white space/,
+    ],
     ['a hook that is no function', { onAlarm: {} }, /onAlarm/],
   ];
 

@@ -364,6 +364,32 @@ describe('ordering (design.md, "The store")', () => {
   });
 });
 
+describe('stop()', () => {
+  it('ends the renewals of a handler that never settles', async () => {
+    const renewals: number[] = [];
+    const store = memoryStore();
+    const { receiver, deliver } = await house({
+      store: {
+        ...store,
+        renew: async (request) => {
+          renewals.push(1);
+          return store.renew(request);
+        },
+      },
+      handlerDeadlineMs: 1,
+      leaseMs: 8,
+      renewMs: 1,
+      handler: () => new Promise(() => {}),
+    });
+    await deliver(payloads.tool('completed'));
+    await receiver.stop();
+    const after = renewals.length;
+    // Ten more periods of the renewal: a timer that still ran would have fired.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(renewals).toHaveLength(after);
+  });
+});
+
 describe('caps: 429 with Retry-After, duplicates still 200', () => {
   it('sender_over_limit', async () => {
     const { deliver, alarms } = await house({ maxRecordsPerSender: 3 });

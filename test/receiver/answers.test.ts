@@ -242,6 +242,23 @@ describe('hooks can neither change an answer nor break one', () => {
   });
 });
 
+describe('a hook sees the outcome before it is answered', () => {
+  it('and cannot change the answer', async () => {
+    const { deliver } = await house({
+      onOutcome: ({ response }) => {
+        Object.assign(response.headers, { 'X-Extra': '1' });
+      },
+    });
+    expect((await deliver(payloads.tool('completed'))).response).toEqual({
+      status: 200,
+      headers: {},
+      body: '',
+    });
+    const other = await house({ onOutcome: ({ response }) => void Object.assign(response, { status: 500 }) });
+    expect((await other.deliver(payloads.tool('completed'))).response.status).toBe(200);
+  });
+});
+
 describe('ready and stop', () => {
   it('refuses a store that promises less than requireDurability', async () => {
     const receiver = createReceiver({

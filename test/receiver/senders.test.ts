@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Sender } from '../../src/senders.ts';
 import { bearerDelivery, generateKey, signDelivery, signHmac } from '../../src/sender/sign.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -123,6 +123,19 @@ describe('several senders on one endpoint', () => {
     await expect(receiver.verifyAndDispatch(new Uint8Array(2), {})).rejects.toThrow(
       /\{ url: request\.url \}/,
     );
+  });
+
+  it('a senders function that hangs is 503, and holds nothing up for ever', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { deliver } = await house({ senders: () => new Promise(() => {}) });
+      const outcome = deliver(payloads.tool('completed'));
+      while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(said(await outcome)).toBe('unavailable misconfigured 503');
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('a senders function that fails is 503 and an alarm', async () => {

@@ -95,6 +95,33 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
+  it('one that was not awaited and failed is a failed run, not a success', async () => {
+    let broken = true;
+    const { deliver } = await open((ctx) => {
+      void ctx.transaction((tx) => {
+        write('a')(tx);
+        if (broken) throw new Error('constraint');
+      });
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_failed 503');
+    expect(effects()).toBe(0);
+    broken = false;
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(effects()).toBe(1);
+  });
+
+  it("one that failed, awaited and caught, is the handler's own business", async () => {
+    const { deliver } = await open(async (ctx) => {
+      await ctx
+        .transaction(() => {
+          throw new Error('constraint');
+        })
+        .catch(() => {});
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+  });
+
   it('a second one after the first committed is a ConfigError, and changes nothing', async () => {
     const { deliver } = await open(async (ctx) => {
       await ctx.transaction(write('a'));
