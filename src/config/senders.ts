@@ -3,7 +3,9 @@ import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/pins.ts';
 import type { SenderSource } from '../options.ts';
 import type { AuthPolicy, Sender, SenderAuth, SenderEntry } from '../senders.ts';
-import { canonicalOrUndefined } from './public-url.ts';
+import { requireUrl } from './public-url.ts';
+import { publisherDomains } from './publishers.ts';
+import { checkRevocation } from './revocation.ts';
 import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
@@ -26,6 +28,7 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   edition: true,
   format: true,
   pins: true,
+  publishers: true,
   revocation: true,
   maxNoncesPerKey: true,
 };
@@ -33,16 +36,6 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
 /** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md, section 5). */
 const MAX_STATIC_SENDERS = 100;
 const MIN_SECRET_LENGTH = 32;
-
-function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
-  const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-  if (!target) throw new ConfigError(`${where}: ${JSON.stringify(url)} is not an absolute URL.`);
-  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
-    throw new ConfigError(
-      `${where}: ${JSON.stringify(url)} is not https. For development set allowLoopback: true.`,
-    );
-  }
-}
 
 function secrets(where: string, current: unknown, previous: unknown): readonly string[] {
   const given = previous === undefined ? [current] : [current, previous];
@@ -86,9 +79,7 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
   if (sender.brandJsonUrl !== undefined) {
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }
-  if (sender.revocation?.url !== undefined) {
-    requireUrl(`${where}.revocation.url`, sender.revocation.url, defaults.allowLoopback);
-  }
+  checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,
     auth: authPolicy(`${where}.auth`, sender.auth),
@@ -101,6 +92,9 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
     ...(sender.brandJsonUrl !== undefined && { brandJsonUrl: sender.brandJsonUrl }),
     ...(sender.format !== undefined && { format: sender.format }),
     ...(sender.pins !== undefined && { pins: sender.pins }),
+    ...(sender.publishers !== undefined && {
+      publishers: publisherDomains(`${where}.publishers`, sender.publishers),
+    }),
     ...(sender.revocation !== undefined && { revocation: sender.revocation }),
   };
   oneOf(`${where}.format`, sender.format, ['tool', 'agent']);
