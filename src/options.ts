@@ -2,6 +2,7 @@ import type { Alarm, Logger } from './alarms.ts';
 import type { EditionName } from './edition.ts';
 import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
+import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
 import type { Sender } from './senders.ts';
@@ -106,6 +107,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Development: http and private addresses in `publicUrl`, agent and key URLs. */
   readonly allowLoopback?: boolean;
   readonly retry?: RetryOptions;
+  /** When to raise the alarm `admission_pressure`: more new key ids than usual. Off. */
+  readonly admissionPressure?: AdmissionPressure;
   /** `Retry-After` of 429 and 503, seconds. 5. */
   readonly retryAfterSeconds?: number;
   /** Unix ms. `Date.now`. */

@@ -4,6 +4,7 @@ import { resolveOptions, type Config } from './config/resolve.ts';
 import { createEngine, createHashes } from './crypto/index.ts';
 import type { CryptoEngine, Hashes } from './crypto/engine.ts';
 import type { KeyResolver } from './keys/contract.ts';
+import { withPressureGauge } from './keys/admission-pressure.ts';
 import { createKeyResolver } from './keys/resolver.ts';
 import { defaultTransport } from './keys/safe-fetch.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
@@ -63,7 +64,10 @@ export function createParts(options: ReceiverOptions): Parts {
   const hashes = createHashes();
   const engine = once(() => createEngine());
   const transport = options.transport ?? defaultTransport(allowLoopback);
-  const keys = createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger });
+  const keys = withPressureGauge(
+    createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger }),
+    { thresholds: config.admissionPressure, now, raiseAlarm },
+  );
   const closing = new AbortController();
   return {
     config,

@@ -15,6 +15,13 @@ export interface Sender {
   readonly format?: Transport;
   /** Only these JWKs verify; the seller's JWKS is not consulted. For publisher pins, tests, air-gapped receivers. */
   readonly pins?: readonly Jwk[];
+  /**
+   * Domains of publishers whose `https://<domain>/.well-known/adagents.json` may pin this agent's keys. Where one of them
+   * lists `signing_keys[]` for `agentUrl` (byte for byte), only the keys that they and `pins` list verify, and the
+   * seller's JWKS is not consulted; where none does, the JWKS decides. A file that cannot be had might pin: 503. At
+   * most 100.
+   */
+  readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
   /** Live nonces for one key id; the receiver's `maxNoncesPerKey` where absent. */
   readonly maxNoncesPerKey?: number;
@@ -25,9 +32,13 @@ export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: { readonly token: string; readonly previousToken?: string } };
 
-/** A published list (polled), key ids known to be revoked, or both. */
+/** Where revoked keys are learned from (docs/keys.md). */
 export interface SenderRevocation {
+  /** The operator's list, polled. Without it the well-known path at the brand.json's origin is asked whether there is one. */
   readonly url?: string;
+  /** `false`: only `url` and `revokedKids` count; nothing is looked for. `true`. */
+  readonly discover?: boolean;
+  /** Key ids known to be revoked, whatever a list says. */
   readonly revokedKids?: readonly string[];
 }
 
@@ -46,6 +57,8 @@ export interface SenderEntry {
   readonly edition: Edition;
   readonly format?: Transport;
   readonly pins?: readonly Jwk[];
+  /** Lower case, each once. */
+  readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
   readonly maxNoncesPerKey: number;
 }

@@ -31,6 +31,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   hostCheck: true,
   allowLoopback: true,
   retry: true,
+  admissionPressure: true,
   retryAfterSeconds: true,
   now: true,
   transport: true,

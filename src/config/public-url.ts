@@ -43,6 +43,17 @@ export function canonicalOrUndefined(url: string): Target | undefined {
   }
 }
 
+/** @throws ConfigError naming `where`, unless `url` is absolute and https. */
+export function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
+  const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
+  if (!target) throw new ConfigError(`${where}: ${JSON.stringify(url)} is not an absolute URL.`);
+  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
+    throw new ConfigError(
+      `${where}: ${JSON.stringify(url)} is not https. For development set allowLoopback: true.`,
+    );
+  }
+}
+
 /** Path and query of a request target in origin form or absolute form (RFC 9112 §3.2). */
 export function pathAndQuery(requestTarget: string): string {
   const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/.exec(requestTarget);

@@ -1,8 +1,10 @@
 import { editionFor, type Edition } from '../edition.ts';
 import { ConfigError } from '../errors.ts';
+import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { ReceiverOptions } from '../options.ts';
 import { protocolFor, type Protocol } from '../protocol.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
+import { pressureThresholds } from './admission-pressure.ts';
 import { checkParts } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
@@ -24,6 +26,7 @@ export interface Config {
   readonly retentionMs: number;
   readonly limits: StoreLimits;
   readonly retry: RetryLimits & { readonly baseMs: number; readonly maxMs: number };
+  readonly admissionPressure: AdmissionPressure;
   readonly retryAfterSeconds: number;
   readonly hostCheck: 'strict' | 'off';
   readonly allowLoopback: boolean;
@@ -111,6 +114,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
       baseMs: wholeNumber('retry.baseMs', retry.baseMs, 1_000),
       maxMs: wholeNumber('retry.maxMs', retry.maxMs, 300_000),
     },
+    admissionPressure: pressureThresholds(options.admissionPressure),
     retryAfterSeconds: wholeNumber('retryAfterSeconds', options.retryAfterSeconds, 5, 0, 86_400),
     hostCheck: oneOf('hostCheck', options.hostCheck, ['strict', 'off']) ?? 'strict',
     allowLoopback,

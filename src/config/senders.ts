@@ -2,9 +2,11 @@ import { ConfigError } from '../errors.ts';
 import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/pins.ts';
 import type { SenderSource } from '../options.ts';
-import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
+import type { Sender, SenderEntry } from '../senders.ts';
 import { authPolicy } from './auth.ts';
-import { canonicalOrUndefined } from './public-url.ts';
+import { requireUrl } from './public-url.ts';
+import { publisherDomains } from './publishers.ts';
+import { checkRevocation } from './revocation.ts';
 import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
@@ -27,36 +29,13 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   edition: true,
   format: true,
   pins: true,
+  publishers: true,
   revocation: true,
   maxNoncesPerKey: true,
 };
 
 /** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md, section 5). */
 const MAX_STATIC_SENDERS = 100;
-
-function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
-  const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-  if (!target) throw new ConfigError(`${where}: ${JSON.stringify(url)} is not an absolute URL.`);
-  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
-    throw new ConfigError(
-      `${where}: ${JSON.stringify(url)} is not https. For development set allowLoopback: true.`,
-    );
-  }
-}
-
-/** A slip here would leave a revoked key in force without a word. */
-function checkRevocation(where: string, revocation: SenderRevocation, allowLoopback: boolean): void {
-  if (typeof revocation !== 'object' || revocation === null) {
-    throw new ConfigError(`${where}: give { url }, { revokedKids: ['kid'] }, or both.`);
-  }
-  onlyKnown(where, revocation, { url: true, revokedKids: true });
-  const { url, revokedKids } = revocation;
-  if (url !== undefined) requireUrl(`${where}.url`, url, allowLoopback);
-  if (revokedKids === undefined) return;
-  if (!Array.isArray(revokedKids) || revokedKids.some((kid) => typeof kid !== 'string')) {
-    throw new ConfigError(`${where}.revokedKids: must be an array of strings.`);
-  }
-}
 
 function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
   const where = `senders[${index}]`;
@@ -68,9 +47,7 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
   if (sender.brandJsonUrl !== undefined) {
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }
-  if (sender.revocation !== undefined) {
-    checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
-  }
+  checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,
     auth: authPolicy(`${where}.auth`, sender.auth),
@@ -83,6 +60,9 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
     ...(sender.brandJsonUrl !== undefined && { brandJsonUrl: sender.brandJsonUrl }),
     ...(sender.format !== undefined && { format: sender.format }),
     ...(sender.pins !== undefined && { pins: sender.pins }),
+    ...(sender.publishers !== undefined && {
+      publishers: publisherDomains(`${where}.publishers`, sender.publishers),
+    }),
     ...(sender.revocation !== undefined && { revocation: sender.revocation }),
   };
   oneOf(`${where}.format`, sender.format, ['tool', 'agent']);

@@ -3,7 +3,7 @@ import type { SenderEntry } from '../senders.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { Answer } from './document.ts';
 import { registrableDomain, sameRegistrableDomain } from './domains.ts';
-import { nearMisses } from './near-misses.ts';
+import { nearMisses, nearMissText } from './near-misses.ts';
 
 /** Where a sender's JWKS lies. `renewable`: brand.json could be had, and a newer one may say otherwise. */
 export type Location =
@@ -25,6 +25,19 @@ interface Judgement {
   readonly alarm?: Alarm;
 }
 
+/** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
+interface Files {
+  readonly configured: BrandJson;
+  readonly listing: BrandJson;
+  /** Where `listing` is. */
+  readonly at: string;
+}
+
+interface Judged {
+  readonly configured: BrandJson;
+  readonly location: Location;
+}
+
 /** How many senders' first `jwks_uri` are remembered: as many as documents are. */
 const MAX_LEARNED = 10_000;
 
@@ -33,42 +46,48 @@ const MAX_LEARNED = 10_000;
  * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
  */
 export function createLocate(options: LocateOptions): Locate {
-  const judged = new WeakMap<BrandJson, Map<string, Promise<Location>>>();
+  const judged = new WeakMap<BrandJson, Map<string, Judged>>();
   const starts = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm);
+  const judgeOnce = async (sender: SenderEntry, files: Files, start: string): Promise<Location> => {
+    const locations = judged.get(files.listing) ?? new Map<string, Judged>();
+    judged.set(files.listing, locations);
+    const key = `${sender.agentUrl} ${start}`;
+    const known = (): Location | undefined => {
+      const before = locations.get(key);
+      return before?.configured === files.configured ? before.location : undefined;
+    };
+    const before = known();
+    if (before !== undefined) return before;
+    const { location, alarm } = await judge(sender, files);
+    // Others may have judged it meanwhile. The result is kept and no promise of it: where a request owns its I/O, none
+    // may wait for another's.
+    if (alarm !== undefined && known() === undefined) options.raiseAlarm(alarm);
+    locations.set(key, { configured: files.configured, location });
+    return location;
+  };
   return async (sender, load) => {
     const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
     starts.set(sender, start);
-    let at = start;
-    let answer = await load(at);
-    if (answer.ok && answer.copy.value.next !== undefined) {
-      at = answer.copy.value.next;
-      answer = await load(at);
-    }
-    if (!answer.ok) return { ok: false, renewable: false, reason: `brand.json at ${at}: ${answer.reason}` };
-    const brand = answer.copy.value;
-    const locations = judged.get(brand) ?? new Map<string, Promise<Location>>();
-    judged.set(brand, locations);
-    const key = `${sender.agentUrl} ${start}`;
-    const known = locations.get(key) ?? settle(judge(sender, brand, at), options.raiseAlarm);
-    locations.set(key, known);
-    // A suffix list that could not be loaded says nothing about the file: not remembered.
-    known.catch(() => locations.delete(key));
-    const location = await known;
+    const first = await load(start);
+    if (!first.ok) return missing(start, first.reason);
+    const configured = first.copy.value;
+    const at = configured.next ?? start;
+    const answer = configured.next === undefined ? first : await load(at);
+    if (!answer.ok) return missing(at, answer.reason);
+    const location = await judgeOnce(sender, { configured, listing: answer.copy.value, at }, start);
     if (location.ok) noteMoved(sender.agentUrl, location.jwksUri);
     return location;
   };
 }
 
-async function settle(judgement: Promise<Judgement>, raiseAlarm: RaiseAlarm): Promise<Location> {
-  const { location, alarm } = await judgement;
-  if (alarm !== undefined) raiseAlarm(alarm);
-  return location;
+function missing(at: string, reason: string): Location {
+  return { ok: false, renewable: false, reason: `brand.json at ${at}: ${reason}` };
 }
 
 /** Step 1: at the operator domain, which is the host of the agent URL, unless configuration names another place. */
-function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | undefined {
+export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | undefined {
   if (sender.brandJsonUrl !== undefined) return sender.brandJsonUrl;
   if (!URL.canParse(sender.agentUrl)) return undefined;
   const { protocol, host } = new URL(sender.agentUrl);
@@ -76,8 +95,9 @@ function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | und
   return `${scheme}//${host}/.well-known/brand.json`;
 }
 
-async function judge(sender: SenderEntry, brand: BrandJson, at: string): Promise<Judgement> {
+async function judge(sender: SenderEntry, files: Files): Promise<Judgement> {
   const { agentUrl } = sender;
+  const { listing: brand, at } = files;
   const refuse = (code: Alarm['code'], reason: string, details?: object): Judgement => ({
     location: { ok: false, renewable: true, reason },
     alarm: { code, message: `${agentUrl}: ${reason}.`, sender: agentUrl, url: at, ...details },
@@ -91,12 +111,12 @@ async function judge(sender: SenderEntry, brand: BrandJson, at: string): Promise
   const entries = brand.agents.get(agentUrl);
   if (entries === undefined) {
     const misses = nearMisses(agentUrl, brand.agents.keys());
-    const hint = misses.length === 0 ? '' : `; it does list ${misses.join(', ')}`;
+    const hint = misses.length === 0 ? '' : `; it does list ${nearMissText(misses)}`;
     return refuse('agent_not_listed', `brand.json at ${at} has no agent with this url${hint}`, {
-      nearMisses: misses,
+      nearMisses: misses.map(({ url }) => url),
     });
   }
-  if (!(await mayList(sender, brand, at))) {
+  if (!(await mayList(sender, files))) {
     return refuse(
       'agent_not_listed',
       `brand.json at ${at} does not list this domain in authorized_operators`,
@@ -120,17 +140,19 @@ function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined
 }
 
 /**
- * A file that configuration puts at another registrable domain than the agent's has to name that domain itself. One
- * that the agent's own domain points to needs no more than that.
+ * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
+ * the file that it points to. One that the agent's own domain points to needs no more than that.
  */
-async function mayList(sender: SenderEntry, brand: BrandJson, at: string): Promise<boolean> {
+async function mayList(sender: SenderEntry, { configured, listing, at }: Files): Promise<boolean> {
   if (sender.brandJsonUrl === undefined) return true;
   const agent = hostOf(sender.agentUrl);
   if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
   if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  if (brand.operators.has(agent)) return true;
+  const named = (domain: string): boolean =>
+    configured.operators.has(domain) || listing.operators.has(domain);
+  if (named(agent)) return true;
   const domain = await registrableDomain(agent);
-  return domain !== undefined && brand.operators.has(domain);
+  return domain !== undefined && named(domain);
 }
 
 function hostOf(url: string): string {

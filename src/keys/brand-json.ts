@@ -7,7 +7,7 @@ export interface BrandJson {
   readonly next?: string;
   /** By `url`, byte for byte: the `jwks_uri` of each entry as published, `undefined` where an entry has none. */
   readonly agents: ReadonlyMap<string, readonly unknown[]>;
-  /** `authorized_operators[].domain`, lower case. */
+  /** `authorized_operators[].domain`, as `URL` writes hosts. */
   readonly operators: ReadonlySet<string>;
 }
 
@@ -72,9 +72,18 @@ function operatorDomains(operators: unknown): Set<string> {
   const domains = new Set<string>();
   for (const operator of Array.isArray(operators) ? (operators as unknown[]) : []) {
     const domain = isObject(operator) ? operator['domain'] : undefined;
-    if (typeof domain === 'string') domains.add(domain.toLowerCase());
+    if (typeof domain === 'string') domains.add(asHost(domain));
   }
   return domains;
+}
+
+/** As `URL` writes hosts, so that the two compare: lower case, A-labels, no root dot. */
+function asHost(domain: string): string {
+  const ascii = /^[\x21-\x7e]*$/.test(domain);
+  const url = `https://${domain}`;
+  const host =
+    !ascii && /^[^\s/?#@:[\]\\]+$/.test(domain) && URL.canParse(url) ? new URL(url).hostname : domain;
+  return host.toLowerCase().replace(/\.$/, '');
 }
 
 type Next = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };

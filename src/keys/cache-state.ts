@@ -18,6 +18,13 @@ export interface CacheOptions extends FetchRules {
   readonly limits: CacheLimits;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: Logger;
+  /** In [0, 1): spreads background refreshes. `Math.random` where absent. */
+  readonly random?: () => number;
+  /**
+   * Whether callers may wait for a fetch that another caller began. False where a request owns its I/O (workerd): a
+   * promise dies with the request that made it, so each fetches for itself and only results are kept. True where absent.
+   */
+  readonly sharedFetches?: boolean;
 }
 
 /** What the cache knows of one URL. */
@@ -29,6 +36,9 @@ export interface Entry<T> {
    * of a first copy that lacked what was wanted; Unix ms.
    */
   refetched: number | undefined;
+  /** When the last fetch began, whatever it was for; Unix ms. */
+  began: number | undefined;
+  /** The fetch that others may wait for. */
   running: Running<T> | undefined;
 }
 

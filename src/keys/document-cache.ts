@@ -1,6 +1,6 @@
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
 import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
-import { begin, liveFetch } from './document-fetch.ts';
+import { begin, liveFetch, type Purpose, usable } from './document-fetch.ts';
 import { within } from './freshness.ts';
 import { settledWithin } from './timeout.ts';
 
@@ -15,6 +15,8 @@ export interface DocumentCache {
   /** What is held within its hard limit; nothing is fetched. */
   held<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
+  /** Says that the copy held was used: near the end of its life a refresh begins, and nobody waits for it. */
+  used<T>(kind: DocumentKind<T>, url: string): void;
   /** A fresh copy; where that cannot be had in time, the one that is held. */
   current<T>(kind: DocumentKind<T>, url: string, mayFetch?: MayFetch): Promise<Answer<T>>;
   /** A copy that fulfils the wish, fetched again where the one held does not, at most once in the cooldown. */
@@ -32,6 +34,9 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     order: () => state.order,
     held: (kind, url) => usable(state, entryOf(state, kind, url)),
     isFresh: (copy) => isFresh(state, copy),
+    used: (kind, url) => {
+      refreshEarly(state, kind, url, always);
+    },
     current: (kind, url, mayFetch = always) => current(state, kind, url, mayFetch),
     renewed: (kind, url, wish, mayFetch = always) => renewed(state, kind, url, wish, mayFetch),
     stop: () => {
@@ -50,7 +55,13 @@ function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entr
   const { entries, options } = state;
   const key = `${kind.name} ${url}`;
   const known = entries.get(key);
-  const entry = known ?? { copy: undefined, failure: undefined, refetched: undefined, running: undefined };
+  const entry = known ?? {
+    copy: undefined,
+    failure: undefined,
+    refetched: undefined,
+    began: undefined,
+    running: undefined,
+  };
   if (known !== undefined) entries.delete(key);
   else if (entries.size >= options.limits.maxDocuments) dropOldest(state);
   entries.set(key, entry);
@@ -64,10 +75,6 @@ function dropOldest({ entries, options }: CacheState): void {
     entries.delete(key);
     return;
   }
-}
-
-function usable<T>(state: CacheState, entry: Entry<T>): Copy<T> | undefined {
-  return entry.copy !== undefined && state.options.now() < entry.copy.hardUntil ? entry.copy : undefined;
 }
 
 function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
@@ -89,16 +96,31 @@ function cooling<T>(state: CacheState, entry: Entry<T>): string | undefined {
   return within(now(), entry.refetched, limits.cooldownMs) ? 'fetched again lately, cooling down' : undefined;
 }
 
-function beginUnless<T>(
-  why: string | undefined,
-  state: CacheState,
-  kind: DocumentKind<T>,
-  url: string,
-  mayFetch: MayFetch,
-): Running<T> | string {
+interface Errand<T> {
+  readonly state: CacheState;
+  readonly kind: DocumentKind<T>;
+  readonly url: string;
+  readonly mayFetch: MayFetch;
+}
+
+function beginUnless<T>(why: string | undefined, errand: Errand<T>, purpose: Purpose): Running<T> | string {
+  const { state, kind, url, mayFetch } = errand;
   if (why !== undefined) return why;
   if (!mayFetch()) return 'left out: too many fetches for one delivery';
-  return begin(state, kind, url, entryOf(state, kind, url));
+  return begin(state, kind, url, entryOf(state, kind, url), purpose);
+}
+
+/**
+ * At 80 % of a copy's life, and only on its use: what nobody asks for is not fetched, and no timer has to be held. Where
+ * fetches are not shared nothing shows that one is under way, so that the moment at which it began has to.
+ */
+function refreshEarly<T>(state: CacheState, kind: DocumentKind<T>, url: string, mayFetch: MayFetch): void {
+  const entry = entryOf(state, kind, url);
+  const { now, deadlineMs } = state.options;
+  const due = entry.copy?.refreshAt;
+  if (due === undefined || now() < due || liveFetch(state.options, entry) !== undefined) return;
+  if (entry.began !== undefined && within(now(), entry.began, deadlineMs)) return;
+  beginUnless(barred(state, entry), { state, kind, url, mayFetch }, 'refresh');
 }
 
 async function current<T>(
@@ -109,9 +131,13 @@ async function current<T>(
 ): Promise<Answer<T>> {
   const entry = entryOf(state, kind, url);
   const copy = usable(state, entry);
-  if (copy !== undefined && isFresh(state, copy)) return { ok: true, copy };
+  if (copy !== undefined && isFresh(state, copy)) {
+    refreshEarly(state, kind, url, mayFetch);
+    return { ok: true, copy };
+  }
   const running =
-    liveFetch(state.options, entry) ?? beginUnless(barred(state, entry), state, kind, url, mayFetch);
+    liveFetch(state.options, entry) ??
+    beginUnless(barred(state, entry), { state, kind, url, mayFetch }, 'refresh');
   if (typeof running === 'string') return copy ? { ok: true, copy } : { ok: false, reason: running };
   const answer = await waitFor(running, copy ? patienceFor(state, running) : state.options.deadlineMs);
   if (answer.ok) return answer;
@@ -132,7 +158,7 @@ async function renewed<T>(
     if (copy !== undefined && (wish.wanted(copy) || wish.decisive(copy))) return { ok: true, copy };
     const joined = liveFetch(state.options, entry);
     const why = barred(state, entry) ?? cooling(state, entry);
-    const running = joined ?? beginUnless(why, state, kind, url, mayFetch);
+    const running = joined ?? beginUnless(why, { state, kind, url, mayFetch }, 'renewal');
     if (typeof running === 'string') return { ok: false, reason: running };
     if (joined === undefined && copy !== undefined) entry.refetched = running.began;
     const answer = await waitFor(running, state.options.deadlineMs);
@@ -152,7 +178,7 @@ function patienceFor(state: CacheState, running: Running<unknown>): number {
   return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
 }
 
-/** Bounded by each waiter's own timer: where requests own their I/O, a shared fetch can die unseen. */
+/** Bounded by each waiter's own timer: where requests own their I/O, a fetch can die unseen. */
 async function waitFor<T>(running: Running<T>, ms: number): Promise<Answer<T>> {
   return (await settledWithin(running.answer, ms)) ?? { ok: false, reason: 'no answer in time' };
 }

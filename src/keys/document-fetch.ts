@@ -1,7 +1,7 @@
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
-import type { Answer, Copy, DocumentKind } from './document.ts';
-import { backOffMs, lifeOf, within } from './freshness.ts';
-import { fetchDocument } from './safe-fetch.ts';
+import type { Answer, Copy, DocumentKind, Validators } from './document.ts';
+import { backOffMs, KEY_DOCUMENT_LIFE, lifeOf, refreshAfter, within } from './freshness.ts';
+import { type Fetched, fetchDocument } from './safe-fetch.ts';
 
 /**
  * A fetch that outlived three deadlines is gone: its request's runtime ended it without a word. Were it still counted
@@ -9,7 +9,32 @@ import { fetchDocument } from './safe-fetch.ts';
  */
 const GONE_AFTER_DEADLINES = 3;
 
-/** The fetch of this URL that is in flight, if one is. */
+/** No honest validator is longer, and it is sent back with every refresh. */
+const MAX_VALIDATOR = 1000;
+
+/** Asks caches on the way to ask the server itself (RFC 9111 §5.2.1.4). */
+const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cache' };
+
+/**
+ * Why a fetch is made. `refresh`: the copy's life says so, and "not changed" is an answer. `renewal`: somebody needs
+ * more than the copy says, so the whole document is asked for, from its origin.
+ */
+export type Purpose = 'refresh' | 'renewal';
+
+/** What a fetch is about: one kind of document at one URL, and what the cache knows of it. */
+interface Place<T> {
+  readonly state: CacheState;
+  readonly kind: DocumentKind<T>;
+  readonly url: string;
+  readonly entry: Entry<T>;
+}
+
+interface Flaw {
+  readonly code: 'key_fetch_failing' | 'key_document_invalid';
+  readonly reason: string;
+}
+
+/** The fetch of this URL that is in flight and can be waited for, if one is. */
 export function liveFetch<T>(options: CacheOptions, entry: Entry<T>): Running<T> | undefined {
   const { running } = entry;
   if (running === undefined) return undefined;
@@ -18,58 +43,108 @@ export function liveFetch<T>(options: CacheOptions, entry: Entry<T>): Running<T>
     : undefined;
 }
 
-/** Begins a fetch; the caller has seen that none is in flight and that one is due. */
-export function begin<T>(state: CacheState, kind: DocumentKind<T>, url: string, entry: Entry<T>): Running<T> {
+/** The copy within its hard limit. */
+export function usable<T>(state: CacheState, entry: Entry<T>): Copy<T> | undefined {
+  return entry.copy !== undefined && state.options.now() < entry.copy.hardUntil ? entry.copy : undefined;
+}
+
+/** Begins a fetch; the caller has seen that none can be joined and that one is due. */
+export function begin<T>(
+  state: CacheState,
+  kind: DocumentKind<T>,
+  url: string,
+  entry: Entry<T>,
+  purpose: Purpose,
+): Running<T> {
   state.order += 1;
   const began = state.options.now();
   const { order } = state;
   const controller = new AbortController();
-  const answer = run(state, kind, url, entry, { began, order, controller });
+  const answer = run({ state, kind, url, entry }, { began, order, controller }, purpose);
   const running: Running<T> = { began, order, controller, answer };
-  entry.running = running;
+  entry.began = began;
+  if (state.options.sharedFetches !== false) entry.running = running;
   return running;
 }
 
 async function run<T>(
-  state: CacheState,
-  kind: DocumentKind<T>,
-  url: string,
-  entry: Entry<T>,
+  place: Place<T>,
   started: Omit<Running<T>, 'answer'>,
+  purpose: Purpose,
 ): Promise<Answer<T>> {
+  const { state, kind, url, entry } = place;
   const { options } = state;
-  const fetched = await fetchDocument(options, url, kind.maxBytes, started.controller);
+  const asked = purpose === 'refresh' ? entry.copy : undefined;
+  const headers = purpose === 'refresh' ? conditions(asked?.validators) : END_TO_END;
+  const fetched = await fetchDocument(options, url, kind.maxBytes, started.controller, headers);
   if (entry.running?.order === started.order) entry.running = undefined;
-  if (!fetched.ok)
-    return failed(state, kind, url, entry, { code: 'key_fetch_failing', reason: fetched.reason });
-  const parsed = kind.parse(fetched.bytes, url);
-  if (!parsed.ok)
-    return failed(state, kind, url, entry, { code: 'key_document_invalid', reason: parsed.reason });
-  const { value } = parsed;
-  const { began, order } = started;
-  const copy: Copy<T> = {
-    value,
-    began,
-    order,
-    freshUntil: kind.dueAt?.(value, began) ?? began + lifeOf(fetched.headers),
-    hardUntil: began + (kind.hardLimitMs ?? options.limits.hardLimitMs),
-  };
-  if (entry.copy === undefined || entry.copy.order < order) entry.copy = copy;
+  if (!fetched.ok) return failed(place, { code: 'key_fetch_failing', reason: fetched.reason });
+  const unchanged = fetched.notModified === true ? asked : undefined;
+  const parsed = unchanged ? { ok: true as const, value: unchanged.value } : kind.parse(fetched.bytes, url);
+  if (!parsed.ok) return failed(place, { code: 'key_document_invalid', reason: parsed.reason });
+  const inForce = unchanged ? undefined : usable(state, entry);
+  const spoilt = inForce && kind.spoils?.(parsed.value, inForce.value);
+  if (spoilt !== undefined) return failed(place, { code: 'key_document_invalid', reason: spoilt });
+  const copy = copyOf(place, started, { value: parsed.value, headers: fetched.headers, unchanged });
+  if (entry.copy === undefined || entry.copy.order < started.order) entry.copy = copy;
   entry.failure = undefined;
   const fields = { url, document: kind.name };
-  if (parsed.warning === undefined) options.logger.debug(fields, 'key document fetched');
-  else options.logger.warn(fields, parsed.warning);
+  const warning = 'warning' in parsed ? parsed.warning : undefined;
+  if (warning === undefined) options.logger.debug(fields, 'key document fetched');
+  else options.logger.warn(fields, warning);
   return { ok: true, copy };
 }
 
-function failed<T>(
-  state: CacheState,
-  kind: DocumentKind<T>,
-  url: string,
-  entry: Entry<T>,
-  flaw: { readonly code: 'key_fetch_failing' | 'key_document_invalid'; readonly reason: string },
-): Answer<T> {
-  const { code, reason } = flaw;
+/** RFC 9110 §13.1: both, for servers that know only one; the tag decides where it is understood. */
+function conditions(validators: Validators | undefined): Record<string, string> {
+  return {
+    ...(validators?.etag !== undefined && { 'if-none-match': validators.etag }),
+    ...(validators?.lastModified !== undefined && { 'if-modified-since': validators.lastModified }),
+  };
+}
+
+interface Got<T> {
+  readonly value: T;
+  readonly headers: Extract<Fetched, { ok: true }>['headers'];
+  /** The copy that the server said was still the document. */
+  readonly unchanged: Copy<T> | undefined;
+}
+
+function copyOf<T>(
+  { state, kind }: Place<T>,
+  { began, order }: Omit<Running<T>, 'answer'>,
+  { value, headers, unchanged }: Got<T>,
+): Copy<T> {
+  const { limits, random = Math.random } = state.options;
+  const due = kind.dueAt?.(value, began);
+  const rules = kind.life ?? KEY_DOCUMENT_LIFE;
+  // A 304 that says nothing of the life leaves it as it was (RFC 9111 §4.3.4).
+  const silentMs = unchanged ? unchanged.freshUntil - unchanged.began : rules.silentMs;
+  const freshUntil = due ?? began + lifeOf(headers, { ...rules, silentMs });
+  const validators = { ...unchanged?.validators, ...validatorsOf(headers) };
+  return {
+    value,
+    began,
+    order,
+    freshUntil,
+    hardUntil: began + (kind.hardLimitMs ?? limits.hardLimitMs),
+    // A document that names the moment of its next issue has nothing new before it.
+    ...(due === undefined && { refreshAt: began + refreshAfter(freshUntil - began, random) }),
+    ...(Object.keys(validators).length > 0 && { validators }),
+    ...(unchanged && { unchanged: true }),
+  };
+}
+
+function validatorsOf(headers: Headers): Validators {
+  const etag = headers.get('etag');
+  const lastModified = headers.get('last-modified');
+  return {
+    ...(etag !== null && etag.length <= MAX_VALIDATOR && { etag }),
+    ...(lastModified !== null && lastModified.length <= MAX_VALIDATOR && { lastModified }),
+  };
+}
+
+function failed<T>({ state, kind, url, entry }: Place<T>, { code, reason }: Flaw): Answer<T> {
   const { now, raiseAlarm } = state.options;
   // Our own stop ended it: no fault of the server's.
   if (state.stopped) return { ok: false, reason: 'stopped' };
@@ -80,7 +155,9 @@ function failed<T>(
   raiseAlarm({
     code,
     message: `${kind.name} at ${url}: ${reason}. ${
-      entry.copy === undefined ? 'There is no earlier copy' : 'The earlier copy serves until its hard limit'
+      usable(state, entry) === undefined
+        ? 'There is no earlier copy'
+        : 'The earlier copy serves until its hard limit'
     }.`,
     url,
     document: kind.name,

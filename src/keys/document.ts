@@ -3,6 +3,20 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T; readonly warning?: string }
   | { readonly ok: false; readonly reason: string };
 
+/** How long a copy is used without asking again, in ms: what the server's `Cache-Control` may choose between. */
+export interface LifeRules {
+  readonly minMs: number;
+  readonly maxMs: number;
+  /** Where the server says nothing. */
+  readonly silentMs: number;
+}
+
+/** What a server gave to ask it by whether a copy is still the document (RFC 9110 §8.8). */
+export interface Validators {
+  readonly etag?: string;
+  readonly lastModified?: string;
+}
+
 /** One kind of key document: how large it may be, how it is read, how long a copy serves. */
 export interface DocumentKind<T> {
   /** For logs and alarms, e.g. `JWKS`. */
@@ -10,8 +24,12 @@ export interface DocumentKind<T> {
   readonly maxBytes: number;
   /** Ms after the fetch began for which a copy may serve while refreshes fail; the cache's own limit where absent. */
   readonly hardLimitMs?: number;
+  /** `KEY_DOCUMENT_LIFE` where absent. */
+  readonly life?: LifeRules;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
+  /** Why `value`, sound as it looks, must not take the place of the copy in force. Never throws. */
+  spoils?(value: T, inForce: T): string | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
 }
@@ -27,6 +45,14 @@ export interface Copy<T> {
   readonly freshUntil: number;
   /** Unix ms until which it may serve while refreshes fail. */
   readonly hardUntil: number;
+  /** Unix ms from which its next use begins a refresh in the background; none where absent. */
+  readonly refreshAt?: number;
+  readonly validators?: Validators;
+  /**
+   * The server did not send the document again but said that it had not changed (304). Good enough to serve on; too
+   * little to call a key unknown: validators can be as coarse as a second, and a wrong "unknown" ends an event.
+   */
+  readonly unchanged?: boolean;
 }
 
 /** A usable copy, or why there is none. */

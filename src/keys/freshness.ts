@@ -1,8 +1,19 @@
+import type { LifeRules } from './document.ts';
+
 /** verification.md, section 5 "Caching": `Cache-Control` is honoured within these. */
 export const MIN_LIFE_MS: number = 60_000;
 export const MAX_LIFE_MS: number = 30 * 60_000;
-/** Where a server says nothing: long enough to spare it, short enough that a removed key is gone soon. */
-const SILENT_LIFE_MS = 5 * 60_000;
+
+export const KEY_DOCUMENT_LIFE: LifeRules = {
+  minMs: MIN_LIFE_MS,
+  maxMs: MAX_LIFE_MS,
+  // Long enough to spare a server that says nothing, short enough that a removed key is gone soon.
+  silentMs: 5 * 60_000,
+};
+
+/** A copy is refreshed in the background from here to 80 % of its life, each at a moment of its own. */
+const REFRESH_FROM = 0.72;
+const REFRESH_SPREAD = 0.08;
 
 /** verification.md, section 5: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
 const FIRST_BACK_OFF_MS = 1_000;
@@ -13,13 +24,22 @@ export function clampLife(ms: number): number {
 }
 
 /** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
-export function lifeOf(headers: Headers): number {
+export function lifeOf(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
   const control = (headers.get('cache-control') ?? '').toLowerCase();
-  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return MIN_LIFE_MS;
+  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
   const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/.exec(control)?.[1];
-  if (maxAge === undefined) return SILENT_LIFE_MS;
+  if (maxAge === undefined) return rules.silentMs;
   const age = /^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0';
-  return clampLife((Number(maxAge) - Number(age)) * 1000);
+  return Math.min(Math.max((Number(maxAge) - Number(age)) * 1000, rules.minMs), rules.maxMs);
+}
+
+/**
+ * Ms of its life after which a copy is refreshed in the background. With jitter, so that replicas which started together
+ * do not ask together for ever.
+ * @param random in [0, 1).
+ */
+export function refreshAfter(lifeMs: number, random: () => number): number {
+  return lifeMs * (REFRESH_FROM + REFRESH_SPREAD * random());
 }
 
 /** Ms during which a URL that failed `failures` times in a row is left alone. */

@@ -3,7 +3,8 @@ import type { Candidate, KeySearch } from './contract.ts';
 
 /** What asking one sender gave; both where an old key is held and a newer one could not be had. */
 export interface Reply {
-  readonly candidate?: Candidate;
+  /** Several where publishers pin several keys under one `kid`. Absent or at least one. */
+  readonly candidates?: readonly Candidate[];
   /** Why this sender's keys do not decide; for the owner's log. */
   readonly undecided?: string;
 }
@@ -37,7 +38,7 @@ export async function gather(
         if (over) return;
         const reply = await attempt(sender, ask);
         replies.set(sender, reply);
-        if (reply.candidate !== undefined) timers.push(setTimeout(end, limits.graceMs));
+        if (reply.candidates !== undefined) timers.push(setTimeout(end, limits.graceMs));
       }
     };
     if (limits.deadlineMs !== undefined) timers.push(setTimeout(end, limits.deadlineMs));
@@ -67,7 +68,7 @@ export function summary(
   const undecided: string[] = [];
   for (const sender of senders) {
     const reply = replies.get(sender) ?? { undecided: 'no answer in time' };
-    if (reply.candidate !== undefined) candidates.push(reply.candidate);
+    candidates.push(...(reply.candidates ?? []));
     if (reply.undecided !== undefined) undecided.push(`${sender.agentUrl}: ${reply.undecided}`);
   }
   return { candidates, undecided };

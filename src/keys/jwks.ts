@@ -1,6 +1,7 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
+import { readPublicKey } from '../crypto/public-key.ts';
 import type { SenderKey } from './contract.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 
@@ -11,17 +12,25 @@ export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEn
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
   /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
-  readonly imported: Map<string, Promise<SenderKey>>;
+  readonly imported: Map<string, SenderKey | Promise<SenderKey>>;
 }
 
-/** Members that carry secret material (RFC 7518 §6.2.2, §6.3.2, §6.4.1): they never get near a log. */
-const PRIVATE_MEMBERS: ReadonlySet<string> = new Set(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']);
+/** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
+const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];
+
+/** `k` too (RFC 7518 §6.4.1): none of them gets near a log. */
+const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
 /** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
-const MAX_KEYS = 1000;
+export const MAX_KEYS = 1000;
 
 /** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB: verification.md, section 5. */
-export const JWKS: DocumentKind<KeySet> = { name: 'JWKS', maxBytes: 65_536, parse: parseJwks };
+export const JWKS: DocumentKind<KeySet> = {
+  name: 'JWKS',
+  maxBytes: 65_536,
+  parse: parseJwks,
+  spoils: spoiltKey,
+};
 
 function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   const json = parseStrictObject(bytes);
@@ -30,18 +39,38 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   if (!Array.isArray(keys)) return { ok: false, reason: 'keys is not an array' };
   if (keys.length > MAX_KEYS) return { ok: false, reason: `more than ${MAX_KEYS} keys` };
   const jwks = new Map<string, Jwk>();
-  let secret = false;
   for (const jwk of keys as unknown[]) {
     // RFC 7517 §5: entries that cannot be used are ignored; one without `kid` can never be asked for.
-    if (!isJwk(jwk) || typeof jwk['kid'] !== 'string') continue;
+    if (!isJwk(jwk)) continue;
+    if (hasPrivateHalf(jwk)) return { ok: false, reason: PRIVATE_HALF_PUBLISHED };
+    if (typeof jwk['kid'] !== 'string') continue;
     if (jwks.has(jwk['kid'])) return { ok: false, reason: 'two keys have one kid' };
-    secret ||= Object.keys(jwk).some((name) => PRIVATE_MEMBERS.has(name));
     jwks.set(jwk['kid'], publicPart(jwk));
   }
-  const value: KeySet = { jwks, imported: new Map() };
-  return secret
-    ? { ok: true, value, warning: 'the JWKS publishes secret key material' }
-    : { ok: true, value };
+  return { ok: true, value: { jwks, imported: new Map() } };
+}
+
+/** Whoever read it can sign with it, so nothing in such a document may be believed. */
+export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
+
+export function hasPrivateHalf(jwk: Jwk): boolean {
+  return PRIVATE_HALF.some((name) => jwk[name] !== undefined && jwk[name] !== null);
+}
+
+/**
+ * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a slip of
+ * the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
+ * out is the seller's word.
+ */
+export function spoiltKey(next: KeySet, inForce: KeySet): string | undefined {
+  for (const [kid, before] of inForce.jwks) {
+    const after = next.jwks.get(kid);
+    if (after === undefined || sameJwk(before, after)) continue;
+    if (typeof readPublicKey(before) === 'string') continue;
+    const flaw = readPublicKey(after);
+    if (typeof flaw === 'string') return `a key that could verify was replaced by one that cannot: ${flaw}`;
+  }
+  return undefined;
 }
 
 export function isJwk(value: unknown): value is Jwk {
@@ -50,26 +79,32 @@ export function isJwk(value: unknown): value is Jwk {
 
 /** `jwk` without the members that must stay secret. */
 export function publicPart(jwk: Jwk): Jwk {
-  return Object.fromEntries(Object.entries(jwk).filter(([name]) => !PRIVATE_MEMBERS.has(name)));
+  return Object.fromEntries(Object.entries(jwk).filter(([name]) => !SECRET_MEMBERS.has(name)));
 }
 
-/** The key under `kid`, imported at most once a set, or undefined where the set has none. */
+/**
+ * The key under `kid`, or undefined where the set has none. Imported at most once a set.
+ * @param shared whether a caller may wait for an import that another began: see `CacheOptions.sharedFetches`.
+ */
 export async function importedKey(
   set: KeySet,
   kid: string,
   engine: EngineSource,
+  shared = true,
 ): Promise<SenderKey | undefined> {
   const known = set.imported.get(kid);
   if (known !== undefined) return await known;
   const jwk = set.jwks.get(kid);
   if (jwk === undefined) return undefined;
   const importing = importKey(kid, jwk, engine);
-  set.imported.set(kid, importing);
+  if (shared) set.imported.set(kid, importing);
   try {
-    return await importing;
+    const key = await importing;
+    set.imported.set(kid, key);
+    return key;
   } catch (error) {
     // No engine was to be had: our fault, and the next delivery may find one.
-    set.imported.delete(kid);
+    if (shared) set.imported.delete(kid);
     throw error;
   }
 }

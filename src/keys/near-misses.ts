@@ -3,36 +3,92 @@ import { printableName } from '../codec/printable.ts';
 /** Enough to see the mistake. */
 const MAX_SHOWN = 4;
 
-/**
- * Agent URLs of a brand.json that differ from the configured one by what people usually get wrong: a trailing slash, the
- * scheme, upper case, a default port. The match itself is byte for byte (verification.md, section 5, step 2).
- */
-export function nearMisses(agentUrl: string, listed: Iterable<string>): string[] {
-  const wanted = blurred(agentUrl);
-  const misses: string[] = [];
-  for (const url of listed) {
-    if (misses.length === MAX_SHOWN) break;
-    if (blurred(url) === wanted) misses.push(shown(url));
-  }
-  return misses;
+/** A listed URL that was probably meant. */
+export interface NearMiss {
+  /** As listed, in pieces that a log can take. */
+  readonly url: string;
+  /** In what it differs, e.g. `trailing slash`. */
+  readonly differsIn: readonly string[];
 }
 
-function blurred(url: string): string {
-  if (!URL.canParse(url)) return url.trim().toLowerCase();
-  const { hostname, port, pathname, search } = new URL(url);
-  // A default port of the other scheme survives the parser: http://a:443 for https://a.
-  const authority = port === '' || port === '443' || port === '80' ? hostname : `${hostname}:${port}`;
-  return `${authority}${withoutFinalSlashes(pathname)}${search}`.toLowerCase();
+interface Parts {
+  readonly scheme: string;
+  readonly host: string;
+  readonly port: string;
+  readonly path: string;
+  readonly query: string;
+  readonly fragment: string;
 }
 
-/** By index: a regular expression for the end takes quadratic time on slashes inside, and a brand.json may have many. */
-function withoutFinalSlashes(path: string): string {
+/** RFC 3986, appendix B, with the port set apart: the text as it is, for what a parser repairs is what went wrong. */
+const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*?)(:\d*)?(\/[^?#]*)?(\?[^#]*)?(#.*)?$/i;
+
+/** Not by a pattern: `/\/+$/` takes quadratic time, and the text is a counterparty's. */
+function withoutSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
   return path.slice(0, end);
 }
 
-/** The URL as listed, in pieces that a log can take: the whole is as long as the configured one, give or take a slash. */
+const sameCase = (a: string, b: string): boolean => a === b || a.toLowerCase() !== b.toLowerCase();
+
+/** What people usually get wrong, and how it shows. */
+const SLIPS: readonly (readonly [string, (a: Parts, b: Parts) => boolean])[] = [
+  ['scheme', (a, b) => a.scheme.toLowerCase() !== b.scheme.toLowerCase()],
+  ['port', (a, b) => a.port !== b.port],
+  ['trailing slash', (a, b) => a.path !== b.path && withoutSlashes(a.path) === withoutSlashes(b.path)],
+  ['query', (a, b) => a.query !== b.query],
+  ['fragment', (a, b) => a.fragment !== b.fragment],
+  [
+    'case',
+    (a, b) =>
+      !sameCase(a.scheme, b.scheme) ||
+      !sameCase(a.host, b.host) ||
+      !sameCase(withoutSlashes(a.path), withoutSlashes(b.path)),
+  ],
+];
+
+/**
+ * URLs of a document that differ from the configured one by what people usually get wrong: a trailing slash, the scheme,
+ * upper case, the port, the query. The match itself is byte for byte (verification.md, section 5, step 2).
+ */
+export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
+  const wanted = blurred(agentUrl);
+  const misses: NearMiss[] = [];
+  for (const url of listed) {
+    if (misses.length === MAX_SHOWN) break;
+    if (blurred(url) === wanted) misses.push({ url: shown(url), differsIn: slips(agentUrl, url) });
+  }
+  return misses;
+}
+
+/** For a message: each URL with what it differs in. */
+export function nearMissText(misses: readonly NearMiss[]): string {
+  return misses.map(({ url, differsIn }) => `${url} (differs in ${differsIn.join(', ')})`).join(', ');
+}
+
+/** Host and path without what is easily got wrong. */
+function blurred(url: string): string {
+  if (!URL.canParse(url)) return url.trim().toLowerCase();
+  const { hostname, pathname } = new URL(url);
+  return `${hostname.replace(/\.$/, '')}${withoutSlashes(pathname)}`.toLowerCase();
+}
+
+function slips(wanted: string, listed: string): string[] {
+  const [a, b] = [partsOf(wanted), partsOf(listed)];
+  const found = a && b ? SLIPS.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
+  // White space, percent-encoding, dot segments, a root dot: visible once the two are laid side by side.
+  return found.length > 0 ? found : ['spelling'];
+}
+
+function partsOf(url: string): Parts | undefined {
+  const match = URL_PARTS.exec(url);
+  if (match === null) return undefined;
+  const [, scheme = '', host = '', port = '', path = '', query = '', fragment = ''] = match;
+  return { scheme, host, port, path, query, fragment };
+}
+
+/** The whole where a log can take it: it is as long as the configured one, give or take a query. */
 function shown(url: string): string {
   return url.length <= 256 && printable(url) ? url : JSON.stringify(printableName(url));
 }

@@ -23,11 +23,13 @@ export interface Pins {
 
 export type PinnedSender = SenderEntry & { readonly pins: readonly Jwk[] };
 
+/** By configuration; publishers may pin more keys. */
 export function isPinned(sender: SenderEntry): sender is PinnedSender {
   return sender.pins !== undefined;
 }
 
-export function createPins(engine: EngineSource): Pins {
+/** @param shared see `importedKey`. */
+export function createPins(engine: EngineSource, shared = true): Pins {
   // By identity: a list of pins lives as long as the configuration that holds it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
@@ -40,7 +42,7 @@ export function createPins(engine: EngineSource): Pins {
   return {
     key: async (sender, kid) => {
       const set = setOf(sender);
-      const key = typeof set === 'string' ? set : await importedKey(set, kid, engine);
+      const key = typeof set === 'string' ? set : await importedKey(set, kid, engine, shared);
       if (key === undefined || typeof key === 'string' || typeof key.verifyKey !== 'string') return key;
       // Our owner's slip, not the sender's: nothing that could be answered 4xx.
       return importFlaw(sender.agentUrl, kid, key.verifyKey);
@@ -48,7 +50,7 @@ export function createPins(engine: EngineSource): Pins {
     importAll: async (sender) => {
       const set = pinnedSet(sender.agentUrl, sender.pins);
       for (const kid of set.jwks.keys()) {
-        const key = await importedKey(set, kid, engine);
+        const key = await importedKey(set, kid, engine, shared);
         if (typeof key?.verifyKey !== 'string') continue;
         throw new ConfigError(importFlaw(sender.agentUrl, kid, key.verifyKey));
       }

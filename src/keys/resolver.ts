@@ -11,15 +11,19 @@ import { gather } from './gather.ts';
 import type { EngineSource } from './jwks.ts';
 import { createKeySearch } from './key-search.ts';
 import { createPins, isPinned } from './pins.ts';
-import { createRevocationCheck, REVOCATION_LIST } from './revocation.ts';
+import { createPublisherPins } from './publisher-pins.ts';
+import { createRevocations } from './revocation.ts';
+import type { Schedule } from './schedule.ts';
 import { createSenderKeys } from './sender-keys.ts';
+import { createSenderSearch } from './sender-search.ts';
+import { requestsMayShare } from './sharing.ts';
 
 export interface KeyLimits extends CacheLimits {
   /** Ms for one fetch, and for all the fetching that one delivery waits for. */
   readonly deadlineMs: number;
   /** Fetches at a time for one delivery. */
   readonly width: number;
-  /** Senders whose documents one delivery may have fetched. */
+  /** Senders, and publishers, whose documents one delivery may have fetched. */
   readonly perDelivery: number;
   /** Ms for which other senders are waited for once one has the key. */
   readonly graceMs: number;
@@ -38,6 +42,12 @@ export interface KeyResolverOptions {
   readonly logger: Logger;
   /** What differs from `KEY_LIMITS`. */
   readonly limits?: Partial<KeyLimits>;
+  /** In [0, 1): spreads background refreshes. `Math.random`. */
+  readonly random?: () => number;
+  /** See `CacheOptions.sharedFetches`. By default as the runtime needs it. */
+  readonly sharedFetches?: boolean;
+  /** Timers of what is polled. They never hold the process open. */
+  readonly schedule?: Schedule;
 }
 
 /** verification.md, section 5. */
@@ -64,26 +74,33 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
       options.logger.error({ err: error, alarm: alarm.code }, 'onAlarm threw');
     }
   };
-  const cache = createDocumentCache({ ...options, raiseAlarm, limits, deadlineMs: limits.deadlineMs });
-  const pins = createPins(engine);
+  const shared = options.sharedFetches ?? requestsMayShare();
+  const { deadlineMs, width, graceMs, cooldownMs } = limits;
+  const cacheOptions = { ...options, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
+  const cache = createDocumentCache(cacheOptions);
+  const pins = createPins(engine, shared);
   const locate = createLocate({ allowLoopback, raiseAlarm });
-  const keys = createSenderKeys(cache, brandJsonKind(allowLoopback), locate);
+  const brandJson = brandJsonKind(allowLoopback);
+  const keys = createSenderKeys(cache, brandJson, locate);
+  const revocations = createRevocations({ ...cacheOptions, documents: cache, brandJson, keys });
+  const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
+  const each = createSenderSearch({ keys, pins, publishers, use: { engine, shared }, now, cooldownMs });
   const prefetch = async (sender: SenderEntry): Promise<object> => {
-    if (!isPinned(sender)) await keys.current(sender);
-    const list = sender.revocation?.url;
-    if (list !== undefined) await cache.current(REVOCATION_LIST, list);
+    await each.warm(sender);
+    await revocations.warm(sender);
     return {};
   };
   return {
-    ...createKeySearch({ cache, keys, pins, engine, now, limits }),
-    revocation: createRevocationCheck({ cache, now, raiseAlarm }),
+    ...createKeySearch({ cache, each, limits }),
+    revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing) if (isPinned(sender)) await pins.importAll(sender);
       // Not awaited: a seller that is down must not keep a receiver from starting. It never rejects.
-      void gather(signing, prefetch, { width: limits.width, graceMs: limits.graceMs });
+      void gather(signing, prefetch, { width, graceMs });
     },
     stop: () => {
+      revocations.stop();
       cache.stop();
     },
   };

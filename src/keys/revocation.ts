@@ -1,101 +1,181 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import { parseStrictObject } from '../codec/strict-json.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Copy, DocumentKind, Parsed } from './document.ts';
-import type { DocumentCache } from './document-cache.ts';
-import { clampLife, MAX_LIFE_MS } from './freshness.ts';
-
-/** What an operator publishes (verification.md, section 5 "Revocation"), as far as check 9 needs it. */
-export interface RevocationList {
-  readonly kids: ReadonlySet<string>;
-  /** Unix ms. */
-  readonly nextUpdate: number;
-  /** Ms between `updated` and `next_update`, within [1 min, 30 min]. */
-  readonly interval: number;
-}
+import type { CacheOptions } from './cache-state.ts';
+import type { Copy, DocumentKind } from './document.ts';
+import { createDocumentCache, type DocumentCache } from './document-cache.ts';
+import { within } from './freshness.ts';
+import { judgeSignature } from './revocation-key.ts';
+import { revocationKind } from './revocation-kind.ts';
+import type { PublishedList } from './revocation-list.ts';
+import { createPoll, type Poll } from './revocation-poll.ts';
+import { isFresh, newRegister, noteUse, type Register, take } from './revocation-register.ts';
+import {
+  absentAsEmpty,
+  createListSource,
+  type ListSource,
+  type ListSourceOptions,
+} from './revocation-source.ts';
+import { backgroundTimer, noTimer, type Schedule } from './schedule.ts';
+import type { SenderKeys } from './sender-keys.ts';
+import { settledWithin } from './timeout.ts';
 
 export type RevocationState = 'valid' | 'revoked' | 'stale';
 
-/** 256 KiB: verification.md, section 5. */
-const MAX_BYTES = 262_144;
-/** Intervals after `next_update` for which a list that could not be refreshed is still fresh enough. */
-const GRACE_INTERVALS = 4;
-
-const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
-
-export const REVOCATION_LIST: DocumentKind<RevocationList> = {
-  name: 'revocation list',
-  maxBytes: MAX_BYTES,
-  // How old a list may be is decided by its own `next_update`, in `staleAt`.
-  hardLimitMs: Number.POSITIVE_INFINITY,
-  parse: parseRevocationList,
-  dueAt: (list, began) => began + clampLife(list.nextUpdate - began),
-};
-
-function parseRevocationList(bytes: Uint8Array, url: string): Parsed<RevocationList> {
-  const json = parseStrictObject(bytes);
-  if (!json.ok) return { ok: false, reason: json.detail };
-  const { issuer, updated, next_update: next, revoked_kids: kids, revoked_jtis: jtis } = json.value;
-  if (issuer !== new URL(url).origin) return { ok: false, reason: 'issuer is not the origin of the list' };
-  const nextUpdate = instant(next);
-  if (nextUpdate === undefined) return { ok: false, reason: 'next_update is not a timestamp' };
-  const updatedAt = instant(updated);
-  if (updatedAt === undefined) return { ok: false, reason: 'updated is not a timestamp' };
-  if (!isStrings(kids)) return { ok: false, reason: 'revoked_kids is not an array of strings' };
-  // No token of this protocol's webhooks has a jti; the member is read only to see that the list is one.
-  if (jtis !== undefined && !isStrings(jtis)) {
-    return { ok: false, reason: 'revoked_jtis is not an array of strings' };
-  }
-  return {
-    ok: true,
-    value: { kids: new Set(kids), nextUpdate, interval: clampLife(nextUpdate - updatedAt) },
-  };
+export interface RevocationOptions extends CacheOptions, ListSourceOptions {
+  readonly keys: SenderKeys;
+  /** Timers of the poll. `backgroundTimer`. */
+  readonly schedule?: Schedule;
 }
 
-function instant(text: unknown): number | undefined {
-  if (typeof text !== 'string' || !TIMESTAMP.test(text)) return undefined;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? undefined : ms;
+/** Check 9 of verification.md, section 2; the lists are those of its section 5. */
+export interface Revocations {
+  /** Never waits for a list that may not exist longer than for the refresh of one that does. */
+  readonly check: (sender: SenderEntry, keyid: string) => Promise<RevocationState>;
+  /** Fetches the sender's list and keeps it fresh. Never rejects. */
+  readonly warm: (sender: SenderEntry) => Promise<void>;
+  readonly stop: () => void;
 }
 
-function isStrings(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
-}
-
-/** Unix ms after which a list that was not refreshed decides nothing. A `next_update` far ahead counts as 30 min. */
-function staleAt({ value, began }: Copy<RevocationList>): number {
-  return Math.min(value.nextUpdate, began + MAX_LIFE_MS) + GRACE_INTERVALS * value.interval;
-}
-
-export interface RevocationOptions {
+interface Context {
+  readonly options: RevocationOptions;
   readonly cache: DocumentCache;
-  readonly now: () => number;
-  readonly raiseAlarm: RaiseAlarm;
+  readonly kind: DocumentKind<PublishedList>;
+  /** By URL, least recently added first. URLs come from configuration and from documents of configured senders. */
+  readonly registers: Map<string, Register>;
+  readonly poll: Poll;
 }
 
-/** Check 9 of verification.md, section 2. */
-export function createRevocationCheck(
-  options: RevocationOptions,
-): (sender: SenderEntry, keyid: string) => Promise<RevocationState> {
-  // Lists whose alarm was raised and which have not been fresh since; their URLs come from configuration.
-  const reported = new Set<string>();
-  return async (sender, keyid) => {
-    if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
-    const url = sender.revocation?.url;
-    if (url === undefined) return 'valid';
-    const answer = await options.cache.current(REVOCATION_LIST, url);
-    // A key once revoked stays so, however old the list is.
-    if (answer.ok && answer.copy.value.kids.has(keyid)) return 'revoked';
-    if (answer.ok && options.now() <= staleAt(answer.copy)) {
-      reported.delete(url);
-      return 'valid';
-    }
-    if (!reported.has(url)) {
-      reported.add(url);
-      const why = answer.ok ? 'it is past next_update and its grace' : answer.reason;
-      const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} get 503 until it is fresh.`;
-      options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
-    }
-    return 'stale';
+/** Ms without a delivery after which a list is no longer polled: reports come once a day. */
+const IDLE_MS = 2 * 86_400_000;
+
+export function createRevocations(options: RevocationOptions): Revocations {
+  const { now, transport, sharedFetches = true } = options;
+  const schedule = sharedFetches ? (options.schedule ?? backgroundTimer) : noTimer;
+  // Of its own: what is no failure for a list that may not exist is one for any other document.
+  const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
+  const registers = new Map<string, Register>();
+  const kind = revocationKind(registers);
+  const dueAt = (url: string): number | undefined => {
+    const register = registers.get(url);
+    if (register?.required !== true || !within(now(), register.usedAt, IDLE_MS)) return undefined;
+    return cache.held(kind, url)?.freshUntil ?? now();
   };
+  const repoll = async (url: string): Promise<void> => {
+    const register = registers.get(url);
+    const [sender] = register?.senders.values() ?? [];
+    if (register !== undefined && sender !== undefined) await refresh(context, register, sender);
+  };
+  const poll = createPoll({ now, schedule, dueAt, refresh: repoll });
+  const context: Context = { options, cache, kind, registers, poll };
+  const sourceOf = createListSource(options);
+  return {
+    check: async (sender, keyid) => {
+      if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
+      const source = sourceOf(sender);
+      return source === undefined ? 'valid' : await judge(context, source, sender, keyid);
+    },
+    warm: async (sender) => {
+      const source = sourceOf(sender);
+      if (source !== undefined) await refresh(context, registerOf(context, source, sender), sender);
+    },
+    stop: () => {
+      poll.stop();
+      cache.stop();
+    },
+  };
+}
+
+function registerOf({ registers, options }: Context, source: ListSource, sender: SenderEntry): Register {
+  const { url, required } = source;
+  const register = registers.get(url) ?? newRegister(url);
+  if (!registers.has(url)) {
+    const [oldest] = registers.keys();
+    if (registers.size >= options.limits.maxDocuments && oldest !== undefined) registers.delete(oldest);
+    registers.set(url, register);
+  }
+  noteUse(register, sender, required, options.now());
+  return register;
+}
+
+async function judge(
+  context: Context,
+  source: ListSource,
+  sender: SenderEntry,
+  keyid: string,
+): Promise<RevocationState> {
+  const { limits, now, deadlineMs } = context.options;
+  const register = registerOf(context, source, sender);
+  if (!isCurrent(context, register)) {
+    const decides = register.required && !isFresh(register, now());
+    await settledWithin(refresh(context, register, sender), decides ? deadlineMs : limits.patienceMs);
+  }
+  // A key once revoked stays so, however old the list is.
+  if (register.held?.kids.has(keyid) === true) return 'revoked';
+  if (isFresh(register, now())) {
+    register.reported = false;
+    return 'valid';
+  }
+  // Nobody ever said that there is a list, or nobody could be asked: revocation is optional.
+  if (!register.required) return 'valid';
+  reportStale(context, register, sender);
+  return 'stale';
+}
+
+/** What was fetched last is not due yet, and was looked at: the usual case, which costs no promise and no timer. */
+function isCurrent({ cache, kind }: Context, { url, lookedAt }: Register): boolean {
+  const copy = cache.held(kind, url);
+  return copy !== undefined && copy.order === lookedAt && cache.isFresh(copy);
+}
+
+/** Brings the list up to date if it is due. Never rejects. */
+async function refresh(context: Context, register: Register, sender: SenderEntry): Promise<void> {
+  const { cache, kind, poll } = context;
+  try {
+    const answer = await cache.current(kind, register.url);
+    if (answer.ok) await look(context, register, answer.copy, sender);
+    else register.flaw = answer.reason;
+  } catch (error) {
+    // E.g. a library that could not be loaded: a fault of ours, and the list that is held goes on.
+    register.flaw = error instanceof Error ? error.message : 'failed';
+  }
+  poll.keep(register.url);
+}
+
+/** Looks at a copy once, and takes its list into force if it is good. */
+async function look(
+  context: Context,
+  register: Register,
+  copy: Copy<PublishedList>,
+  sender: SenderEntry,
+): Promise<void> {
+  const { list } = copy.value;
+  if (copy.order <= register.lookedAt) return;
+  if (list === undefined) {
+    register.lookedAt = copy.order;
+    return;
+  }
+  const verdict = await judgeSignature(context.options.keys, register, copy, sender);
+  // Another delivery has looked at this one or at a later one meanwhile.
+  if (copy.order <= register.lookedAt) return;
+  if (verdict !== 'good' && verdict.undecided) {
+    register.flaw = verdict.flaw;
+    return;
+  }
+  register.lookedAt = copy.order;
+  const flaw = verdict === 'good' ? take(register, list, copy.began) : verdict.flaw;
+  if (flaw !== undefined && flaw !== register.flaw) {
+    const { url } = register;
+    const message = `revocation list at ${url}: ${flaw}.`;
+    context.options.raiseAlarm({ code: 'key_document_invalid', message, url, document: context.kind.name });
+  }
+  register.flaw = flaw;
+}
+
+function reportStale({ options }: Context, register: Register, sender: SenderEntry): void {
+  if (register.reported) return;
+  register.reported = true;
+  const { url, held, flaw } = register;
+  const age = held === undefined ? 'none was ever to be had' : 'it is past next_update and its grace';
+  const why = flaw === undefined ? age : `${age} (${flaw})`;
+  const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} get 503 until it is fresh.`;
+  options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }

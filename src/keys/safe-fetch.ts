@@ -1,6 +1,9 @@
 import { printableName } from '../codec/printable.ts';
 import type { Transport, TransportInit } from './contract.ts';
+import { orAborted } from './net/abort.ts';
 import { refusedUrl } from './url-policy.ts';
+
+export { defaultTransport } from './net/default-transport.ts';
 
 /** What every fetch of a key document is held to (verification.md, section 5 "Fetching counterparty URLs"). */
 export interface FetchRules {
@@ -12,38 +15,35 @@ export interface FetchRules {
 
 /** `reason` is for the owner's log. */
 export type Fetched =
-  | { readonly ok: true; readonly bytes: Uint8Array; readonly headers: Headers }
+  | {
+      readonly ok: true;
+      readonly bytes: Uint8Array;
+      readonly headers: Headers;
+      /** 304 to the conditions that were sent: there are no bytes, and the copy at hand is still the document. */
+      readonly notModified?: boolean;
+    }
   | { readonly ok: false; readonly reason: string };
 
 const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   accept: 'application/json',
   // 64 KiB of gzip can hold 50 MB: nothing encoded is asked for, and nothing encoded is read.
   'accept-encoding': 'identity',
+  // Some front doors answer 403 to a client without a name.
+  'user-agent': 'proto-webhooks',
 };
-
-/**
- * The platform's `fetch` behind the URL rules of verification.md, section 5. What a name resolves to is not judged here:
- * `fetch` does not say where it connects. An owner whose network has inner hosts to protect passes a transport that
- * goes out through an egress proxy.
- */
-export function defaultTransport(allowLoopback: boolean): Transport {
-  return async (url: string, init: TransportInit): Promise<Response> => {
-    const refused = refusedUrl(url, allowLoopback);
-    if (refused !== undefined) throw new TypeError(refused);
-    return await globalThis.fetch(url, init);
-  };
-}
 
 /**
  * Fetches one document under the rules, whatever transport does it. Never rejects.
  * @param controller ends the fetch when aborted; it is aborted in any case before this settles, so that a refused or
  * endless answer holds no connection.
+ * @param more request headers besides the usual ones, such as the conditions under which a 304 will do.
  */
 export async function fetchDocument(
   rules: FetchRules,
   url: string,
   maxBytes: number,
   controller: AbortController,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Fetched> {
   const refused = refusedUrl(url, rules.allowLoopback);
   if (refused !== undefined) return { ok: false, reason: refused };
@@ -52,8 +52,15 @@ export async function fetchDocument(
     controller.abort(new Error(`no whole answer within ${rules.deadlineMs} ms`));
   }, rules.deadlineMs);
   try {
-    const init: TransportInit = { method: 'GET', headers: REQUEST_HEADERS, redirect: 'manual', signal };
+    const headers = { ...more, ...REQUEST_HEADERS };
+    const init: TransportInit = { method: 'GET', headers, redirect: 'manual', signal };
     const response = await orAborted(rules.transport(url, init), signal);
+    const conditional = 'if-none-match' in more || 'if-modified-since' in more;
+    if (response.status === 304 && !response.redirected) {
+      return conditional
+        ? { ok: true, bytes: new Uint8Array(), headers: response.headers, notModified: true }
+        : { ok: false, reason: 'answered 304 to a request without conditions' };
+    }
     const flaw = responseFlaw(response, maxBytes);
     if (flaw !== undefined) return { ok: false, reason: flaw };
     const bytes = await readCapped(response, maxBytes, signal);
@@ -111,23 +118,6 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
     at += chunk.byteLength;
   }
   return whole;
-}
-
-/** Does not rely on `promise` heeding the signal: a transport that was passed in may not. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => {
-      reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 /** `fetch failed` says nothing; its cause does. */

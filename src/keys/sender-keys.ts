@@ -7,12 +7,20 @@ import { JWKS, type KeySet } from './jwks.ts';
 
 /** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md, section 5, steps 1 to 4). */
 export interface SenderKeys {
-  /** What is held, without any fetch. `fresh`: every document on the way is within its life. */
-  held(sender: SenderEntry): Promise<{ readonly copy: Copy<KeySet>; readonly fresh: boolean } | undefined>;
+  /** What is held, without any fetch. */
+  held(sender: SenderEntry): Promise<HeldKeys | undefined>;
   /** The set within its life; the one held where it cannot be refreshed. */
   current(sender: SenderEntry, mayFetch?: MayFetch): Promise<Answer<KeySet>>;
   /** A set that fulfils the wish, fetched again if need be. brand.json is renewed only by its own life. */
   renewed(sender: SenderEntry, wish: Wish<KeySet>, mayFetch: MayFetch): Promise<Answer<KeySet>>;
+}
+
+export interface HeldKeys {
+  readonly copy: Copy<KeySet>;
+  /** Every document on the way is within its life. */
+  readonly fresh: boolean;
+  /** Says that they were used: see `DocumentCache.used`. */
+  used(): void;
 }
 
 export function createSenderKeys(
@@ -33,19 +41,7 @@ export function createSenderKeys(
     return await locate(sender, newer);
   };
   return {
-    held: async (sender) => {
-      let fresh = true;
-      const noted = <T>(copy: Copy<T> | undefined): Copy<T> | undefined => {
-        if (copy !== undefined && !cache.isFresh(copy)) fresh = false;
-        return copy;
-      };
-      const location = await locate(sender, (url) => {
-        const copy = noted(cache.held(brandJson, url));
-        return copy ? { ok: true, copy } : { ok: false, reason: 'not held' };
-      });
-      const copy = location.ok ? noted(cache.held(JWKS, location.jwksUri)) : undefined;
-      return copy && { copy, fresh };
-    },
+    held: (sender) => held(cache, brandJson, locate, sender),
     current: async (sender, mayFetch) => {
       const location = await find(sender, mayFetch);
       return location.ok ? await cache.current(JWKS, location.jwksUri, mayFetch) : location;
@@ -55,4 +51,31 @@ export function createSenderKeys(
       return location.ok ? await cache.renewed(JWKS, location.jwksUri, wish, mayFetch) : location;
     },
   };
+}
+
+async function held(
+  cache: DocumentCache,
+  brandJson: DocumentKind<BrandJson>,
+  locate: Locate,
+  sender: SenderEntry,
+): Promise<HeldKeys | undefined> {
+  let fresh = true;
+  const urls: string[] = [];
+  const noted = <T>(copy: Copy<T> | undefined): Copy<T> | undefined => {
+    if (copy !== undefined && !cache.isFresh(copy)) fresh = false;
+    return copy;
+  };
+  const location = await locate(sender, (url) => {
+    urls.push(url);
+    const copy = noted(cache.held(brandJson, url));
+    return copy ? { ok: true, copy } : { ok: false, reason: 'not held' };
+  });
+  if (!location.ok) return undefined;
+  const { jwksUri } = location;
+  const copy = noted(cache.held(JWKS, jwksUri));
+  const used = (): void => {
+    for (const url of urls) cache.used(brandJson, url);
+    cache.used(JWKS, jwksUri);
+  };
+  return copy && { copy, fresh, used };
 }

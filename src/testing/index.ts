@@ -17,7 +17,9 @@ export {
   type SamplePayloads,
 } from './payloads.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';
-export type { SellerKeyName } from './seller-keys.ts';
+export type { NamedFault, SellerFault } from './seller-faults.ts';
+export type { RotateOptions, SellerKeyName } from './seller-keys.ts';
+export type { RevokeOptions } from './seller-revocations.ts';
 export type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
 export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
 export type { Sender, SenderAuth } from '../senders.ts';

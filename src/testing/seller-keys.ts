@@ -4,11 +4,19 @@ import { generateKey, type KeyPair } from '../sender/sign.ts';
 /** The two keys that a fake seller publishes. */
 export type SellerKeyName = 'ed25519' | 'p256';
 
+/** How a key gives way to the next. */
+export interface RotateOptions {
+  /** The old key stays published beside the new one, until the next rotation without it. */
+  readonly overlap?: boolean;
+  /** Of the new key. The old one's own: its material is replaced under its `kid`. A new one by default. */
+  readonly kid?: string;
+}
+
 export interface SellerKeys {
-  /** What is published now. */
+  /** What is published now, but for keys that overlap. */
   readonly keys: Readonly<Record<SellerKeyName, KeyPair>>;
   /** Makes a new key and publishes it instead of the old one. */
-  readonly rotate: (name: SellerKeyName) => Promise<KeyPair>;
+  readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
 }
 
 const ALGORITHMS: Readonly<Record<SellerKeyName, SignatureAlgorithm>> = {
@@ -21,13 +29,19 @@ export async function sellerKeys(
   protocol: string | undefined,
   publish: (keySet: { readonly keys: readonly Jwk[] }) => void,
 ): Promise<SellerKeys> {
-  const make = (name: SellerKeyName): Promise<KeyPair> =>
-    generateKey(ALGORITHMS[name], 'webhook-signing', protocol === undefined ? {} : { protocol });
+  const make = (name: SellerKeyName, kid?: string): Promise<KeyPair> =>
+    generateKey(ALGORITHMS[name], 'webhook-signing', {
+      ...(protocol !== undefined && { protocol }),
+      ...(kid !== undefined && { kid }),
+    });
   const keys = { ed25519: await make('ed25519'), p256: await make('p256') };
-  const publishAll = (): void => publish({ keys: [keys.ed25519.publicJwk, keys.p256.publicJwk] });
+  const older: Record<SellerKeyName, readonly Jwk[]> = { ed25519: [], p256: [] };
+  const publishAll = (): void =>
+    publish({ keys: [keys.ed25519.publicJwk, keys.p256.publicJwk, ...older.ed25519, ...older.p256] });
   publishAll();
-  const rotate = async (name: SellerKeyName): Promise<KeyPair> => {
-    const pair = await make(name);
+  const rotate: SellerKeys['rotate'] = async (name, { overlap = false, kid } = {}) => {
+    const pair = await make(name, kid);
+    older[name] = overlap ? [keys[name].publicJwk, ...older[name]] : [];
     keys[name] = pair;
     publishAll();
     return pair;

@@ -129,6 +129,15 @@ describe('a file that configuration puts at another registrable domain', () => {
     expect(await telling.locate(sender)).toMatchObject({ ok: true });
   });
 
+  test('or the one that points to it, which is what configuration names', async () => {
+    const target = 'https://third.com/b.json';
+    const pointer = { authoritative_location: target, authorized_operators: [{ domain: 'seller.com' }] };
+    const { locate, publish } = web({ [brandJsonUrl]: pointer, [target]: listing() });
+    expect(await locate(sender)).toMatchObject({ ok: true });
+    publish(brandJsonUrl, { authoritative_location: target });
+    expect(await locate(sender)).toMatchObject({ ok: false });
+  });
+
   test('one that leads back to the domain of the agent needs no list', async () => {
     const { locate } = web({ [brandJsonUrl]: { authoritative_location: BRAND }, [BRAND]: listing() });
     expect(await locate(sender)).toMatchObject({ ok: true });
@@ -150,7 +159,7 @@ describe('step 2: the entry', () => {
     expect(alarms).toMatchObject([
       { code: 'agent_not_listed', sender: AGENT, url: BRAND, nearMisses: [`${AGENT}/`] },
     ]);
-    expect(alarms[0]?.message).toContain(`${AGENT}/`);
+    expect(alarms[0]?.message).toContain(`it does list ${AGENT}/ (differs in trailing slash)`);
   });
 
   test('twice with different jwks_uri is ambiguous', async () => {

@@ -112,11 +112,20 @@ test.each([
   expect(parse(json)).toEqual({ ok: false, reason });
 });
 
-test('authorized_operators[].domain, lower case', () => {
+test('authorized_operators[].domain, as URLs write hosts', () => {
   const { operators } = brand({
     agents: [],
-    authorized_operators: [{ domain: 'Ops.example' }, { domain: 5 }, 'x', null, { brands: [] }],
+    authorized_operators: [
+      { domain: 'Ops.example' },
+      { domain: 'dots.example.' },
+      { domain: 'bücher.example' },
+      { domain: 'bü cher/x' },
+      { domain: 5 },
+      'x',
+      null,
+      { brands: [] },
+    ],
   });
-  expect([...operators]).toEqual(['ops.example']);
+  expect([...operators]).toEqual(['ops.example', 'dots.example', 'xn--bcher-kva.example', 'bü cher/x']);
   expect(brand({ agents: [], authorized_operators: 'ops.example' }).operators.size).toBe(0);
 });

@@ -1,80 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import type { CacheLimits } from '../../src/keys/cache-state.ts';
-import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
-import type { Answer, DocumentKind, Wish } from '../../src/keys/document.ts';
-import { KEY_LIMITS } from '../../src/keys/resolver.ts';
-import { defaultTransport } from '../../src/keys/safe-fetch.ts';
-import { gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
-import { MINUTE, SILENT, START } from './setup.ts';
-
-const TEXT: DocumentKind<string> = {
-  name: 'text',
-  maxBytes: 100,
-  parse: (bytes) => {
-    const value = new TextDecoder().decode(bytes);
-    return value.startsWith('bad') ? { ok: false, reason: 'begins with bad' } : { ok: true, value };
-  },
-};
-
-interface Bench {
-  readonly cache: DocumentCache;
-  readonly server: KeyServer;
-  readonly url: string;
-  readonly alarms: Alarm[];
-  readonly advance: (ms: number) => void;
-  /** Sets the text at `url`. */
-  readonly say: (text: string, headers?: Readonly<Record<string, string>>) => void;
-  readonly fail: () => void;
-  readonly current: () => Promise<string>;
-  readonly fetches: () => number;
-}
-
-const textOf = (answer: Answer<string>): string => (answer.ok ? answer.copy.value : `none: ${answer.reason}`);
-
-async function setup(limits: Partial<CacheLimits> = {}): Promise<Bench> {
-  let now = START;
-  const alarms: Alarm[] = [];
-  const server = await startKeyServer();
-  const url = `${server.origin}/doc`;
-  const cache = createDocumentCache({
-    transport: defaultTransport(true),
-    allowLoopback: true,
-    deadlineMs: 10_000,
-    now: () => now,
-    limits: { ...KEY_LIMITS, ...limits },
-    raiseAlarm: (alarm) => alarms.push(alarm),
-    logger: SILENT,
-  });
-  return {
-    cache,
-    server,
-    url,
-    alarms,
-    advance: (ms) => {
-      now += ms;
-    },
-    say: (text, headers) => {
-      server.answer('/doc', sends(text, headers));
-    },
-    fail: () => {
-      server.answer('/doc', (_req, res) => res.writeHead(500).end());
-    },
-    current: async () => textOf(await cache.current(TEXT, url)),
-    fetches: () => server.count('/doc'),
-  };
-}
+import type { Answer, Wish } from '../../src/keys/document.ts';
+import { setup, TEXT, textOf } from './cache-bench.ts';
+import { gate, sends } from './key-server.ts';
+import { MINUTE, START } from './setup.ts';
 
 describe('life of a copy', () => {
-  test('a copy serves for its Cache-Control life without another fetch', async () => {
-    const { say, current, advance, fetches } = await setup();
+  test('a copy serves for its Cache-Control life without another fetch, and not a moment longer', async () => {
+    const { say, fail, current, advance, fetches } = await setup();
     say('one', { 'cache-control': 'max-age=600' });
     expect(await current()).toBe('one');
-    say('two');
-    advance(10 * MINUTE - 1);
+    fail();
+    advance(7 * MINUTE);
     expect(await current()).toBe('one');
     expect(fetches()).toBe(1);
-    advance(1);
+    say('two');
+    advance(3 * MINUTE);
     expect(await current()).toBe('two');
     expect(fetches()).toBe(2);
   });
@@ -123,6 +63,139 @@ describe('life of a copy', () => {
     expect(await current()).toBe('one');
     expect(fetches()).toBe(2);
     held.open();
+  });
+});
+
+describe('near the end of its life a copy is refreshed in the background', () => {
+  const TEN_MINUTES = { 'cache-control': 'max-age=600' };
+
+  test('the first use after 80 % begins it and is answered from the copy; later uses have the new one', async () => {
+    const { say, current, advance, server, fetches } = await setup({}, { random: () => 0.999 });
+    say('one', TEN_MINUTES);
+    await current();
+    const held = gate(sends('two', TEN_MINUTES));
+    server.answer('/doc', held.answerer);
+    advance(8 * MINUTE - 1000);
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(1);
+    advance(1000);
+    expect(await current()).toBe('one');
+    await server.asked('/doc', 2);
+    // Held open by the server: nobody waits for it, and nobody begins another.
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(2);
+    held.open();
+    await expect.poll(current).toBe('two');
+    expect(fetches()).toBe(2);
+  });
+
+  test('with jitter: replicas that started together do not ask together', async () => {
+    const refreshedAt = async (random: () => number): Promise<number> => {
+      const { cache, say, current, advance } = await setup({}, { random });
+      say('one', TEN_MINUTES);
+      await current();
+      const begun = cache.order();
+      for (let second = 1; second <= 600; second += 1) {
+        advance(1000);
+        await current();
+        if (cache.order() > begun) return second;
+      }
+      return 601;
+    };
+    const [early, late] = [await refreshedAt(() => 0), await refreshedAt(() => 0.999)];
+    expect([early, late]).toEqual([432, 480]);
+  });
+
+  test('what was only looked at is not refreshed; what is said to be used is', async () => {
+    const { cache, url, say, current, advance, server } = await setup();
+    say('one', TEN_MINUTES);
+    await current();
+    advance(9 * MINUTE);
+    expect(cache.held(TEXT, url)?.value).toBe('one');
+    expect(cache.order()).toBe(1);
+    cache.used(TEXT, url);
+    await server.asked('/doc', 2);
+  });
+
+  test('one that fails leaves the copy in force, raises an alarm, and is tried again with back-off', async () => {
+    const { say, fail, current, advance, fetches, alarms } = await setup();
+    say('one', TEN_MINUTES);
+    await current();
+    fail();
+    advance(9 * MINUTE);
+    expect(await current()).toBe('one');
+    await expect.poll(() => alarms.length).toBe(1);
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(2);
+    say('two');
+    advance(10_000);
+    expect(await current()).toBe('one');
+    await expect.poll(current).toBe('two');
+  });
+
+  test('a document that names its next issue has nothing new before it: no early refresh', async () => {
+    const { cache, url, say, advance } = await setup();
+    const kind = { ...TEXT, name: 'issued', dueAt: (_value: string, began: number) => began + 10 * MINUTE };
+    say('one');
+    await cache.current(kind, url);
+    advance(10 * MINUTE - 1);
+    expect(await cache.current(kind, url)).toMatchObject({ ok: true });
+    expect(cache.order()).toBe(1);
+  });
+});
+
+describe('where a request owns its I/O each fetches for itself', () => {
+  test('two cold requests make two fetches, each its own; a result of one serves the next', async () => {
+    const { current, server, say, fetches } = await setup({}, { sharedFetches: false });
+    const [first, second] = [gate(sends('one')), gate(sends('one'))];
+    server.answer('/doc', first.answerer);
+    const one = current();
+    await server.asked('/doc', 1);
+    server.answer('/doc', second.answerer);
+    const two = current();
+    await server.asked('/doc', 2);
+    // The first is never answered, as where its request has died: the second does not hang on it.
+    second.open();
+    expect(await two).toBe('one');
+    say('three');
+    expect(await current()).toBe('one');
+    expect(fetches()).toBe(2);
+    first.open();
+    expect(await one).toBe('one');
+  });
+
+  test('a refresh on use is begun by one request and not by each', async () => {
+    const { cache, current, server, say, advance } = await setup({}, { sharedFetches: false });
+    say('one', { 'cache-control': 'max-age=600' });
+    await current();
+    const held = gate(sends('two'));
+    server.answer('/doc', held.answerer);
+    advance(9 * MINUTE);
+    for (let count = 0; count < 20; count += 1) expect(await current()).toBe('one');
+    expect(cache.order()).toBe(2);
+    await server.asked('/doc', 2);
+    // It died with its request: another one may try, after the time that one fetch can take.
+    say('three');
+    advance(10_000);
+    expect(await current()).toBe('one');
+    await expect.poll(current).toBe('three');
+    held.open();
+  });
+
+  test('the cooldown holds all the same: a flood makes one refetch', async () => {
+    const { cache, url, say, current, server, fetches } = await setup({}, { sharedFetches: false });
+    say('one');
+    await current();
+    const held = gate(sends('one'));
+    server.answer('/doc', held.answerer);
+    const order = cache.order();
+    const wish: Wish<string> = { wanted: () => false, decisive: (copy) => copy.order > order };
+    const asking = Array.from({ length: 50 }, () => cache.renewed(TEXT, url, wish));
+    await server.asked('/doc', 2);
+    held.open();
+    const answers = await Promise.all(asking);
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+    expect(fetches()).toBe(2);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, lifeOf, within } from '../../src/keys/freshness.ts';
+import { backOffMs, lifeOf, refreshAfter, within } from '../../src/keys/freshness.ts';
 
 const MINUTE = 60_000;
 
@@ -29,6 +29,20 @@ describe('Cache-Control is honoured within [60 s, 30 min]', () => {
     expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: '900' }))).toBe(MINUTE);
     expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: 'old' }))).toBe(10 * MINUTE);
   });
+});
+
+test('a kind of document may have rules of its own', () => {
+  const rules = { minMs: MINUTE, maxMs: 60 * MINUTE, silentMs: 60 * MINUTE };
+  expect(lifeOf(new Headers(), rules)).toBe(60 * MINUTE);
+  expect(lifeOf(new Headers({ 'cache-control': 'max-age=2400' }), rules)).toBe(40 * MINUTE);
+  expect(lifeOf(new Headers({ 'cache-control': 'max-age=86400' }), rules)).toBe(60 * MINUTE);
+  expect(lifeOf(new Headers({ 'cache-control': 'no-store' }), rules)).toBe(MINUTE);
+});
+
+test('a background refresh is due by 80 % of the life, each at a moment of its own', () => {
+  expect(refreshAfter(1000, () => 0)).toBeCloseTo(720);
+  expect(refreshAfter(1000, () => 0.5)).toBeCloseTo(760);
+  expect(refreshAfter(1000, () => 0.999_999)).toBeLessThanOrEqual(800);
 });
 
 test('failures are remembered for 1 s at first and at most 60 s', () => {

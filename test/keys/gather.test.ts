@@ -22,7 +22,7 @@ test('answers come in the order of the senders', async () => {
     async (sender) => {
       if (sender === a) await later.opened;
       else later.open();
-      return sender === b ? { undecided: 'down' } : { candidate: candidate(sender) };
+      return sender === b ? { undecided: 'down' } : { candidates: [candidate(sender)] };
     },
     LIMITS,
   );
@@ -55,7 +55,7 @@ test('one that does not answer does not hold up another that has the key, and st
   const all = senders(2);
   const found = await gather(
     all,
-    async (sender) => (sender === all[1] ? { candidate: candidate(sender) } : await never()),
+    async (sender) => (sender === all[1] ? { candidates: [candidate(sender)] } : await never()),
     { ...LIMITS, graceMs: 1 },
   );
   expect(found.candidates.map(({ sender }) => sender)).toEqual([all[1]]);
@@ -88,7 +88,7 @@ test('a fault with one sender leaves that one undecided and no other', async () 
     all,
     async (sender) => {
       if (sender === all[0]) throw new Error('no engine');
-      return await Promise.resolve({ candidate: candidate(sender) });
+      return await Promise.resolve({ candidates: [candidate(sender)] });
     },
     LIMITS,
   );

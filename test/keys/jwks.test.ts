@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import type { CryptoEngine } from '../../src/crypto/engine.ts';
-import { importedKey, JWKS, type KeySet, sameJwk } from '../../src/keys/jwks.ts';
+import { importedKey, JWKS, type KeySet, sameJwk, spoiltKey } from '../../src/keys/jwks.ts';
 import { publicJwk } from './setup.ts';
 
 const AT = 'https://seller.example/.well-known/jwks.json';
@@ -59,11 +59,46 @@ test.each([
   expect(parse(json)).toEqual({ ok: false, reason });
 });
 
-test('secret members are dropped and reported without being shown', () => {
-  const parsed = parse({ keys: [{ ...publicJwk('a'), d: 'c2VjcmV0', p: 'x', k: 'y', oth: [] }] });
-  expect(JSON.stringify(parsed)).not.toContain('c2VjcmV0');
-  expect(parsed).toMatchObject({ ok: true, warning: 'the JWKS publishes secret key material' });
-  expect(parse({ keys: [publicJwk('a')] })).not.toHaveProperty('warning');
+test.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'])(
+  'a key published with its private half (%s): the set is refused, and nothing of it is shown',
+  (member) => {
+    const parsed = parse({ keys: [publicJwk('b'), { ...publicJwk('a'), [member]: 'c2VjcmV0' }] });
+    expect(parsed).toEqual({ ok: false, reason: 'a key is published with its private half' });
+  },
+);
+
+test('also where that key has no kid; a null says that there is none', () => {
+  const { kid: _kid, ...nameless } = publicJwk('x');
+  expect(parse({ keys: [{ ...nameless, d: 'c2VjcmV0' }] })).toMatchObject({ ok: false });
+  expect(parse({ keys: [{ ...publicJwk('a'), d: null }] })).toMatchObject({ ok: true });
+});
+
+test('the secret of a symmetric key is dropped: such a key is no use, which is for check 8 to say', () => {
+  const parsed = parse({ keys: [{ kid: 'a', kty: 'oct', k: 'c2VjcmV0' }] });
+  expect(parsed).toMatchObject({ ok: true });
+  expect(parsed.ok && parsed.value.jwks.get('a')).toEqual({ kid: 'a', kty: 'oct' });
+});
+
+describe('a set must not spoil the one in force', () => {
+  const good = publicJwk('k');
+  const OFF_CURVE = { kid: 'k', kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
+
+  test.each([
+    ['wrong kty', { ...good, kty: 'RSA' }],
+    ['kty oct', { kid: 'k', kty: 'oct', k: 'AAAA' }],
+    ['another curve', { ...good, crv: 'X25519' }],
+    ['a point off the curve', OFF_CURVE],
+    ['no x', { ...good, x: undefined }],
+  ])('a key that could verify replaced by one that cannot: %s', (_what, bad) => {
+    expect(spoiltKey(keySet(bad), keySet(good))).toMatch(/^a key that could verify was replaced/);
+  });
+
+  test('another key, a key less, a key that was no use before: no harm', () => {
+    expect(spoiltKey(keySet(publicJwk('k')), keySet(good))).toBeUndefined();
+    expect(spoiltKey(keySet(), keySet(good))).toBeUndefined();
+    expect(spoiltKey(keySet(good, { ...OFF_CURVE, kid: 'l' }), keySet(good))).toBeUndefined();
+    expect(spoiltKey(keySet({ ...OFF_CURVE, use: 'sig' }), keySet(OFF_CURVE))).toBeUndefined();
+  });
 });
 
 describe('import', () => {
@@ -77,6 +112,16 @@ describe('import', () => {
     expect(keys[0]).toMatchObject({ kid: 'a', verifyKey: { alg: 'ed25519' } });
     await importedKey(set, 'b', () => engine);
     expect(imports()).toBe(2);
+  });
+
+  test('where none may wait for another each imports for itself, and the result is kept', async () => {
+    const { engine, imports } = await countingEngine();
+    const set = keySet(publicJwk('a'));
+    await Promise.all([1, 2, 3].map(() => importedKey(set, 'a', engine, false)));
+    expect(imports()).toBe(3);
+    expect(set.imported.get('a')).not.toBeInstanceOf(Promise);
+    await importedKey(set, 'a', engine, false);
+    expect(imports()).toBe(3);
   });
 
   test('a kid that the set lacks is undefined', async () => {

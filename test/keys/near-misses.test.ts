@@ -1,41 +1,59 @@
 import { expect, test } from 'vitest';
-import { nearMisses } from '../../src/keys/near-misses.ts';
+import { nearMisses, nearMissText } from '../../src/keys/near-misses.ts';
+
+const AGENT = 'https://seller.example/mcp';
 
 test.each([
-  ['a trailing slash', 'https://seller.example/mcp/'],
-  ['the scheme', 'http://seller.example/mcp'],
-  ['case', 'https://Seller.example/MCP'],
-  ['a default port', 'https://seller.example:443/mcp'],
-])('%s', (_what, listed) => {
-  expect(nearMisses('https://seller.example/mcp', ['https://other.example/mcp', listed])).toEqual([listed]);
+  ['https://seller.example/mcp/', ['trailing slash']],
+  ['http://seller.example/mcp', ['scheme']],
+  ['https://Seller.example/mcp', ['case']],
+  ['https://seller.example/MCP', ['case']],
+  ['HTTPS://seller.example/mcp', ['case']],
+  ['https://seller.example:443/mcp', ['port']],
+  ['https://seller.example:8443/mcp', ['port']],
+  ['https://seller.example/mcp?v=1', ['query']],
+  ['https://seller.example/mcp?', ['query']],
+  ['https://seller.example/mcp#agent', ['fragment']],
+  ['http://seller.example:80/MCP/', ['scheme', 'port', 'case']],
+  ['https://seller.example/%6Dcp/../mcp', ['spelling']],
+  [' https://seller.example/mcp', ['spelling']],
+  ['https://seller.example./mcp', ['spelling']],
+])('%s differs in %j', (listed, differsIn) => {
+  const misses = nearMisses(AGENT, ['https://other.example/mcp', listed]);
+  expect(misses.map((miss) => miss.differsIn)).toEqual([differsIn]);
+});
+
+test('a trailing slash that the configured URL has, and a query that it has', () => {
+  expect(nearMisses(`${AGENT}/`, [AGENT])).toEqual([{ url: AGENT, differsIn: ['trailing slash'] }]);
+  expect(nearMisses(`${AGENT}?a=1`, [`${AGENT}?a=2`])).toMatchObject([{ differsIn: ['query'] }]);
 });
 
 test('another agent is no near miss', () => {
-  const others = [
-    'https://seller.example/a2a',
-    'https://seller.example:8443/mcp',
-    'https://x.example/mcp',
-    '',
-    'mcp',
-  ];
-  expect(nearMisses('https://seller.example/mcp', others)).toEqual([]);
+  const others = ['https://seller.example/a2a', 'https://x.example/mcp', 'https://seller.example', '', 'mcp'];
+  expect(nearMisses(AGENT, others)).toEqual([]);
 });
 
 test('at most four are shown', () => {
-  const listed = Array.from(
-    { length: 50 },
-    (_, slashes) => `https://seller.example/mcp${'/'.repeat(slashes + 1)}`,
-  );
-  expect(nearMisses('https://seller.example/mcp', listed)).toHaveLength(4);
+  const listed = Array.from({ length: 50 }, (_, slashes) => AGENT + '/'.repeat(slashes + 1));
+  expect(nearMisses(AGENT, listed)).toHaveLength(4);
 });
 
 test('what a log cannot take is cut', () => {
-  const [shown = ''] = nearMisses('https://seller.example/mcp', ['https://seller.example\n/mcp\u202e/']);
-  expect(shown).not.toMatch(/[\n\u202e]/);
-  const [long = ''] = nearMisses('https://seller.example/mcp', [
-    `https://seller.example/mcp${'/'.repeat(5000)}`,
-  ]);
-  expect(long.length).toBeLessThan(100);
+  const [miss] = nearMisses(AGENT, ['https://seller.example\n/mcp\u202e/']);
+  expect(miss?.url ?? '').not.toMatch(/[\n\u202e]/);
+  const [long] = nearMisses(AGENT, [AGENT + '/'.repeat(5000)]);
+  expect(long?.url.length).toBeLessThan(100);
+});
+
+test('a text of slashes, as long as a document can be, is read in passing', () => {
+  // By a pattern like /\/+$/ this took minutes.
+  expect(nearMisses(AGENT, [`${AGENT}${'/'.repeat(250_000)}x`])).toEqual([]);
+});
+
+test('the message says what each differs in', () => {
+  expect(nearMissText(nearMisses(AGENT, [`${AGENT}/`, `${AGENT}?a`]))).toBe(
+    'https://seller.example/mcp/ (differs in trailing slash), https://seller.example/mcp?a (differs in query)',
+  );
 });
 
 test('a brand.json full of slashes does not hold up the process', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { REVOCATION_LIST } from '../../src/keys/revocation.ts';
-import { gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
-import { type Bench, MINUTE, senderEntry, setup, START } from './setup.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { type Answerer, gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
+import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup, START, startSeller } from './setup.ts';
 
 const LIST = '/revocations.json';
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -32,10 +33,18 @@ async function polled(limits = {}): Promise<Polled> {
 }
 
 describe('static revocation', () => {
-  test('a sender without revocation: valid, and nothing is fetched', async () => {
-    const { keys } = await setup({ transport: () => Promise.reject(new Error('fetched')) });
-    expect(await keys.revocation(senderEntry('https://s.example/'), 'k')).toBe('valid');
-    expect(await keys.revocation(senderEntry('https://s.example/', { revocation: {} }), 'k')).toBe('valid');
+  test.each([
+    ['discover: false', { revocation: { discover: false } }],
+    ['static pins', { pins: [publicJwk('k')] }],
+  ])('%s: valid, and nothing is fetched', async (_what, more) => {
+    const fetched: string[] = [];
+    const transport = (url: string): Promise<Response> => {
+      fetched.push(url);
+      return Promise.reject(new Error('fetched'));
+    };
+    const { keys } = await setup({ transport });
+    expect(await keys.revocation(senderEntry('https://s.example/', more), 'k')).toBe('valid');
+    expect(fetched).toEqual([]);
   });
 
   test('revokedKids from configuration', async () => {
@@ -152,41 +161,171 @@ describe('a published list', () => {
   });
 });
 
-describe('what makes a list', () => {
-  const at = 'https://seller.example:8443/r.json';
-  const good = {
-    version: 1,
-    issuer: 'https://seller.example:8443',
-    updated: '2026-03-01T12:00:00Z',
-    next_update: '2026-03-01T14:10:00.5+02:00',
-    revoked_kids: ['a'],
-    revoked_jtis: ['j'],
-  };
-  const parse = (json: unknown): ReturnType<typeof REVOCATION_LIST.parse> =>
-    REVOCATION_LIST.parse(new TextEncoder().encode(JSON.stringify(json)), at);
+describe('a list that the brand.json origin may serve', () => {
+  const WELL_KNOWN = '/.well-known/proto-revocations.json';
 
-  test('a good one', () => {
-    expect(parse(good)).toEqual({
-      ok: true,
-      value: { kids: new Set(['a']), nextUpdate: START + 10 * MINUTE + 500, interval: 10 * MINUTE + 500 },
-    });
+  interface Discovered extends Bench {
+    readonly server: KeyServer;
+    readonly sender: SenderEntry;
+    readonly check: (keyid: string) => Promise<string>;
+  }
+
+  async function discovered(limits = {}): Promise<Discovered> {
+    const { server, sender } = await startSeller(publicJwk('k'));
+    const bench = await setup({ limits });
+    return { ...bench, server, sender, check: (keyid) => bench.keys.revocation(sender, keyid) };
+  }
+
+  test('is on where it is served', async () => {
+    const { check, server } = await discovered();
+    server.serve(WELL_KNOWN, list(server, START));
+    expect(await check('revoked')).toBe('revoked');
+    expect(await check('k')).toBe('valid');
+    expect(server.count(WELL_KNOWN)).toBe(1);
   });
 
-  test.each([
-    ['issuer', 'https://seller.example', 'issuer is not the origin of the list'],
-    ['issuer', undefined, 'issuer is not the origin of the list'],
-    ['next_update', 'tomorrow', 'next_update is not a timestamp'],
-    ['next_update', '2026-13-01T12:00:00Z', 'next_update is not a timestamp'],
-    ['next_update', 1_770_000_000, 'next_update is not a timestamp'],
-    ['updated', undefined, 'updated is not a timestamp'],
-    ['revoked_kids', 'a', 'revoked_kids is not an array of strings'],
-    ['revoked_kids', ['a', 1], 'revoked_kids is not an array of strings'],
-    ['revoked_jtis', {}, 'revoked_jtis is not an array of strings'],
-  ])('%s: %j is refused', (member, value, reason) => {
-    expect(parse({ ...good, [member]: value })).toEqual({ ok: false, reason });
+  const notFound: Answerer = (_req, res) => res.writeHead(404).end('<h1>not found</h1>');
+  test.each<[string, Answerer]>([
+    ['404', notFound],
+    ['410', (_req, res) => res.writeHead(410).end()],
+    ['403', (_req, res) => res.writeHead(403).end()],
+    ['a redirect', (_req, res) => res.writeHead(302, { location: '/' }).end()],
+    ["a web site's page for any path", sends('<!doctype html><script>{"payload":1}</script>')],
+    ['an API that answers 200 to everything', sends('{"error":"not found"}')],
+    ['nothing', sends('')],
+  ])('is off where the answer is %s, without an alarm', async (_what, answerer) => {
+    const { check, server, alarms } = await discovered();
+    server.answer(WELL_KNOWN, answerer);
+    expect([await check('k'), await check('revoked')]).toEqual(['valid', 'valid']);
+    expect([server.count(WELL_KNOWN), alarms]).toEqual([1, []]);
   });
 
-  test('a signed list is no plain one: refused', () => {
-    expect(parse({ payload: 'e30', protected: 'e30', signature: 'AA' })).toMatchObject({ ok: false });
+  test('is asked for again 5 minutes after there was none', async () => {
+    const { check, server, advance } = await discovered();
+    expect(await check('k')).toBe('valid');
+    server.serve(WELL_KNOWN, list(server, START, { revoked_kids: ['k'] }));
+    advance(5 * MINUTE - 1);
+    expect(await check('k')).toBe('valid');
+    advance(1);
+    expect(await check('k')).toBe('revoked');
+  });
+
+  test.each<[string, Answerer]>([
+    ['5xx', (_req, res) => res.writeHead(503).end()],
+    ['429', (_req, res) => res.writeHead(429).end()],
+    ['a broken connection', (req) => req.socket.destroy()],
+  ])('and could never be seen for an outage (%s): valid, key_fetch_failing', async (_what, answerer) => {
+    const { check, server, alarmsOf, advance } = await discovered();
+    server.answer(WELL_KNOWN, answerer);
+    expect(await check('revoked')).toBe('valid');
+    expect(alarmsOf('key_fetch_failing')).toHaveLength(1);
+    expect(alarmsOf('revocation_stale')).toEqual([]);
+    server.serve(WELL_KNOWN, list(server, START));
+    advance(MINUTE);
+    expect(await check('revoked')).toBe('revoked');
+  });
+
+  test('and hangs before it was ever seen holds no delivery up', async () => {
+    const { check, server } = await discovered({ patienceMs: 1 });
+    const held = gate(sends('{}'));
+    server.answer(WELL_KNOWN, held.answerer);
+    expect(await check('k')).toBe('valid');
+    held.open();
+  });
+
+  test.each<[string, Answerer]>([
+    ['gone (404)', notFound],
+    ['down (503)', (_req, res) => res.writeHead(503).end()],
+    ['a web page', sends('<!doctype html>')],
+  ])('once seen and then %s serves until it is stale, then 503', async (_what, answerer) => {
+    const { check, server, advance, alarmsOf } = await discovered();
+    server.serve(WELL_KNOWN, list(server, START));
+    await check('k');
+    server.answer(WELL_KNOWN, answerer);
+    advance(25 * MINUTE);
+    expect([await check('k'), await check('revoked')]).toEqual(['valid', 'revoked']);
+    advance(1);
+    expect([await check('k'), await check('revoked')]).toEqual(['stale', 'revoked']);
+    expect(alarmsOf('revocation_stale')).toHaveLength(1);
+  });
+
+  test('and sets up to be a list but cannot be read, with none before: stale', async () => {
+    const { check, server, alarmsOf } = await discovered();
+    server.serve(WELL_KNOWN, list(server, START, { issuer: 'https://other.example' }));
+    expect(await check('k')).toBe('stale');
+    expect(alarmsOf('key_document_invalid')).toHaveLength(1);
+    expect(alarmsOf('revocation_stale')).toHaveLength(1);
+  });
+
+  test('lies at the origin that brand.json points to', async () => {
+    const { check, server, keys, sender } = await discovered();
+    const house = await startKeyServer();
+    house.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
+    house.serve(WELL_KNOWN, list(house, START));
+    server.serve(BRAND, { authoritative_location: `${house.origin}${BRAND}` });
+    expect((await keys.find('k', [sender], START)).candidates).toHaveLength(1);
+    expect(await check('revoked')).toBe('revoked');
+    expect(server.count(WELL_KNOWN)).toBe(0);
+  });
+
+  test('is named after the protocol', async () => {
+    const { server, sender } = await startSeller(publicJwk('k'));
+    const { keys } = await setup({ protocol: protocolFor('other') });
+    server.serve('/.well-known/other-revocations.json', list(server, START));
+    expect(await keys.revocation(sender, 'revoked')).toBe('revoked');
+  });
+
+  test('does not count beside one that configuration names', async () => {
+    const { server, sender } = await startSeller(publicJwk('k'));
+    const { keys } = await setup();
+    server.serve(WELL_KNOWN, list(server, START));
+    server.serve(LIST, list(server, START, { revoked_kids: [] }));
+    const named = { ...sender, revocation: { url: `${server.origin}${LIST}` } };
+    expect(await keys.revocation(named, 'revoked')).toBe('valid');
+    expect(server.count(WELL_KNOWN)).toBe(0);
+  });
+});
+
+describe('a list that was rolled back', () => {
+  test('does not make a revoked key valid: the newer one stays in force, with an alarm', async () => {
+    const { check, server, advance, alarmsOf } = await polled();
+    server.serve(LIST, list(server, START, { revoked_kids: ['k'] }));
+    expect(await check('k')).toBe('revoked');
+    server.serve(
+      LIST,
+      list(server, START - 1000, { revoked_kids: [], next_update: iso(START + 99 * MINUTE) }),
+    );
+    advance(5 * MINUTE);
+    expect([await check('k'), await check('k')]).toEqual(['revoked', 'revoked']);
+    expect(alarmsOf('key_document_invalid')).toMatchObject([{ url: `${server.origin}${LIST}` }]);
+    advance(21 * MINUTE);
+    expect(await check('other')).toBe('stale');
+  });
+
+  test('and of the same instant: what either revokes is revoked', async () => {
+    const { check, server, advance } = await polled();
+    server.serve(LIST, list(server, START, { revoked_kids: ['a'] }));
+    await check('a');
+    server.serve(LIST, list(server, START, { revoked_kids: ['b'] }));
+    advance(5 * MINUTE);
+    expect([await check('b'), await check('a')]).toEqual(['revoked', 'revoked']);
+  });
+
+  test('a newer one may take a key out', async () => {
+    const { check, server, advance } = await polled();
+    await check('revoked');
+    server.serve(LIST, list(server, START + 5 * MINUTE, { revoked_kids: [] }));
+    advance(5 * MINUTE);
+    expect(await check('revoked')).toBe('valid');
+  });
+
+  test('an updated in the future does not shut out the lists that follow', async () => {
+    const { check, server, advance } = await polled();
+    const year = 365 * 24 * 60 * MINUTE;
+    server.serve(LIST, list(server, START + year));
+    expect(await check('k')).toBe('valid');
+    server.serve(LIST, list(server, START + 30 * MINUTE, { revoked_kids: ['k'] }));
+    advance(30 * MINUTE);
+    expect(await check('k')).toBe('revoked');
   });
 });

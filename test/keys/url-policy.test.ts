@@ -141,6 +141,49 @@ test.each([
   expect(refused(`https://${host}/`)).toBe(true);
 });
 
+test.each([
+  '134744072',
+  '0x8.8.8.8',
+  '010.8.8.8',
+  '8.8.2056',
+  '8.8.8.8.',
+  '%38.8.8.8',
+  '８.8.8.8',
+  '8。8。8。8',
+])('a public IPv4 address in an odd spelling is refused: others read it otherwise: %s', (host) => {
+  expect(refusedUrl(`https://${host}/`, false)).toBe('an IPv4 address in an odd spelling');
+});
+
+test.each(['https://8.8.8.8', 'https://8.8.8.8:8443/jwks', 'HTTPS://8.8.8.8?a', 'https://8.8.8.8#a'])(
+  'in its own it is not: %s',
+  (url) => {
+    expect(refusedUrl(url, false)).toBeUndefined();
+  },
+);
+
+test.each([
+  'a..example',
+  'seller.example..',
+  '8.8.8.8..',
+  '.seller.example',
+  '127.0.0.1..',
+  'a.0x7f..',
+  'a.1..',
+])('a name that some resolver could take for an address, or that is none, is refused: %s', (host) => {
+  expect(refused(`https://${host}/`)).toBe(true);
+});
+
+test('a name with its root dot is fetched', () => {
+  expect(refused('https://seller.example./jwks')).toBe(false);
+});
+
+test('the reason names the block', () => {
+  expect(refusedUrl('https://10.1.2.3/', false)).toBe(
+    '10.1.2.3 is not a public host (Private-Use, RFC 1918)',
+  );
+  expect(refusedUrl('https://[::1]/', false)).toMatch(/^\[::1\] is not a public host \(Loopback Address/);
+});
+
 test('allowLoopback, for development, allows http and private hosts', () => {
   expect(refusedUrl('http://127.0.0.1:3000/', true)).toBeUndefined();
   expect(refusedUrl('http://localhost/', true)).toBeUndefined();

@@ -190,7 +190,9 @@ describe('keys through brand.json (verification.md, section 5)', () => {
       const made = await seller.sign(payloads.tool('completed'), { key });
       expect(said(await receiver.verifyAndDispatch(made.body, made.headers)), key).toBe('accepted 200');
     }
-    expect(seller.fetches()).toBe(2);
+    expect([seller.brandJsonUrl, seller.jwksUrl].map((url) => seller.fetches(new URL(url).pathname))).toEqual(
+      [1, 1],
+    );
     // Within the cooldown no document can be decisive: 503, and the seller comes back.
     expect(said(await receiver.verifyAndDispatch(unknown.body, unknown.headers))).toBe(
       'unavailable keys_unavailable 503',

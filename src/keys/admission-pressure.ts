@@ -1,0 +1,105 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import type { KeyResolver, KeySearch } from './contract.ts';
+import { createKeyHistory, type KeyHistory } from './key-history.ts';
+
+/**
+ * When to be told that more new keys come into use than usual. A key id counts once, when it is first found in the keys
+ * of a configured sender: whoever is not one cannot raise the count. What is compared is the number of them in the last
+ * 5 minutes, over all senders. Every threshold is off where it is not set; none ever refuses a delivery.
+ */
+export interface AdmissionPressure {
+  /** Alarm above this multiple of the mean per 5 minutes over the hour before; judged once an hour was seen. */
+  readonly shortRatio?: number;
+  /** The same over the 6 hours before; judged once they were seen. */
+  readonly mediumRatio?: number;
+  /** The same over the 24 hours before; judged once they were seen. */
+  readonly longRatio?: number;
+  /**
+   * Alarm above `absolute` + `proportional` × the key ids known before (0.1: a tenth of them). Judged 5 minutes after the
+   * start, when most keys in use are known.
+   */
+  readonly ceiling?: { readonly absolute: number; readonly proportional: number };
+}
+
+export interface PressureOptions {
+  readonly thresholds: AdmissionPressure;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
+const WINDOW_MIN = 5;
+/** A mean below one new key counts as one, or the first key after a quiet day would be an infinite multiple of it. */
+const LEAST_MEAN = 1;
+
+/** Minutes before the window that each ratio looks back on. */
+const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>> = {
+  shortRatio: 60,
+  mediumRatio: 360,
+  longRatio: 1440,
+};
+const RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
+
+/** A threshold that was passed: its name, and how many key ids it allows in 5 minutes. */
+interface Tripped {
+  readonly threshold: keyof AdmissionPressure;
+  readonly limit: number;
+}
+
+function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: number): Tripped[] {
+  const found: Tripped[] = [];
+  for (const threshold of RATIOS) {
+    const ratio = thresholds[threshold];
+    const back = LOOK_BACK[threshold];
+    if (ratio === undefined || history.minutes() < back + WINDOW_MIN) continue;
+    const mean = (history.count(WINDOW_MIN, back) * WINDOW_MIN) / back;
+    found.push({ threshold, limit: ratio * Math.max(mean, LEAST_MEAN) });
+  }
+  const { ceiling } = thresholds;
+  if (ceiling !== undefined && history.minutes() >= WINDOW_MIN) {
+    const before = Math.max(0, history.known() - count);
+    found.push({ threshold: 'ceiling', limit: ceiling.absolute + ceiling.proportional * before });
+  }
+  return found.filter(({ limit }) => count > limit);
+}
+
+/** Counts key ids as they come into use, and raises `admission_pressure`: each threshold once in 5 minutes. */
+export function createPressureGauge(options: PressureOptions): (sender: string, keyid: string) => void {
+  const { thresholds, now, raiseAlarm } = options;
+  const history = createKeyHistory();
+  const said = new Map<keyof AdmissionPressure, number>();
+  return (sender, keyid) => {
+    const minute = Math.floor(now() / 60_000);
+    if (!history.note(sender, keyid, minute)) return;
+    const count = history.count(0, WINDOW_MIN);
+    const news = tripped(history, thresholds, count).filter(
+      ({ threshold }) => Math.abs(minute - (said.get(threshold) ?? Number.NEGATIVE_INFINITY)) >= WINDOW_MIN,
+    );
+    if (news.length === 0) return;
+    for (const { threshold } of news) said.set(threshold, minute);
+    const names = news.map(({ threshold }) => threshold);
+    raiseAlarm({
+      code: 'admission_pressure',
+      message: `${count} key ids came into use within 5 minutes, more than ${names.join(' and ')} allow${names.length === 1 ? 's' : ''}; the last is of ${sender}. Nothing is refused for it.`,
+      sender,
+      tripped: names,
+      count,
+      limits: Object.fromEntries(news.map(({ threshold, limit }) => [threshold, limit])),
+    });
+  };
+}
+
+/** `keys`, with every key that is found counted; as it is where no threshold is set. */
+export function withPressureGauge(keys: KeyResolver, options: PressureOptions): KeyResolver {
+  if (Object.values(options.thresholds).every((threshold) => threshold === undefined)) return keys;
+  const note = createPressureGauge(options);
+  const counted = (search: KeySearch): KeySearch => {
+    for (const { sender, key } of search.candidates) note(sender.agentUrl, key.kid);
+    return search;
+  };
+  return {
+    ...keys,
+    find: async (...given) => counted(await keys.find(...given)),
+    findReplaced: async (...given) => counted(await keys.findReplaced(...given)),
+  };
+}

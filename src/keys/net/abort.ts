@@ -1,0 +1,46 @@
+/** Why the signal fired, always as an `Error`. */
+export function abortReason(signal: AbortSignal): Error {
+  return signal.reason instanceof Error ? signal.reason : new Error('aborted');
+}
+
+/** Calls back once when the signal fires, at once where it has. Gives what takes the call back. */
+export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () => void {
+  const listener = (): void => {
+    call(abortReason(signal));
+  };
+  if (signal.aborted) listener();
+  else signal.addEventListener('abort', listener, { once: true });
+  return () => {
+    signal.removeEventListener('abort', listener);
+  };
+}
+
+/** Does not rely on `promise` heeding the signal: a name lookup cannot be stopped, a passed transport may not care. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let takeBack = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    takeBack = onAbort(signal, reject);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    takeBack();
+  }
+}
+
+/** Runs `work` under a signal that also fires after `ms`, with `reason` as its message. */
+export async function limited<T>(
+  limit: { readonly ms: number; readonly reason: string },
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const timer = setTimeout(() => {
+    late.abort(new Error(limit.reason));
+  }, limit.ms);
+  try {
+    return await work(AbortSignal.any([signal, late.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,79 @@
+import type { SenderEntry } from '../senders.ts';
+import { MAX_LIFE_MS } from './freshness.ts';
+import type { RevocationList } from './revocation-list.ts';
+
+/** The list in force at one URL. */
+export interface HeldList extends RevocationList {
+  /** When the fetch that last confirmed it began, Unix ms. */
+  readonly began: number;
+}
+
+/** What is known of the list at one URL, beyond the copy that was fetched last. */
+export interface Register {
+  readonly url: string;
+  /** A list has to be had: configuration names it, or one was served once. */
+  required: boolean;
+  held: HeldList | undefined;
+  /** Order of the copy that was looked at last. */
+  lookedAt: number;
+  /** Why the last copy was not taken. */
+  flaw: string | undefined;
+  /** The alarm `revocation_stale` was raised, and the list has not been fresh since. */
+  reported: boolean;
+  /** Unix ms. */
+  usedAt: number;
+  /** Senders that share the list, by agent URL: a key of any of them may sign it. */
+  readonly senders: Map<string, SenderEntry>;
+}
+
+/** Enough for an operator's agents; more would be a `senders` function that invents them. */
+const MAX_SENDERS = 100;
+/** Intervals after `next_update` for which a list that could not be refreshed is still fresh enough. */
+const GRACE_INTERVALS = 4;
+
+export function newRegister(url: string): Register {
+  return {
+    url,
+    required: false,
+    held: undefined,
+    lookedAt: 0,
+    flaw: undefined,
+    reported: false,
+    usedAt: 0,
+    senders: new Map(),
+  };
+}
+
+/** Notes that a sender's deliveries depend on this list. */
+export function noteUse(register: Register, sender: SenderEntry, required: boolean, now: number): void {
+  register.required ||= required;
+  register.usedAt = now;
+  if (register.senders.has(sender.agentUrl) || register.senders.size < MAX_SENDERS) {
+    register.senders.set(sender.agentUrl, sender);
+  }
+}
+
+/**
+ * Takes a list into force, unless one that says it is newer is held: an old one served again, by mistake or not, must
+ * not make a revoked key valid.
+ * @returns why it was not taken.
+ */
+export function take(register: Register, list: RevocationList, began: number): string | undefined {
+  // `updated` in the future would shut out every later list.
+  const updated = Math.min(list.updated, began);
+  const { held } = register;
+  if (held !== undefined && updated < held.updated) {
+    return 'its updated is older than that of the list in force, which stays so';
+  }
+  // Two lists of one instant: whichever is the later, no key that either revokes may verify.
+  const kids = held?.updated === updated ? new Set([...held.kids, ...list.kids]) : list.kids;
+  register.held = { ...list, kids, updated, began };
+  return undefined;
+}
+
+/** Whether the list in force is fresh enough to say that a key is not revoked. A `next_update` far ahead is 30 min. */
+export function isFresh({ held }: Register, now: number): boolean {
+  if (held === undefined) return false;
+  const due = Math.min(held.nextUpdate, held.began + MAX_LIFE_MS);
+  return now <= due + GRACE_INTERVALS * held.interval;
+}

@@ -1,0 +1,144 @@
+import type { SenderEntry } from '../senders.ts';
+import type { Candidate } from './contract.ts';
+import type { Copy, MayFetch, Wish } from './document.ts';
+import { within } from './freshness.ts';
+import type { Reply } from './gather.ts';
+import type { KeySet } from './jwks.ts';
+import { isPinned, type Pins } from './pins.ts';
+import type { PinState, PublisherPins } from './publisher-pins.ts';
+import { keysUnder, type KeyUse, ownPins, pinsUnder, untried } from './replies.ts';
+import type { SenderKeys } from './sender-keys.ts';
+
+/** One delivery's search. */
+export interface Search {
+  readonly keyid: string;
+  /**
+   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown (verification.md,
+   * section 2 "Faults on our side are never 4xx"). The clock decides only where the order of fetches does not: two
+   * things of one millisecond could be either way round, and a wrong "unknown" would end the event.
+   */
+  readonly decisive: (copy: Copy<unknown>) => boolean;
+  /** Gives a sender, or a publisher's file, leave to fetch while there is some left. */
+  readonly leave: () => MayFetch;
+}
+
+/** One sender's part in a search: its own pins, those of its publishers, and its JWKS where nobody pins. */
+export interface SenderSearch {
+  /** Fetches what a first delivery would need. */
+  warm(sender: SenderEntry): Promise<void>;
+  /** From what is held. `overdue`: there is a key, from a copy past its life. */
+  held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
+  /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
+  refreshed(sender: SenderEntry, search: Search): Promise<Reply>;
+  /** Step 4 of verification.md, section 5, where nothing held has the key: documents are fetched again. */
+  ask(sender: SenderEntry, search: Search): Promise<Reply>;
+  /** After every key in `tried` failed: others under the same `keyid`, from documents that are recent enough to say. */
+  askAgain(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<Reply>;
+}
+
+export interface SenderSearchContext {
+  readonly keys: SenderKeys;
+  readonly pins: Pins;
+  readonly publishers: PublisherPins;
+  readonly use: KeyUse;
+  readonly now: () => number;
+  /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
+  readonly cooldownMs: number;
+}
+
+export function createSenderSearch(context: SenderSearchContext): SenderSearch {
+  return {
+    warm: async (sender) => {
+      const publishers = await context.publishers.current(sender);
+      if (!restricted(sender, publishers)) await context.keys.current(sender);
+    },
+    held: (sender, keyid) => held(context, sender, keyid),
+    refreshed: (sender, search) => refreshed(context, sender, search),
+    ask: (sender, search) => ask(context, sender, search),
+    askAgain: (sender, search, tried) => askAgain(context, sender, search, tried),
+  };
+}
+
+async function held(
+  context: SenderSearchContext,
+  sender: SenderEntry,
+  keyid: string,
+): Promise<Reply & { readonly overdue?: boolean }> {
+  const own = await ownPins(context.pins, sender, keyid);
+  if (own.candidates !== undefined || own.undecided !== undefined) return own;
+  const publishers = context.publishers.held(sender);
+  const pinned = await pinsUnder(context.use, sender, publishers.fresh, keyid);
+  if (pinned.candidates !== undefined) {
+    context.publishers.used(sender);
+    return pinned;
+  }
+  if (publishers.sets.some((set) => set.jwks.has(keyid))) return { overdue: true };
+  if (restricted(sender, publishers)) return {};
+  const published = await context.keys.held(sender);
+  if (published === undefined || !published.copy.value.jwks.has(keyid)) return {};
+  if (publishers.overdue || !published.fresh) return { overdue: true };
+  context.publishers.used(sender);
+  published.used();
+  return await keysUnder(context.use, sender, [published.copy.value], keyid);
+}
+
+async function refreshed(context: SenderSearchContext, sender: SenderEntry, search: Search): Promise<Reply> {
+  const publishers = await context.publishers.current(sender, search.leave);
+  const pinned = await pinsUnder(context.use, sender, publishers.sets, search.keyid);
+  if (pinned.candidates !== undefined) return pinned;
+  if (restricted(sender, publishers)) return {};
+  const answer = await context.keys.current(sender, search.leave());
+  return answer.ok ? await keysUnder(context.use, sender, [answer.copy.value], search.keyid) : {};
+}
+
+async function ask(context: SenderSearchContext, sender: SenderEntry, search: Search): Promise<Reply> {
+  const { keyid, decisive, leave } = search;
+  const own = await ownPins(context.pins, sender, keyid);
+  if (own.candidates !== undefined || own.undecided !== undefined) return own;
+  const wanted = (set: KeySet): boolean => set.jwks.has(keyid);
+  const before = await context.publishers.current(sender, leave);
+  const pinned = await pinsUnder(context.use, sender, before.sets, keyid);
+  if (pinned.candidates !== undefined) return pinned;
+  if (!restricted(sender, before)) {
+    const wish: Wish<KeySet> = { wanted: ({ value }) => wanted(value), decisive };
+    const answer = await context.keys.renewed(sender, wish, leave());
+    if (!answer.ok) return { undecided: answer.reason };
+    const found = await keysUnder(context.use, sender, [answer.copy.value], keyid);
+    if (found.candidates !== undefined) return found;
+  }
+  // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
+  const after = await context.publishers.renewed(sender, { wanted, decisive }, leave);
+  const late = await pinsUnder(context.use, sender, after.sets, keyid);
+  return late.candidates !== undefined ? late : { ...doubts(after), ...late };
+}
+
+async function askAgain(
+  context: SenderSearchContext,
+  sender: SenderEntry,
+  search: Search,
+  tried: readonly Candidate[],
+): Promise<Reply> {
+  const { keyid, leave } = search;
+  const now = context.now();
+  const decisive = (copy: Copy<unknown>): boolean =>
+    search.decisive(copy) || (copy.unchanged !== true && within(now, copy.began, context.cooldownMs));
+  const own = await ownPins(context.pins, sender, keyid);
+  const publishers = await context.publishers.renewed(sender, { wanted: () => false, decisive }, leave);
+  const pinned = await pinsUnder(context.use, sender, publishers.sets, keyid);
+  if (restricted(sender, publishers)) return untried([doubts(publishers), own, pinned], tried);
+  const answer = await context.keys.renewed(sender, { wanted: () => false, decisive }, leave());
+  if (answer.ok) return untried([await keysUnder(context.use, sender, [answer.copy.value], keyid)], tried);
+  // A key that is held and was not tried, because another sender's came first, is better than none.
+  const known = await context.keys.held(sender);
+  const reply = known ? await keysUnder(context.use, sender, [known.copy.value], keyid) : {};
+  return untried([reply, { undecided: answer.reason }], tried);
+}
+
+/** Somebody pins, or may: then the JWKS is not consulted (verification.md, section 5, step 5). */
+function restricted(sender: SenderEntry, { sets, undecided }: PinState): boolean {
+  return isPinned(sender) || sets.length > 0 || undecided !== undefined;
+}
+
+function doubts({ undecided }: PinState): Reply {
+  return undecided === undefined ? {} : { undecided };
+}

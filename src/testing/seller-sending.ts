@@ -1,0 +1,56 @@
+import { ConfigError } from '../errors.ts';
+import { payloadBytes } from '../sender/delivery.ts';
+import type { SignedDelivery } from '../sender/sign.ts';
+import { makeDelivery } from './seller-delivery.ts';
+import type { SellerKeys } from './seller-keys.ts';
+import { post } from './seller-post.ts';
+import { DEFAULT_RETRY, untilFinal, type Attempt, type RetryPolicy } from './seller-retry.ts';
+import type { DeliverOptions, FakeSeller, FakeSellerOptions } from './seller-types.ts';
+
+const policyOf = (options: FakeSellerOptions, more?: Partial<RetryPolicy>): RetryPolicy => ({
+  ...DEFAULT_RETRY,
+  ...options.retry,
+  ...more,
+});
+
+/** Signing and sending, with the seller's defaults. */
+export function deliveries(
+  options: FakeSellerOptions,
+  keys: SellerKeys['keys'],
+  signal: AbortSignal,
+): Pick<FakeSeller, 'sign' | 'send' | 'deliver'> {
+  const { protocol = 'proto', now = Date.now } = options;
+  const sign: FakeSeller['sign'] = async (payload, more = {}) => {
+    const url = more.url ?? options.url;
+    if (url === undefined) throw new ConfigError('url: give the webhook URL to createFakeSeller or deliver.');
+    const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
+    const { mistake, sign, key: name = 'ed25519' } = more;
+    const key = typeof name === 'string' ? keys[name].privateJwk : name;
+    return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
+  };
+
+  const sendOnce = async (
+    delivery: SignedDelivery,
+    attempt: number,
+    more: DeliverOptions,
+  ): Promise<Attempt> => {
+    const to = more.to ?? options.to;
+    const { timeoutMs } = policyOf(options, more.retry);
+    const result = await post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
+    return { attempt, delivery, ...result };
+  };
+
+  const deliver: FakeSeller['deliver'] = async (payload, more = {}) => {
+    // Serialised once: every attempt carries the same bytes.
+    const bytes = payloadBytes(payload);
+    const attempt = async (number: number): Promise<Attempt> => {
+      const made = await sendOnce(await sign(bytes, more), number, more);
+      more.onAttempt?.(made);
+      return made;
+    };
+    return untilFinal(attempt, policyOf(options, more.retry), signal);
+  };
+
+  const send: FakeSeller['send'] = (delivery, more = {}) => sendOnce(delivery, 1, more);
+  return { sign, send, deliver };
+}

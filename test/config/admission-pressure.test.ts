@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { pressureThresholds } from '../../src/config/admission-pressure.ts';
+import type { AdmissionPressure } from '../../src/keys/admission-pressure.ts';
+
+describe('admissionPressure', () => {
+  test.each([
+    [undefined, {}],
+    [{}, {}],
+    [{ shortRatio: 1 }, { shortRatio: 1 }],
+    [
+      { mediumRatio: 2.5, longRatio: 10, ceiling: { absolute: 0, proportional: 0.1 } },
+      { mediumRatio: 2.5, longRatio: 10, ceiling: { absolute: 0, proportional: 0.1 } },
+    ],
+  ])('%j is taken', (given, expected) => {
+    expect(pressureThresholds(given)).toEqual(expected);
+  });
+
+  test.each([
+    ['a number', 5],
+    ['an unknown threshold', { shortratio: 2 }],
+    ['a ratio under one', { shortRatio: 0.5 }],
+    ['a ratio that is no number', { mediumRatio: '2' }],
+    ['a ratio without end', { longRatio: Number.POSITIVE_INFINITY }],
+    ['a ceiling that is a number', { ceiling: 20 }],
+    ['half a ceiling', { ceiling: { absolute: 20 } }],
+    ['a negative ceiling', { ceiling: { absolute: -1, proportional: 0 } }],
+    ['an unknown part of the ceiling', { ceiling: { absolute: 1, proportional: 0, relative: 1 } }],
+  ])('%s is a ConfigError', (_what, given) => {
+    expect(() => pressureThresholds(given as unknown as AdmissionPressure)).toThrow(
+      expect.objectContaining({ code: 'config_error' }),
+    );
+  });
+
+  test('is never the owner’s own object', () => {
+    const given = { ceiling: { absolute: 1, proportional: 0 } };
+    const taken = pressureThresholds(given);
+    given.ceiling.absolute = 5;
+    expect(taken).toEqual({ ceiling: { absolute: 1, proportional: 0 } });
+  });
+});

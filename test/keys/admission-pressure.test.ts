@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import {
+  type AdmissionPressure,
+  createPressureGauge,
+  withPressureGauge,
+} from '../../src/keys/admission-pressure.ts';
+import { MINUTE, publicJwk, setup, START, startSeller } from './setup.ts';
+
+interface Gauge {
+  readonly alarms: Alarm[];
+  /** So many new key ids now. */
+  readonly see: (count: number, sender?: string) => void;
+  readonly advance: (minutes: number) => void;
+  /** So many new key ids in each 5 minutes. */
+  readonly steady: (minutes: number, each: number) => void;
+  readonly tripped: () => unknown[];
+}
+
+function gauge(thresholds: AdmissionPressure): Gauge {
+  let now = START;
+  let last = 0;
+  const alarms: Alarm[] = [];
+  const note = createPressureGauge({ thresholds, now: () => now, raiseAlarm: (alarm) => alarms.push(alarm) });
+  const see: Gauge['see'] = (count, sender = 'https://s.example/') => {
+    for (let n = 0; n < count; n += 1) note(sender, `k${(last += 1)}`);
+  };
+  const advance: Gauge['advance'] = (minutes) => {
+    now += minutes * MINUTE;
+  };
+  return {
+    alarms,
+    see,
+    advance,
+    steady: (minutes, each) => {
+      for (let passed = 0; passed < minutes; passed += 5) {
+        see(each);
+        advance(5);
+      }
+    },
+    tripped: () => alarms.map((alarm) => alarm['tripped']),
+  };
+}
+
+describe('ratios: new key ids in 5 minutes against the mean before', () => {
+  test.each([
+    ['shortRatio', 60],
+    ['mediumRatio', 360],
+    ['longRatio', 1440],
+  ] as const)('%s looks back %i minutes, and judges nothing before they have passed', (name, back) => {
+    const { steady, see, tripped, alarms } = gauge({ [name]: 3 });
+    steady(back, 4);
+    see(100);
+    expect(tripped()).toEqual([]);
+    const judged = gauge({ [name]: 3 });
+    judged.steady(back + 5, 4);
+    judged.see(12);
+    expect(judged.tripped()).toEqual([]);
+    judged.see(1);
+    expect(judged.tripped()).toEqual([[name]]);
+    expect(judged.alarms[0]).toMatchObject({
+      count: 13,
+      limits: { [name]: 12 },
+      sender: 'https://s.example/',
+    });
+    expect(alarms).toEqual([]);
+  });
+
+  test('a mean under one counts as one: a key after a quiet day is none', () => {
+    const { see, advance, tripped } = gauge({ shortRatio: 3, mediumRatio: 3, longRatio: 3 });
+    see(1);
+    advance(1500);
+    see(3);
+    expect(tripped()).toEqual([]);
+    see(1);
+    expect(tripped()).toEqual([['shortRatio', 'mediumRatio', 'longRatio']]);
+  });
+
+  test('a burst long ago is in the long mean and not in the short', () => {
+    const { see, advance, steady, tripped } = gauge({ shortRatio: 3, longRatio: 3 });
+    steady(60, 100);
+    advance(1380);
+    steady(10, 0);
+    see(10);
+    expect(tripped()).toEqual([['shortRatio']]);
+  });
+});
+
+describe('ceiling: absolute plus a part of the key ids known before', () => {
+  test('is judged from 5 minutes after the start', () => {
+    const { see, advance, tripped, alarms } = gauge({ ceiling: { absolute: 5, proportional: 0.1 } });
+    see(50);
+    advance(4);
+    see(50);
+    expect(tripped()).toEqual([]);
+    advance(5);
+    see(15);
+    expect(tripped()).toEqual([]);
+    see(1);
+    expect(tripped()).toEqual([['ceiling']]);
+    expect(alarms[0]).toMatchObject({ code: 'admission_pressure', count: 16, limits: { ceiling: 15 } });
+  });
+
+  test('can be absolute alone, or proportional alone', () => {
+    for (const ceiling of [
+      { absolute: 2, proportional: 0 },
+      { absolute: 0, proportional: 0.2 },
+    ]) {
+      const { see, advance, tripped } = gauge({ ceiling });
+      see(10);
+      advance(10);
+      see(2);
+      expect(tripped()).toEqual([]);
+      see(1);
+      expect(tripped()).toEqual([['ceiling']]);
+    }
+  });
+});
+
+test('each threshold speaks once in 5 minutes', () => {
+  const { see, advance, tripped } = gauge({ ceiling: { absolute: 1, proportional: 0 } });
+  see(1);
+  advance(10);
+  see(50);
+  advance(4);
+  see(50);
+  expect(tripped()).toHaveLength(1);
+  advance(1);
+  see(50);
+  expect(tripped()).toHaveLength(2);
+});
+
+test('without a threshold nothing is counted: the resolver is the same object', async () => {
+  const { keys } = await setup();
+  const options = { now: () => START, raiseAlarm: () => undefined };
+  expect(withPressureGauge(keys, { ...options, thresholds: {} })).toBe(keys);
+  expect(withPressureGauge(keys, { ...options, thresholds: { shortRatio: 2 } })).not.toBe(keys);
+});
+
+test('only keys that a sender has count; key ids that a caller makes up do not, and nothing is refused', async () => {
+  const { sender, publish } = await startSeller(publicJwk('a'));
+  const { keys, alarms, advance, now } = await setup();
+  const gauged = withPressureGauge(keys, {
+    thresholds: { ceiling: { absolute: 1, proportional: 0 } },
+    now,
+    raiseAlarm: (alarm) => alarms.push(alarm),
+  });
+  const find = async (keyid: string): Promise<number> =>
+    (await gauged.find(keyid, [sender], now())).candidates.length;
+  expect(await find('a')).toBe(1);
+  advance(10 * MINUTE);
+  for (let n = 0; n < 50; n += 1) expect(await find(`made-up-${n}`)).toBe(0);
+  expect(alarms).toEqual([]);
+  publish(publicJwk('b'), publicJwk('c'));
+  advance(MINUTE);
+  expect([await find('b'), await find('c'), await find('c')]).toEqual([1, 1, 1]);
+  expect(alarms).toMatchObject([{ code: 'admission_pressure', tripped: ['ceiling'], count: 2 }]);
+});

@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { ADAGENTS } from '../../src/keys/adagents.ts';
+import { brandJsonKind } from '../../src/keys/brand-json.ts';
+import type { DocumentKind } from '../../src/keys/document.ts';
+import { KEY_DOCUMENT_LIFE } from '../../src/keys/freshness.ts';
+import { JWKS } from '../../src/keys/jwks.ts';
+import { KEY_LIMITS } from '../../src/keys/resolver.ts';
+import { revocationKind } from '../../src/keys/revocation-kind.ts';
+import { FAULTS } from '../../src/testing/seller-faults.ts';
+import { MINUTE } from './setup.ts';
+
+const root = new URL('../../', import.meta.url);
+const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
+const docs = read('docs/keys.md');
+
+/** Cells of the row that begins with `name`. */
+function row(name: string): string[] {
+  const line = docs.split('\n').find((text) => text.startsWith(`| ${name} `)) ?? '';
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+describe('docs/keys.md says what the code does', () => {
+  test.each<[DocumentKind<unknown>]>([[brandJsonKind(false)], [JWKS], [ADAGENTS]])(
+    'how long $name is cached',
+    ({ name, maxBytes, life = KEY_DOCUMENT_LIFE, hardLimitMs = KEY_LIMITS.hardLimitMs }) => {
+      const [min, max, silent, hard] = [life.minMs, life.maxMs, life.silentMs, hardLimitMs].map(
+        (ms) => ms / MINUTE,
+      );
+      expect(row(name)).toEqual([
+        name,
+        `${maxBytes / 1024} KiB`,
+        `\`Cache-Control\`, within ${min} to ${max} min; ${silent} min if silent`,
+        `${hard} min after it was fetched`,
+      ]);
+    },
+  );
+
+  test('how long a revocation list is cached, and that there is none', () => {
+    const kind = revocationKind(new Map());
+    expect(row('revocation list')[1]).toBe(`${kind.maxBytes / 1024} KiB`);
+    expect(row('that there is no revocation list')[2]).toBe(`${(kind.dueAt?.({}, 0) ?? 0) / MINUTE} min`);
+  });
+
+  test('the waits', () => {
+    expect(docs).toContain(`waits at most ${KEY_LIMITS.patienceMs / 1000} s for the refresh`);
+    expect(docs).toContain(`With no copy it waits at most ${KEY_LIMITS.deadlineMs / 1000} s.`);
+    expect(docs).toContain(`fetched again at most once in ${KEY_LIMITS.cooldownMs / 1000} s`);
+  });
+
+  test('faults of the fake seller: each of them', () => {
+    const named = Object.keys(FAULTS).filter((fault) => !docs.includes(`\`${fault}\``));
+    expect(named).toEqual([]);
+  });
+
+  test('codes and alarms: they exist', () => {
+    const code = read('src/outcome.ts');
+    const alarms = read('src/alarms.ts');
+    const table = docs.slice(docs.indexOf('## Alarms'), docs.indexOf('## Rehearse it'));
+    const outcomes = docs.match(/`(?:webhook_\w+|keys_unavailable)`/g) ?? [];
+    const raised = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `\`${name ?? ''}\``);
+    expect([outcomes.length > 5, raised.length]).toEqual([true, 6]);
+    const missing = (found: readonly string[], where: string): string[] =>
+      found.filter((name) => !where.includes(`'${name.slice(1, -1)}'`));
+    expect([missing(outcomes, code), missing(raised, alarms)]).toEqual([[], []]);
+  });
+});
+
+describe('links between the documents', () => {
+  const files = ['README.md', ...readdirSync(new URL('docs/', root)).map((name) => `docs/${name}`)];
+  const anchors = (text: string): string[] =>
+    [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+
+  test.each(files)('%s: each leads somewhere', (file) => {
+    const broken = [...read(file).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].filter(
+      ([, path = '', anchor]) => {
+        const target = path === '' ? new URL(file, root) : new URL(path, new URL(file, root));
+        if (!existsSync(fileURLToPath(target))) return true;
+        return anchor !== undefined && !anchors(readFileSync(target, 'utf8')).includes(anchor);
+      },
+    );
+    expect(broken.map(([link]) => link)).toEqual([]);
+  });
+});

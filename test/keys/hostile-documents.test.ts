@@ -1,0 +1,159 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import type { KeyPair } from '../../src/sender/sign.ts';
+import { ACCEPTED, deliveryBench, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
+import { type Answerer, sends, startKeyServer } from './key-server.ts';
+import { BRAND, JWKS_PATH, MINUTE, type Seller, startSeller } from './setup.ts';
+
+/** Never ends, and never pauses. */
+const endless: Answerer = (_req, res) => {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  const more = (): void => {
+    if (!res.destroyed) res.write('{"keys":['.padEnd(16_384), more);
+  };
+  more();
+};
+
+const truncated: Answerer = (_req, res) => {
+  res.writeHead(200, { 'content-length': '1000' }).write('{"keys":[', () => res.destroy());
+};
+
+const redirect: Answerer = (_req, res) => {
+  res.writeHead(302, { location: '/elsewhere' }).end();
+};
+
+/** What may come instead of any key document. */
+const ANY: readonly (readonly [string, Answerer])[] = [
+  ['HTML with 200', sends('<!doctype html><title>Welcome</title>', { 'content-type': 'text/html' })],
+  ['an empty answer', sends('')],
+  ['an array', sends('[]')],
+  ['a BOM', sends('\uFEFF{"keys":[],"agents":[]}')],
+  ['no UTF-8', (_req, res) => res.writeHead(200).end(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]))],
+  ['a duplicate JSON key', sends('{"keys":[],"keys":[],"agents":[],"agents":[]}')],
+  [
+    'a duplicate JSON key within',
+    sends('{"keys":[{"kid":"a","\\u006bid":"b"}],"agents":[{"url":"a","url":"b"}]}'),
+  ],
+  ['deep nesting', sends(`{"keys":${'['.repeat(5000)}${']'.repeat(5000)},"agents":[]}`)],
+  ['over the cap', sends(JSON.stringify({ keys: [], agents: [], pad: 'x'.repeat(262_144) }))],
+  ['endless', endless],
+  ['cut off', truncated],
+  [
+    'gzip',
+    (_req, res) =>
+      res.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"keys":[],"agents":[]}')),
+  ],
+  ['a redirect', redirect],
+  ['204', (_req, res) => res.writeHead(204).end()],
+  ['500', (_req, res) => res.writeHead(500).end()],
+];
+
+const JWKS_ONLY: readonly (readonly [string, (key: KeyPair) => unknown])[] = [
+  ['10,000 keys', () => ({ keys: Array.from({ length: 10_000 }, () => ({})) })],
+  ['a duplicate kid', ({ publicJwk }) => ({ keys: [publicJwk, { ...publicJwk, use: 'enc' }] })],
+  ['private members', ({ publicJwk, privateJwk }) => ({ keys: [{ ...publicJwk, d: privateJwk['d'] }] })],
+  ['keys that is no array', ({ publicJwk }) => ({ keys: { k: publicJwk } })],
+  ['no keys', () => ({})],
+];
+
+const BRAND_ONLY: readonly (readonly [string, unknown])[] = [
+  ['agents that is no array', { agents: {} }],
+  ['a house that is no domain', { house: 'https://house.example/x' }],
+  ['a pointer that is no URL', { authoritative_location: '/brand.json' }],
+];
+
+/** The previous copy stays in force, with an alarm; where there is none the answer is 503. */
+async function check(path: string, answererFor: (key: KeyPair) => Answerer): Promise<void> {
+  const key = await keyNamed('k');
+  const start = async (): Promise<Seller> => await startSeller(key.publicJwk);
+  const warm = await start();
+  const kept = deliveryBench({ agentUrl: warm.sender.agentUrl });
+  expect(await kept.deliver(key)).toBe(ACCEPTED);
+  warm.server.answer(path, answererFor(key));
+  kept.advance(6 * MINUTE);
+  expect(await kept.deliver(key)).toBe(ACCEPTED);
+  await expect.poll(() => alarms(kept)).toBeGreaterThan(0);
+
+  const cold = await start();
+  cold.server.answer(path, answererFor(key));
+  const none = deliveryBench({ agentUrl: cold.sender.agentUrl });
+  expect(await none.deliver(key)).toBe(UNAVAILABLE);
+  expect(alarms(none)).toBeGreaterThan(0);
+}
+
+function alarms({ alarmsOf }: ReturnType<typeof deliveryBench>): number {
+  return alarmsOf('key_document_invalid').length + alarmsOf('key_fetch_failing').length;
+}
+
+describe('a hostile or broken document leaves the previous copy in force, else 503; with an alarm', () => {
+  test.each(ANY)('JWKS: %s', async (_what, answerer) => {
+    await check(JWKS_PATH, () => answerer);
+  });
+
+  test.each(JWKS_ONLY)('JWKS: %s', async (_what, json) => {
+    await check(JWKS_PATH, (key) => sends(JSON.stringify(json(key))));
+  });
+
+  test.each(ANY)('brand.json: %s', async (_what, answerer) => {
+    await check(BRAND, () => answerer);
+  });
+
+  test.each(BRAND_ONLY)('brand.json: %s', async (_what, json) => {
+    await check(BRAND, () => sends(JSON.stringify(json)));
+  });
+});
+
+describe('a JWKS whose key has a wrong kty', () => {
+  test('leaves the previous copy in force, with an alarm, where the key could verify before', async () => {
+    const key = await keyNamed('k');
+    const seller = await startSeller(key.publicJwk);
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    await bench.deliver(key);
+    seller.publish({ ...key.publicJwk, kty: 'RSA' });
+    bench.advance(6 * MINUTE);
+    expect(await bench.deliver(key)).toBe(ACCEPTED);
+    expect(bench.alarmsOf('key_document_invalid')).toHaveLength(1);
+  });
+
+  test.each(['RSA', 'oct', 'EC'])('is refused by check 8 where there is none: %s', async (kty) => {
+    const key = await keyNamed('k');
+    const seller = await startSeller({ ...key.publicJwk, kty });
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    expect(await bench.deliver(key)).toBe('refused webhook_signature_key_purpose_invalid 401');
+  });
+
+  test('harms no other key of the set', async () => {
+    const [key, other] = [await keyNamed('k'), await keyNamed('other')];
+    const seller = await startSeller(key.publicJwk, { ...other.publicJwk, kty: 'RSA' });
+    expect(await deliveryBench({ agentUrl: seller.sender.agentUrl }).deliver(key)).toBe(ACCEPTED);
+  });
+});
+
+describe('adagents.json of a configured publisher', () => {
+  const ADAGENTS = '/.well-known/adagents.json';
+  const broken: readonly (readonly [string, Answerer])[] = [
+    ...ANY.filter(([what]) => what !== 'over the cap'),
+    ['over the cap', sends(JSON.stringify({ authorized_agents: [], pad: 'x'.repeat(1_048_576) }))],
+  ];
+
+  test.each(broken)(
+    '%s: the pins of the previous copy in force, else 503; with an alarm',
+    async (_what, answerer) => {
+      const [jwksKey, pin] = [await keyNamed('k'), await keyNamed('k')];
+      const seller = await startSeller(jwksKey.publicJwk);
+      const { agentUrl } = seller.sender;
+      const publisher = await startKeyServer();
+      publisher.serve(ADAGENTS, { authorized_agents: [{ url: agentUrl, signing_keys: [pin.publicJwk] }] });
+      const kept = deliveryBench({ agentUrl, publishers: [publisher.host] });
+      expect(await kept.deliver(pin)).toBe(ACCEPTED);
+      publisher.answer(ADAGENTS, answerer);
+      kept.advance(61 * MINUTE);
+      expect(await kept.deliver(pin)).toBe(ACCEPTED);
+      await expect.poll(() => alarms(kept)).toBeGreaterThan(0);
+      const none = deliveryBench({ agentUrl, publishers: [publisher.host] });
+      expect(await none.deliver(pin)).toBe(UNAVAILABLE);
+      expect(await none.deliver(jwksKey)).toBe(UNAVAILABLE);
+      expect(seller.server.count(JWKS_PATH)).toBe(0);
+    },
+  );
+});

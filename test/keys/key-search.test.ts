@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { gate, sends } from './key-server.ts';
+import { BRAND, JWKS_PATH, MINUTE, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
+
+describe('nothing that an unauthenticated caller sends makes an entry', () => {
+  test('10,000 random keyids push out nothing where just the two documents of the sender fit', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { keys, now } = await setup({ limits: { maxDocuments: 2 } });
+    await keys.find('k', [seller.sender], now());
+    const keyids = Array.from({ length: 10_000 }, () => crypto.randomUUID());
+    for (const keyid of keyids) {
+      const search = await keys.find(keyid, [seller.sender], now());
+      expect(search.candidates).toEqual([]);
+    }
+    const fetched = seller.server.count();
+    const { candidates } = await keys.find('k', [seller.sender], now());
+    expect(candidates).toHaveLength(1);
+    expect(seller.server.count()).toBe(fetched);
+    expect([seller.server.count(BRAND), seller.server.count(JWKS_PATH)]).toEqual([1, 2]);
+  });
+});
+
+describe('a known key keeps its documents fresh by its use', () => {
+  test('brand.json and JWKS are refreshed from 80 % of their life, and the delivery waits for neither', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { server, sender } = seller;
+    const { keys, now, advance } = await setup();
+    await keys.find('k', [sender], now());
+    const held = gate((_req, res) => res.writeHead(500).end());
+    for (const path of [BRAND, JWKS_PATH]) server.answer(path, held.answerer);
+    advance(4 * MINUTE);
+    expect((await keys.find('k', [sender], now())).candidates).toHaveLength(1);
+    await Promise.all([server.asked(BRAND, 2), server.asked(JWKS_PATH, 2)]);
+    expect((await keys.find('k', [sender], now())).candidates).toHaveLength(1);
+    expect(server.count()).toBe(4);
+    held.open();
+  });
+
+  test('so that a key which was taken out is unknown before its copy has lived its life', async () => {
+    const [old, next] = [publicJwk('old'), publicJwk('new')];
+    const seller = await startSeller(old);
+    const { keys, now, advance } = await setup();
+    await keys.find('old', [seller.sender], now());
+    seller.publish(next);
+    advance(4 * MINUTE);
+    await keys.find('old', [seller.sender], now());
+    await expect
+      .poll(async () => (await keys.find('new', [seller.sender], now())).candidates)
+      .toHaveLength(1);
+    advance(1);
+    expect((await keys.find('old', [seller.sender], now())).candidates).toEqual([]);
+  });
+
+  test('a server that says "not changed" decides nothing about a keyid: the set is fetched for it', async () => {
+    const seller = await startSeller();
+    const { server, sender } = seller;
+    const serve = (...kids: readonly string[]): void => {
+      const body = JSON.stringify({ keys: kids.map(publicJwk) });
+      server.answer(JWKS_PATH, (req, res) => {
+        // As coarse as a second: the tag stays while the keys change.
+        if (req.headers['if-none-match'] === '"same"') res.writeHead(304).end();
+        else res.writeHead(200, { etag: '"same"' }).end(body);
+      });
+    };
+    serve('k');
+    const { keys, now, advance } = await setup();
+    await keys.find('k', [sender], now());
+    serve('k', 'new');
+    advance(5 * MINUTE);
+    const arrivedAt = now();
+    advance(1);
+    await keys.find('k', [sender], now());
+    expect(server.count(JWKS_PATH)).toBe(2);
+    // This one arrived before the 304 came.
+    expect((await keys.find('new', [sender], arrivedAt)).candidates).toHaveLength(1);
+    expect(server.count(JWKS_PATH)).toBe(3);
+  });
+});
+
+describe('where a request owns its I/O (workerd)', () => {
+  test('two concurrent cold requests fetch each for itself, and their results serve the next', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { server, sender } = seller;
+    const { keys, now } = await setup({ sharedFetches: false });
+    const held = gate(sends(JSON.stringify({ agents: [{ url: sender.agentUrl }] })));
+    server.answer(BRAND, held.answerer);
+    const both = [keys.find('k', [sender], now()), keys.find('k', [sender], now())];
+    await server.asked(BRAND, 2);
+    held.open();
+    for (const { candidates } of await Promise.all(both)) expect(candidates).toHaveLength(1);
+    expect(server.count(JWKS_PATH)).toBe(2);
+    expect((await keys.find('k', [sender], now())).candidates).toHaveLength(1);
+    expect(server.count()).toBe(4);
+  });
+
+  test('a request that died while it fetched holds up no other', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { server, sender } = seller;
+    const { keys, now } = await setup({ sharedFetches: false });
+    const dead = gate(sends('{}'));
+    server.answer(BRAND, dead.answerer);
+    const never = keys.find('k', [sender], now());
+    await server.asked(BRAND, 1);
+    server.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
+    expect((await keys.find('k', [sender], now())).candidates).toHaveLength(1);
+    dead.open();
+    await never;
+  });
+
+  test('pins are imported without waiting for another request', async () => {
+    const sender = senderEntry('https://pinned.example/', { pins: [publicJwk('k')] });
+    const { keys, now } = await setup({ sharedFetches: false });
+    const both = [keys.find('k', [sender], now()), keys.find('k', [sender], now())];
+    for (const { candidates } of await Promise.all(both)) expect(candidates).toHaveLength(1);
+  });
+});

@@ -1,0 +1,270 @@
+import { createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { listening } from '../../support/tls.ts';
+import { CAP, called, fetched, HOST, httpsBench, modules, rawBench, textOf } from './bench.ts';
+import { latch } from '../key-server.ts';
+
+const CLOSED = 'the connection was closed before the whole answer had come';
+
+test('two fetches, two connections: none is kept', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.setHeader('connection', 'keep-alive').end('{}');
+  });
+  await fetched(bench.transport);
+  await fetched(bench.transport);
+  expect(bench.server.connections()).toBe(2);
+  await bench.server.idle();
+  expect(bench.server.open()).toBe(0);
+});
+
+test.each([301, 302, 303, 307, 308])('a redirect is handed back and not followed: %i', async (status) => {
+  const paths: (string | undefined)[] = [];
+  const bench = await httpsBench((req, res) => {
+    paths.push(req.url);
+    res.writeHead(status, { location: '/elsewhere' }).end();
+  });
+  const response = await called(bench.transport);
+  expect(response.status).toBe(status);
+  expect(response.headers.get('location')).toBe('/elsewhere');
+  expect(await fetched(bench.transport)).toEqual({
+    ok: false,
+    reason: `answered with a redirect (${status})`,
+  });
+  expect(paths).toEqual(['/doc', '/doc']);
+});
+
+test('gzip is refused, and not decoded either', async () => {
+  const zipped = gzipSync('{}');
+  const bench = await httpsBench((_req, res) => {
+    res.setHeader('content-encoding', 'gzip').end(zipped);
+  });
+  expect(await fetched(bench.transport)).toEqual({ ok: false, reason: 'content-encoding gzip' });
+  const response = await called(bench.transport);
+  expect(Buffer.from(await response.arrayBuffer())).toEqual(zipped);
+  await bench.server.idle();
+});
+
+test('a document of exactly the cap is read, one byte more is not', async () => {
+  const bench = await httpsBench((req, res) => {
+    res.end('x'.repeat(req.url === '/fits' ? CAP : CAP + 1));
+  });
+  expect(textOf(await fetched(bench.transport, `https://${HOST}/fits`))).toHaveLength(CAP);
+  expect(await fetched(bench.transport, `https://${HOST}/over`)).toEqual({
+    ok: false,
+    reason: `more than ${CAP} bytes`,
+  });
+  await bench.server.idle();
+});
+
+test('an endless body is cut off at the cap, and its connection ended', async () => {
+  const closed = latch();
+  const bench = await httpsBench((_req, res) => {
+    res.once('close', closed.open);
+    const more = (): void => {
+      if (!res.destroyed) res.write('x'.repeat(10_000), more);
+    };
+    more();
+  });
+  expect(await fetched(bench.transport)).toEqual({ ok: false, reason: `more than ${CAP} bytes` });
+  await closed.opened;
+});
+
+test('a body is read from the connection only as it is asked for', async () => {
+  const stalled = latch();
+  let written = 0;
+  const bench = await httpsBench((_req, res) => {
+    const chunk = Buffer.alloc(65_536);
+    // A reader without back-pressure takes all of this; one with it leaves the sender waiting for `drain`.
+    const more = (): void => {
+      while (written < 1024) {
+        written += 1;
+        if (res.write(chunk)) continue;
+        const waiting = setTimeout(stalled.open, 500);
+        res.once('drain', () => {
+          clearTimeout(waiting);
+          more();
+        });
+        return;
+      }
+      res.end();
+    };
+    more();
+  });
+  const response = await called(bench.transport);
+  await stalled.opened;
+  expect(written).toBeLessThan(1024);
+  const whole = await response.arrayBuffer();
+  expect(whole.byteLength).toBe(1024 * 65_536);
+});
+
+test('one deadline for the whole: a drip of the body does not keep it open', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.write(' ');
+    const drip = setInterval(() => res.write(' '), 20);
+    res.once('close', () => {
+      clearInterval(drip);
+    });
+  });
+  expect(await fetched(bench.transport, undefined, 300)).toEqual({
+    ok: false,
+    reason: 'no whole answer within 300 ms',
+  });
+  await bench.server.idle();
+});
+
+test('nor does a drip of the headers', async () => {
+  const bench = await rawBench((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n');
+    const drip = setInterval(() => socket.write('x-more: 1\r\n'), 20);
+    socket.once('close', () => {
+      clearInterval(drip);
+    });
+  });
+  expect(await fetched(bench.transport, undefined, 300)).toEqual({
+    ok: false,
+    reason: 'no whole answer within 300 ms',
+  });
+  await bench.server.idle();
+});
+
+test('nor do interim answers without end', async () => {
+  const bench = await rawBench((socket) => {
+    const drip = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'), 20);
+    socket.once('close', () => {
+      clearInterval(drip);
+    });
+  });
+  expect(await fetched(bench.transport, undefined, 300)).toEqual({
+    ok: false,
+    reason: 'no whole answer within 300 ms',
+  });
+  await bench.server.idle();
+});
+
+test('the signal ends a body that is being read, with its reason', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.write('x');
+  });
+  const controller = new AbortController();
+  const response = await called(bench.transport, undefined, controller.signal);
+  const reading = response.text();
+  controller.abort(new Error('stopped'));
+  await expect(reading).rejects.toThrow('stopped');
+  await bench.server.idle();
+});
+
+test('a body that is not wanted any more ends its connection', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.write('x');
+  });
+  const response = await called(bench.transport);
+  await response.body?.cancel();
+  await bench.server.idle();
+  expect(bench.server.open()).toBe(0);
+});
+
+describe('answers as servers frame them', () => {
+  test.each([
+    ['HTTP/1.1 with a length', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'],
+    [
+      'HTTP/1.1 in chunks',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n',
+    ],
+    [
+      'chunks with a trailer',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\na: b\r\n\r\n',
+    ],
+    ['HTTP/1.1 ended by closing', 'HTTP/1.1 200 OK\r\n\r\n{}'],
+    ['HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\n{}'],
+    ['HTTP/1.0 with a length', 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}'],
+    [
+      'after an interim answer',
+      'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}',
+    ],
+    ['with more behind it', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n\r\nx'],
+  ])('%s', async (_what, answer) => {
+    const bench = await rawBench((socket) => socket.end(answer, 'latin1'));
+    expect(textOf(await fetched(bench.transport))).toBe('{}');
+  });
+
+  test.each([204, 205, 304])('a status without a body: %i', async (status) => {
+    const bench = await httpsBench((_req, res) => {
+      res.writeHead(status, { etag: '"1"' }).end();
+    });
+    const response = await called(bench.transport);
+    expect([response.status, response.body, response.headers.get('etag')]).toEqual([status, null, '"1"']);
+    await bench.server.idle();
+  });
+
+  test('repeated headers are all there', async () => {
+    const bench = await rawBench((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nCache-Control: public\r\n\r\n{}'),
+    );
+    const response = await called(bench.transport);
+    expect(response.headers.get('cache-control')).toBe('max-age=60, public');
+  });
+});
+
+describe('answers that are none', () => {
+  test.each([
+    ['nothing at all', '', CLOSED],
+    ['half a head', 'HTTP/1.1 200 OK\r\ncontent-', CLOSED],
+    ['less than the length says', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}', CLOSED],
+    ['chunks without an end', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n', CLOSED],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n', /^Parse Error/],
+    [
+      'a length and chunks',
+      'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n',
+      /^Parse/,
+    ],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}', /^Parse/],
+    ['a broken chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n', /^Parse/],
+    ['a NUL in a header', 'HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n{}', /^Parse/],
+    ['a status that is none', 'HTTP/1.1 099 What\r\ncontent-length: 2\r\n\r\n{}', /./],
+    ['a status above all', 'HTTP/1.1 999 What\r\ncontent-length: 2\r\n\r\n{}', 'answered 999'],
+    [
+      'another protocol from here on',
+      'HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+      'the connection was closed without an answer',
+    ],
+  ])('%s', async (_what, answer, reason) => {
+    const bench = await rawBench((socket) => socket.end(answer, 'latin1'));
+    const result = await fetched(bench.transport);
+    expect(result).toEqual({
+      ok: false,
+      reason: typeof reason === 'string' ? reason : expect.stringMatching(reason),
+    });
+    await bench.server.idle();
+  });
+
+  test.each([
+    ['one long line', `x: ${'a'.repeat(20_000)}\r\n`, 'the headers are larger than 16 KiB'],
+    ['many lines', `x: ${'a'.repeat(100)}\r\n`.repeat(200), 'the headers are larger than 16 KiB'],
+    ['very many empty lines', 'x:\r\n'.repeat(10_000), 'more than 256 header lines'],
+    ['one line too many', 'x: a\r\n'.repeat(257), 'more than 256 header lines'],
+  ])('a head that is too large: %s', async (_what, lines, reason) => {
+    const bench = await rawBench((socket) => socket.end(`HTTP/1.1 200 OK\r\n${lines}\r\n{}`));
+    expect(await fetched(bench.transport)).toEqual({ ok: false, reason });
+    await bench.server.idle();
+  });
+
+  test.each([`x: ${'a'.repeat(16_000)}\r\n`, 'x: a\r\n'.repeat(256)])(
+    'a head of just under that is read',
+    async (lines) => {
+      const bench = await rawBench((socket) => socket.end(`HTTP/1.1 200 OK\r\n${lines}\r\n{}`));
+      expect(textOf(await fetched(bench.transport))).toBe('{}');
+    },
+  );
+
+  test('a connection that is reset', async () => {
+    const server = await listening(
+      createServer((socket) => {
+        socket.once('data', () => socket.resetAndDestroy());
+      }),
+    );
+    const transport = nodeTransport(modules(), { allowLoopback: true });
+    await expect(called(transport, `http://127.0.0.1:${server.port}/`)).rejects.toThrow(CLOSED);
+  });
+});

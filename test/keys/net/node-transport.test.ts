@@ -1,0 +1,241 @@
+import { createServer } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
+import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';
+import { called, fetched, HOST, httpsBench, modules, textOf, transportIn } from './bench.ts';
+
+test('a document comes from the judged address, under the name that was asked for', async () => {
+  let host: string | undefined;
+  let target: string | undefined;
+  const bench = await httpsBench((req, res) => {
+    host = req.headers.host;
+    target = req.url;
+    res.setHeader('cache-control', 'max-age=600').end('{"a":"é"}');
+  });
+  const result = await fetched(bench.transport, `https://${HOST}:8443/a%2Fb/../c?q='x'#top`);
+  expect(textOf(result)).toBe('{"a":"é"}');
+  expect(result.ok && result.headers.get('cache-control')).toBe('max-age=600');
+  expect(host).toBe(`${HOST}:8443`);
+  expect(target).toBe('/c?q=%27x%27');
+  expect(bench.server.serverNames).toEqual([HOST]);
+  expect(bench.network.dialled).toEqual([PUBLIC]);
+});
+
+test('the request says who asks, wants identity encoding, and ends its connection', async () => {
+  let raw: readonly string[] = [];
+  const bench = await httpsBench((req, res) => {
+    raw = req.rawHeaders;
+    res.end('{}');
+  });
+  await fetched(bench.transport);
+  const headers = Object.fromEntries(raw.map((name, index) => [name.toLowerCase(), raw[index + 1]]));
+  expect(headers).toMatchObject({
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    connection: 'close',
+    host: HOST,
+    'user-agent': 'proto-webhooks',
+  });
+  await called(bench.transport);
+  expect(raw).toContain('identity');
+});
+
+test('a name with its root dot: SNI and certificate are for the name without', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.end('{}');
+  });
+  const network = createTestNetwork({ [`${HOST}.`]: [PUBLIC] }, bench.server.port);
+  expect(textOf(await fetched(transportIn(network, bench.ca), `https://${HOST}./doc`))).toBe('{}');
+  expect(bench.server.serverNames).toEqual([HOST]);
+});
+
+test.each([
+  [PUBLIC, PUBLIC],
+  [PUBLIC_V6, `[${PUBLIC_V6}]`],
+])(
+  'a literal address is never resolved, has no SNI, and its certificate is for it: %s',
+  async (address, host) => {
+    const ca = await createTestCa();
+    const server = await startHttpsServer(await ca.issue([address]), (_req, res) => {
+      res.end('{}');
+    });
+    const network = createTestNetwork({}, { [address]: server.port });
+    expect(textOf(await fetched(transportIn(network, ca), `https://${host}/doc`))).toBe('{}');
+    expect(server.serverNames).toEqual([false]);
+    expect(network.resolved).toEqual([]);
+    expect(network.dialled).toEqual([address]);
+  },
+);
+
+test('DNS rebinding: the name is asked for once, and what was judged is what is connected to', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.end('{}');
+  });
+  let asked = 0;
+  const transport = transportIn(bench.network, bench.ca, {
+    resolve: async () => {
+      asked += 1;
+      return asked % 2 === 1 ? [PUBLIC] : ['127.0.0.1'];
+    },
+  });
+  expect(textOf(await fetched(transport))).toBe('{}');
+  expect(asked).toBe(1);
+  expect(bench.network.dialled).toEqual([PUBLIC]);
+  expect(await fetched(transport)).toEqual({
+    ok: false,
+    reason: `${HOST} resolves to 127.0.0.1, which is not public (Loopback, RFC 1122 §3.2.1.3)`,
+  });
+  expect(asked).toBe(2);
+  expect(bench.network.dialled).toEqual([PUBLIC]);
+});
+
+test.each([
+  ['private last', [PUBLIC, '10.0.0.1']],
+  ['private first', ['10.0.0.1', PUBLIC]],
+  ['private among many', [PUBLIC, OTHER_PUBLIC, PUBLIC_V6, '::1', OTHER_PUBLIC]],
+  ['mapped private', [PUBLIC, '::ffff:127.0.0.1']],
+  ['of a zone', [PUBLIC, 'fe80::1%lo']],
+  ['a name', [PUBLIC, 'other.example']],
+  ['beyond those that would be tried', [PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, '10.0.0.1']],
+])('a mixed answer is refused as a whole: %s', async (_what, addresses) => {
+  const bench = await httpsBench((_req, res) => {
+    res.end('{}');
+  });
+  const network = createTestNetwork({ [HOST]: addresses }, bench.server.port);
+  expect(await fetched(transportIn(network, bench.ca))).toMatchObject({
+    ok: false,
+    reason: expect.stringContaining('which is not public'),
+  });
+  expect(network.dialled).toEqual([]);
+  expect(bench.server.connections()).toBe(0);
+});
+
+test('a name without addresses, and one that does not resolve, are reasons', async () => {
+  const ca = await createTestCa();
+  const network = createTestNetwork({ [HOST]: [] }, {});
+  expect(await fetched(transportIn(network, ca))).toEqual({ ok: false, reason: `${HOST} has no address` });
+  expect(await fetched(transportIn(network, ca), 'https://none.example/')).toEqual({
+    ok: false,
+    reason: 'getaddrinfo ENOTFOUND none.example',
+  });
+});
+
+test('the deadline holds for a resolver that never answers', async () => {
+  const ca = await createTestCa();
+  const network = createTestNetwork({}, {});
+  const transport = transportIn(network, ca, { resolve: () => new Promise(() => undefined) });
+  expect(await fetched(transport, `https://${HOST}/`, 50)).toEqual({
+    ok: false,
+    reason: 'no whole answer within 50 ms',
+  });
+});
+
+test('a connection that leads elsewhere is refused before a byte is sent', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.end('{}');
+  });
+  const { dial } = bench.network;
+  const transport = transportIn(bench.network, bench.ca, {
+    dial: (address, port) => ({ ...dial(address, port), peer: () => '10.0.0.1' }),
+  });
+  expect(await fetched(transport)).toEqual({
+    ok: false,
+    reason: `the connection went to 10.0.0.1 and not to ${PUBLIC}, which was judged`,
+  });
+  await bench.server.idle();
+  expect(bench.server.serverNames).toEqual([]);
+});
+
+test('the peer is compared by the real dial too: 0.0.0.0 leads to 127.0.0.1', async () => {
+  const server = await listening(
+    createServer((_req, res) => {
+      res.end('{}');
+    }),
+  );
+  const transport = nodeTransport(modules(), { allowLoopback: true });
+  const control = await called(transport, `http://127.0.0.1:${server.port}/`);
+  expect(await control.text()).toBe('{}');
+  await expect(called(transport, `http://0.0.0.0:${server.port}/`)).rejects.toThrow(
+    'the connection went to 127.0.0.1 and not to 0.0.0.0, which was judged',
+  );
+});
+
+test.each([
+  ['of another name', ['other.example'], {}, 'the certificate is for another host'],
+  ['of the address where a name was asked for', [PUBLIC], {}, 'the certificate is for another host'],
+  ['of a parent with a wildcard', ['*.seller.example'], {}, 'the certificate is for another host'],
+  ['that is self-signed', [HOST], { selfSigned: true }, /^self-signed certificate/],
+  ['that has run out', [HOST], { expired: true }, 'certificate has expired'],
+])('a certificate %s is refused', async (_what, hosts, options, reason) => {
+  const ca = await createTestCa();
+  let requests = 0;
+  const server = await startHttpsServer(await ca.issue(hosts, options), (_req, res) => {
+    requests += 1;
+    res.end('{}');
+  });
+  const network = createTestNetwork({ [HOST]: [PUBLIC] }, server.port);
+  const result = await fetched(transportIn(network, ca));
+  expect(!result.ok && result.reason).toMatch(reason);
+  expect(requests).toBe(0);
+});
+
+test('an authority that nobody named is refused', async () => {
+  const bench = await httpsBench((_req, res) => {
+    res.end('{}');
+  });
+  const { resolve, dial } = bench.network;
+  const result = await fetched(nodeTransport(modules(), { resolve, dial }));
+  expect(result).toMatchObject({ ok: false, reason: expect.stringMatching(/unable to (?:verify|get)/) });
+});
+
+test('a server that speaks no TLS is a reason', async () => {
+  const bench = await httpsBench(() => undefined);
+  const plain = await listening(
+    createServer((_req, res) => {
+      res.end('{}');
+    }),
+  );
+  const network = createTestNetwork({ [HOST]: [PUBLIC] }, plain.port);
+  expect(await fetched(transportIn(network, bench.ca))).toMatchObject({ ok: false });
+});
+
+test('a handshake that never ends is ended by the time for connecting', async () => {
+  const ca = await createTestCa();
+  const mute = await listening(createTcpServer((socket) => socket.resume()));
+  const network = createTestNetwork({ [HOST]: [PUBLIC] }, mute.port);
+  const result = await fetched(transportIn(network, ca, { connectMs: 100 }));
+  expect(result).toEqual({ ok: false, reason: 'no connection within 100 ms' });
+  await mute.idle();
+});
+
+test('https only, no userinfo, nothing local: refused before a name is resolved', async () => {
+  const ca = await createTestCa();
+  const network = createTestNetwork({}, {});
+  const transport = transportIn(network, ca);
+  for (const url of [
+    'http://seller.example/',
+    'https://u:p@seller.example/',
+    'https://localhost/',
+    'https://10.0.0.1/',
+    'nonsense',
+  ]) {
+    await expect(called(transport, url)).rejects.toThrow(TypeError);
+  }
+  expect(network.resolved).toEqual([]);
+  expect(network.dialled).toEqual([]);
+});
+
+test('allowLoopback, for development: http, private addresses, names that resolve to them', async () => {
+  const server = await listening(
+    createServer((req, res) => {
+      res.end(req.headers.host);
+    }),
+  );
+  const transport = nodeTransport(modules(), { allowLoopback: true });
+  for (const host of [`127.0.0.1:${server.port}`, `localhost:${server.port}`]) {
+    const response = await called(transport, `http://${host}/`);
+    expect(await response.text()).toBe(host);
+  }
+});

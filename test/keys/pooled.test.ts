@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { pooled } from '../../src/keys/pooled.ts';
+import { latch } from './key-server.ts';
+
+test('answers come in the order of the items, whichever comes first', async () => {
+  const later = latch();
+  const results = await pooled([1, 2, 3], 3, async (item) => {
+    if (item === 3) later.open();
+    else await later.opened;
+    return item * 2;
+  });
+  expect(results).toEqual([2, 4, 6]);
+});
+
+test('at most `width` are asked at a time', async () => {
+  let running = 0;
+  let most = 0;
+  await pooled(
+    Array.from({ length: 20 }, (_, index) => index),
+    4,
+    async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await Promise.resolve();
+      running -= 1;
+    },
+  );
+  expect(most).toBe(4);
+});
+
+test('none: nothing', async () => {
+  expect(await pooled([], 8, () => Promise.reject(new Error('asked')))).toEqual([]);
+});

@@ -1,0 +1,468 @@
+import { describe, expect, test } from 'vitest';
+import type { Jwk } from '../../src/crypto/engine.ts';
+import type { KeySearch } from '../../src/keys/contract.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
+import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';
+
+const ADAGENTS = '/.well-known/adagents.json';
+const HOUR = 60 * MINUTE;
+
+/** A publisher with adagents.json on a server of its own; `pin` replaces what it pins for an agent. */
+interface Publisher {
+  readonly server: KeyServer;
+  readonly pin: (agentUrl: string, ...keys: readonly Jwk[]) => void;
+}
+
+async function startPublisher(agentUrl?: string, ...keys: readonly Jwk[]): Promise<Publisher> {
+  const server = await startKeyServer();
+  const pin: Publisher['pin'] = (url, ...signing_keys) => {
+    const entry = { url, authorized_for: 'all', ...(signing_keys.length > 0 && { signing_keys }) };
+    server.serve(ADAGENTS, { authorized_agents: [{ url: 'https://another.example/' }, entry] });
+  };
+  if (agentUrl !== undefined) pin(agentUrl, ...keys);
+  return { server, pin };
+}
+
+const pinnedBy = (seller: Seller, ...publishers: readonly Publisher[]): SenderEntry => ({
+  ...seller.sender,
+  publishers: publishers.map(({ server }) => server.host),
+});
+
+const fetches = ({ server }: Publisher): number => server.count(ADAGENTS);
+
+/** `x` of each candidate, and whether anything is undecided. */
+function told({ candidates, undecided }: KeySearch): { keys: unknown[]; undecided: number } {
+  return { keys: candidates.map(({ key }) => key.jwk['x']), undecided: undecided.length };
+}
+
+async function find(bench: Bench, keyid: string, sender: SenderEntry): Promise<unknown> {
+  return told(await bench.keys.find(keyid, [sender], bench.now()));
+}
+
+async function replaced(bench: Bench, keyid: string, sender: SenderEntry): Promise<unknown> {
+  const { candidates } = await bench.keys.find(keyid, [sender], bench.now());
+  return told(await bench.keys.findReplaced(keyid, [sender], candidates, bench.now()));
+}
+
+const FOUND = (...keys: readonly Jwk[]): object => ({ keys: keys.map(({ x }) => x), undecided: 0 });
+const UNKNOWN = { keys: [], undecided: 0 };
+const UNDECIDED = { keys: [], undecided: 1 };
+
+describe('where a publisher pins, only pins verify (verification.md, section 5, step 5)', () => {
+  test("the key material is the pin's, and neither brand.json nor JWKS is consulted", async () => {
+    const seller = await startSeller(publicJwk('k'), publicJwk('other'));
+    const pin = publicJwk('k');
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin));
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('any other keyid is unknown, though the JWKS has it', async () => {
+    const seller = await startSeller(publicJwk('k'), publicJwk('other'));
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, publicJwk('k')));
+    expect(await find(await setup(), 'other', sender)).toEqual(UNKNOWN);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('an entry without signing_keys, or none for this url byte for byte, leaves it to the JWKS', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const silent = await startPublisher(seller.sender.agentUrl);
+    const slip = await startPublisher(`${seller.sender.agentUrl}/`, publicJwk('k'));
+    const bench = await setup();
+    expect(await find(bench, 'k', pinnedBy(seller, silent, slip))).toEqual(FOUND(jwk));
+    expect(bench.alarmsOf('agent_not_listed')).toMatchObject([
+      { sender: seller.sender.agentUrl, nearMisses: [`${seller.sender.agentUrl}/`] },
+    ]);
+    bench.advance(31_000);
+    expect(await find(bench, 'x', pinnedBy(seller, silent, slip))).toEqual(UNKNOWN);
+  });
+
+  test('a file that cannot be had might pin: undecided, though the JWKS has the key', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const publisher = await startPublisher();
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+    expect(seller.server.count()).toBe(0);
+    publisher.pin(seller.sender.agentUrl);
+    bench.advance(MINUTE);
+    expect(await find(bench, 'k', sender)).toMatchObject({ undecided: 0, keys: [expect.any(String)] });
+  });
+
+  test('a pin that cannot be imported is the publisher’s slip: undecided, never refused', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const pins = [{ ...publicJwk('k'), kty: 'RSA' }, publicJwk('fine')];
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, ...pins));
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+    expect(await find(bench, 'fine', sender)).toMatchObject({ undecided: 0, keys: [expect.any(String)] });
+  });
+});
+
+describe('several publishers: the union of their sets', () => {
+  test('each adds what it pins, and one that pins nothing adds none', async () => {
+    const seller = await startSeller(publicJwk('c'));
+    const { agentUrl } = seller.sender;
+    const [a, b] = [publicJwk('a'), publicJwk('b')];
+    const publishers = [
+      await startPublisher(agentUrl, a),
+      await startPublisher(agentUrl),
+      await startPublisher(agentUrl, b),
+    ];
+    const sender = pinnedBy(seller, ...publishers);
+    const bench = await setup();
+    expect(await find(bench, 'a', sender)).toEqual(FOUND(a));
+    expect(await find(bench, 'b', sender)).toEqual(FOUND(b));
+    expect(await find(bench, 'c', sender)).toEqual(UNKNOWN);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('two keys under one kid are both tried, one key that two pin once', async () => {
+    const seller = await startSeller();
+    const { agentUrl } = seller.sender;
+    const [one, two] = [publicJwk('k'), publicJwk('k')];
+    const publishers = [one, two, one].map((pin) => startPublisher(agentUrl, pin));
+    const sender = pinnedBy(seller, ...(await Promise.all(publishers)));
+    expect(await find(await setup(), 'k', sender)).toEqual(FOUND(one, two));
+  });
+
+  test('one that is down: what another pins is found, any other keyid is undecided', async () => {
+    const seller = await startSeller(publicJwk('c'));
+    const pin = publicJwk('a');
+    const up = await startPublisher(seller.sender.agentUrl, pin);
+    const down = await startPublisher();
+    const sender = pinnedBy(seller, down, up);
+    const bench = await setup();
+    expect(await find(bench, 'a', sender)).toEqual(FOUND(pin));
+    expect(await find(bench, 'c', sender)).toEqual(UNDECIDED);
+    // Where the pin does not verify, the other publisher may have pinned the one that does.
+    expect(await replaced(bench, 'a', sender)).toEqual(UNDECIDED);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('pins of the configuration and those of publishers are one set', async () => {
+    const seller = await startSeller(publicJwk('c'));
+    const [own, theirs] = [publicJwk('own'), publicJwk('theirs')];
+    const publisher = await startPublisher(seller.sender.agentUrl, theirs);
+    const sender = { ...pinnedBy(seller, publisher), pins: [own] };
+    const bench = await setup();
+    expect(await find(bench, 'own', sender)).toEqual(FOUND(own));
+    expect(fetches(publisher)).toBe(0);
+    expect(await find(bench, 'theirs', sender)).toEqual(FOUND(theirs));
+    expect(await find(bench, 'c', sender)).toEqual(UNKNOWN);
+    publisher.pin(seller.sender.agentUrl);
+    bench.advance(2 * HOUR);
+    expect(await find(bench, 'c', sender)).toEqual(UNKNOWN);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('one file is fetched once for all the agents that it lists', async () => {
+    const [x, y] = [await startSeller(), await startSeller()];
+    const publisher = await startPublisher();
+    const [a, b] = [publicJwk('a'), publicJwk('b')];
+    publisher.server.serve(ADAGENTS, {
+      authorized_agents: [
+        { url: x.sender.agentUrl, signing_keys: [a] },
+        { url: y.sender.agentUrl, signing_keys: [b] },
+      ],
+    });
+    const bench = await setup();
+    expect(await find(bench, 'a', pinnedBy(x, publisher))).toEqual(FOUND(a));
+    expect(await find(bench, 'b', pinnedBy(y, publisher))).toEqual(FOUND(b));
+    expect(fetches(publisher)).toBe(1);
+  });
+
+  test('at most 32 files are fetched for one delivery, 8 at a time; the rest is undecided until the next', async () => {
+    const seller = await startSeller();
+    const pin = publicJwk('k');
+    const last = await startPublisher(seller.sender.agentUrl, pin);
+    let [running, most] = [0, 0];
+    const server = await startKeyServer();
+    server.answer(ADAGENTS, (req, res) => {
+      running += 1;
+      most = Math.max(most, running);
+      setImmediate(() => {
+        running -= 1;
+        sends('{"authorized_agents":[]}')(req, res);
+      });
+    });
+    // Names of one machine: loopback addresses.
+    const { port } = new URL(server.origin);
+    const hosts = Array.from({ length: 40 }, (_, index) => `publisher-${index}.example:${port}`);
+    const bench = await setup({
+      transport: (url, init) => fetch(url.replace(/publisher-\d+\.example/, '127.0.0.1'), init),
+    });
+    const sender = { ...seller.sender, publishers: [...hosts, last.server.host] };
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+    expect(server.count()).toBe(32);
+    expect(most).toBeLessThanOrEqual(8);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(server.count()).toBe(40);
+  });
+});
+
+describe('rotation with overlapping keys', () => {
+  test('a key that a publisher adds is found by one refetch, long before the file is an hour old', async () => {
+    const seller = await startSeller();
+    const { agentUrl } = seller.sender;
+    const [old, next] = [publicJwk('old'), publicJwk('new')];
+    const publisher = await startPublisher(agentUrl, old);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'old', sender);
+    publisher.pin(agentUrl, old, next);
+    bench.advance(1);
+    expect(await find(bench, 'new', sender)).toEqual(FOUND(next));
+    expect(await find(bench, 'old', sender)).toEqual(FOUND(old));
+    expect(fetches(publisher)).toBe(2);
+    publisher.pin(agentUrl, next);
+    bench.advance(HOUR);
+    expect(await find(bench, 'old', sender)).toEqual(UNKNOWN);
+    expect(await find(bench, 'new', sender)).toEqual(FOUND(next));
+  });
+
+  test('while a refetch cools down an unknown keyid is undecided: 503, and found later', async () => {
+    const seller = await startSeller();
+    const { agentUrl } = seller.sender;
+    const publisher = await startPublisher(agentUrl, publicJwk('old'));
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'old', sender);
+    expect(await find(bench, 'x', sender)).toEqual(UNKNOWN);
+    bench.advance(1);
+    const next = publicJwk('new');
+    publisher.pin(agentUrl, next);
+    for (let count = 0; count < 20; count += 1) expect(await find(bench, 'new', sender)).toEqual(UNDECIDED);
+    expect(fetches(publisher)).toBe(2);
+    bench.advance(30_000);
+    expect(await find(bench, 'new', sender)).toEqual(FOUND(next));
+  });
+
+  test('a pin replaced under its kid: one forced refetch, at most one in 30 s', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { agentUrl } = seller.sender;
+    const publisher = await startPublisher(agentUrl, publicJwk('k'));
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    bench.advance(30_000);
+    const next = publicJwk('k');
+    publisher.pin(agentUrl, next);
+    expect(await replaced(bench, 'k', sender)).toEqual(FOUND(next));
+    expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+    expect(fetches(publisher)).toBe(2);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('a key that no document had is looked for in new pins before it is called unknown', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const publisher = await startPublisher(seller.sender.agentUrl);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    bench.advance(31_000);
+    const pin = publicJwk('new');
+    publisher.pin(seller.sender.agentUrl, pin);
+    expect(await find(bench, 'new', sender)).toEqual(FOUND(pin));
+    // And from then on only pins count.
+    bench.advance(31_000);
+    expect(await find(bench, 'k', sender)).toEqual(UNKNOWN);
+  });
+
+  test('publishers that stop pinning hand the agent back to its JWKS', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const publisher = await startPublisher(seller.sender.agentUrl, publicJwk('k'));
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    publisher.pin(seller.sender.agentUrl);
+    bench.advance(30_000);
+    expect(await replaced(bench, 'k', sender)).toEqual(FOUND(jwk));
+  });
+});
+
+describe('cache rules of adagents.json', () => {
+  test('an hour where the publisher says nothing, refreshed in the background from 80 % of it', async () => {
+    const seller = await startSeller();
+    const pin = publicJwk('k');
+    const publisher = await startPublisher(seller.sender.agentUrl, pin);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup({ random: () => 0.999 });
+    await find(bench, 'k', sender);
+    bench.advance(47 * MINUTE);
+    await find(bench, 'k', sender);
+    expect(fetches(publisher)).toBe(1);
+    const held = gate(sends('{"authorized_agents":[]}'));
+    publisher.server.answer(ADAGENTS, held.answerer);
+    bench.advance(2 * MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    await publisher.server.asked(ADAGENTS, 2);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    held.open();
+  });
+
+  test('a file in which nothing is pinned is kept fresh by the deliveries that it lets through', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const publisher = await startPublisher(seller.sender.agentUrl);
+    seller.server.serve(JWKS_PATH, { keys: [publicJwk('k')] }, { 'cache-control': 'max-age=1800' });
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    bench.advance(20 * MINUTE);
+    await find(bench, 'k', sender);
+    bench.advance(20 * MINUTE);
+    await find(bench, 'k', sender);
+    expect(fetches(publisher)).toBe(1);
+    bench.advance(9 * MINUTE);
+    await find(bench, 'k', sender);
+    await publisher.server.asked(ADAGENTS, 2);
+  });
+
+  test('past its life a file is asked again before the JWKS is believed', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const { agentUrl } = seller.sender;
+    const publisher = await startPublisher();
+    const unpinned = { authorized_agents: [{ url: agentUrl }] };
+    publisher.server.serve(ADAGENTS, unpinned, { 'cache-control': 'max-age=60' });
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    const pin = publicJwk('k');
+    publisher.pin(agentUrl, pin);
+    bench.advance(MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(seller.server.count(JWKS_PATH)).toBe(1);
+  });
+
+  test('a pin in a copy past its life is refreshed without asking other senders', async () => {
+    const [x, y] = [await startSeller(), await startSeller(publicJwk('k'))];
+    const publisher = await startPublisher(x.sender.agentUrl, publicJwk('k'));
+    const sender = pinnedBy(x, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    bench.advance(HOUR);
+    const search = await bench.keys.find('k', [sender, y.sender], bench.now());
+    expect(search.candidates.map((candidate) => candidate.sender)).toEqual([sender]);
+    expect(fetches(publisher)).toBe(2);
+    expect(y.server.count()).toBe(0);
+  });
+
+  test('a pin that is held and was not tried is tried, though its file cannot be refreshed', async () => {
+    const [x, y] = [await startSeller(publicJwk('k')), await startSeller()];
+    const pin = publicJwk('k');
+    const publisher = await startPublisher(y.sender.agentUrl, pin);
+    const pinned = pinnedBy(y, publisher);
+    const bench = await setup();
+    await find(bench, 'k', pinned);
+    await publisher.server.close();
+    bench.advance(HOUR);
+    const senders = [x.sender, pinned];
+    const { candidates } = await bench.keys.find('k', [x.sender], bench.now());
+    expect(told(await bench.keys.findReplaced('k', senders, candidates, bench.now()))).toEqual({
+      keys: [pin['x']],
+      undecided: 1,
+    });
+  });
+
+  test('an outage: pins verify for four hours, then nothing is decided', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const pin = publicJwk('k');
+    const publisher = await startPublisher(seller.sender.agentUrl, pin);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    await publisher.server.close();
+    bench.advance(4 * HOUR - 1);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(await find(bench, 'x', sender)).toEqual(UNDECIDED);
+    bench.advance(1);
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+    expect(bench.alarmsOf('key_fetch_failing').length).toBeGreaterThan(0);
+    expect(seller.server.count()).toBe(0);
+  });
+
+  test('that nothing is pinned holds through an outage as well', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const publisher = await startPublisher(seller.sender.agentUrl);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    await publisher.server.close();
+    bench.advance(2 * HOUR);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    expect(await find(bench, 'x', sender)).toEqual(UNDECIDED);
+  });
+
+  const over = `{"authorized_agents":[],"pad":"${'x'.repeat(1_048_576)}"}`;
+  test.each([
+    ['HTML', '<!doctype html>'],
+    ['a duplicate JSON key', '{"authorized_agents":[],"authorized_agents":[]}'],
+    ['over 1 MiB', over],
+    ['a wrong shape', '{"authorized_agents":{}}'],
+  ])(
+    'a broken file (%s): the previous copy in force and an alarm; with none undecided',
+    async (_what, body) => {
+      const seller = await startSeller(publicJwk('k'));
+      const pin = publicJwk('k');
+      const publisher = await startPublisher(seller.sender.agentUrl, pin);
+      const sender = pinnedBy(seller, publisher);
+      const bench = await setup();
+      await find(bench, 'k', sender);
+      publisher.server.answer(ADAGENTS, sends(body));
+      bench.advance(2 * HOUR);
+      expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+      expect(bench.alarms).toHaveLength(1);
+      expect(await find(await setup(), 'k', sender)).toEqual(UNDECIDED);
+    },
+  );
+
+  test('up to 1 MiB is read', async () => {
+    const seller = await startSeller();
+    const pin = publicJwk('k');
+    const publisher = await startPublisher();
+    const json = { authorized_agents: [{ url: seller.sender.agentUrl, signing_keys: [pin] }], pad: '' };
+    json.pad = 'x'.repeat(1_048_576 - JSON.stringify(json).length);
+    publisher.server.serve(ADAGENTS, json);
+    expect(await find(await setup(), 'k', pinnedBy(seller, publisher))).toEqual(FOUND(pin));
+  });
+
+  test('a broken entry for this agent: its pins stay, and an unknown keyid is undecided', async () => {
+    const seller = await startSeller(publicJwk('x'));
+    const { agentUrl } = seller.sender;
+    const pin = publicJwk('k');
+    const publisher = await startPublisher(agentUrl, pin);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    await find(bench, 'k', sender);
+    publisher.pin(agentUrl, { ...publicJwk('k'), d: 'secret' });
+    bench.advance(2 * HOUR);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(bench.alarms).toMatchObject([{ code: 'key_document_invalid', sender: agentUrl }]);
+    expect(await find(bench, 'x', sender)).toEqual(UNDECIDED);
+  });
+});
+
+describe('warm', () => {
+  test('fetches the files of publishers, and brand.json and JWKS only where none pins', async () => {
+    const [pinned, free] = [await startSeller(), await startSeller()];
+    const publisher = await startPublisher();
+    publisher.server.serve(ADAGENTS, {
+      authorized_agents: [{ url: pinned.sender.agentUrl, signing_keys: [publicJwk('k')] }],
+    });
+    const bench = await setup();
+    await bench.keys.warm([pinnedBy(pinned, publisher), pinnedBy(free, publisher)]);
+    await free.server.asked(JWKS_PATH, 1);
+    expect(fetches(publisher)).toBe(1);
+    expect(free.server.count(BRAND)).toBe(1);
+    expect(pinned.server.count(BRAND)).toBe(0);
+    expect(pinned.server.count(JWKS_PATH)).toBe(0);
+  });
+});

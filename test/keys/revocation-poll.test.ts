@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import type { Transport } from '../../src/keys/contract.ts';
+import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import type { Schedule } from '../../src/keys/schedule.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { type KeyServer, startKeyServer } from './key-server.ts';
+import { type Bench, MINUTE, senderEntry, setup } from './setup.ts';
+
+const LIST = '/revocations.json';
+
+/** Timers that fire when the test says so. */
+interface Timers {
+  readonly schedule: Schedule;
+  /** Ms of those that wait. */
+  readonly waiting: () => number[];
+  /** Takes out the only one. */
+  readonly next: () => { readonly task: () => void };
+  /** Fires the only one; resolves when another waits instead. */
+  readonly fire: () => Promise<void>;
+}
+
+function timers(): Timers {
+  const pending = new Set<{ readonly task: () => void; readonly ms: number }>();
+  let added = (): void => undefined;
+  const next: Timers['next'] = () => {
+    const [timer] = pending;
+    if (timer === undefined || pending.size !== 1) throw new Error(`${pending.size} timers wait`);
+    pending.delete(timer);
+    return timer;
+  };
+  return {
+    next,
+    schedule: (task, ms) => {
+      const timer = { task, ms };
+      pending.add(timer);
+      added();
+      return () => {
+        pending.delete(timer);
+      };
+    },
+    waiting: () => [...pending].map(({ ms }) => ms),
+    fire: async () => {
+      const { task } = next();
+      const another = new Promise<void>((resolve) => {
+        added = resolve;
+      });
+      task();
+      await another;
+    },
+  };
+}
+
+interface Polled extends Bench, Timers {
+  readonly server: KeyServer;
+  readonly sender: SenderEntry;
+  readonly publish: (minutes: number, kids?: readonly string[]) => void;
+}
+
+async function polled(): Promise<Polled> {
+  const server = await startKeyServer();
+  const clock = timers();
+  const bench = await setup({ schedule: clock.schedule });
+  const publish = (minutes: number, kids: readonly string[] = []): void => {
+    const [updated, next] = [bench.now(), bench.now() + minutes * MINUTE].map((ms) =>
+      new Date(ms).toISOString(),
+    );
+    server.serve(LIST, { version: 1, issuer: server.origin, updated, next_update: next, revoked_kids: kids });
+  };
+  publish(7);
+  const sender = senderEntry(`${server.origin}/mcp`, { revocation: { url: `${server.origin}${LIST}` } });
+  return { ...bench, ...clock, server, sender, publish };
+}
+
+describe('a list is polled', () => {
+  test('by next_update, whether or not deliveries come', async () => {
+    const { keys, sender, waiting, advance, fire, publish, server } = await polled();
+    await keys.revocation(sender, 'k');
+    expect(waiting()).toEqual([7 * MINUTE]);
+    advance(7 * MINUTE);
+    publish(3, ['k']);
+    await fire();
+    expect([server.count(LIST), waiting()]).toEqual([2, [3 * MINUTE]]);
+    expect(await keys.revocation(sender, 'k')).toBe('revoked');
+    expect(server.count(LIST)).toBe(2);
+  });
+
+  test.each([
+    [0, 1],
+    [60, 30],
+  ])('next_update in %i min: after %i min', async (ahead, expected) => {
+    const { keys, sender, waiting, publish } = await polled();
+    publish(ahead);
+    await keys.revocation(sender, 'k');
+    expect(waiting()).toEqual([expected * MINUTE]);
+  });
+
+  test('once a minute while it fails', async () => {
+    const { keys, sender, waiting, advance, fire, server } = await polled();
+    await keys.revocation(sender, 'k');
+    server.answer(LIST, (_req, res) => res.writeHead(503).end());
+    for (const expected of [2, 3, 4]) {
+      advance(8 * MINUTE);
+      await fire();
+      expect([server.count(LIST), waiting()]).toEqual([expected, [MINUTE]]);
+    }
+  });
+
+  test('by one timer, however many deliveries come, and not at once after one refreshed it', async () => {
+    const { keys, sender, waiting, advance, fire, publish, server } = await polled();
+    for (const keyid of ['a', 'b', 'c']) await keys.revocation(sender, keyid);
+    expect(waiting()).toHaveLength(1);
+    advance(7 * MINUTE);
+    publish(5);
+    await keys.revocation(sender, 'a');
+    await fire();
+    expect([server.count(LIST), waiting()]).toEqual([2, [5 * MINUTE]]);
+  });
+
+  test('from warm on, without any delivery', async () => {
+    const { keys, sender, waiting, server } = await polled();
+    await keys.warm([sender]);
+    await server.asked(LIST, 1);
+    await expect.poll(waiting).toEqual([7 * MINUTE]);
+  });
+
+  test.each([
+    ['within two days after the last delivery: asked for', 48 * 60 * MINUTE - 1, 2],
+    ['not later than that', 48 * 60 * MINUTE, 1],
+  ])('%s', async (_what, idle, asked) => {
+    const { server, sender } = await polled();
+    const { schedule, next } = timers();
+    let sent = 0;
+    const transport: Transport = (url, init) => {
+      sent += 1;
+      return defaultTransport(true)(url, init);
+    };
+    const { keys, advance } = await setup({ schedule, transport });
+    await keys.revocation(sender, 'k');
+    advance(idle);
+    // What it asks for, it asks for at once.
+    next().task();
+    expect(sent).toBe(asked);
+    await server.asked(LIST, asked);
+  });
+
+  test('not where there is none', async () => {
+    const { keys, server, waiting } = await polled();
+    expect(await keys.revocation(senderEntry(`${server.origin}/other`), 'k')).toBe('valid');
+    expect(waiting()).toEqual([]);
+  });
+
+  test('not where a request owns its I/O: refreshed on use alone', async () => {
+    const { server, sender, publish } = await polled();
+    const { schedule, waiting } = timers();
+    const { keys, advance } = await setup({ schedule, sharedFetches: false });
+    expect(await keys.revocation(sender, 'k')).toBe('valid');
+    publish(7, ['k']);
+    advance(7 * MINUTE);
+    expect(await keys.revocation(sender, 'k')).toBe('revoked');
+    expect([server.count(LIST), waiting()]).toEqual([2, []]);
+  });
+
+  test('not after stop', async () => {
+    const { keys, sender, waiting, server, advance } = await polled();
+    await keys.revocation(sender, 'k');
+    keys.stop();
+    expect(waiting()).toEqual([]);
+    advance(7 * MINUTE);
+    await keys.revocation(sender, 'k');
+    expect([server.count(LIST), waiting()]).toEqual([1, []]);
+  });
+});
+
+test('polling does not hold the process open', async () => {
+  const server = await startKeyServer();
+  const [updated, next_update] = [Date.now(), Date.now() + 5 * MINUTE].map((ms) =>
+    new Date(ms).toISOString(),
+  );
+  server.serve(LIST, { issuer: server.origin, updated, next_update, revoked_kids: ['k'] });
+  const resolver = fileURLToPath(new URL('fixtures/poll-and-end.ts', import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [resolver, `${server.origin}${LIST}`], {
+    timeout: 30_000,
+  });
+  expect(stdout).toBe('revoked');
+});

@@ -1,0 +1,214 @@
+import { FlattenedSign } from 'jose/jws/flattened/sign';
+import { describe, expect, test } from 'vitest';
+import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
+import type { Jwk } from '../../src/crypto/engine.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { gate, type KeyServer, sends } from './key-server.ts';
+import { type Bench, JWKS_PATH, MINUTE, type Seller, setup, START, startSeller } from './setup.ts';
+
+const LIST = '/.well-known/proto-revocations.json';
+
+interface ListOptions {
+  readonly kids?: readonly string[];
+  readonly at?: number;
+  readonly header?: object;
+  readonly form?: 'flattened' | 'compact';
+}
+
+async function signed(server: KeyServer, { privateJwk }: KeyPair, options: ListOptions = {}): Promise<void> {
+  const { kids = ['revoked'], at = START, header = {}, form = 'flattened' } = options;
+  const list = {
+    version: 1,
+    issuer: server.origin,
+    updated: new Date(at).toISOString(),
+    next_update: new Date(at + 5 * MINUTE).toISOString(),
+    revoked_kids: kids,
+    revoked_jtis: [],
+  };
+  const jws = await new FlattenedSign(new TextEncoder().encode(JSON.stringify(list)))
+    .setProtectedHeader({ alg: String(privateJwk['alg']), kid: String(privateJwk['kid']), ...header })
+    .sign(privateJwk);
+  if (form === 'flattened') server.serve(LIST, jws);
+  else
+    server.answer(LIST, (_req, res) => {
+      res.end(`${jws.protected ?? ''}.${jws.payload}.${jws.signature}`);
+    });
+}
+
+interface SignedBench extends Bench, Seller {
+  readonly check: (keyid: string, sender?: SenderEntry) => Promise<string>;
+}
+
+async function seller(...keys: readonly Jwk[]): Promise<SignedBench> {
+  const started = await startSeller(...keys);
+  const bench = await setup();
+  const check: SignedBench['check'] = (keyid, sender = started.sender) =>
+    bench.keys.revocation(sender, keyid);
+  return { ...started, ...bench, check };
+}
+
+const ed25519: KeyPair = await generateKey('ed25519', 'webhook-signing', { kid: 'ed' });
+const p256: KeyPair = await generateKey('ecdsa-p256-sha256', 'request-signing', { kid: 'p256' });
+
+describe('a signed list is in force', () => {
+  test.each([
+    ['flattened', 'EdDSA', ed25519],
+    ['compact', 'EdDSA', ed25519],
+    ['flattened', 'ES256', p256],
+    ['compact', 'ES256', p256],
+  ] as const)(
+    "in %s form, by %s, of a key of the operator's JWKS of any purpose",
+    async (form, _alg, pair) => {
+      const { server, check, alarms } = await seller(ed25519.publicJwk, p256.publicJwk);
+      await signed(server, pair, { form });
+      expect([await check('revoked'), await check('ed')]).toEqual(['revoked', 'valid']);
+      expect(alarms).toEqual([]);
+    },
+  );
+
+  test('where its key came into the JWKS with it', async () => {
+    const { server, check, publish, keys, sender, advance } = await seller(p256.publicJwk);
+    await keys.find('p256', [sender], START);
+    publish(p256.publicJwk, ed25519.publicJwk);
+    await signed(server, ed25519, { at: START + 1000 });
+    advance(1000);
+    expect(await check('revoked')).toBe('revoked');
+    expect(server.count(JWKS_PATH)).toBe(2);
+  });
+
+  test('where a pin is the key, without the JWKS', async () => {
+    const { server, check, sender } = await seller(p256.publicJwk);
+    await signed(server, ed25519);
+    const revocation = { url: `${server.origin}${LIST}` };
+    expect(await check('revoked', { ...sender, pins: [ed25519.publicJwk], revocation })).toBe('revoked');
+    expect(server.count(JWKS_PATH)).toBe(0);
+  });
+
+  test("where another agent of the operator's has the key", async () => {
+    const { server, check, keys, sender } = await seller(ed25519.publicJwk);
+    const other = { ...sender, agentUrl: `${server.origin}/other` };
+    server.serve('/.well-known/brand.json', {
+      agents: [
+        { url: sender.agentUrl },
+        { url: other.agentUrl, jwks_uri: `${server.origin}/other-jwks.json` },
+      ],
+    });
+    server.serve('/other-jwks.json', { keys: [p256.publicJwk] });
+    await signed(server, ed25519);
+    await keys.find('ed', [sender], START);
+    expect(await check('k')).toBe('valid');
+    expect(await check('revoked', other)).toBe('revoked');
+  });
+
+  test('once keys can be had', async () => {
+    const { server, check, publish, advance } = await seller();
+    await signed(server, ed25519);
+    server.answer(JWKS_PATH, (_req, res) => res.writeHead(503).end());
+    expect(await check('k')).toBe('stale');
+    publish(ed25519.publicJwk);
+    advance(MINUTE);
+    expect([await check('k'), server.count(LIST)]).toEqual(['valid', 1]);
+  });
+});
+
+test('keys that hang hold no delivery up while the list in force is fresh', async () => {
+  const { server, sender } = await startSeller(ed25519.publicJwk);
+  // Whoever waited for the keys would wait longer than the test may take.
+  const { keys, advance } = await setup({ limits: { patienceMs: 1, deadlineMs: 600_000 } });
+  const check = (keyid: string): Promise<string> => keys.revocation(sender, keyid);
+  await signed(server, ed25519);
+  await keys.find('ed', [sender], START);
+  await expect.poll(() => check('revoked')).toBe('revoked');
+  await signed(server, p256, { kids: ['k'], at: START + 5 * MINUTE });
+  const held = gate(sends(JSON.stringify({ keys: [ed25519.publicJwk, p256.publicJwk] })));
+  server.answer(JWKS_PATH, held.answerer);
+  advance(5 * MINUTE);
+  expect([await check('k'), await check('revoked')]).toEqual(['valid', 'revoked']);
+  await expect.poll(() => server.count(JWKS_PATH)).toBe(2);
+  expect(await check('k')).toBe('valid');
+  held.open();
+  await expect.poll(() => check('k')).toBe('revoked');
+});
+
+describe('a signed list is not taken', () => {
+  async function refused(bench: SignedBench, reason: RegExp): Promise<void> {
+    expect(await bench.check('k')).toBe('stale');
+    expect(await bench.check('revoked')).toBe('stale');
+    expect(bench.alarmsOf('key_document_invalid')).toMatchObject([
+      { message: expect.stringMatching(reason) },
+    ]);
+    expect(bench.alarmsOf('revocation_stale')).toMatchObject([{ message: expect.stringMatching(reason) }]);
+  }
+
+  test("where its key is not in the operator's JWKS", async () => {
+    const bench = await seller(p256.publicJwk);
+    await signed(bench.server, ed25519);
+    await refused(bench, /not in the operator's JWKS/);
+  });
+
+  test('where it brings its key along', async () => {
+    const bench = await seller(p256.publicJwk);
+    await signed(bench.server, ed25519, { header: { jwk: ed25519.publicJwk } });
+    await refused(bench, /not in the operator's JWKS/);
+  });
+
+  test('where it is signed by another key of that kid', async () => {
+    const bench = await seller(ed25519.publicJwk);
+    await signed(bench.server, await generateKey('ed25519', 'webhook-signing', { kid: 'ed' }));
+    await refused(bench, /does not verify/);
+  });
+
+  test('where its payload was changed', async () => {
+    const bench = await seller(ed25519.publicJwk);
+    await signed(bench.server, ed25519);
+    const jws = (await (await fetch(`${bench.server.origin}${LIST}`)).json()) as { payload: string };
+    const list: object = JSON.parse(Buffer.from(jws.payload, 'base64url').toString());
+    const payload = Buffer.from(JSON.stringify({ ...list, revoked_kids: [] })).toString('base64url');
+    bench.server.serve(LIST, { ...jws, payload });
+    await refused(bench, /does not verify/);
+  });
+
+  test.each([
+    ['use is not sig', { use: 'enc' }, /use is not sig/],
+    ['no use', { use: undefined }, /use is not sig/],
+    ['another alg', { alg: 'ES256' }, /does not verify/],
+    ['operations without verify', { key_ops: ['sign'] }, /does not verify/],
+    ['a small-order point', { x: `AQ${'A'.repeat(41)}` }, /cannot be used/],
+  ])('where its key has %s', async (_what, members, reason) => {
+    const bench = await seller({ ...ed25519.publicJwk, ...members });
+    await signed(bench.server, ed25519);
+    await refused(bench, reason);
+  });
+
+  test('where its key is revoked by configuration', async () => {
+    const bench = await seller(ed25519.publicJwk);
+    await signed(bench.server, ed25519);
+    const sender = { ...bench.sender, revocation: { revokedKids: ['ed'] } };
+    expect(await bench.check('k', sender)).toBe('stale');
+    expect(bench.alarmsOf('key_document_invalid')).toMatchObject([
+      { message: expect.stringMatching(/revoked/) },
+    ]);
+  });
+
+  test('where its key is revoked by the list in force, which stays so', async () => {
+    const { server, check, advance, alarmsOf } = await seller(ed25519.publicJwk, p256.publicJwk);
+    await signed(server, ed25519, { kids: ['p256'] });
+    await check('k');
+    await signed(server, p256, { kids: [], at: START + 5 * MINUTE });
+    advance(5 * MINUTE);
+    expect([await check('p256'), await check('ed')]).toEqual(['revoked', 'valid']);
+    expect(alarmsOf('key_document_invalid')).toHaveLength(1);
+  });
+
+  test('and the earlier one stays in force until it is stale', async () => {
+    const { server, check, advance, alarmsOf } = await seller(ed25519.publicJwk);
+    await signed(server, ed25519);
+    await check('k');
+    await signed(server, p256, { kids: [], at: START + 5 * MINUTE });
+    advance(20 * MINUTE);
+    expect([await check('revoked'), await check('k')]).toEqual(['revoked', 'valid']);
+    expect(alarmsOf('key_document_invalid')).toHaveLength(1);
+    advance(5 * MINUTE + 1);
+    expect([await check('revoked'), await check('k')]).toEqual(['revoked', 'stale']);
+  });
+});
