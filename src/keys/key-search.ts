@@ -69,8 +69,9 @@ async function find(
 }
 
 /**
- * The senders that are known to have the key, without asking the others. Where all of them are known only from copies
- * past their life, those copies are refreshed first: a key that was taken out must not go on verifying.
+ * The senders that are known to have the key, without asking the others. Copies past their life are refreshed first: a
+ * key that was taken out must not go on verifying, and where two senders publish one key, whose event it is must not
+ * depend on whose copy is the fresher. In the order of the configuration, for the first that verifies is the sender.
  */
 async function searchHeld(
   { each, limits }: SearchContext,
@@ -86,8 +87,13 @@ async function searchHeld(
   };
   await Promise.all(senders.map(async (sender) => replies.set(sender, await attempt(sender, look))));
   const known = summary(senders, replies);
-  if (known.candidates.length > 0 || overdue.length === 0) return known;
-  return await gather(overdue, (sender) => each.refreshed(sender, search), limits);
+  if (overdue.length === 0) return known;
+  if (known.candidates.length === 0) {
+    return await gather(overdue, (sender) => each.refreshed(sender, search), limits);
+  }
+  const refresh = (sender: SenderEntry): Promise<Reply> => each.refreshed(sender, search);
+  await Promise.all(overdue.map(async (sender) => replies.set(sender, await attempt(sender, refresh))));
+  return summary(senders, replies);
 }
 
 /** Asks every sender, those of `tried` included: what they have now under the `keyid` may be another key. */

@@ -1,5 +1,7 @@
 import type { Jwk } from '../crypto/engine.ts';
+import { usableKey } from '../auth/rfc9421/key-policy.ts';
 import { ConfigError } from '../errors.ts';
+import type { Protocol } from '../protocol.ts';
 import type { Sender, SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
 import { type EngineSource, importedKey, isJwk, type KeySet, publicPart } from './jwks.ts';
@@ -15,10 +17,18 @@ export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {
 
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {
-  /** The pinned key under `kid`, undefined where none is pinned under it; a string says why a pin cannot be used. */
+  /**
+   * The pinned key under `kid`, undefined where none is pinned under it; one that cannot be imported says so itself
+   * (check 8). A string says why the list is none.
+   */
   key(sender: PinnedSender, kid: string): Promise<SenderKey | string | undefined>;
-  /** Imports every pin. @throws ConfigError (rejects) naming the sender and the `kid` that cannot be imported. */
-  importAll(sender: PinnedSender): Promise<void>;
+  /**
+   * Imports every pin.
+   * @returns why some of them will never verify a delivery (check 8), for the owner: a set that is pinned as the seller
+   *   publishes it may have keys of other purposes.
+   * @throws ConfigError (rejects) where the list is none.
+   */
+  importAll(sender: PinnedSender): Promise<readonly string[]>;
 }
 
 export type PinnedSender = SenderEntry & { readonly pins: readonly Jwk[] };
@@ -29,7 +39,7 @@ export function isPinned(sender: SenderEntry): sender is PinnedSender {
 }
 
 /** @param shared see `importedKey`. */
-export function createPins(engine: EngineSource, shared = true): Pins {
+export function createPins(engine: EngineSource, protocol: Protocol, shared = true): Pins {
   // By identity: a list of pins lives as long as the configuration that holds it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
@@ -42,21 +52,32 @@ export function createPins(engine: EngineSource, shared = true): Pins {
   return {
     key: async (sender, kid) => {
       const set = setOf(sender);
-      const key = typeof set === 'string' ? set : await importedKey(set, kid, engine, shared);
-      if (key === undefined || typeof key === 'string' || typeof key.verifyKey !== 'string') return key;
-      // Our owner's slip, not the sender's: nothing that could be answered 4xx.
-      return importFlaw(sender.agentUrl, kid, key.verifyKey);
+      return typeof set === 'string' ? set : await importedKey(set, kid, engine, shared);
     },
     importAll: async (sender) => {
       const set = pinnedSet(sender.agentUrl, sender.pins);
+      const flaws: string[] = [];
       for (const kid of set.jwks.keys()) {
-        const key = await importedKey(set, kid, engine, shared);
-        if (typeof key?.verifyKey !== 'string') continue;
-        throw new ConfigError(importFlaw(sender.agentUrl, kid, key.verifyKey));
+        const flaw = flawOf(await importedKey(set, kid, engine, shared), sender, protocol);
+        if (flaw !== undefined) flaws.push(importFlaw(sender.agentUrl, kid, flaw));
       }
       sets.set(sender.pins, set);
+      return flaws;
     },
   };
+}
+
+/** Why check 8 will refuse a key under every algorithm. */
+function flawOf(
+  key: SenderKey | undefined,
+  { edition }: PinnedSender,
+  protocol: Protocol,
+): string | undefined {
+  if (key === undefined) return undefined;
+  if (typeof key.verifyKey === 'string') return key.verifyKey;
+  const policy = { protocol, purposes: edition.keyPurposes, alg: key.verifyKey.alg };
+  const usable = usableKey(key.jwk, key.verifyKey, policy);
+  return typeof usable === 'string' ? usable : undefined;
 }
 
 function importFlaw(agentUrl: string, kid: string, flaw: string): string {

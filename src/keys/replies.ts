@@ -11,7 +11,7 @@ export interface KeyUse {
   readonly shared: boolean;
 }
 
-/** From the configured pins. One that cannot be used is our owner's slip: undecided. */
+/** From the configured pins. A list that is none is our owner's slip: undecided. */
 export async function ownPins(pins: Pins, sender: SenderEntry, keyid: string): Promise<Reply> {
   if (!isPinned(sender)) return {};
   const key = await pins.key(sender, keyid);

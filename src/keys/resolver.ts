@@ -62,23 +62,27 @@ export const KEY_LIMITS: KeyLimits = {
   graceMs: 250,
 };
 
+/** An owner's hook that throws must not break a fetch that many deliveries wait for. */
+function harmlessAlarm({ raiseAlarm, logger }: KeyResolverOptions): RaiseAlarm {
+  return (alarm) => {
+    try {
+      raiseAlarm(alarm);
+    } catch (error) {
+      logger.error({ err: error, alarm: alarm.code }, 'onAlarm threw');
+    }
+  };
+}
+
 /** Who signed (verification.md, section 5), from documents that are fetched and cached here, and from pins. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
-  // An owner's hook that throws must not break a fetch that many deliveries wait for.
-  const raiseAlarm: RaiseAlarm = (alarm) => {
-    try {
-      options.raiseAlarm(alarm);
-    } catch (error) {
-      options.logger.error({ err: error, alarm: alarm.code }, 'onAlarm threw');
-    }
-  };
+  const raiseAlarm = harmlessAlarm(options);
   const shared = options.sharedFetches ?? requestsMayShare();
   const { deadlineMs, width, graceMs, cooldownMs } = limits;
   const cacheOptions = { ...options, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
   const cache = createDocumentCache(cacheOptions);
-  const pins = createPins(engine, shared);
+  const pins = createPins(engine, options.protocol, shared);
   const locate = createLocate({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
   const keys = createSenderKeys(cache, brandJson, locate);
@@ -95,7 +99,11 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
-      for (const sender of signing) if (isPinned(sender)) await pins.importAll(sender);
+      for (const sender of signing.filter(isPinned)) {
+        for (const message of await pins.importAll(sender)) {
+          raiseAlarm({ code: 'key_document_invalid', sender: sender.agentUrl, document: 'pins', message });
+        }
+      }
       // Not awaited: a seller that is down must not keep a receiver from starting. It never rejects.
       void gather(signing, prefetch, { width, graceMs });
     },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
+import { protocolFor } from '../../src/protocol.ts';
 import { ConfigError } from '../../src/errors.ts';
 import { checkPins, createPins, type PinnedSender } from '../../src/keys/pins.ts';
 import { publicJwk, senderEntry } from './setup.ts';
@@ -41,15 +42,17 @@ describe('a pin that can be seen to be wrong is a ConfigError that names the sen
   });
 });
 
-test('a pin that cannot be imported is a ConfigError that names sender and kid', async () => {
-  const pins = createPins(await createEngine());
-  const importing = pins.importAll(pinned(publicJwk('a'), OFF_CURVE));
-  await expect(importing).rejects.toThrow(ConfigError);
-  await expect(importing).rejects.toThrow(`pins of ${AGENT}: the key "bad" cannot be used`);
+test('pins that check 8 will always refuse are named to the owner, and keep nobody from starting', async () => {
+  const pins = createPins(await createEngine(), protocolFor());
+  const noPurpose = { ...publicJwk('b'), proto_use: 'request-signing' };
+  expect(await pins.importAll(pinned(publicJwk('a'), OFF_CURVE, noPurpose))).toEqual([
+    expect.stringContaining(`pins of ${AGENT}: the key "bad" cannot be used`),
+    expect.stringContaining('the key "b" cannot be used: proto_use is not webhook-signing'),
+  ]);
 });
 
 test('the pin is the key, without its secret members', async () => {
-  const pins = createPins(await createEngine());
+  const pins = createPins(await createEngine(), protocolFor());
   const jwk = publicJwk('a');
   const sender = pinned({ ...jwk, d: 'secret' });
   await pins.importAll(sender);
@@ -59,8 +62,11 @@ test('the pin is the key, without its secret members', async () => {
 });
 
 test('pins that nobody checked before are a reason, never an exception', async () => {
-  const pins = createPins(await createEngine());
+  const pins = createPins(await createEngine(), protocolFor());
   expect(await pins.key(pinned(publicJwk('a'), publicJwk('a')), 'a')).toContain('occurs twice');
-  expect(await pins.key(pinned(OFF_CURVE), 'bad')).toContain('cannot be used');
+  expect(await pins.key(pinned(OFF_CURVE), 'bad')).toMatchObject({
+    kid: 'bad',
+    verifyKey: expect.any(String),
+  });
   expect(await pins.key(pinned(OFF_CURVE, publicJwk('a')), 'a')).toMatchObject({ kid: 'a' });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { KeySearch } from '../../src/keys/contract.ts';
-import { ConfigError } from '../../src/errors.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,
@@ -437,30 +436,33 @@ describe('findReplaced', () => {
     await y.server.close();
     expect(await replaced(bench, 'k', x, y)).toEqual(UNDECIDED);
   });
+});
 
-  test('one whose held copy is past its life is tried, refreshed', async () => {
+describe('a kid that two senders publish, one of them known from a copy past its life', () => {
+  async function pastItsLife() {
     const [x, y] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('k'))];
     const bench = await setup();
     await find(bench, 'k', y);
     bench.advance(5 * MINUTE);
     await find(bench, 'k', x);
-    expect(await replaced(bench, 'k', x, y)).toMatchObject({
-      found: [[y.sender.agentUrl, expect.any(String)]],
-    });
+    const both = [
+      [x.sender.agentUrl, expect.any(String)],
+      [y.sender.agentUrl, expect.any(String)],
+    ];
+    return { x, y, bench, both };
+  }
+
+  test('it is refreshed: who signed must not depend on whose copy is the fresher', async () => {
+    const { x, y, bench, both } = await pastItsLife();
+    expect(await find(bench, 'k', x, y)).toMatchObject({ found: both });
     expect(y.server.count(JWKS_PATH)).toBe(2);
+    expect(await find(bench, 'k', y, x)).toMatchObject({ found: both.toReversed() });
   });
 
-  test('or as it is where it cannot be refreshed, and then nothing is decided', async () => {
-    const [x, y] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('k'))];
-    const bench = await setup();
-    await find(bench, 'k', y);
+  test('or taken as it is, where it cannot be refreshed', async () => {
+    const { x, y, bench, both } = await pastItsLife();
     await y.server.close();
-    bench.advance(5 * MINUTE);
-    await find(bench, 'k', x);
-    expect(await replaced(bench, 'k', x, y)).toMatchObject({
-      found: [[y.sender.agentUrl, expect.any(String)]],
-      undecided: 1,
-    });
+    expect(await find(bench, 'k', x, y)).toMatchObject({ found: both });
   });
 });
 
@@ -499,11 +501,18 @@ describe('pins', () => {
     expect(told(await keys.findReplaced('k', [wrong], [], now()))).toEqual(UNDECIDED);
   });
 
-  test('warm rejects with a ConfigError for a pin that cannot be imported', async () => {
-    const { keys } = await setup();
+  test('warm tells the owner of a pin that will never verify, and check 8 refuses it', async () => {
+    const { keys, alarms, now } = await setup();
     const sender = senderEntry('https://pinned.example/', { pins: [{ kid: 'bad', kty: 'oct', k: 'AA' }] });
-    await expect(keys.warm([sender])).rejects.toThrow(ConfigError);
-    await expect(keys.warm([sender])).rejects.toThrow('https://pinned.example/: the key "bad"');
+    await keys.warm([sender]);
+    expect(alarms).toMatchObject([
+      {
+        code: 'key_document_invalid',
+        message: expect.stringContaining('https://pinned.example/: the key "bad"'),
+      },
+    ]);
+    const { candidates } = await keys.find('bad', [sender], now());
+    expect(candidates).toMatchObject([{ key: { kid: 'bad', verifyKey: expect.any(String) } }]);
   });
 });
 
