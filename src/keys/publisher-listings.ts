@@ -1,5 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import type { AdAgents } from './adagents.ts';
+import { ADAGENTS, type AdAgents } from './adagents.ts';
 import type { Copy } from './document.ts';
 import { type KeySet, spoiltKey } from './jwks.ts';
 import { nearMisses, nearMissText } from './near-misses.ts';
@@ -37,27 +37,13 @@ export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const words = new Map<string, Word>();
-  const reported = new WeakMap<AdAgents, Set<string>>();
+  const complain = createComplaints(options.raiseAlarm);
 
   const keep = (key: string, word: Word): void => {
+    words.delete(key);
     const [oldest] = words.keys();
     if (words.size >= MAX_WORDS && oldest !== undefined) words.delete(oldest);
     words.set(key, word);
-  };
-
-  const complain = (agentUrl: string, url: string, value: AdAgents, flaw: string): void => {
-    const told = reported.get(value) ?? new Set<string>();
-    reported.set(value, told);
-    if (told.has(agentUrl)) return;
-    told.add(agentUrl);
-    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${flaw}. What it pinned before stays in force until its hard limit.`;
-    options.raiseAlarm({
-      code: 'key_document_invalid',
-      message,
-      sender: agentUrl,
-      url,
-      document: 'adagents.json',
-    });
   };
 
   return (agentUrl, url, copy) => {
@@ -80,6 +66,27 @@ export function createPublisherListings(
     keep(key, { copy, set: sound });
     if (sound === undefined) warnOfNearMisses(options.raiseAlarm, agentUrl, url, copy.value);
     return sound ? { set: sound } : {};
+  };
+}
+
+/** Says what is wrong with an agent's entry, once a copy. */
+function createComplaints(
+  raiseAlarm: RaiseAlarm,
+): (agentUrl: string, url: string, value: AdAgents, flaw: string) => void {
+  const reported = new WeakMap<AdAgents, Set<string>>();
+  return (agentUrl, url, value, flaw) => {
+    const told = reported.get(value) ?? new Set<string>();
+    reported.set(value, told);
+    if (told.has(agentUrl)) return;
+    told.add(agentUrl);
+    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${flaw}. What it pinned before stays in force until its hard limit.`;
+    raiseAlarm({
+      code: 'key_document_invalid',
+      message,
+      sender: agentUrl,
+      url,
+      document: ADAGENTS.name,
+    });
   };
 }
 
