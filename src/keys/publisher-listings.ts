@@ -1,5 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import type { AdAgents } from './adagents.ts';
+import { ADAGENTS, type AdAgents } from './adagents.ts';
 import type { Copy } from './document.ts';
 import { type KeySet, spoiltKey } from './jwks.ts';
 import { nearMisses, nearMissText } from './near-misses.ts';
@@ -37,14 +37,14 @@ export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const words = new Map<string, Word>();
+  const complain = createComplaints(options.raiseAlarm);
 
   const keep = (key: string, word: Word): void => {
+    words.delete(key);
     const [oldest] = words.keys();
     if (words.size >= MAX_WORDS && oldest !== undefined) words.delete(oldest);
     words.set(key, word);
   };
-
-  const complain = createComplaints(options.raiseAlarm);
 
   return (agentUrl, url, copy) => {
     const key = `${agentUrl} ${url}`;
@@ -69,7 +69,7 @@ export function createPublisherListings(
   };
 }
 
-/** An alarm for a broken entry: once a copy and agent. */
+/** Says what is wrong with an agent's entry, once a copy. */
 function createComplaints(
   raiseAlarm: RaiseAlarm,
 ): (agentUrl: string, url: string, value: AdAgents, flaw: string) => void {
@@ -80,7 +80,13 @@ function createComplaints(
     if (told.has(agentUrl)) return;
     told.add(agentUrl);
     const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${flaw}. What it pinned before stays in force until its hard limit.`;
-    raiseAlarm({ code: 'key_document_invalid', message, sender: agentUrl, url, document: 'adagents.json' });
+    raiseAlarm({
+      code: 'key_document_invalid',
+      message,
+      sender: agentUrl,
+      url,
+      document: ADAGENTS.name,
+    });
   };
 }
 

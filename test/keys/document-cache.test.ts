@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Answer, Wish } from '../../src/keys/document.ts';
 import { setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
-import { MINUTE, START } from './setup.ts';
+import { MINUTE, PATIENT, START } from './setup.ts';
 
 describe('life of a copy', () => {
   test('a copy serves for its Cache-Control life without another fetch, and not a moment longer', async () => {
@@ -85,7 +85,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     expect(await current()).toBe('one');
     expect(fetches()).toBe(2);
     held.open();
-    await expect.poll(current).toBe('two');
+    await expect.poll(current, PATIENT).toBe('two');
     expect(fetches()).toBe(2);
   });
 
@@ -124,13 +124,13 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     fail();
     advance(9 * MINUTE);
     expect(await current()).toBe('one');
-    await expect.poll(() => alarms.length).toBe(1);
+    await expect.poll(() => alarms.length, PATIENT).toBe(1);
     expect(await current()).toBe('one');
     expect(fetches()).toBe(2);
     say('two');
     advance(10_000);
     expect(await current()).toBe('one');
-    await expect.poll(current).toBe('two');
+    await expect.poll(current, PATIENT).toBe('two');
   });
 
   test('a document that names its next issue has nothing new before it: no early refresh', async () => {
@@ -178,7 +178,7 @@ describe('where a request owns its I/O each fetches for itself', () => {
     say('three');
     advance(10_000);
     expect(await current()).toBe('one');
-    await expect.poll(current).toBe('three');
+    await expect.poll(current, PATIENT).toBe('three');
     held.open();
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { KeyPair } from '../../src/sender/sign.ts';
 import { ACCEPTED, deliveryBench, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
 import { type Answerer, sends, startKeyServer } from './key-server.ts';
-import { BRAND, JWKS_PATH, MINUTE, type Seller, startSeller } from './setup.ts';
+import { BRAND, JWKS_PATH, MINUTE, PATIENT, type Seller, startSeller } from './setup.ts';
 
 /** Never ends, and never pauses. */
 const endless: Answerer = (_req, res) => {
@@ -72,7 +72,7 @@ async function check(path: string, answererFor: (key: KeyPair) => Answerer): Pro
   warm.server.answer(path, answererFor(key));
   kept.advance(6 * MINUTE);
   expect(await kept.deliver(key)).toBe(ACCEPTED);
-  await expect.poll(() => alarms(kept)).toBeGreaterThan(0);
+  await expect.poll(() => alarms(kept), PATIENT).toBeGreaterThan(0);
 
   const cold = await start();
   cold.server.answer(path, answererFor(key));
@@ -149,7 +149,7 @@ describe('adagents.json of a configured publisher', () => {
       publisher.answer(ADAGENTS, answerer);
       kept.advance(61 * MINUTE);
       expect(await kept.deliver(pin)).toBe(ACCEPTED);
-      await expect.poll(() => alarms(kept)).toBeGreaterThan(0);
+      await expect.poll(() => alarms(kept), PATIENT).toBeGreaterThan(0);
       const none = deliveryBench({ agentUrl, publishers: [publisher.host] });
       expect(await none.deliver(pin)).toBe(UNAVAILABLE);
       expect(await none.deliver(jwksKey)).toBe(UNAVAILABLE);

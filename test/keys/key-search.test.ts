@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { Jwk } from '../../src/crypto/engine.ts';
 import { gate, sends } from './key-server.ts';
-import { BRAND, JWKS_PATH, MINUTE, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
+import { BRAND, JWKS_PATH, MINUTE, PATIENT, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
 
 describe('nothing that an unauthenticated caller sends makes an entry', () => {
   test('10,000 random keyids push out nothing where just the two documents of the sender fit', async () => {
@@ -45,27 +46,32 @@ describe('a known key keeps its documents fresh by its use', () => {
     advance(4 * MINUTE);
     await keys.find('old', [seller.sender], now());
     await expect
-      .poll(async () => (await keys.find('new', [seller.sender], now())).candidates)
+      .poll(async () => (await keys.find('new', [seller.sender], now())).candidates, PATIENT)
       .toHaveLength(1);
     advance(1);
     expect((await keys.find('old', [seller.sender], now())).candidates).toEqual([]);
   });
+});
 
-  test('a server that says "not changed" decides nothing about a keyid: the set is fetched for it', async () => {
+describe('a server that says "not changed" decides nothing about a keyid', () => {
+  /** As coarse as a second: the tag stays while the keys change. */
+  async function coarse(...first: readonly Jwk[]) {
     const seller = await startSeller();
-    const { server, sender } = seller;
-    const serve = (...kids: readonly string[]): void => {
-      const body = JSON.stringify({ keys: kids.map(publicJwk) });
-      server.answer(JWKS_PATH, (req, res) => {
-        // As coarse as a second: the tag stays while the keys change.
+    const serve = (...keys: readonly Jwk[]): void => {
+      seller.server.answer(JWKS_PATH, (req, res) => {
         if (req.headers['if-none-match'] === '"same"') res.writeHead(304).end();
-        else res.writeHead(200, { etag: '"same"' }).end(body);
+        else res.writeHead(200, { etag: '"same"' }).end(JSON.stringify({ keys }));
       });
     };
-    serve('k');
+    serve(...first);
+    return { ...seller, serve };
+  }
+
+  test('an unknown one: the set is fetched for it', async () => {
+    const { server, sender, serve } = await coarse(publicJwk('k'));
     const { keys, now, advance } = await setup();
     await keys.find('k', [sender], now());
-    serve('k', 'new');
+    serve(publicJwk('k'), publicJwk('new'));
     advance(5 * MINUTE);
     const arrivedAt = now();
     advance(1);
@@ -73,6 +79,24 @@ describe('a known key keeps its documents fresh by its use', () => {
     expect(server.count(JWKS_PATH)).toBe(2);
     // This one arrived before the 304 came.
     expect((await keys.find('new', [sender], arrivedAt)).candidates).toHaveLength(1);
+    expect(server.count(JWKS_PATH)).toBe(3);
+  });
+
+  test('one whose key fails to verify: it may have been replaced', async () => {
+    const { server, sender, serve } = await coarse(publicJwk('k'));
+    const { keys, now, advance } = await setup();
+    await keys.find('k', [sender], now());
+    const next = publicJwk('k');
+    serve(next);
+    advance(5 * MINUTE);
+    const { candidates } = await keys.find('k', [sender], now());
+    expect(server.count(JWKS_PATH)).toBe(2);
+    advance(1);
+    const again = await keys.findReplaced('k', [sender], candidates, now());
+    expect(again.candidates.map(({ key }) => key.jwk['x'])).toEqual([next['x']]);
+    // Now the set itself was fetched less than 30 s ago: that decides.
+    const last = await keys.findReplaced('k', [sender], [...candidates, ...again.candidates], now());
+    expect(last).toEqual({ candidates: [], undecided: [] });
     expect(server.count(JWKS_PATH)).toBe(3);
   });
 });

@@ -310,7 +310,9 @@ describe('cache rules of adagents.json', () => {
   test('a file in which nothing is pinned is kept fresh by the deliveries that it lets through', async () => {
     const seller = await startSeller(publicJwk('k'));
     const publisher = await startPublisher(seller.sender.agentUrl);
-    seller.server.serve(JWKS_PATH, { keys: [publicJwk('k')] }, { 'cache-control': 'max-age=1800' });
+    const halfAnHour = { 'cache-control': 'max-age=1800' };
+    seller.server.serve(BRAND, { agents: [{ url: seller.sender.agentUrl }] }, halfAnHour);
+    seller.server.serve(JWKS_PATH, { keys: [publicJwk('k')] }, halfAnHour);
     const sender = pinnedBy(seller, publisher);
     const bench = await setup();
     await find(bench, 'k', sender);

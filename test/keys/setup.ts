@@ -102,3 +102,6 @@ export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<
 }
 
 export const MINUTE = 60_000;
+
+/** For `expect.poll`: what is waited for comes soon, on a busy machine too, or never. */
+export const PATIENT = { timeout: 30_000 };
