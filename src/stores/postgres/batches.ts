@@ -1,0 +1,136 @@
+import { Fault } from '../../errors.ts';
+import type { Answer, Call } from './call.ts';
+import { asFault, isRetryable, mayBeOneCalls } from './faults.ts';
+
+/**
+ * Calls that arrive in one turn of the event loop, or while all lanes are busy, share one transaction: one round trip
+ * and one commit. A lone one waits for nobody.
+ */
+export interface Batches {
+  run(call: Call): Promise<Answer>;
+  /** Resolves when nothing is waiting or under way. */
+  idle(): Promise<void>;
+}
+
+export interface BatchOptions {
+  /** One transaction: an answer for each call, in their order. */
+  readonly send: (calls: readonly Call[]) => Promise<readonly Answer[]>;
+  /** Batches under way at once. */
+  readonly lanes: number;
+  /** A call that waited so long for its turn is given up. Ms. */
+  readonly timeoutMs: number;
+  /** 0 ≤ n < 1: spreads the retries of several processes. */
+  readonly random: () => number;
+}
+
+interface Job {
+  readonly call: Call;
+  readonly since: number;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Calls and bytes of bodies in one transaction: they bound how long its locks are held. */
+const MOST_CALLS = 64;
+const MOST_BYTES = 4 * 1_048_576;
+
+/** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
+const MOST_TRIES = 5;
+const FIRST_PAUSE_MS = 5;
+
+export function batchesOf(options: BatchOptions): Batches {
+  const queue: Job[] = [];
+  const idlers: (() => void)[] = [];
+  let busy = 0;
+  let scheduled = false;
+
+  const start = (): void => {
+    scheduled = false;
+    while (busy < options.lanes && queue.length > 0) {
+      busy += 1;
+      void settle(take(queue, options.timeoutMs), options).finally(() => {
+        busy -= 1;
+        start();
+      });
+    }
+    if (busy === 0 && queue.length === 0) for (const resolve of idlers.splice(0)) resolve();
+  };
+
+  return {
+    run: (call) =>
+      new Promise((resolve, reject) => {
+        queue.push({ call, since: performance.now(), resolve, reject });
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(start);
+      }),
+    idle: () =>
+      new Promise((resolve) => {
+        idlers.push(resolve);
+        if (!scheduled) start();
+      }),
+  };
+}
+
+/** The next batch, first come first served; who waited too long is told so instead. */
+function take(queue: Job[], timeoutMs: number): readonly Job[] {
+  const batch: Job[] = [];
+  const now = performance.now();
+  let bytes = 0;
+  for (let next = queue[0]; next && batch.length < MOST_CALLS; next = queue[0]) {
+    bytes += next.call.body?.length ?? 0;
+    if (batch.length > 0 && bytes > MOST_BYTES) break;
+    queue.shift();
+    if (now - next.since <= timeoutMs) batch.push(next);
+    else next.reject(new Fault('store_unavailable', `Postgres: no turn within ${timeoutMs} ms.`));
+  }
+  return batch.toSorted(byLock);
+}
+
+/** As `webhook_run` wants them; sorting keeps the order of calls of one sender and key id. */
+function byLock(a: Job, b: Job): number {
+  const [one, other] = [lockKey(a), lockKey(b)];
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+function lockKey({ call: { json } }: Job): string {
+  const { sender, keyid = '' } = json;
+  return JSON.stringify([sender, keyid]);
+}
+
+/** Answers every job of the batch. Never rejects. */
+async function settle(batch: readonly Job[], options: BatchOptions): Promise<void> {
+  if (batch.length === 0) return;
+  try {
+    const answers = await retried(() => options.send(batch.map(({ call }) => call)), options.random);
+    for (const [index, job] of batch.entries()) {
+      const answer = answers[index];
+      if (answer) job.resolve(answer);
+      else job.reject(new Fault('store_unavailable', 'Postgres: an answer is missing.'));
+    }
+  } catch (error) {
+    if (batch.length > 1 && mayBeOneCalls(error)) {
+      // All of it was rolled back. What one sender sent must not fail the others: halves find whose it was.
+      const middle = Math.ceil(batch.length / 2);
+      await settle(batch.slice(0, middle), options);
+      await settle(batch.slice(middle), options);
+      return;
+    }
+    for (const job of batch) job.reject(asFault(error));
+  }
+}
+
+/** Deadlocks and serialization failures: rolled back, so the same transaction is tried again. */
+export async function retried<T>(attempt: () => Promise<T>, random: () => number): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isRetryable(error) || tries >= MOST_TRIES) throw error;
+      const ms = FIRST_PAUSE_MS * 2 ** tries * random();
+      await new Promise((resolve) => {
+        setTimeout(resolve, ms);
+      });
+    }
+  }
+}

@@ -1,0 +1,178 @@
+import type {
+  AcceptDecision,
+  AcceptRequest,
+  AcceptResult,
+  CompleteRequest,
+  FailRequest,
+  LeaseDueRequest,
+  RenewRequest,
+} from '../contract.ts';
+import { columnText } from '../text.ts';
+
+type Json = string | number | boolean | null | readonly string[];
+
+/** A call as `webhook_call` has it (`sql/step.ts`); members that are undefined are null there. */
+export type CallJson = { readonly op: string; readonly sender: string } & Readonly<
+  Record<string, Json | undefined>
+>;
+
+/** One call, on its way into a batch. */
+export interface Call {
+  readonly json: CallJson;
+  readonly body?: Uint8Array;
+}
+
+/** What a call's row says. */
+export interface Answer {
+  readonly kind: string;
+  readonly said: Readonly<Record<string, unknown>>;
+  readonly body?: Uint8Array;
+}
+
+/** A whole number that JSON and bigint write alike; Infinity becomes the largest one. */
+function whole(value: number): number {
+  return Math.trunc(Math.min(Math.max(value, -Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER));
+}
+
+const MOST_INTEGER = 2_147_483_647;
+
+const integer = (value: number): number => Math.min(whole(value), MOST_INTEGER);
+
+const text = (value: string | undefined): string | undefined =>
+  value === undefined ? undefined : columnText(value);
+
+const ms = (value: number | undefined): number | undefined =>
+  value === undefined ? undefined : whole(value);
+
+export function acceptCall(request: AcceptRequest): Call {
+  const { nonce, event, limits, retry } = request;
+  const json: CallJson = {
+    op: 'accept',
+    sender: columnText(request.sender),
+    caller: columnText(request.acceptId),
+    mode: request.mode,
+    ...(nonce && {
+      keyid: columnText(nonce.keyid),
+      nonce: columnText(nonce.nonce),
+      nonce_ms: whole(Math.max(0, nonce.expiresAtMs - nonce.nowMs)),
+    }),
+    ...(event && eventOf(event)),
+    lease_ms: whole(request.leaseMs),
+    retention_ms: whole(request.retentionMs),
+    attempts: integer(retry.attempts),
+    crashes: integer(retry.crashes),
+    max_records: whole(limits.maxRecordsPerSender),
+    max_bytes: whole(limits.maxPendingBytesPerSender),
+    max_key_nonces: whole(limits.maxNoncesPerKey),
+    max_nonces: whole(limits.maxNonces),
+  };
+  return event ? { json, body: event.body } : { json };
+}
+
+/** Keeps media buys whose final report came apart from notification ids, which are printable. */
+const FINAL = '\u0001';
+
+function eventOf(event: NonNullable<AcceptRequest['event']>): Readonly<Record<string, Json | undefined>> {
+  const { task, report } = event;
+  return {
+    key: columnText(event.key),
+    raw_hash: event.rawHash,
+    canonical_hash: event.canonicalHash,
+    on_changed: event.onChanged,
+    notification_id: text(event.notificationId),
+    ...(task && {
+      task_id: columnText(task.id),
+      instant: task.instant,
+      instant_ms: ms(task.instantMs),
+      terminal: task.terminal,
+    }),
+    ...(report && {
+      media_buys: report.mediaBuyIds.map((id) => columnText(FINAL + id)),
+      final: report.final,
+    }),
+  };
+}
+
+/** `won` is told to nobody but the accept whose lease it is. */
+export function acceptResult({ kind, said, body }: Answer, acceptId: string): AcceptResult {
+  const { lease, pressure, ...rest } = said as { lease?: object; pressure: AcceptResult['pressure'] };
+  const decision = {
+    kind,
+    ...rest,
+    ...(lease && { lease: { owner: acceptId, ...lease } }),
+    ...(body && { body }),
+  } as AcceptDecision;
+  return { ...decision, pressure };
+}
+
+interface Leased {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+}
+
+const leased = (op: string, { sender, key, owner }: Leased): CallJson => ({
+  op,
+  sender: columnText(sender),
+  key: columnText(key),
+  caller: columnText(owner),
+});
+
+export function completeCall(request: CompleteRequest, op: 'complete' | 'finish' = 'complete'): Call {
+  return { json: { ...leased(op, request), retention_ms: whole(request.retentionMs) } };
+}
+
+/** As the contract has it, and what the store keeps at most. */
+const ERROR_MOST = 1000;
+
+export function failCall(request: FailRequest): Call {
+  const { permanent, unstarted = false, retry, backoffMs, error, retentionMs } = request;
+  const json = {
+    ...leased('fail', request),
+    permanent,
+    unstarted,
+    attempts: integer(retry.attempts),
+    backoff_ms: whole(backoffMs),
+    error: text(error?.slice(0, ERROR_MOST)),
+    retention_ms: whole(retentionMs),
+  };
+  return { json };
+}
+
+export function renewCall(request: RenewRequest): Call {
+  return { json: { ...leased('renew', request), lease_ms: whole(request.leaseMs) } };
+}
+
+/** `peek`, `redrive`, `discard`. */
+export function recordCall(op: string, sender: string, key: string, retentionMs = 0): Call {
+  return {
+    json: { op, sender: columnText(sender), key: columnText(key), retention_ms: whole(retentionMs) },
+  };
+}
+
+/** What `webhook_lease` reads; `sender` is each candidate's own. */
+export function leaseJson(request: LeaseDueRequest): CallJson {
+  return {
+    op: 'lease',
+    sender: '',
+    caller: columnText(request.owner),
+    lease_ms: whole(request.leaseMs),
+    retention_ms: whole(request.retentionMs),
+    attempts: integer(request.retry.attempts),
+    crashes: integer(request.retry.crashes),
+  };
+}
+
+/** A row of `answer` and `body`; a pool whose parser leaves bytea as text is understood too. */
+export function answerOf(row: unknown): Answer {
+  const { answer, body } = row as { readonly answer: string; readonly body: unknown };
+  const { kind = '', ...said } = JSON.parse(answer) as Record<string, unknown>;
+  const bytes = bytesOf(body);
+  return { kind: kind as string, said, ...(bytes && { body: bytes }) };
+}
+
+function bytesOf(column: unknown): Uint8Array | undefined {
+  if (column instanceof Uint8Array) return new Uint8Array(column);
+  if (typeof column !== 'string' || !column.startsWith('\\x')) return undefined;
+  return Uint8Array.from(column.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
+}

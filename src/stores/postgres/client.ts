@@ -1,0 +1,96 @@
+import { Fault } from '../../errors.ts';
+import { isServerError } from './faults.ts';
+
+/** What a query gives, as `pg` has it. */
+export interface PgResult {
+  readonly rows: readonly unknown[];
+}
+
+/** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
+export interface PgClient {
+  query(text: string, values?: unknown[]): Promise<PgResult>;
+  release(error?: Error | boolean): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A pool: `pg`'s `Pool` fits. It stays its owner's to end. */
+export interface PgPool {
+  connect(): Promise<PgClient>;
+  readonly options: { readonly max?: number | undefined };
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** `pg`'s own default for a pool without `max`. */
+const DEFAULT_MAX = 10;
+
+export function poolMax(pool: PgPool): number {
+  return pool.options.max ?? DEFAULT_MAX;
+}
+
+/** A connection that breaks while nothing is asked of it says so here; without a listener that ends the process. */
+export const ignoreError = (): void => undefined;
+
+/** Waits for at most so long. What comes later goes to `late`. @throws Fault `store_unavailable` after that time. */
+export async function within<T>(
+  running: Promise<T>,
+  ms: number,
+  what: string,
+  late: (value: T) => void = () => undefined,
+): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isLate = false;
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      isLate = true;
+      reject(new Fault('store_unavailable', `Postgres: ${what} took longer than ${ms} ms.`));
+    }, ms);
+  });
+  const passOn = async (): Promise<void> => {
+    const value = await running;
+    if (isLate) late(value);
+  };
+  passOn().catch(() => undefined);
+  try {
+    return await Promise.race([running, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * A client of the pool. It has to be released by `giveBack`.
+ * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
+ */
+export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
+  const client = await within(pool.connect(), timeoutMs, 'waiting for a connection of the pool', (late) =>
+    late.release(),
+  );
+  client.on('error', ignoreError);
+  return client;
+}
+
+/** After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. */
+export function giveBack(client: PgClient, error?: unknown): void {
+  client.removeListener('error', ignoreError);
+  client.release(error !== undefined && !isServerError(error));
+}
+
+/** One statement, which is a transaction by itself. */
+export async function queryOnce(
+  pool: PgPool,
+  timeoutMs: number,
+  text: string,
+  values: unknown[],
+): Promise<readonly unknown[]> {
+  const client = await checkOut(pool, timeoutMs);
+  try {
+    const result = await within(client.query(text, values), timeoutMs, 'a statement');
+    giveBack(client);
+    return result.rows;
+  } catch (error) {
+    giveBack(client, error);
+    throw error;
+  }
+}

@@ -1,0 +1,115 @@
+import { Fault } from '../../errors.ts';
+import type { Batches } from './batches.ts';
+import { batchesOf } from './batches.ts';
+import type { PgPool } from './client.ts';
+import { ignoreError, poolMax } from './client.ts';
+import { asFault } from './faults.ts';
+import type { Server } from './server.ts';
+import type { Settings } from './settings.ts';
+import { adviceOf, checkSettings } from './settings.ts';
+import { slotsOf } from './slots.ts';
+
+/** The store's way to the server, from `open` to `close`. */
+export interface Connection {
+  readonly open: () => Promise<void>;
+  /** @throws Fault `store_unavailable` before `open` and after `close`. */
+  readonly current: () => { readonly server: Server; readonly batches: Batches };
+  /** Keeps `close` waiting until the work is done. */
+  readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly readSettings: () => Promise<Settings>;
+  /** For the owner, from the settings read last. */
+  readonly advice: () => string;
+  readonly close: () => Promise<void>;
+}
+
+export interface ConnectionOptions {
+  readonly pool: PgPool;
+  readonly server: Server;
+  readonly schema: string;
+  readonly timeoutMs: number;
+  readonly random: () => number;
+}
+
+/** Batches under way at once: one is prepared while another is written to disk, and the pool is the owner's too. */
+const LANES = 2;
+
+type State = 'not open yet' | 'open' | 'closed';
+
+export function connectionOf(options: ConnectionOptions): Connection {
+  const { pool, server } = options;
+  const batches = lanesOf(options);
+  const outside = slotsOf(Infinity);
+  const look = lookerOf(server);
+  let state: State = 'not open yet';
+  const opened = (): void => {
+    if (state !== 'not open yet') return;
+    // An idle connection that breaks ends the process where nobody listens; the pool replaces it by itself.
+    pool.on('error', ignoreError);
+    state = 'open';
+  };
+  const opening = onceDone(async () => {
+    const settings = await look.read();
+    checkSettings(settings, options.schema);
+    server.setSync(settings.synchronousCommit);
+    opened();
+  });
+  const current = (): ReturnType<Connection['current']> => {
+    if (state === 'open') return { server, batches };
+    throw new Fault('store_unavailable', `The Postgres store is ${state}.`);
+  };
+  return {
+    open: async () => {
+      if (state === 'closed') current();
+      await opening();
+    },
+    current,
+    during: (work) => outside.run(work),
+    readSettings: async () => {
+      current();
+      return look.read();
+    },
+    advice: look.advice,
+    close: async () => {
+      if (state === 'open') pool.removeListener('error', ignoreError);
+      state = 'closed';
+      await Promise.all([batches.idle(), outside.idle()]);
+    },
+  };
+}
+
+/** Runs until it has succeeded; several callers share a run. */
+function onceDone(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= run().catch((error: unknown) => {
+      running = undefined;
+      throw error;
+    });
+    return running;
+  };
+}
+
+function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () => string } {
+  let seen: Settings | undefined;
+  return {
+    read: async () => {
+      try {
+        seen = await server.readSettings();
+        return seen;
+      } catch (error) {
+        throw asFault(error);
+      }
+    },
+    advice: () => (seen ? adviceOf(seen) : ''),
+  };
+}
+
+function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batches {
+  let turn = 0;
+  const lanes = Math.min(LANES, Math.max(1, poolMax(pool) - 1));
+  const send: Parameters<typeof batchesOf>[0]['send'] = (calls) => {
+    turn = (turn + 1) % 4;
+    return server.run(calls, turn);
+  };
+  return batchesOf({ send, lanes, timeoutMs, random });
+}

@@ -1,0 +1,113 @@
+import type { Answer, Call, CallJson } from './call.ts';
+import { answerOf } from './call.ts';
+import type { PgPool } from './client.ts';
+import { queryOnce } from './client.ts';
+import { quoted } from './schema.ts';
+import type { Settings } from './settings.ts';
+import { SETTINGS_SQL } from './settings.ts';
+
+export interface ServerOptions {
+  readonly pool: PgPool;
+  readonly schema: string;
+  readonly timeoutMs: number;
+  readonly clockOffsetMs: () => number;
+}
+
+/** The store's functions, called. Every statement is a transaction by itself; nothing is left in the session. */
+export interface Server {
+  /** One transaction for all of them. */
+  run(calls: readonly Call[], turn: number): Promise<readonly Answer[]>;
+  /** A function of the schema, its name without `webhook_`; a row each. */
+  rows(name: string, values: readonly unknown[]): Promise<readonly Answer[]>;
+  lease(call: CallJson, look: number, most: number): Promise<readonly Answer[]>;
+  /** Deletes expired rows of each sender, a few at a time. @returns how many. */
+  sweep(): Promise<number>;
+  /** @throws whatever the driver throws. */
+  readSettings(): Promise<Settings>;
+  /** Statements of `ctx.transaction`, without parameters: two of them travel in one message. */
+  readonly begin: (call: CallJson) => string;
+  readonly finish: (call: CallJson, started: string) => string;
+  /** Least `synchronous_commit` of each transaction. */
+  setSync(level: string): void;
+}
+
+/** Rows of each kind that one transaction of `sweep` deletes: it is over soon, and waits for nobody. */
+const SWEEP_MOST = 500;
+
+export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptions): Server {
+  const name = quoted(schema);
+  let sync = 'off';
+  const offset = (): number => Math.trunc(clockOffsetMs());
+  const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
+  const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> => {
+    const marks = values.map((_, index) => `$${index + 1}`).join(', ');
+    return (await select(`SELECT * FROM ${name}.webhook_${what}(${marks})`, [...values])).map(answerOf);
+  };
+  return {
+    rows,
+    run: (calls, turn) => {
+      const { json, bodies } = packed(calls);
+      return rows('run', [json, bodies, offset(), turn, timeoutMs, sync]);
+    },
+    lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, timeoutMs, sync]),
+    sweep: () => sweepAll(select, name, offset),
+    readSettings: async () => {
+      const settings = answerRow(await select(SETTINGS_SQL, [schema])) as Settings;
+      if (settings.schemaVersion === 0) return settings;
+      const version = `SELECT json_build_object('schemaVersion', coalesce(max(version), 0))::text AS answer FROM ${name}.webhook_schema`;
+      return { ...settings, ...(answerRow(await select(version, [])) as Pick<Settings, 'schemaVersion'>) };
+    },
+    begin: (call) =>
+      `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${name}.webhook_holds(${literal(call)}, ${offset()}) AS started`,
+    finish: (call, started) =>
+      `SELECT ${name}.webhook_finish(${literal(call)}, ${offset()}, ${started}, ${timeoutMs}, '${sync}'); COMMIT`,
+    setSync: (level) => {
+      sync = level;
+    },
+  };
+}
+
+type Select = (text: string, values: unknown[]) => Promise<readonly unknown[]>;
+
+/** Each round is a transaction of its own, for one sender: others wait for no row of it. */
+async function sweepAll(select: Select, name: string, offset: () => number): Promise<number> {
+  const text = `SELECT ${name}.webhook_sweep($1, $2, $3)::text AS deleted`;
+  const senders = await select(`SELECT id FROM ${name}.webhook_sender ORDER BY id`, []);
+  let deleted = 0;
+  for (const { id } of senders as { readonly id: number }[]) {
+    for (let last = 1; last > 0; deleted += last) {
+      const [row] = (await select(text, [id, SWEEP_MOST, offset()])) as { readonly deleted: string }[];
+      last = Number(row?.deleted ?? 0);
+    }
+  }
+  return deleted;
+}
+
+function answerRow(rows: readonly unknown[]): unknown {
+  return JSON.parse((rows[0] as { readonly answer: string }).answer);
+}
+
+/** Bodies travel side by side in one parameter, which the driver sends as bytes; an array of them would be text. */
+function packed(calls: readonly Call[]): { json: string; bodies: Uint8Array } {
+  let at = 0;
+  const items = calls.map(({ json, body }) => {
+    if (!body) return json;
+    at += body.length;
+    return { ...json, body_at: at - body.length, body_bytes: body.length };
+  });
+  const bodies = new Uint8Array(at);
+  at = 0;
+  for (const { body } of calls) {
+    if (!body) continue;
+    bodies.set(body, at);
+    at += body.length;
+  }
+  return { json: JSON.stringify(items), bodies };
+}
+
+/** JSON as an SQL expression in which nothing can end it: hex digits. */
+function literal(call: CallJson): string {
+  const bytes = new TextEncoder().encode(JSON.stringify(call));
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return `convert_from(decode('${hex}', 'hex'), 'UTF8')::jsonb`;
+}

@@ -1,0 +1,121 @@
+import { ConfigError } from '../../errors.ts';
+import type { Durability } from '../contract.ts';
+import { SCHEMA_VERSION, newer } from './schema.ts';
+
+/** What one look at the server says. Text, whatever parsers of types the pool has. */
+export interface Settings {
+  readonly version: number;
+  readonly versionName: string;
+  readonly encoding: string;
+  readonly standby: boolean;
+  readonly readOnly: boolean;
+  readonly isolation: string;
+  readonly synchronousCommit: string;
+  readonly fsync: string;
+  readonly standbyNames: string;
+  /** Standbys that commits wait for, now. 0 also where the role may not see them (`pg_monitor`). */
+  readonly standbys: number;
+  readonly unlogged: readonly string[];
+  /** 0: no tables in the schema. */
+  readonly schemaVersion: number;
+}
+
+/** Answered as one text of JSON; $1 is the schema. The version is asked for apart: its table may be missing. */
+export const SETTINGS_SQL = `
+SELECT json_build_object(
+  'version', current_setting('server_version_num')::integer,
+  'versionName', current_setting('server_version'),
+  'encoding', current_setting('server_encoding'),
+  'standby', pg_is_in_recovery(),
+  'readOnly', current_setting('transaction_read_only') = 'on',
+  'isolation', current_setting('default_transaction_isolation'),
+  'synchronousCommit', current_setting('synchronous_commit'),
+  'fsync', current_setting('fsync'),
+  'standbyNames', current_setting('synchronous_standby_names'),
+  'standbys', (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),
+  'unlogged', coalesce((SELECT json_agg(c.relname ORDER BY c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname LIKE 'webhook\\_%' AND c.relpersistence <> 'p'), '[]'),
+  'schemaVersion', CASE WHEN to_regclass(format('%I.webhook_schema', $1::text)) IS NULL THEN 0 ELSE -1 END
+)::text AS answer`;
+
+/** Oldest server whose functions, generated columns and plans are used. */
+const OLDEST = 120_000;
+
+/** @throws ConfigError with the setting to change. */
+export function checkSettings(settings: Settings, schema: string): void {
+  const wrong = WRONG.find(([is]) => is(settings));
+  if (wrong) throw new ConfigError(`postgresStore: ${wrong[1](settings, schema)}`);
+  if (settings.schemaVersion > SCHEMA_VERSION) throw newer(settings.schemaVersion);
+}
+
+type Wrong = readonly [
+  is: (settings: Settings) => boolean,
+  says: (settings: Settings, schema: string) => string,
+];
+
+const WRONG: readonly Wrong[] = [
+  [
+    ({ version }) => version < OLDEST,
+    ({ versionName }) => `the server is PostgreSQL ${versionName}. Use 12 or newer.`,
+  ],
+  [
+    ({ standby }) => standby,
+    () =>
+      'the server is a standby, which is read-only. Connect the pool to the primary (target_session_attrs=read-write).',
+  ],
+  [
+    ({ readOnly }) => readOnly,
+    () =>
+      'transactions are read-only. Set default_transaction_read_only = off for the role and the database.',
+  ],
+  [
+    ({ isolation }) => isolation !== 'read committed',
+    ({ isolation }) =>
+      `default_transaction_isolation is ${isolation}. Set it to 'read committed' for the store's role: rows are locked explicitly.`,
+  ],
+  [
+    ({ encoding }) => encoding !== 'UTF8',
+    ({ encoding }) => `the database's encoding is ${encoding}. Use a database with encoding UTF8.`,
+  ],
+  [
+    ({ schemaVersion }) => schemaVersion === 0,
+    (_, schema) => `the schema "${schema}" has no tables of the store. Run migrate(pool) when you deploy.`,
+  ],
+  [
+    ({ schemaVersion }) => schemaVersion < SCHEMA_VERSION,
+    ({ schemaVersion }) =>
+      `the schema has version ${schemaVersion}, this package needs ${SCHEMA_VERSION}. Run migrate(pool) when you deploy.`,
+  ],
+];
+
+/** Levels at which a commit waits for what the synchronous standbys have on their disks. */
+const WAITS_FOR_STANDBYS: readonly string[] = ['on', 'remote_apply'];
+
+/** What keeps a commit that was answered from surviving a power cut, each with its fix. */
+export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): readonly string[] {
+  return [
+    ...(fsync === 'on' ? [] : ['fsync is off: set fsync = on.']),
+    ...(synchronousCommit === 'off'
+      ? [
+          'synchronous_commit is off: set it to on for the role and the database (ALTER ROLE … SET synchronous_commit = on).',
+        ]
+      : []),
+    ...unlogged.map((table) => `The table ${table} is unlogged: ALTER TABLE ${table} SET LOGGED.`),
+  ];
+}
+
+/** From what the server says now. */
+export function durabilityOf(settings: Settings): Durability {
+  if (weaknesses(settings).length > 0) return 'process';
+  const { standbyNames, standbys, synchronousCommit } = settings;
+  const waits = standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit);
+  return waits && standbys > 0 ? 'failover' : 'disk';
+}
+
+/** For `Store.durabilityAdvice`. */
+export function adviceOf(settings: Settings): string {
+  const weak = weaknesses(settings);
+  if (weak.length > 0) return `Postgres: ${weak.join(' ')}`;
+  return "Postgres: for 'failover' set synchronous_standby_names to a standby that is connected and synchronous_commit to on, and grant the role pg_monitor.";
+}

@@ -1,0 +1,95 @@
+/**
+ * Workers and lists.
+ *
+ *     webhook_lease(call, offset, look, most, lock ms, sync) → rows of JSON and body: {"kind": "event", …} for each
+ *       event leased to the call's caller, {"kind": "died", …} for each that is DEAD now, and last
+ *       {"kind": "end", "looked", "ended", "nextDue"}
+ *     webhook_list(query, offset) → JSON of each record in the state, oldest first, without bodies
+ *     webhook_inspect(call, offset) → one of them with its body
+ *
+ * Why it is atomic. Candidates are locked along the index of what is due, earliest first, and those that somebody has
+ * locked are passed over (FOR UPDATE SKIP LOCKED), so that workers neither wait for each other nor get the same event.
+ * Then come the buckets of keys and tasks, sorted, as in `run.ts`. Each candidate leaves the due ones: leased, ended, or
+ * parked until its task is free, so that no sender can keep workers busy with events that cannot run.
+ */
+export const INBOX = `
+CREATE FUNCTION webhook_lease(p_call jsonb, p_offset bigint, p_look integer, p_most integer, p_lock_ms integer,
+  p_sync text) RETURNS TABLE (answer text, body bytea)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  c webhook_call := jsonb_populate_record(NULL::webhook_call, p_call);
+  v_heads webhook_head[];
+  v_looked integer := 0;
+  v_given integer := 0;
+  v_ended integer := 0;
+  r webhook_head;
+  s webhook_step;
+BEGIN
+  PERFORM webhook_enter(p_lock_ms, p_sync);
+  s.at := webhook_now(p_offset);
+  v_heads := ARRAY(SELECT h FROM (SELECT * FROM webhook_head
+    WHERE due_at <= s.at ORDER BY due_at, seq LIMIT p_look FOR UPDATE SKIP LOCKED) h);
+  s.locked := ARRAY(SELECT webhook_bucket(h.sender_id, x.resource) FROM unnest(v_heads) h
+    CROSS JOIN LATERAL (VALUES ('k' || h.key), ('t' || h.task_id)) x (resource) WHERE x.resource IS NOT NULL);
+  PERFORM webhook_lock_buckets(s.locked);
+  s.at := webhook_now(p_offset);
+  FOREACH r IN ARRAY v_heads LOOP
+    EXIT WHEN v_given >= p_most;
+    v_looked := v_looked + 1;
+    s.sender_id := r.sender_id;
+    s.entries := 0; s.pending_bytes := 0;
+    s := webhook_claim(s, c, r);
+    IF s.kind IN ('died', 'stale') THEN v_ended := v_ended + 1; END IF;
+    IF s.kind = 'busy' THEN
+      UPDATE webhook_record SET parked_until = s.parked_until WHERE sender_id = r.sender_id AND key = r.key;
+    ELSIF s.kind <> 'stale' THEN
+      SELECT jsonb_build_object('sender', w.url, 'key', r.key, 'kind',
+        CASE s.kind WHEN 'won' THEN 'event' ELSE 'died' END) || coalesce(s.more, '{}')
+        INTO answer FROM webhook_sender w WHERE w.id = r.sender_id;
+      body := NULL;
+      IF s.kind = 'won' THEN
+        v_given := v_given + 1;
+        SELECT b.body INTO body FROM webhook_record b WHERE b.sender_id = r.sender_id AND b.key = r.key;
+      END IF;
+      RETURN NEXT;
+    END IF;
+    s.more := NULL;
+    IF s.entries <> 0 OR s.pending_bytes <> 0 THEN
+      PERFORM webhook_add(r.sender_id, 0, s.entries, s.pending_bytes, 0);
+    END IF;
+  END LOOP;
+  body := NULL;
+  SELECT jsonb_build_object('kind', 'end', 'looked', v_looked, 'ended', v_ended, 'nextDue',
+    (SELECT greatest(due_at - s.at, 0) FROM webhook_record WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1))
+    INTO answer;
+  RETURN NEXT;
+END $$;
+CREATE FUNCTION webhook_seen(p_url text, r webhook_head) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object('sender', p_url, 'key', r.key, 'state', r.state, 'acked', r.acked,
+    'attempts', r.attempts, 'crashes', r.crashes, 'insertedAt', r.inserted_at, 'notBefore', r.not_before,
+    'leaseUntil', r.lease_until, 'taskId', r.task_id, 'lastError', r.last_error,
+    'bodyBytes', CASE WHEN r.state IN ('applied', 'stale') THEN 0 ELSE r.body_bytes END, 'seq', r.seq))
+$$;
+CREATE FUNCTION webhook_list(p_query jsonb, p_offset bigint) RETURNS TABLE (answer text, body bytea)
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  RETURN QUERY SELECT webhook_seen(w.url, r)::text, NULL::bytea
+    FROM webhook_head r JOIN webhook_sender w ON w.id = r.sender_id
+    WHERE r.state IN ('queued', 'leased', 'dead') AND r.state = p_query ->> 'state'
+      AND r.seq > (p_query ->> 'after')::bigint
+      AND (p_query ->> 'sender' IS NULL OR w.url = p_query ->> 'sender')
+      AND (r.expires_at IS NULL OR r.expires_at > webhook_now(p_offset))
+    ORDER BY r.seq LIMIT (p_query ->> 'limit')::integer;
+END $$;
+CREATE FUNCTION webhook_inspect(p_call jsonb, p_offset bigint) RETURNS TABLE (answer text, body bytea)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+BEGIN
+  RETURN QUERY SELECT webhook_seen(w.url, r)::text, b.body
+    FROM webhook_sender w JOIN webhook_head r ON r.sender_id = w.id
+    JOIN webhook_record b ON b.sender_id = r.sender_id AND b.key = r.key
+    WHERE w.url = p_call ->> 'sender' AND r.key = p_call ->> 'key'
+      AND (r.expires_at IS NULL OR r.expires_at > webhook_now(p_offset));
+END $$;
+`;

@@ -1,0 +1,131 @@
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { Store } from '../../../src/stores/contract.ts';
+import type { PostgresStore } from '../../../src/stores/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { testSchema } from '../postgres-schemas.ts';
+import { acceptRequest } from '../requests.ts';
+
+const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp'];
+const RETENTION_MS = 86_400_000;
+const RETRY = { attempts: 1000, crashes: 1000 };
+
+/** What handlers see: who runs what. Nobody else may run it, nor another event of its task, until it is given up. */
+class Ledger {
+  readonly running = new Map<string, string>();
+  readonly completed = new Map<string, number>();
+  readonly wrong: string[] = [];
+
+  begin(names: readonly string[], owner: string): void {
+    for (const name of names) {
+      const other = this.running.get(name);
+      if (other !== undefined) this.wrong.push(`${name} runs under ${other} and ${owner}`);
+      this.running.set(name, owner);
+    }
+  }
+
+  end(names: readonly string[]): void {
+    for (const name of names) this.running.delete(name);
+  }
+
+  done(event: string): void {
+    this.completed.set(event, (this.completed.get(event) ?? 0) + 1);
+  }
+}
+
+interface Running {
+  readonly sender: string;
+  readonly key: string;
+  readonly owner: string;
+}
+
+/** Every third run fails; the others complete. */
+async function handle(store: Store, ledger: Ledger, run: Running, turn: number): Promise<void> {
+  const { sender, key } = run;
+  const names = [`${sender} ${key}`, `${sender} ${taskOf(key)}`];
+  ledger.begin(names, run.owner);
+  expect(await store.renew({ ...run, leaseMs: 60_000 })).toBe('renewed');
+  ledger.end(names);
+  if (turn % 3 === 0) {
+    const back = { permanent: false, retry: RETRY, backoffMs: 0, retentionMs: RETENTION_MS };
+    expect(await store.fail({ ...run, ...back })).toBe('queued');
+    return;
+  }
+  expect(await store.complete({ ...run, retentionMs: RETENTION_MS })).toBe('done');
+  ledger.done(`${sender} ${key}`);
+}
+
+const KEYS = 40;
+const taskOf = (key: string): string => `task-${Number(key.split('-')[1]) % 5}`;
+
+async function door(store: PostgresStore, ledger: Ledger, seed: number): Promise<void> {
+  for (let turn = 0; turn < 120; turn += 1) {
+    const key = `event-${(turn * (seed + 3)) % KEYS}-of-the-seller`;
+    const sender = SENDERS[(turn + seed) % 2] ?? '';
+    const request = acceptRequest({ sender, key, task: taskOf(key) });
+    const mode = turn % 2 === 0 ? 'inline' : 'inbox';
+    const { kind } = await store.accept({ ...request, mode, leaseMs: 60_000, retry: RETRY });
+    if (kind === 'won') await handle(store, ledger, { sender, key, owner: request.acceptId }, turn);
+    else await store.peek(sender, key);
+  }
+}
+
+async function lease(store: PostgresStore, ledger: Ledger, owner: string): Promise<number> {
+  const asked = { owner, max: 4, leaseMs: 60_000, retry: RETRY, retentionMs: RETENTION_MS, senders: [] };
+  const { events } = await store.inbox.lease(asked);
+  await Promise.all(
+    events.map(({ sender, key }, index) =>
+      handle(store, ledger, { sender, key, owner }, index + owner.length),
+    ),
+  );
+  return events.length;
+}
+
+describe('several processes at once', () => {
+  let at: TestSchema;
+  const pools: Pool[] = [];
+  beforeAll(async () => {
+    const url = await sharedPostgres(inject('shared'));
+    at = await testSchema(url);
+    for (let n = 0; n < 4; n += 1) pools.push(new Pool({ connectionString: url, max: 4 }));
+  });
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await at.drop();
+  });
+
+  it('doors and workers: nothing runs twice or beside its task, nothing deadlocks, counts are right', async () => {
+    let rolledBack = 0;
+    const random = (): number => {
+      rolledBack += 1;
+      return 0;
+    };
+    const stores = pools.map((pool) => at.store(pool, { random, timeoutMs: 30_000 }));
+    for (const store of stores) await store.open();
+    const ledger = new Ledger();
+    const work = async (store: PostgresStore, seed: number): Promise<void> => {
+      for (let turn = 0; turn < 60; turn += 1)
+        await lease(store, ledger, `worker-${seed}-${'x'.repeat(turn % 3)}${turn}`);
+    };
+    await Promise.all(
+      stores.flatMap((store, seed) => [
+        door(store, ledger, seed),
+        door(store, ledger, seed + 4),
+        work(store, seed),
+      ]),
+    );
+    const [last] = stores;
+    expect.assert(last);
+    let idle = 0;
+    while (idle < 3) idle = (await lease(last, ledger, `drain-${idle}`)) > 0 ? 0 : idle + 1;
+
+    expect(ledger.wrong).toEqual([]);
+    expect(rolledBack).toBe(0);
+    expect([...ledger.completed.values()].every((times) => times === 1)).toBe(true);
+    const open = await at.sql("SELECT key, state FROM webhook_record WHERE acked AND state <> 'applied'");
+    expect(open).toEqual([]);
+    expect(ledger.completed.size).toBe(2 * KEYS);
+    for (const store of stores) await store.close();
+  });
+});

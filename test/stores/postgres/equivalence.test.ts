@@ -1,0 +1,71 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { testSchema } from '../postgres-schemas.ts';
+import { answerOf, call } from '../redis/calls.ts';
+
+const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
+
+/** Instants differ by what passes between two calls; everything else is the same. */
+function timeless(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(timeless);
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
+  const members = Object.entries(value).filter(([name]) => !INSTANTS.includes(name));
+  return Object.fromEntries(members.map(([name, member]) => [name, timeless(member)]));
+}
+
+/** Lists are compared by the contract suite: whether they show what has expired is not the same before it is deleted. */
+const compared = call.filter(({ does }) => does !== 'list');
+
+const COUNTED = `SELECT
+  (SELECT count(*) FROM webhook_record) + (SELECT count(*) FROM webhook_task)
+    + (SELECT count(*) FROM webhook_notification) AS entries,
+  (SELECT coalesce(sum(length(body)), 0) FROM webhook_record) AS bytes,
+  (SELECT count(*) FROM webhook_nonce) AS nonces, (SELECT count(*) FROM webhook_nonce) AS by_keyid`;
+
+const NOTED = `SELECT
+  coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes,
+  coalesce(sum(nonces) FILTER (WHERE sender_id = 0), 0) AS nonces,
+  coalesce(sum(nonces) FILTER (WHERE sender_id > 0), 0) AS by_keyid FROM webhook_count`;
+
+/** The counts that are kept against the rows themselves; and bodies are there just as long as they count. */
+async function expectCountsRight({ sql }: TestSchema): Promise<void> {
+  expect(await sql(NOTED)).toEqual(await sql(COUNTED));
+  const kept = await sql(
+    "SELECT key FROM webhook_record WHERE (body IS NULL) <> (state IN ('applied', 'stale')) OR length(body) <> body_bytes",
+  );
+  expect(kept).toEqual([]);
+}
+
+describe('memory and Postgres', () => {
+  let at: TestSchema;
+  beforeAll(async () => {
+    at = await testSchema(await sharedPostgres(inject('shared')));
+  });
+  afterAll(() => at.drop());
+
+  it('give the same answer to every call of every sequence, and count what they keep', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(compared, { minLength: 1, maxLength: 60, size: 'max' }), async (calls) => {
+        await at.clear();
+        let offsetMs = 0;
+        const clockOffsetMs = (): number => offsetMs;
+        const stores = at.pools.map((pool) => at.store(pool, { clockOffsetMs }));
+        for (const store of stores) await store.open();
+        const memory = memoryStore({ clockOffsetMs });
+        for (const [index, made] of calls.entries()) {
+          // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
+          if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
+          const expected = await answerOf(memory, made);
+          const store = stores[index % stores.length] ?? expect.fail();
+          expect(timeless(await answerOf(store, made))).toEqual(timeless(expected));
+        }
+        await expectCountsRight(at);
+        for (const store of stores) await store.close();
+      }),
+      { numRuns: 80 },
+    );
+  });
+});
