@@ -1,0 +1,125 @@
+import { ConfigError } from '../../errors.ts';
+
+/**
+ * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
+ * connected, and stays the caller's: the store works on a duplicate of it.
+ */
+export interface RedisClient {
+  readonly status: string;
+  readonly options: object;
+  readonly duplicate: (...args: never[]) => unknown;
+}
+
+/** An argument of a command; text goes out as UTF-8. */
+export type Arg = string | number | Buffer;
+
+type Send = (script: string, keys: number, ...args: Arg[]) => Promise<unknown>;
+
+/** What the store calls of the client, on its duplicate. */
+export interface Connection {
+  readonly status: string;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  on(event: string, listener: (error: unknown) => void): unknown;
+  once(event: string, listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
+  call(command: string, ...args: string[]): Promise<unknown>;
+  readonly evalBuffer: Send;
+  readonly evalshaBuffer: Send;
+  pipeline(): Pipeline;
+  /** Cluster only. */
+  nodes?(role: 'master'): Connection[];
+}
+
+export interface Pipeline {
+  readonly evalBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
+  readonly evalshaBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
+  wait(replicas: number, timeoutMs: number): unknown;
+  exec(): Promise<readonly (readonly [Error | null, unknown?])[] | null>;
+}
+
+interface ClientOptions {
+  readonly keyPrefix?: string;
+  readonly redisOptions?: Readonly<Record<string, unknown>>;
+}
+
+/** Longest wait between two tries to connect, ms. */
+const RECONNECT_MS = 1000;
+
+const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_MS);
+
+/**
+ * What a node's connection must do whatever the caller's does.
+ * - Nothing is sent twice by the client: a `WAIT` resent on a new connection waits for nothing, and says that replicas
+ *   have what they may lack. So all that is under way fails with the connection, and the store sends script and WAIT
+ *   anew, together.
+ * - It reconnects for ever, and away from a primary that became a replica.
+ * - A connection that answers nothing is given up.
+ */
+function nodeOptions(timeoutMs: number): Record<string, unknown> {
+  return {
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    reconnectOnError: (error: Error) => /^(READONLY|UNBLOCKED)/.test(error.message),
+    socketTimeout: timeoutMs,
+    enableAutoPipelining: false,
+    commandTimeout: undefined,
+    monitor: false,
+    // One shape of replies, whatever the client's version and settings.
+    protocol: 2,
+    stringNumbers: false,
+  };
+}
+
+/** A connection of the store's own. The caller's may be blocked, subscribed, or read from replicas. */
+export function duplicateOf(client: RedisClient, timeoutMs: number): Connection {
+  const duplicate = client.duplicate as (...args: unknown[]) => unknown;
+  const node = nodeOptions(timeoutMs);
+  const { redisOptions } = client.options as ClientOptions;
+  const connection = isCluster(client)
+    ? duplicate.call(client, [], {
+        redisOptions: { ...redisOptions, ...node },
+        scaleReads: 'master',
+        clusterRetryStrategy: retryStrategy,
+        enableAutoPipelining: false,
+        lazyConnect: true,
+      })
+    : duplicate.call(client, {
+        ...node,
+        retryStrategy,
+        sentinelRetryStrategy: retryStrategy,
+        readOnly: false,
+        lazyConnect: true,
+      });
+  // Errors come back with the commands; an event that nobody listens to would be printed.
+  (connection as Connection).on('error', () => undefined);
+  return connection as Connection;
+}
+
+export function isCluster(client: object): boolean {
+  return 'nodes' in client && typeof client.nodes === 'function';
+}
+
+/** Every primary that holds keys. */
+export function primaries(connection: Connection): readonly Connection[] {
+  return connection.nodes?.('master') ?? [connection];
+}
+
+/** @throws ConfigError for anything that is no ioredis client, or whose prefix would cut a hash tag short. */
+export function checkClient(client: RedisClient): void {
+  const given = client as unknown as Partial<Record<string, unknown>> | undefined;
+  const known = ['duplicate', 'evalshaBuffer', 'evalBuffer', 'pipeline', 'call', 'connect'];
+  if (known.some((method) => typeof given?.[method] !== 'function')) {
+    throw new ConfigError(
+      'redisStore: client is not a client of ioredis. Pass new Redis(…) or new Redis.Cluster(…) of ioredis >= 5.',
+    );
+  }
+  checkPrefix('keyPrefix of the client', (client.options as ClientOptions).keyPrefix ?? '');
+}
+
+/** Redis Cluster takes the first `{…}` of a key for its slot, and that is to be the sender's. */
+export function checkPrefix(name: string, prefix: string): void {
+  if (/[{}]/.test(prefix)) {
+    throw new ConfigError(`redisStore: ${name} contains { or }. Take one without.`);
+  }
+}

@@ -1,0 +1,100 @@
+import { Fault } from '../../errors.ts';
+import type { Call, Job, LaneOptions } from './call.ts';
+import type { Connection } from './client.ts';
+import { asFault } from './faults.ts';
+import { sendBatch, sendOne } from './send.ts';
+import { tracked } from './tracked.ts';
+
+/** The way to the server. */
+export interface Lane {
+  /** Answers once as many replicas have it as are asked for. @throws Fault `store_unavailable`, `not_durable`. */
+  readonly run: (call: Call) => Promise<unknown>;
+  /** For what reads only and decides nothing: waits for no replica. */
+  readonly read: (call: Call) => Promise<unknown>;
+  /** Resolves when nothing is under way. */
+  readonly idle: () => Promise<void>;
+}
+
+/** Scripts before one WAIT at most. */
+const MOST = 128;
+
+/** Calls that wait at most; beyond, a server that is slow would fill this process's memory. */
+const WAITING_MOST = 10_000;
+
+/**
+ * Without replicas each call goes out at once. With them, calls that come while a batch is under way share the next
+ * one: a pipeline of their scripts and one WAIT behind them, on one connection, which is what WAIT waits for. One
+ * round trip a call, and a lone one waits for nobody.
+ */
+export function laneOf(connection: Connection, options: LaneOptions): Lane {
+  const running = new Set<Promise<unknown>>();
+  const batches = batchesOf(connection, options, running);
+  const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
+    if (running.size > WAITING_MOST) {
+      return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
+    }
+    return tracked(running, limited(call, options.timeoutMs, send));
+  };
+  const alone = (job: Job): void => void sendOne(connection, job);
+  return {
+    run: (call) => run(call, options.replicas() > 0 ? batches : alone),
+    read: (call) => run(call, alone),
+    idle: async () => {
+      while (running.size > 0) await Promise.allSettled(running);
+    },
+  };
+}
+
+/** In a Cluster each sender has batches of its own: a pipeline goes to one node. */
+function batchesOf(
+  connection: Connection,
+  options: LaneOptions,
+  running: Set<Promise<unknown>>,
+): (job: Job) => void {
+  const queues = new Map<string, Job[]>();
+  const drain = async (name: string, queue: Job[]): Promise<void> => {
+    while (queue.length > 0) {
+      const batch = queue.splice(0, MOST).filter((job) => !job.isSettled());
+      if (batch.length > 0) await sendBatch(connection, batch, options);
+    }
+    queues.delete(name);
+  };
+  return (job) => {
+    const name = connection.nodes ? (job.call.keys[0] ?? '') : '';
+    const queue = queues.get(name);
+    if (queue) queue.push(job);
+    else {
+      const created = [job];
+      queues.set(name, created);
+      void tracked(running, drain(name, created));
+    }
+  };
+}
+
+/** A call that ends with its time: its reply may be lost, or the connection dead without knowing. */
+function limited(call: Call, timeoutMs: number, send: (job: Job) => void): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let settled = false;
+    const timer = setTimeout(() => {
+      settled = true;
+      reject(new Fault('store_unavailable', `Redis: no answer within ${timeoutMs} ms.`));
+    }, timeoutMs);
+    const end = (): void => {
+      settled = true;
+      clearTimeout(timer);
+    };
+    send({
+      call,
+      deadline: performance.now() + timeoutMs,
+      isSettled: () => settled,
+      resolve: (reply) => {
+        end();
+        resolve(reply);
+      },
+      reject: (error) => {
+        end();
+        reject(asFault(error));
+      },
+    });
+  });
+}

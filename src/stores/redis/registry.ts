@@ -1,0 +1,78 @@
+import { columnText, fromColumnText } from '../sqlite/text.ts';
+import type { Keys } from './keys.ts';
+import type { Lane } from './lane.ts';
+import type { NonceCount, NonceCounts } from './nonce-counts.ts';
+import { textOf } from './replies.ts';
+import type { Scripts } from './scripts.ts';
+
+/** What processes tell each other through Redis: whose events there are, and how many nonces each sender has. */
+export interface Registry {
+  /** Before the first accept of a sender: its workers must find it. */
+  register(sender: string): Promise<void>;
+  /** After an accept. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
+  tick(): void;
+  /** All senders that any process registered. */
+  senders(): Promise<readonly string[]>;
+}
+
+/** verification.md, section 2, check 9a: processes publish their counts every 10 s. */
+const EXCHANGE_MS = 10_000;
+
+export interface RegistryParts {
+  readonly lane: Lane;
+  readonly scripts: Scripts;
+  readonly keys: Keys;
+  readonly counts: NonceCounts;
+  /** Done with each exchange. */
+  readonly also: () => Promise<void>;
+}
+
+export function registryOf(parts: RegistryParts): Registry {
+  const { lane, scripts, keys, counts } = parts;
+  const registered = new Map<string, Promise<void>>();
+  let exchangedAt = performance.now();
+  return {
+    register: async (sender) => {
+      let running = registered.get(sender);
+      if (!running) {
+        running = exchange(parts, [sender], []);
+        registered.set(sender, running);
+        running.catch(() => registered.delete(sender));
+      }
+      await running;
+    },
+    tick: () => {
+      if (performance.now() - exchangedAt < EXCHANGE_MS) return;
+      exchangedAt = performance.now();
+      // Registered again, for a failover may have lost it.
+      exchange(parts, [...registered.keys()], counts.take())
+        .then(parts.also)
+        .catch(() => undefined);
+    },
+    senders: async () => {
+      const reply = await lane.read({ script: scripts.senders, keys: keys.registry, args: [] });
+      return (reply as readonly unknown[]).map((sender) => fromColumnText(textOf(sender)));
+    },
+  };
+}
+
+async function exchange(
+  { lane, scripts, keys, counts }: RegistryParts,
+  senders: readonly string[],
+  told: readonly NonceCount[],
+): Promise<void> {
+  const said = told.flatMap(({ sender, nonces, untilMs }) => [
+    columnText(sender),
+    nonces,
+    Math.ceil(untilMs),
+  ]);
+  const args = [senders.length, ...senders.map(columnText), ...said];
+  const reply = await lane.run({ script: scripts.register, keys: keys.registry, args });
+  const texts = (reply as readonly unknown[]).map(textOf);
+  const heard: NonceCount[] = [];
+  for (let at = 0; at + 2 < texts.length; at += 3) {
+    const sender = fromColumnText(texts[at] ?? '');
+    heard.push({ sender, nonces: Number(texts[at + 1]), untilMs: Number(texts[at + 2]) });
+  }
+  counts.hear(heard);
+}

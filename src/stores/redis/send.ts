@@ -1,0 +1,146 @@
+import { Fault } from '../../errors.ts';
+import type { Call, Job, LaneOptions } from './call.ts';
+import type { Arg, Connection, Pipeline } from './client.ts';
+import { isMoved, isNoScript, isPassing } from './faults.ts';
+
+/** A refusal that passes is tried again after this, ms. */
+const AGAIN_MS = 50;
+
+const sleep = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+
+const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
+
+/** Waits for a connection, until the call's time is over. */
+async function ready(connection: Connection, deadline: number): Promise<void> {
+  if (connection.status === 'ready') return;
+  // Only a client that gave up for good, as on a name that did not resolve, is at its end; it may begin again.
+  if (connection.status === 'end') connection.connect().catch(() => undefined);
+  await new Promise<void>((resolve, reject) => {
+    const leave = (): void => {
+      clearTimeout(timer);
+      connection.removeListener('ready', leave);
+      resolve();
+    };
+    const timer = setTimeout(
+      () => {
+        connection.removeListener('ready', leave);
+        reject(new Fault('store_unavailable', 'Redis: not connected.'));
+      },
+      Math.max(0, deadline - performance.now()),
+    );
+    connection.once('ready', leave);
+  });
+}
+
+/** By name; by source where the server has forgotten it (restart, SCRIPT FLUSH, failover). */
+async function evaluate(connection: Connection, call: Call): Promise<unknown> {
+  try {
+    return await connection.evalshaBuffer(call.script.sha, ...argsOf(call));
+  } catch (error) {
+    if (!isNoScript(error)) throw error;
+    return connection.evalBuffer(call.script.source, ...argsOf(call));
+  }
+}
+
+/** Sends one script; what passes is tried once more. */
+export async function sendOne(connection: Connection, job: Job): Promise<void> {
+  for (let tries = 1; !job.isSettled(); tries += 1) {
+    try {
+      await ready(connection, job.deadline);
+      job.resolve(await evaluate(connection, job.call));
+    } catch (error) {
+      if (tries === 2 || !isPassing(error)) job.reject(error);
+      else await sleep(AGAIN_MS);
+    }
+  }
+}
+
+type Replies = readonly (readonly [Error | null, unknown?])[];
+
+/** Sends the scripts and a WAIT behind them; those that the server refused for now once more, with a WAIT of their own. */
+export async function sendBatch(
+  connection: Connection,
+  batch: readonly Job[],
+  options: LaneOptions,
+): Promise<void> {
+  let left = batch;
+  let bySource = false;
+  for (let tries = 1; left.length > 0; tries += 1) {
+    const failed = await sendPipeline(connection, left, options, bySource);
+    const again = failed.filter(({ job, error }) => !job.isSettled() && retried(tries, error));
+    for (const { job, error } of failed) if (!retried(tries, error)) job.reject(error);
+    left = again.map(({ job }) => job);
+    bySource = again.some(({ error }) => isNoScript(error));
+    // A single command follows the slot to its node, and so does the client from then on.
+    const moved = again.find(({ error }) => isMoved(error));
+    if (moved) await evaluate(connection, moved.job.call).catch(() => undefined);
+    else if (left.length > 0 && !bySource) await sleep(AGAIN_MS);
+  }
+}
+
+/** Once for a script that is not there, and once for what passes. */
+function retried(tries: number, error: unknown): boolean {
+  return isNoScript(error) ? tries <= 2 : tries === 1 && isPassing(error);
+}
+
+interface Failed {
+  readonly job: Job;
+  readonly error: unknown;
+}
+
+async function sendPipeline(
+  connection: Connection,
+  batch: readonly Job[],
+  options: LaneOptions,
+  bySource: boolean,
+): Promise<Failed[]> {
+  const replicas = options.replicas();
+  try {
+    await ready(connection, Math.max(...batch.map(({ deadline }) => deadline)));
+    const pipeline = connection.pipeline();
+    for (const { call } of batch) add(pipeline, call, bySource);
+    pipeline.wait(replicas, options.waitTimeoutMs);
+    const replies: Replies = (await withTimeout(pipeline.exec(), options.timeoutMs)) ?? [];
+    return settle(batch, replies, replicas);
+  } catch (error) {
+    return batch.map((job) => ({ job, error }));
+  }
+}
+
+function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
+  if (bySource) pipeline.evalBuffer(call.script.source, ...argsOf(call));
+  else pipeline.evalshaBuffer(call.script.sha, ...argsOf(call));
+}
+
+/** Answers those whose script ran, by how many replicas have it; the others are left. */
+function settle(batch: readonly Job[], replies: Replies, replicas: number): Failed[] {
+  const [waitError, count] = replies[batch.length] ?? [new Error('no reply')];
+  const failed: Failed[] = [];
+  for (const [index, job] of batch.entries()) {
+    const [error, reply] = replies[index] ?? [new Error('no reply')];
+    if (error ?? waitError) failed.push({ job, error: error ?? waitError });
+    else if (Number(count) >= replicas) job.resolve(reply);
+    else job.reject(tooFew(Number(count), replicas));
+  }
+  return failed;
+}
+
+function tooFew(count: number, replicas: number): Fault {
+  return new Fault('not_durable', `Redis: ${count} replicas have confirmed, waitReplicas is ${replicas}.`);
+}
+
+/** A pipeline on a connection that died without a word must not hold up those behind it for ever. */
+async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Fault('store_unavailable', 'Redis: no answer.')), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

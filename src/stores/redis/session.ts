@@ -1,0 +1,136 @@
+import { ConfigError, Fault } from '../../errors.ts';
+import type { Durability } from '../contract.ts';
+import type { Values } from './args.ts';
+import { argsOf } from './args.ts';
+import type { Connection, RedisClient } from './client.ts';
+import { duplicateOf, primaries } from './client.ts';
+import { asFault, isForbidden } from './faults.ts';
+import type { Keys } from './keys.ts';
+import type { Lane } from './lane.ts';
+import { laneOf } from './lane.ts';
+import type { NonceCounts } from './nonce-counts.ts';
+import { nonceCounts } from './nonce-counts.ts';
+import type { Registry } from './registry.ts';
+import { registryOf } from './registry.ts';
+import type { ScriptName, Scripts } from './scripts.ts';
+import { checkServers, durabilityOf, replicasOf } from './settings.ts';
+
+type Run = (script: ScriptName, sender: string, values: Values) => Promise<unknown>;
+
+/** An open connection and what is known of the servers behind it. */
+export interface Session {
+  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
+  readonly run: Run;
+  /** Runs a script that reads only and decides nothing. */
+  readonly read: Run;
+  readonly registry: Registry;
+  readonly counts: NonceCounts;
+  /** Random per call. */
+  readonly newId: () => string;
+  durability(): Promise<Durability | 'unknown'>;
+  /** Waits for what runs, then disconnects. */
+  close(): Promise<void>;
+}
+
+/** Runs something on the open session; a close waits for it. @throws Fault `store_unavailable` where there is none. */
+export type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
+
+export interface SessionOptions {
+  readonly client: RedisClient;
+  readonly keys: Keys;
+  readonly scripts: Scripts;
+  readonly clockOffsetMs: () => number;
+  readonly timeoutMs: number;
+  readonly waitTimeoutMs: number;
+  /** undefined: 1 from the time on that every primary is seen to have a replica. */
+  readonly waitReplicas: number | undefined;
+}
+
+/** @throws ConfigError where the servers cannot keep the promise; Fault `store_unavailable` where none answers. */
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const connection = duplicateOf(options.client, options.timeoutMs);
+  try {
+    await connected(connection, options.timeoutMs);
+    await checkServers(connection);
+    await loadScripts(connection, options.scripts);
+    const barrier = barrierOf(connection, options.waitReplicas);
+    await barrier.look();
+    return sessionOf(connection, options, barrier);
+  } catch (error) {
+    connection.disconnect();
+    if (error instanceof ConfigError) throw error;
+    if (isForbidden(error)) throw new ConfigError(forbidden(error));
+    throw asFault(error);
+  }
+}
+
+const forbidden = (error: unknown): string =>
+  `redisStore: ${error instanceof Error ? error.message : String(error)}. Allow the user its keys and INFO, SCRIPT, EVAL, EVALSHA, TIME, WAIT and the string, set, hash and sorted-set commands.`;
+
+async function connected(connection: Connection, timeoutMs: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    const fault = new Fault('store_unavailable', `Redis: no connection within ${timeoutMs} ms.`);
+    timer = setTimeout(() => reject(fault), timeoutMs);
+  });
+  try {
+    await Promise.race([connection.connect(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** So that the first delivery takes one round trip as all others. A server that forgets them is told again. */
+async function loadScripts(connection: Connection, scripts: Scripts): Promise<void> {
+  for (const node of primaries(connection)) {
+    await Promise.all(Object.values(scripts).map(({ source }) => node.call('SCRIPT', 'LOAD', source)));
+  }
+}
+
+interface Barrier {
+  readonly replicas: () => number;
+  /** Looks whether replicas have come; those that went are waited for all the same. */
+  readonly look: () => Promise<void>;
+}
+
+function barrierOf(connection: Connection, asked: number | undefined): Barrier {
+  let replicas = asked ?? 0;
+  return {
+    replicas: () => replicas,
+    look: async () => {
+      if (asked === undefined && replicas === 0 && (await replicasOf(connection)) > 0) replicas = 1;
+    },
+  };
+}
+
+function sessionOf(connection: Connection, options: SessionOptions, barrier: Barrier): Session {
+  const { keys, scripts, clockOffsetMs } = options;
+  const lane: Lane = laneOf(connection, { ...options, replicas: barrier.replicas });
+  const counts = nonceCounts();
+  const send =
+    (way: Lane['run']): Run =>
+    (script, sender, values) =>
+      way({
+        script: scripts[script],
+        keys: keys.of(sender),
+        args: argsOf({ offset: Math.round(clockOffsetMs()), ...values }),
+      });
+  return {
+    run: send(lane.run),
+    read: send(lane.read),
+    registry: registryOf({ lane, scripts, keys, counts, also: barrier.look }),
+    counts,
+    newId: () => globalThis.crypto.randomUUID(),
+    durability: async () => {
+      try {
+        return await durabilityOf(connection, barrier.replicas());
+      } catch (error) {
+        throw asFault(error);
+      }
+    },
+    close: async () => {
+      await lane.idle();
+      connection.disconnect();
+    },
+  };
+}

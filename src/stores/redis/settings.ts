@@ -1,0 +1,114 @@
+import { ConfigError } from '../../errors.ts';
+import type { Durability } from '../contract.ts';
+import type { Connection } from './client.ts';
+import { isCluster, primaries } from './client.ts';
+import { isForbidden } from './faults.ts';
+
+/** What one primary says of itself. */
+interface Server {
+  readonly info: ReadonlyMap<string, string>;
+  /** undefined where CONFIG GET is not allowed. */
+  readonly config: (name: string) => Promise<string | undefined>;
+}
+
+/** `SET … PXAT` is of 6.2. */
+const OLDEST = [6, 2] as const;
+
+async function serverOf(node: Connection): Promise<Server> {
+  const text = String(await node.call('INFO'));
+  const info = new Map<string, string>();
+  for (const line of text.split('\r\n')) {
+    const colon = line.indexOf(':');
+    if (colon > 0) info.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  return { info, config: (name) => configOf(node, name) };
+}
+
+/** Managed services often forbid CONFIG. */
+async function configOf(node: Connection, name: string): Promise<string | undefined> {
+  try {
+    const reply = (await node.call('CONFIG', 'GET', name)) as readonly unknown[];
+    return typeof reply[1] === 'string' ? reply[1] : undefined;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
+function serversOf(connection: Connection): Promise<Server[]> {
+  return Promise.all(primaries(connection).map(serverOf));
+}
+
+/**
+ * That every primary can keep the store's promise.
+ * @throws ConfigError with the setting to change.
+ */
+export async function checkServers(connection: Connection): Promise<void> {
+  for (const server of await serversOf(connection)) {
+    checkVersion(server);
+    checkRole(server, connection);
+    await checkEviction(server);
+  }
+}
+
+function checkVersion({ info }: Server): void {
+  const version = info.get('redis_version') ?? '';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
+  throw new ConfigError(
+    `redisStore: Redis ${version} is too old. Upgrade it to ${OLDEST.join('.')} or later.`,
+  );
+}
+
+function checkRole({ info }: Server, connection: Connection): void {
+  if (info.get('role') === 'slave') {
+    throw new ConfigError('redisStore: the client is connected to a replica. Connect it to the primary.');
+  }
+  if (info.get('cluster_enabled') === '1' && !isCluster(connection)) {
+    throw new ConfigError('redisStore: the server is a node of a Cluster. Pass new Redis.Cluster([…]).');
+  }
+}
+
+/** Under any other policy a full server forgets events that were answered 2xx. */
+async function checkEviction({ info, config }: Server): Promise<void> {
+  const policy = (await config('maxmemory-policy')) ?? info.get('maxmemory_policy');
+  if (policy === undefined || policy === 'noeviction') return;
+  throw new ConfigError(
+    `redisStore: maxmemory-policy is ${policy}, which drops acknowledged events when memory is full. Set maxmemory-policy noeviction.`,
+  );
+}
+
+/** Replicas that every primary has in touch: the least of them. */
+export async function replicasOf(connection: Connection): Promise<number> {
+  const servers = await serversOf(connection);
+  return Math.min(...servers.map(({ info }) => Number(info.get('connected_slaves') ?? 0)));
+}
+
+/** What an owner has to change for more. */
+export const ADVICE: string =
+  "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas and set waitReplicas too.";
+
+/**
+ * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds, and
+ *   with `no-appendfsync-on-rewrite` whatever came during a rewrite: `process`.
+ * - `failover`: on disk, and confirmed by replicas before a reply. A primary that restarts from an older file would
+ *   make its replicas forget too, so replicas alone are not enough.
+ */
+export async function durabilityOf(
+  connection: Connection,
+  replicas: number,
+): Promise<Durability | 'unknown'> {
+  const servers = await serversOf(connection);
+  const disks = await Promise.all(servers.map(onDisk));
+  if (disks.includes(false)) return 'process';
+  if (disks.includes(undefined)) return 'unknown';
+  if (replicas === 0) return 'disk';
+  return (await replicasOf(connection)) >= replicas ? 'failover' : 'disk';
+}
+
+async function onDisk({ info, config }: Server): Promise<boolean | undefined> {
+  if (info.get('aof_enabled') === '0') return false;
+  const [fsync, rewrite] = [await config('appendfsync'), await config('no-appendfsync-on-rewrite')];
+  if (info.get('aof_enabled') === undefined || fsync === undefined || rewrite === undefined) return undefined;
+  return fsync === 'always' && rewrite === 'no';
+}

@@ -1,0 +1,6 @@
+/** Keeps `work` among what runs until it settles, so that a close can wait for it. */
+export function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
+  running.add(work);
+  void Promise.allSettled([work]).then(() => running.delete(work));
+  return work;
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto';
+import { Cluster, Redis } from 'ioredis';
+import type { RedisStore, RedisStoreOptions } from '../../src/stores/redis.ts';
+import { redisStore } from '../../src/stores/redis.ts';
+import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
+
+type Client = Redis | Cluster;
+
+/** Clients that never connect themselves: the store works on duplicates. */
+export const clientOf = {
+  url: (url: string): Redis => new Redis(url, { lazyConnect: true }),
+  port: (port: number): Redis => new Redis({ port, host: '127.0.0.1', lazyConnect: true }),
+  cluster: ({ nodes }: RedisCluster): Cluster =>
+    new Cluster(
+      nodes.map(({ port }) => ({ port, host: '127.0.0.1' })),
+      { lazyConnect: true },
+    ),
+  sentinel: ({ name, sentinel }: RedisSentinel): Redis =>
+    new Redis({ sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name, lazyConnect: true }),
+};
+
+/** A prefix of one test's own: servers are shared. */
+export const newPrefix = (): string => `test:${randomUUID()}:`;
+
+/** Two handles, each on a client of its own, over one prefix. */
+export async function redisHarness(
+  connect: () => Client,
+  options: Omit<RedisStoreOptions, 'client'> = {},
+): Promise<StoreHarness> {
+  const prefix = newPrefix();
+  let offsetMs = 0;
+  const stores: RedisStore[] = [];
+  const open = (): RedisStore => {
+    const store = redisStore({ client: connect(), prefix, clockOffsetMs: () => offsetMs, ...options });
+    stores.push(store);
+    return store;
+  };
+  return {
+    a: open(),
+    b: open(),
+    setClockOffsetMs: (ms) => {
+      offsetMs = ms;
+    },
+    reopen: async () => {
+      const store = open();
+      await store.open();
+      return store;
+    },
+    cleanup: async () => {
+      for (const store of stores) await store.close();
+      await removeKeys(connect(), prefix);
+    },
+  };
+}
+
+/** A server that was lent is given back as it was. */
+async function removeKeys(client: Client, prefix: string): Promise<void> {
+  const nodes = client instanceof Cluster ? (await client.connect(), client.nodes('master')) : [client];
+  for (const node of nodes) {
+    for await (const keys of node.scanStream({ match: `${prefix}*`, count: 1000 })) {
+      for (const key of keys as string[]) await node.del(key);
+    }
+  }
+  client.disconnect();
+}

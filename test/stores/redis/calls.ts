@@ -1,0 +1,125 @@
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
+import { acceptRequest } from '../requests.ts';
+
+type Does =
+  | 'accept'
+  | 'complete'
+  | 'fail'
+  | 'renew'
+  | 'peek'
+  | 'lease'
+  | 'list'
+  | 'inspect'
+  | 'redrive'
+  | 'discard'
+  | 'wait';
+
+const OFTEN: readonly Does[] = [
+  'accept',
+  'accept',
+  'accept',
+  'accept',
+  'accept',
+  'lease',
+  'lease',
+  'complete',
+];
+const SOMETIMES: readonly Does[] = ['fail', 'renew', 'peek', 'list', 'inspect', 'redrive', 'discard', 'wait'];
+
+/** One call, by small numbers: few names, so that the calls meet. */
+export interface Call {
+  readonly does: Does;
+  readonly accept: number;
+  readonly key: number;
+  readonly nonce: number;
+  readonly task: number;
+  readonly second: number;
+  readonly flags: number;
+}
+
+export const call: fc.Arbitrary<Call> = fc.record({
+  does: fc.constantFrom(...OFTEN, ...SOMETIMES),
+  accept: fc.nat(5),
+  key: fc.nat(3),
+  nonce: fc.nat(6),
+  task: fc.nat(2),
+  second: fc.nat(3),
+  flags: fc.nat(63),
+});
+
+const RETENTION_MS = 61_000;
+
+function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
+  const base = acceptRequest({ key: `key-${key}`, body: flags & 1 ? 'first' : 'changed' });
+  const instant = `00000000000${second}.`;
+  const claim = { id: `task-${task}`, instant, instantMs: second * 1000, terminal: (flags & 2) !== 0 };
+  return {
+    ...base,
+    acceptId: `accept-${accept}`,
+    mode: flags & 4 ? 'inline' : 'inbox',
+    nonce: { keyid: `kid-${nonce % 2}`, nonce: `nonce-${nonce}`, nowMs: 0, expiresAtMs: 33_000 },
+    ...(base.event && {
+      event: {
+        ...base.event,
+        onChanged: flags & 8 ? 'conflict' : 'first-wins',
+        ...(task > 0 && { task: claim }),
+        ...(flags & 16 && { notificationId: `notification-${task}` }),
+      },
+    }),
+    limits: { maxRecordsPerSender: 7, maxPendingBytesPerSender: 14, maxNoncesPerKey: 4, maxNonces: 6 },
+    retry: { attempts: 4, crashes: 2 },
+    retentionMs: RETENTION_MS,
+  };
+}
+
+/** A lease's owner: an accept, or one of the workers. */
+function ownerOf({ accept, flags }: Call, acceptId: string): string {
+  return flags & 1 ? acceptId : `worker-${accept % 3}`;
+}
+
+const STATES = ['queued', 'leased', 'dead'] as const;
+
+/** What a store answers to it. */
+export async function answerOf(store: Store, made: Call): Promise<unknown> {
+  const request = requestOf(made);
+  const { sender, retry } = request;
+  const key = `key-${made.key}`;
+  const lease = { sender, key, owner: ownerOf(made, request.acceptId) };
+  const inbox = store.inbox ?? expect.fail('both have an inbox');
+  const answers: Record<Exclude<Does, 'wait'>, () => Promise<unknown>> = {
+    accept: () => store.accept(request),
+    complete: () => store.complete({ ...lease, retentionMs: RETENTION_MS }),
+    fail: () =>
+      store.fail({
+        ...lease,
+        permanent: (made.flags & 32) !== 0,
+        ...(made.flags & 16 && { unstarted: true }),
+        ...(made.flags & 8 && { error: `error-${made.nonce}` }),
+        retry,
+        backoffMs: made.second * 4000,
+        retentionMs: RETENTION_MS,
+      }),
+    renew: () => store.renew({ ...lease, leaseMs: 8000 }),
+    peek: () => store.peek(sender, key),
+    lease: () =>
+      inbox.lease({
+        owner: `worker-${made.accept % 3}`,
+        max: 1 + (made.second % 3),
+        leaseMs: 8000,
+        retry,
+        retentionMs: RETENTION_MS,
+        senders: [],
+      }),
+    list: async () => {
+      const of = { state: STATES[made.task] ?? 'queued', ...(made.flags & 1 && { sender }) } as const;
+      const { records, next } = await inbox.list({ ...of, limit: 1 + made.second });
+      return { records, more: next !== undefined };
+    },
+    inspect: () => inbox.inspect(sender, key),
+    redrive: () => inbox.redrive(sender, key),
+    discard: () => inbox.discard(sender, key, RETENTION_MS),
+  };
+  return made.does === 'wait' ? undefined : answers[made.does]();
+}

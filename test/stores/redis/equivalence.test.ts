@@ -1,0 +1,95 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import type { Store } from '../../../src/stores/contract.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { answerOf, call } from './calls.ts';
+
+/** Instants differ by what passes between two calls; everything else is the same. */
+function timeless(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(timeless);
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
+  const instants = new Set(['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs']);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => !instants.has(name))
+      .map(([name, member]) => [name, timeless(member)]),
+  );
+}
+
+/** What the indexes say against the rows themselves: KEYS[1] the sender's base, ARGV all of its keys. */
+const CHECK = String.raw`
+local wrong, bytes, sum = {}, 0, tonumber(redis.call('HGET', KEYS[1] .. ':s', 'sum') or 0)
+local function expect(what, a, b) if a ~= b then wrong[#wrong + 1] = what .. ': ' .. tostring(a) .. ' is not ' .. tostring(b) end end
+local counted, lists = 0, { queued = ':q', leased = ':l', dead = ':k' }
+for _, key in ipairs(ARGV) do
+  local kind, id = key:sub(#KEYS[1] + 2, #KEYS[1] + 2), key:sub(#KEYS[1] + 4)
+  if kind == 'b' then bytes = bytes + redis.call('STRLEN', key) end
+  if kind == 'r' or kind == 't' or kind == 'n' or kind == 'f' then
+    counted = counted + 1
+    expect('counted ' .. id, redis.call('ZSCORE', KEYS[1] .. ':x', kind .. id) ~= false, true)
+  end
+  if kind == 'r' then
+    local state = cmsgpack.unpack(redis.call('GET', key))
+    for name, list in pairs(lists) do
+      expect(id .. ' listed as ' .. name, redis.call('ZSCORE', KEYS[1] .. list, id) ~= false, state == name)
+    end
+    if not lists[state] then expect(id .. ' is due', redis.call('ZSCORE', KEYS[1] .. ':d', id), false) end
+    expect('body of ' .. id, redis.call('EXISTS', KEYS[1] .. ':b:' .. id), lists[state] and 1 or 0)
+  end
+end
+expect('bytes', sum, bytes)
+expect('entries', redis.call('ZCARD', KEYS[1] .. ':x'), counted)
+return wrong
+`;
+
+/** The sender's counts and indexes, by looking at every row. */
+async function expectIndexesRight(redis: Redis, prefix: string): Promise<void> {
+  const keys = (await redis.keys(`${prefix}*`)).filter((key) => !key.startsWith(`${prefix}{registry}`));
+  const base = /^.*?\}/.exec(keys[0] ?? '')?.[0];
+  if (base !== undefined) expect(await redis.eval(CHECK, 1, base, ...keys)).toEqual([]);
+}
+
+describe('memory and Redis', () => {
+  let server: RedisUrl;
+  let redis: Redis;
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = clientOf.url(server.url);
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('give the same answer to every call of every sequence, and count what they keep', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 60 }), async (calls) => {
+        let offsetMs = 0;
+        const clockOffsetMs = (): number => offsetMs;
+        const prefix = newPrefix();
+        const remote: Store = redisStore({ client: redis, prefix, clockOffsetMs });
+        const memory = memoryStore({ clockOffsetMs });
+        await remote.open();
+        try {
+          for (const made of calls) {
+            // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
+            if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
+            const expected = await answerOf(memory, made);
+            expect(timeless(await answerOf(remote, made))).toEqual(timeless(expected));
+          }
+          await expectIndexesRight(redis, prefix);
+        } finally {
+          await remote.close();
+          const keys = await redis.keys(`${prefix}*`);
+          if (keys.length > 0) await redis.unlink(keys);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

@@ -1,0 +1,209 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Redis } from 'ioredis';
+import { createReceiver } from '../../../src/index.ts';
+import { ConfigError, Fault } from '../../../src/errors.ts';
+import type { RedisClient, RedisStore, RedisStoreOptions } from '../../../src/stores/redis.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import { ask, freePort, ON_DISK, startPair, startRedisCluster, startServer } from '../../support/redis.ts';
+import type { RedisServer } from '../../support/redis.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { acceptRequest } from '../requests.ts';
+
+const stores: RedisStore[] = [];
+
+function storeOn(client: RedisClient, options: Partial<RedisStoreOptions> = {}): RedisStore {
+  const store = redisStore({ client, prefix: newPrefix(), ...options });
+  stores.push(store);
+  return store;
+}
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+const set = (server: RedisServer, name: string, value: string): Promise<unknown> =>
+  ask(server.port, (redis) => redis.config('SET', name, value));
+
+/** What `ready()` says of a store, or nothing. */
+async function readiness(store: RedisStore): Promise<string | undefined> {
+  const receiver = createReceiver({
+    publicUrl: 'https://buyer.example/webhooks',
+    senders: [{ agentUrl: 'https://seller.example/mcp', auth: { hmac: { secret: 's'.repeat(32) } } }],
+    store,
+    handlers: { other: () => undefined },
+  });
+  try {
+    await receiver.ready();
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  } finally {
+    await receiver.stop();
+  }
+}
+
+describe('settings of one server', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startServer(ON_DISK);
+  });
+  afterAll(() => server.remove());
+
+  afterEach(async () => {
+    await set(server, 'maxmemory-policy', 'noeviction');
+    await set(server, 'appendonly', 'yes');
+    await set(server, 'appendfsync', 'always');
+    await set(server, 'no-appendfsync-on-rewrite', 'no');
+  });
+
+  it.each(['allkeys-lru', 'volatile-ttl', 'allkeys-random'])(
+    'maxmemory-policy %s is refused, with the setting to change',
+    async (policy) => {
+      await set(server, 'maxmemory-policy', policy);
+      const opening = storeOn(clientOf.port(server.port)).open();
+      await expect(opening).rejects.toThrow(ConfigError);
+      await expect(opening).rejects.toThrow(`${policy}, which drops acknowledged events`);
+      await expect(opening).rejects.toThrow('Set maxmemory-policy noeviction.');
+    },
+  );
+
+  it('opens once the policy is changed', async () => {
+    await set(server, 'maxmemory-policy', 'allkeys-lru');
+    const store = storeOn(clientOf.port(server.port));
+    await expect(store.open()).rejects.toThrow(ConfigError);
+    await set(server, 'maxmemory-policy', 'noeviction');
+    await store.open();
+    expect(await store.durability()).toBe('disk');
+  });
+
+  it.each([
+    ['appendfsync', 'everysec'],
+    ['appendfsync', 'no'],
+    ['no-appendfsync-on-rewrite', 'yes'],
+    ['appendonly', 'no'],
+  ])('%s %s is process, read anew each time', async (name, value) => {
+    const store = storeOn(clientOf.port(server.port));
+    await store.open();
+    expect(await store.durability()).toBe('disk');
+    await set(server, name, value);
+    expect(await store.durability()).toBe('process');
+  });
+
+  it('AOF off under requireDurability disk is refused by ready(), with the settings to change', async () => {
+    await set(server, 'appendonly', 'no');
+    const message = await readiness(storeOn(clientOf.port(server.port)));
+    expect(message).toContain("requireDurability: 'disk'");
+    expect(message).toContain('appendonly yes, appendfsync always');
+  });
+
+  it('AOF always is enough for ready()', async () => {
+    expect(await readiness(storeOn(clientOf.port(server.port)))).toBeUndefined();
+  });
+
+  it('where CONFIG is forbidden the durability is unknown, and the policy is read all the same', async () => {
+    await ask(server.port, (redis) =>
+      redis.call('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '+@all', '-config'),
+    );
+    const client = (): Redis =>
+      new Redis({ port: server.port, username: 'app', password: 'secret', lazyConnect: true });
+    const store = storeOn(client());
+    await store.open();
+    expect(await store.durability()).toBe('unknown');
+    await set(server, 'appendonly', 'no');
+    expect(await store.durability()).toBe('process');
+    await set(server, 'maxmemory-policy', 'allkeys-lru');
+    await expect(storeOn(client()).open()).rejects.toThrow('noeviction');
+  });
+
+  it('a user without the commands is refused', async () => {
+    await ask(server.port, (redis) =>
+      redis.call('ACL', 'SETUSER', 'weak', 'on', '>secret', '~*', '+info', '+ping', '+client'),
+    );
+    const weak = new Redis({ port: server.port, username: 'weak', password: 'secret', lazyConnect: true });
+    const opening = storeOn(weak).open();
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow('Allow the user');
+  });
+
+  it('a wrong password, or no server, is store_unavailable: it may be mended without us', async () => {
+    const stranger = new Redis({ port: server.port, username: 'nobody', password: 'x', lazyConnect: true });
+    const nowhere = clientOf.port(await freePort());
+    for (const client of [stranger, nowhere]) {
+      const opening = storeOn(client, { timeoutMs: 500 }).open();
+      await expect(opening).rejects.toThrow(Fault);
+      await expect(opening).rejects.toMatchObject({ code: 'store_unavailable' });
+    }
+  });
+});
+
+describe('replicas', () => {
+  it('failover needs AOF always and as many replicas in touch as are waited for', async () => {
+    const { primary, replica, stop } = await startPair();
+    const [waiting, asking, careless] = [
+      storeOn(clientOf.port(primary.port)),
+      storeOn(clientOf.port(primary.port), { waitReplicas: 2 }),
+      storeOn(clientOf.port(primary.port), { waitReplicas: 0 }),
+    ];
+    for (const store of [waiting, asking, careless]) await store.open();
+    expect(await waiting.durability()).toBe('failover');
+    expect(await asking.durability()).toBe('disk');
+    expect(await careless.durability()).toBe('disk');
+    await set(primary, 'appendfsync', 'everysec');
+    expect(await waiting.durability()).toBe('process');
+    const onReplica = storeOn(clientOf.port(replica.port));
+    await expect(onReplica.open()).rejects.toThrow('Connect it to the primary');
+    await stop();
+  });
+
+  it('a client that is not for a Cluster is refused by one', async () => {
+    const cluster = await startRedisCluster();
+    const opening = storeOn(clientOf.port(cluster.nodes[0]?.port ?? 0)).open();
+    await expect(opening).rejects.toThrow('new Redis.Cluster');
+    await cluster.stop();
+  });
+});
+
+describe('options', () => {
+  const client = clientOf.port(1);
+
+  it.each([
+    ['a brace in prefix', { client, prefix: 'a{b' }],
+    ['a brace in the client’s keyPrefix', { client: new Redis({ keyPrefix: '}', lazyConnect: true }) }],
+    ['waitReplicas below 0', { client, waitReplicas: -1 }],
+    ['waitTimeoutMs 0, which would wait for ever', { client, waitTimeoutMs: 0 }],
+    ['timeoutMs not whole', { client, timeoutMs: 0.5 }],
+    ['another library’s client', { client: { status: 'ready', options: {}, duplicate: () => undefined } }],
+  ])('%s is a ConfigError', (_name, options) => {
+    expect(() => redisStore(options)).toThrow(ConfigError);
+  });
+
+  it('the client is left as it is: not connected, not closed', async () => {
+    const server = await startServer(ON_DISK);
+    const own = clientOf.port(server.port);
+    const store = storeOn(own);
+    await store.open();
+    expect(own.status).toBe('wait');
+    await own.connect();
+    await store.close();
+    expect(await own.ping()).toBe('PONG');
+    own.disconnect();
+    await server.remove();
+  });
+
+  it('two prefixes on one server are two stores, and the client’s keyPrefix is kept', async () => {
+    const server = await startServer(ON_DISK);
+    const prefixed = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
+    const store = storeOn(prefixed, { prefix: 'one:' });
+    const other = storeOn(clientOf.port(server.port), { prefix: 'one:' });
+    await store.open();
+    await other.open();
+    const request = acceptRequest();
+    expect((await store.accept(request)).kind).toBe('won');
+    expect((await other.accept(request)).kind).toBe('won');
+    const keys = await ask(server.port, (redis) => redis.keys('*'));
+    expect(keys.every((key) => key.startsWith('mine:one:{') || key.startsWith('one:{'))).toBe(true);
+    expect(keys.filter((key) => key.startsWith('mine:')).length).toBe(keys.length / 2);
+    await server.remove();
+  });
+});

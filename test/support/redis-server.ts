@@ -1,0 +1,115 @@
+import type { ChildProcess } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** A `redis-server` of the tests' own on 127.0.0.1. */
+export interface RedisServer {
+  readonly port: number;
+  readonly folder: string;
+  /** Ends it at once, as a power cut of the process would. */
+  readonly kill: () => Promise<void>;
+  /** Starts it again on its port and data; resolves when it serves. */
+  readonly start: () => Promise<void>;
+  /** Ends it and removes its data. */
+  readonly remove: () => Promise<void>;
+}
+
+const isInstalled = (): boolean => spawnSync('redis-server', ['--version']).status === 0;
+
+/** The package starts a server of its own on install; it was not there before, so it is ours to end. */
+function install(): void {
+  const root = process.getuid?.() === 0;
+  if (!root || spawnSync('apt-get', ['--version']).status !== 0) return;
+  const options = { stdio: 'ignore', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } } as const;
+  spawnSync('apt-get', ['update', '-qq'], options);
+  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], options);
+  spawnSync('service', ['redis-server', 'stop'], options);
+}
+
+/** @throws Error that says what to install. */
+export function needRedisServer(): void {
+  if (!isInstalled()) install();
+  if (isInstalled()) return;
+  throw new Error(
+    'These tests need redis-server >= 7 in PATH (Debian: apt-get install redis-server; macOS: brew install redis).',
+  );
+}
+
+/** A free port of 127.0.0.1. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+const READY = /Ready to accept connections|\+monitor master|Sentinel ID is/;
+
+/**
+ * Starts one on a free port, in a folder of its own, without snapshots.
+ * @param settings of redis.conf, name and value.
+ * @param sentinel it is a Sentinel, and this is what its file says beside the port.
+ */
+export async function startServer(
+  settings: Readonly<Record<string, string>>,
+  sentinel?: string,
+): Promise<RedisServer> {
+  needRedisServer();
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-redis-'));
+  const own = { port: String(port), bind: '127.0.0.1', dir: folder, ...settings };
+  const file = join(folder, 'redis.conf');
+  // Written, not passed as arguments: Sentinels rewrite their file.
+  const lines = Object.entries(own).map(([name, value]) => `${name} ${value}`);
+  writeFileSync(file, [...lines, sentinel ?? 'save ""', ''].join('\n'));
+  const args = sentinel === undefined ? [file] : [file, '--sentinel'];
+  let running: ChildProcess | undefined;
+  const start = async (): Promise<void> => {
+    running = await launched(args);
+  };
+  const kill = async (): Promise<void> => {
+    const child = running;
+    running = undefined;
+    if (!child || child.exitCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  };
+  await start();
+  return {
+    port,
+    folder,
+    kill,
+    start,
+    remove: async () => {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function launched(args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  // A test that ends before its server does must not leave it behind.
+  const end = (): void => void child.kill('SIGKILL');
+  process.once('exit', end);
+  child.once('exit', () => process.off('exit', end));
+  const said: string[] = [];
+  const lines = createInterface({ input: child.stdout });
+  for await (const line of lines) {
+    said.push(line);
+    if (READY.test(line)) {
+      child.stdout.resume();
+      return child;
+    }
+  }
+  throw new Error(`redis-server ${args.join(' ')} ended:\n${said.join('\n')}`);
+}
