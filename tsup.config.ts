@@ -8,6 +8,8 @@ export default defineConfig({
     fetch: 'src/adapters/fetch.ts',
     memory: 'src/stores/memory.ts',
     sqlite: 'src/stores/sqlite.ts',
+    postgres: 'src/stores/postgres.ts',
+    redis: 'src/stores/redis.ts',
     rfc9421: 'src/auth/rfc9421/index.ts',
     events: 'src/events/index.ts',
     sender: 'src/sender/sign.ts',

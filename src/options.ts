@@ -3,6 +3,7 @@ import type { EditionName } from './edition.ts';
 import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
+import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
 import type { Sender } from './senders.ts';
@@ -26,7 +27,7 @@ export interface HandlerContext<Tx = unknown> {
   transaction<T>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
 }
 
-/** What it returns is awaited and dropped; what it throws is logged and answered 503. */
+/** What it returns is awaited and dropped; what it throws is logged, and the event is run again. */
 export type Handler<E, Tx = unknown> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
 type StatusHandlers<S extends ResultSchemas, Tx> = {
@@ -68,19 +69,24 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly protocol?: string;
   /** Edition of the protocol, overridable per sender. `3.0`. */
   readonly edition?: EditionName;
-  /** The handler runs before the reply. */
-  readonly mode?: 'inline';
+  /**
+   * `inline`: the handler runs before the reply. `inbox`: the event is durable, then answered, and workers
+   * (`receiver.start()`, here or in other processes on the same store) run the handler. `inline`.
+   */
+  readonly mode?: 'inline' | 'inbox';
+  /** Mode `inbox`: how this process works, once started. */
+  readonly worker?: WorkerOptions;
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
   /** Bytes. 1 048 576. */
   readonly maxBodyBytes?: number;
   /** Ms from the first byte to the last. 10 000. */
   readonly bodyDeadlineMs?: number;
-  /** Ms until `ctx.signal` fires and the reply is 503. 8 000. */
+  /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */
   readonly handlerDeadlineMs?: number;
   /** Ms until a handler that does not settle counts as crashed. 900 000. */
   readonly maxRunMs?: number;
-  /** Ms a lease holds without renewal. 8 000. */
+  /** Ms a lease holds without renewal. 8 000; inbox 30 000. */
   readonly leaseMs?: number;
   /** Ms between renewals. A quarter of `leaseMs`. */
   readonly renewMs?: number;
@@ -144,8 +150,19 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   ) => Promise<Outcome<Event<S>>>;
   /** Checks store, schema, settings and keys. Rejects with ConfigError; called again it checks again. */
   readonly ready: () => Promise<void>;
-  /** Running deliveries finish, new ones get 503 `shutting_down`, the store is closed. */
+  /**
+   * Mode `inbox`: checks the store, then leases events and runs their handlers in this process, until `stop`. A
+   * process that only works is the same receiver without a door. Called again, nothing.
+   * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where `ready` would.
+   */
+  readonly start: () => Promise<void>;
+  /**
+   * Running deliveries finish, new ones get 503 `shutting_down`; the worker leases nothing more, and its handlers
+   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed.
+   */
   readonly stop: () => Promise<void>;
+  /** Events that are DEAD or stuck: look at them, run them again, let them go. */
+  readonly inbox: ReceiverInbox;
   /** For adapters: what can be answered without the whole body. */
   readonly door: Door<S>;
 }

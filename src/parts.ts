@@ -3,6 +3,7 @@ import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
 import { createEngine, createHashes } from './crypto/index.ts';
 import type { CryptoEngine, Hashes } from './crypto/engine.ts';
+import { createBell, type Bell } from './inbox/bell.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { withPressureGauge } from './keys/admission-pressure.ts';
 import { createKeyResolver } from './keys/resolver.ts';
@@ -27,6 +28,9 @@ export interface Parts {
   readonly hashes: Hashes;
   readonly waiting: Waiting;
   readonly startup: Startup;
+  /** Rings when there is work for a worker of this process. */
+  readonly bell: Bell;
+  readonly queued: () => void;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
   readonly onOutcome: (outcome: Outcome) => void;
@@ -62,6 +66,7 @@ export function createParts(options: ReceiverOptions): Parts {
   const now = options.now ?? Date.now;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const hashes = createHashes();
+  const bell = createBell();
   const engine = once(() => createEngine());
   const transport = options.transport ?? defaultTransport(allowLoopback);
   const keys = withPressureGauge(
@@ -79,6 +84,8 @@ export function createParts(options: ReceiverOptions): Parts {
     hashes,
     waiting: createWaiting(options.store),
     startup: createStartup({ config, options, keys, raiseAlarm }),
+    bell,
+    queued: bell.ring,
     logger,
     raiseAlarm,
     onOutcome: harmless(options.onOutcome),

@@ -2,7 +2,10 @@ import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts'
 import { headerFields, requireRawBytes, type Delivery } from './delivery.ts';
 import { deliveryId } from './delivery-id.ts';
 import { createDoor } from './door.ts';
+import { ConfigError } from './errors.ts';
 import type { ResultSchemas } from './events/event.ts';
+import { createReceiverInbox } from './inbox/operate.ts';
+import { createWorker } from './inbox/worker.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
@@ -57,7 +60,34 @@ async function corridor(
 
   const log = boundLogger(parts.logger, { sender, deliveryId: id });
   const dispatched = await dispatch(admitted, parts, log);
-  return settle(dispatched, parts, { log, background: lifecycle.background });
+  const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
+  if (ends(settled)) return settled;
+  const { changed, event } = admitted;
+  return { kind: 'accepted', state: settled.state, event: dispatched.run.event() ?? event, changed };
+}
+
+/** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
+function running(parts: Parts, lifecycle: Lifecycle): Pick<Receiver, 'start' | 'stop'> {
+  const { config, store, bell } = parts;
+  const worker = config.mode === 'inbox' && store.inbox ? createWorker(parts, store.inbox, bell) : undefined;
+  return {
+    async start() {
+      if (!worker) {
+        throw new ConfigError(
+          "start: in mode 'inline' handlers run before the reply and there is no worker. Leave start out, or set mode: 'inbox'.",
+        );
+      }
+      if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
+      await parts.startup.passed();
+      worker.start();
+    },
+    async stop() {
+      await Promise.all([lifecycle.drain(config.leaseMs), worker?.stop(config.leaseMs)]);
+      parts.close();
+      parts.keys.stop();
+      await store.close();
+    },
+  };
 }
 
 /**
@@ -93,12 +123,8 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
     verifyAndDispatch: (rawBytes, headers, request) =>
       lifecycle.track(verifyAndDispatch(rawBytes, headers, request)),
     ready: () => parts.startup.check(),
-    async stop() {
-      await lifecycle.drain(parts.config.leaseMs);
-      parts.close();
-      parts.keys.stop();
-      await parts.store.close();
-    },
+    ...running(parts, lifecycle),
+    inbox: createReceiverInbox(parts, lifecycle),
     door: createDoor(parts, lifecycle),
   };
   return receiver as unknown as Receiver<S>;

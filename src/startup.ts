@@ -18,14 +18,16 @@ async function checkDurability(store: Store, options: ReceiverOptions): Promise<
       ? 'its settings cannot be read (declaredDurability: … if you know them)'
       : `'${actual}'`;
   throw new ConfigError(
-    `store: an answered event must survive as requireDurability: '${required}' says, but the ${store.name} store keeps ${found}. Use a stronger store or setting, or lower requireDurability.`,
+    `store: an answered event must survive as requireDurability: '${required}' says, but the ${store.name} store keeps ${found}. Use a stronger store or setting, or lower requireDurability.${store.durabilityAdvice ? ` ${store.durabilityAdvice}` : ''}`,
   );
 }
 
 export interface Startup {
   /** Checks again, whatever the last check gave. */
   readonly check: () => Promise<void>;
-  /** Resolves when a check has succeeded. @throws Fault `misconfigured` or `store_unavailable`. */
+  /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
+  readonly passed: () => Promise<void>;
+  /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
   readonly ready: () => Promise<void>;
 }
 
@@ -55,6 +57,10 @@ export function createStartup({ config, options, keys, raiseAlarm }: StartupPart
     return running;
   };
 
+  const untilPassed = async (): Promise<void> => {
+    if (!passed) await check();
+  };
+
   async function ready(): Promise<void> {
     if (passed) return;
     try {
@@ -67,5 +73,5 @@ export function createStartup({ config, options, keys, raiseAlarm }: StartupPart
     }
   }
 
-  return { check, ready };
+  return { check, passed: untilPassed, ready };
 }

@@ -12,6 +12,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   protocol: true,
   edition: true,
   mode: true,
+  worker: true,
   resultSchemas: true,
   maxBodyBytes: true,
   bodyDeadlineMs: true,
@@ -108,7 +109,12 @@ export function checkParts(options: ReceiverOptions): void {
       "store: memoryStore() forgets every event at a restart and is refused under NODE_ENV=production. Use sqliteStore('webhooks.db') or another durable store.",
     );
   }
-  oneOf('mode', options.mode, ['inline']);
+  oneOf('mode', options.mode, ['inline', 'inbox']);
+  if (options.mode === 'inbox' && !options.store.inbox) {
+    throw new ConfigError(
+      `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (SQLite, Postgres, Redis), or mode: 'inline'.`,
+    );
+  }
   oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);
   oneOf('declaredDurability', options.declaredDurability, ['process', 'disk', 'failover']);
   checkFunctions(options);

@@ -1,6 +1,7 @@
 import { editionFor, type Edition } from '../edition.ts';
 import { ConfigError } from '../errors.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
+import type { WorkerOptions } from '../inbox/contract.ts';
 import type { ReceiverOptions } from '../options.ts';
 import { protocolFor, type Protocol } from '../protocol.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
@@ -14,6 +15,8 @@ import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts
 export interface Config {
   readonly protocol: Protocol;
   readonly edition: Edition;
+  readonly mode: Mode;
+  readonly worker: Required<WorkerOptions>;
   readonly publicUrl: PublicUrl;
   readonly senders: ResolveSenders;
   readonly maxBodyBytes: number;
@@ -31,6 +34,15 @@ export interface Config {
   readonly hostCheck: 'strict' | 'off';
   readonly allowLoopback: boolean;
 }
+
+/** When handlers run: before the reply, or later from the inbox. */
+export type Mode = NonNullable<ReceiverOptions['mode']>;
+
+/** In the inbox nobody waits for the handler, and a worker holds many leases: both may be longer. */
+const DEFAULTS: Record<Mode, Pick<Config, 'leaseMs' | 'handlerDeadlineMs'>> = {
+  inline: { leaseMs: 8_000, handlerDeadlineMs: 8_000 },
+  inbox: { leaseMs: 30_000, handlerDeadlineMs: 900_000 },
+};
 
 const DAY_MS = 86_400_000;
 /** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
@@ -50,7 +62,8 @@ function retention(options: ReceiverOptions): number {
 function leaseTimes(
   options: ReceiverOptions,
 ): Pick<Config, 'leaseMs' | 'renewMs' | 'handlerDeadlineMs' | 'maxRunMs'> {
-  const leaseMs = wholeNumber('leaseMs', options.leaseMs, 8_000, 4, MAX_TIMER_MS);
+  const defaults = DEFAULTS[options.mode ?? 'inline'];
+  const leaseMs = wholeNumber('leaseMs', options.leaseMs, defaults.leaseMs, 4, MAX_TIMER_MS);
   const renewMs = wholeNumber('renewMs', options.renewMs, Math.floor(leaseMs / 4), 1, MAX_TIMER_MS);
   if (renewMs >= leaseMs) {
     throw new ConfigError(
@@ -60,7 +73,7 @@ function leaseTimes(
   const handlerDeadlineMs = wholeNumber(
     'handlerDeadlineMs',
     options.handlerDeadlineMs,
-    8_000,
+    defaults.handlerDeadlineMs,
     1,
     MAX_TIMER_MS,
   );
@@ -71,6 +84,19 @@ function leaseTimes(
     );
   }
   return { leaseMs, renewMs, handlerDeadlineMs, maxRunMs };
+}
+
+function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
+  if (typeof worker !== 'object' || worker === null) {
+    throw new ConfigError('worker: must be an object like { concurrency: 10 }.');
+  }
+  onlyKnown('worker', worker, { concurrency: true, batch: true, pollMs: true });
+  const concurrency = wholeNumber('worker.concurrency', worker.concurrency, 10, 1, 10_000);
+  return {
+    concurrency,
+    batch: wholeNumber('worker.batch', worker.batch, concurrency, 1, 10_000),
+    pollMs: wholeNumber('worker.pollMs', worker.pollMs, 1_000, 1, MAX_TIMER_MS),
+  };
 }
 
 const RETRY_NAMES = { attempts: true, baseMs: true, maxMs: true, crashes: true } as const;
@@ -100,6 +126,8 @@ export function resolveOptions(options: ReceiverOptions): Config {
   return {
     protocol,
     edition,
+    mode: options.mode ?? 'inline',
+    worker: workerOptions(options),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
     senders: senderSource(options.senders, { edition, allowLoopback, maxNoncesPerKey }),
     maxBodyBytes: wholeNumber('maxBodyBytes', options.maxBodyBytes, 1_048_576),

@@ -1,36 +1,30 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import type { Identity } from '../auth/contract.ts';
-import type { Config } from '../config/resolve.ts';
-import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
 import type { Refusal, Unavailability, Verdict } from '../outcome.ts';
-import type { AcceptDecision, AcceptRequest, EventClaim, NonceClaim, Store } from '../stores/contract.ts';
+import type { AcceptDecision, EventClaim, Store } from '../stores/contract.ts';
+import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
-import type { Read } from './read.ts';
-import { storedId } from './stored-id.ts';
+import type { Read, ReadContext } from './read.ts';
+import { readStored, type FirstCopy } from './stored.ts';
 import type { Waiting } from './wait.ts';
+import type { Won } from './won.ts';
 
 type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
-/** An event that is leased to this delivery: its handler is to run. */
-export interface Won {
-  readonly kind: 'won';
-  readonly read: Read;
+/** An event that is leased to this delivery. */
+export interface WonDelivery extends Won {
+  /** As this delivery brought it. */
   readonly event: Event;
-  readonly claim: EventClaim;
-  readonly win: Win;
+  /** The payload differs from the first copy, which is what is handled. */
+  readonly changed: boolean;
 }
 
-export interface AdmitContext {
-  readonly config: Config;
+export interface AdmitContext extends ReadContext, AcceptContext {
   readonly store: Store;
-  readonly hashes: Hashes;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
-  /** Random id per call. */
-  readonly newId: () => string;
-  /** Receiver's clock, Unix ms. */
-  readonly now: () => number;
+  /** An event was queued: a worker of this process has something to do. */
+  readonly queued: () => void;
 }
 
 const refused = (code: Refusal['code'], detail: string, check?: Refusal['check']): Refusal => ({
@@ -52,38 +46,12 @@ function unreadable({ reading }: Read): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
-/** A seller chooses keyid and nonce, and how long they are. */
-function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AdmitContext): NonceClaim {
-  return {
-    ...nonce,
-    keyid: storedId(nonce.keyid, hashes),
-    nonce: storedId(nonce.nonce, hashes),
-    nowMs: now(),
-  };
-}
-
-function acceptRequest(read: Read, context: AdmitContext): AcceptRequest {
-  const { config } = context;
-  const { sender, nonce } = read.identity;
-  return {
-    acceptId: context.newId(),
-    sender: sender.agentUrl,
-    mode: 'inline',
-    ...(nonce && { nonce: nonceClaim(nonce, context) }),
-    ...(read.claim && { event: read.claim }),
-    leaseMs: config.leaseMs,
-    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
-    retry: config.retry,
-    retentionMs: config.retentionMs,
-  };
-}
-
 /** Checks 12, 13 and 9a, deduplication, ordering and caps: one atomic call of the store. */
 export async function admit(
   read: Read,
   context: AdmitContext,
   signal: AbortSignal | undefined,
-): Promise<Won | Verdict> {
+): Promise<WonDelivery | Verdict> {
   const { reading, claim, identity } = read;
   // Legacy schemes have no nonce to burn: nothing of an unreadable body needs the store.
   if (!claim && !identity.nonce) return unreadable(read);
@@ -91,8 +59,8 @@ export async function admit(
   const result = await context.store.accept(request);
   announce(result, { sender: request.sender, key: claim?.key }, context.raiseAlarm);
   if (!claim || !reading.ok) return nonceVerdict(result, read);
-  const settled = decide(result, read, reading.event, claim);
-  return settled ?? waitForOther(result, { read, event: reading.event, claim, signal }, context);
+  const delivered = { read, copy: reading, claim };
+  return decide(result, delivered, context) ?? waitForOther(result, { ...delivered, signal }, context);
 }
 
 const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
@@ -104,18 +72,43 @@ function nonceVerdict(result: AcceptDecision, read: Read): Refusal {
   return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
 }
 
+/** A delivery whose body gave an event. */
+interface Delivered {
+  readonly read: Read;
+  readonly copy: FirstCopy;
+  readonly claim: EventClaim;
+}
+
+function won(win: Win, { read, copy, claim }: Delivered, context: AdmitContext): WonDelivery {
+  const { sender: origin } = read.identity;
+  const { body, lease, changed } = win;
+  return {
+    kind: 'won',
+    origin,
+    key: claim.key,
+    lease,
+    place: win,
+    firstCopy: () => (body ? readStored(origin, claim.key, body, context) : copy),
+    once: false,
+    event: copy.event,
+    changed,
+  };
+}
+
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
 function decide(
   result: AcceptDecision,
-  read: Read,
-  event: Event,
-  claim: EventClaim,
-): Won | Verdict | undefined {
+  delivered: Delivered,
+  context: AdmitContext,
+): WonDelivery | Verdict | undefined {
+  const { claim } = delivered;
+  const { event } = delivered.copy;
   switch (result.kind) {
     case 'won':
-      return { kind: 'won', read, event, claim, win: result };
+      return won(result, delivered, context);
     case 'queued':
-      return { kind: 'accepted', state: 'queued', event, changed: result.changed };
+      context.queued();
+      return { kind: 'accepted', state: 'queued', event: reemitted(event, result), changed: result.changed };
     case 'done':
       return result.died
         ? { kind: 'accepted', state: 'dead', event, changed: result.changed }
@@ -128,7 +121,10 @@ function decide(
       return refused('sender_over_limit', `the sender is over its cap of ${result.limit}`);
     case 'in-flight':
     case 'task-busy':
-      return undefined;
+      // In the inbox it is safe, whoever works on it.
+      return context.config.mode === 'inbox'
+        ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
+        : undefined;
     case 'replayed':
       return replayed();
     case 'rate-abuse':
@@ -138,10 +134,10 @@ function decide(
   }
 }
 
-interface Waiter {
-  readonly read: Read;
-  readonly event: Event;
-  readonly claim: EventClaim;
+const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>
+  reemission ? { ...event, reemission } : event;
+
+interface Waiter extends Delivered {
   readonly signal: AbortSignal | undefined;
 }
 
@@ -151,9 +147,9 @@ interface Waiter {
  */
 async function waitForOther(
   first: AcceptDecision,
-  { read, event, claim, signal }: Waiter,
+  { read, copy, claim, signal }: Waiter,
   context: AdmitContext,
-): Promise<Won | Verdict> {
+): Promise<WonDelivery | Verdict> {
   const { edition, agentUrl: sender } = read.identity.sender;
   const busy =
     first.kind === 'task-busy'
@@ -168,13 +164,13 @@ async function waitForOther(
     const seen = await context.waiting.until({ sender, key: claim.key, leftMs, signal });
     if (seen === 'busy') return busy;
     if (seen === 'applied' || seen === 'stale' || seen === 'dead') {
-      return { kind: 'duplicate', state: seen, event, changed };
+      return { kind: 'duplicate', state: seen, event: copy.event, changed };
     }
     // The nonce is bound by the first accept; a takeover is another accept of the same event without it.
     const { nonce: _bound, ...request } = acceptRequest(read, context);
     const result = await context.store.accept(request);
     announce(result, { sender, key: claim.key }, context.raiseAlarm);
-    const settled = decide(result, read, event, claim);
+    const settled = decide(result, { read, copy, claim }, context);
     if (settled) return settled;
   }
 }

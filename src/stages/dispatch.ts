@@ -6,10 +6,10 @@ import { Fault } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
-import type { Won } from './admit.ts';
 import { eventToHandle, handlerFor, type HandleContext } from './handle.ts';
 import { keepLease, type LeaseKeeper } from './lease.ts';
 import { runTransaction, type RunTransaction } from './transaction.ts';
+import type { Won } from './won.ts';
 
 /** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
 export type RunEnd =
@@ -23,8 +23,10 @@ export interface Run {
   readonly won: Won;
   readonly complete: CompleteRequest;
   readonly keeper: LeaseKeeper;
-  /** The event as the handler gets it. */
-  readonly event: () => Event;
+  /** The event as the handler gets it, once it was read. */
+  readonly event: () => Event | undefined;
+  /** The handler's: why it aborted, where it did. */
+  readonly signal: AbortSignal;
   /** The handler's writes and the completion are committed. */
   readonly committed: () => boolean;
   /** Never rejects. */
@@ -58,11 +60,12 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
 
 /** The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. */
 function work(won: Won, context: DispatchContext, ctx: HandlerContext, transaction: RunTransaction) {
-  let handled = won.event;
+  let handled: Event | undefined;
   async function run(): Promise<RunEnd> {
     try {
-      handled = await eventToHandle(won, context);
-      await handlerFor(context.handlers, handled)(handled as never, ctx);
+      const event = await eventToHandle(won, context);
+      handled = event;
+      await handlerFor(context.handlers, event)(event as never, ctx);
       await transaction.idle();
       warnOfLostWrites(transaction, ctx);
       return { kind: 'returned' };
@@ -77,9 +80,9 @@ function work(won: Won, context: DispatchContext, ctx: HandlerContext, transacti
 
 function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortController): Run {
   const { config, store, hashes } = context;
-  const sender = won.read.identity.sender.agentUrl;
-  const { key } = won.claim;
-  const { owner, attempt } = won.win.lease;
+  const { agentUrl: sender } = won.origin;
+  const { key } = won;
+  const { owner, attempt } = won.lease;
   const { leaseMs, renewMs, maxRunMs, retentionMs } = config;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
   const keeper = keepLease({
@@ -108,13 +111,20 @@ function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortC
     return { kind };
   });
   const finished = Promise.race([ended, given]);
-  return { won, complete, keeper, event, committed: transaction.committed, finished };
+  return { won, complete, keeper, event, signal: abort.signal, committed: transaction.committed, finished };
 }
 
-/** Runs the handler until it settles or its deadline is over, whichever comes first. */
-export async function dispatch(won: Won, context: DispatchContext, log: Logger): Promise<Dispatched> {
+/**
+ * Runs the handler until it settles or its deadline is over, whichever comes first.
+ * @param abort the handler's signal, for a worker that has to stop.
+ */
+export async function dispatch(
+  won: Won,
+  context: DispatchContext,
+  log: Logger,
+  abort: AbortController = new AbortController(),
+): Promise<Dispatched> {
   const { handlerDeadlineMs } = context.config;
-  const abort = new AbortController();
   const run = startRun(won, context, log, abort);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const deadline = new Promise<Dispatched['end']>((resolve) => {

@@ -26,45 +26,59 @@ export interface LeaseRequest {
   readonly closed: AbortSignal;
 }
 
+/** Renews once, one at a time; says whether the lease may still be ours. */
+function createRenewal(request: LeaseRequest): () => Promise<boolean> {
+  const { store, log, sender, key, owner, leaseMs } = request;
+  let heldSince = performance.now();
+  let renewing = false;
+  return async () => {
+    const asked = performance.now();
+    // No answer for as long as a lease holds: it has run out, and somebody else may have the event.
+    if (asked - heldSince >= leaseMs) return false;
+    if (renewing) return true;
+    renewing = true;
+    try {
+      const held = (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
+      if (held) heldSince = asked;
+      return held;
+    } catch (error) {
+      // The store may answer the next one; if it does not, the lease runs out, which is what the fence is for.
+      log.warn({ err: error }, 'a lease could not be renewed');
+      return true;
+    } finally {
+      renewing = false;
+    }
+  };
+}
+
 /**
  * Renews a lease until told to stop. JavaScript cannot stop a handler, and a lease released under one that runs
  * would let two overlap; so it is renewed past the handler's deadline, up to `maxRunMs` (a crash, for the store).
  */
 export function keepLease(request: LeaseRequest): LeaseKeeper {
-  const { store, log, renewMs, maxRunMs, closed, ...lease } = request;
-  let renewing = false;
-  let timer: ReturnType<typeof setInterval> | undefined;
-  let limit: ReturnType<typeof setTimeout> | undefined;
-  const stop = (): void => {
-    clearInterval(timer);
-    clearTimeout(limit);
-    closed.removeEventListener('abort', stop);
-  };
-  closed.addEventListener('abort', stop);
+  const { renewMs, maxRunMs, closed } = request;
+  const isHeld = createRenewal(request);
+  let stop = (): void => {};
+
   const ended = new Promise<'lost' | 'abandoned'>((resolve) => {
     const end = (why: 'lost' | 'abandoned'): void => {
       stop();
       resolve(why);
     };
-    const renew = async (): Promise<void> => {
-      try {
-        if ((await store.renew(lease)) === 'lost') end('lost');
-      } catch (error) {
-        // The store may answer the next one; if it does not, the lease runs out, which is what the fence is for.
-        log.warn({ err: error }, 'a lease could not be renewed');
-      } finally {
-        renewing = false;
-      }
+    const tick = async (): Promise<void> => {
+      if (!(await isHeld())) end('lost');
     };
-    timer = setInterval(() => {
-      if (renewing) return;
-      renewing = true;
-      void renew();
-    }, renewMs);
-    limit = setTimeout(() => end('abandoned'), maxRunMs);
+    const timer = setInterval(() => void tick(), renewMs);
+    const limit = setTimeout(() => end('abandoned'), maxRunMs);
     // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
     unref(timer);
     unref(limit);
+    stop = () => {
+      clearInterval(timer);
+      clearTimeout(limit);
+      closed.removeEventListener('abort', stop);
+    };
+    closed.addEventListener('abort', stop);
   });
   return { ended, stop };
 }

@@ -3,6 +3,8 @@ import { canonicalJson } from '../codec/canonical-json.ts';
 import { readEvent, type EventReading } from '../events/index.ts';
 import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
+import type { Edition } from '../edition.ts';
+import type { SenderEntry } from '../senders.ts';
 import type { DeliveryReportEvent } from '../events/event.ts';
 import type { EventClaim, ReportClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
@@ -23,9 +25,11 @@ export interface ReadContext {
   readonly hashes: Hashes;
 }
 
+/** Who sent it, and in which format where registration told. */
+export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'>;
+
 /** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
-export function readFrom(identity: Identity, bytes: Uint8Array, context: ReadContext): EventReading {
-  const { sender } = identity;
+export function readFrom(sender: Origin, bytes: Uint8Array, context: ReadContext): EventReading {
   return readEvent(bytes, {
     sender: sender.agentUrl,
     protocol: context.protocol,
@@ -45,14 +49,14 @@ function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportCla
   };
 }
 
-function claimOf(
-  identity: Identity,
+/** What the store compares and keeps of an event. */
+export function claimOf(
+  edition: Edition,
   rawBody: Uint8Array,
   reading: Extract<EventReading, { ok: true }>,
   hashes: Hashes,
 ): EventClaim {
   const { event, instant, terminal } = reading;
-  const { edition } = identity.sender;
   return {
     key: event.idempotencyKey,
     body: rawBody,
@@ -79,7 +83,8 @@ function claimOf(
 /** Check 14, then the envelope rules of verification.md section 7. No I/O. */
 export function read({ delivery, identity }: Authentic, context: ReadContext): Read {
   const { rawBody } = delivery;
-  const reading = readFrom(identity, rawBody, context);
+  const { sender } = identity;
+  const reading = readFrom(sender, rawBody, context);
   const read = { kind: 'read', identity, rawBody, reading } as const;
-  return reading.ok ? { ...read, claim: claimOf(identity, rawBody, reading, context.hashes) } : read;
+  return reading.ok ? { ...read, claim: claimOf(sender.edition, rawBody, reading, context.hashes) } : read;
 }

@@ -1,11 +1,14 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, PermanentError } from '../errors.ts';
-import type { Unavailability, Verdict } from '../outcome.ts';
-import type { Store } from '../stores/contract.ts';
+import type { Unavailability } from '../outcome.ts';
+import type { FailRequest, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
+import { backoffMs } from './backoff.ts';
 import type { Dispatched, Run, RunEnd } from './dispatch.ts';
+import { errorText } from './error-text.ts';
 import type { Waiting } from './wait.ts';
+import type { Won } from './won.ts';
 
 export interface SettleContext {
   readonly config: Config;
@@ -21,9 +24,22 @@ export interface SettleDelivery {
   readonly log: Logger;
   /** Keeps the receiver from closing its store under work that goes on after the reply. */
   readonly background: (work: Promise<unknown>) => void;
+  /** How long an unanswered completion is tried again: as long as somebody waits for the answer. Ms; 1 050. */
+  readonly patienceMs?: number;
 }
 
-type Settling = SettleContext & Pick<SettleDelivery, 'log'>;
+/** How a run ended: its work is done, or it is DEAD. */
+export interface Settled {
+  readonly kind: 'settled';
+  readonly state: 'applied' | 'dead';
+}
+
+interface Settling extends SettleContext {
+  readonly log: Logger;
+  readonly patienceMs: number;
+}
+
+const settled = (state: Settled['state']): Settled => ({ kind: 'settled', state });
 
 const unavailable = (code: Unavailability['code'], detail: string): Unavailability => ({
   kind: 'unavailable',
@@ -31,59 +47,69 @@ const unavailable = (code: Unavailability['code'], detail: string): Unavailabili
   detail,
 });
 
-/** Pauses before an unanswered completion is sent again, ms: it is idempotent by its owner. */
-const RETRY_PAUSES_MS = [50, 200, 800] as const;
+/** The first pause before an unanswered completion is sent again, and the longest, ms; each is 4 × the one before. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+/** 50, 200 and 800: a seller waits for the answer. */
+const PATIENCE_MS = 1_050;
 
-/** A blip of the store must not turn work that was done into work that is done twice. */
-async function persist<T>(operation: () => Promise<T>): Promise<T> {
-  for (const pause of RETRY_PAUSES_MS) {
+/**
+ * A blip of the store must not turn work that was done into work that is done twice: completions and failures are
+ * idempotent by their owner, and the lease is renewed meanwhile.
+ */
+async function persist<T>(operation: () => Promise<T>, patienceMs: number): Promise<T> {
+  let leftMs = patienceMs;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       return await operation();
     } catch (error) {
-      if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
-      await new Promise((resolve) => {
-        setTimeout(resolve, pause);
-      });
+      if (!(error instanceof Fault) || error.code !== 'store_unavailable' || leftMs <= 0) throw error;
     }
+    const ms = Math.min(pauseMs, leftMs);
+    leftMs -= ms;
+    await new Promise((resolve) => {
+      setTimeout(resolve, ms);
+    });
   }
-  return operation();
 }
 
-/** Full jitter over an exponential: how long workers leave the event alone. A sender's retry does not wait. */
-function backoffMs(attempt: number, { baseMs, maxMs }: Config['retry'], random: () => number): number {
-  return Math.floor(random() * Math.min(maxMs, baseMs * 2 ** Math.min(attempt, 40)));
-}
-
-async function succeed(run: Run, context: SettleContext): Promise<Verdict> {
-  const done = run.committed() ? 'done' : await persist(() => context.store.complete(run.complete));
+async function succeed(run: Run, { store, patienceMs }: Settling): Promise<Settled | Unavailability> {
+  const done = run.committed() ? 'done' : await persist(() => store.complete(run.complete), patienceMs);
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
-  return { kind: 'accepted', state: 'applied', event: run.event(), changed: run.won.win.changed };
+  return settled('applied');
 }
 
-async function failed(run: Run, error: unknown, context: Settling): Promise<Verdict> {
-  const { config, store, random } = context;
-  const { sender, key, owner, retentionMs } = run.complete;
-  const permanent = error instanceof PermanentError;
-  const attempt = run.won.win.lease.attempt;
+/** A worker that stops has aborted it: it is the next one's at once. */
+function isInterrupted({ signal }: Run): boolean {
+  return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
+}
+
+async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
+  const { config, store, random, patienceMs } = context;
+  const { complete, won } = run;
+  const { sender, key } = complete;
+  const { attempt } = won.lease;
   context.log.error({ err: error, attempt }, 'a handler failed');
-  const result = await persist(() =>
-    store.fail({
-      sender,
-      key,
-      owner,
-      permanent,
-      retry: config.retry,
-      backoffMs: backoffMs(attempt, config.retry, random),
-      retentionMs,
-    }),
-  );
+  const request: FailRequest = {
+    ...complete,
+    permanent: won.once || error instanceof PermanentError,
+    retry: config.retry,
+    backoffMs: isInterrupted(run) ? 0 : backoffMs(attempt, config.retry, random),
+    error: errorText(error),
+  };
+  const result = await persist(() => store.fail(request), patienceMs);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') return unavailable('handler_failed', 'the handler failed');
-  raiseDead(sender, key, permanent ? 'PermanentError' : `${attempt} runs failed`, context.raiseAlarm);
-  return { kind: 'accepted', state: 'dead', event: run.event(), changed: run.won.win.changed };
+  raiseDead(sender, key, whyDead(error, won), context.raiseAlarm);
+  return settled('dead');
 }
 
-async function close(run: Run, end: RunEnd, context: Settling): Promise<Verdict> {
+function whyDead(error: unknown, { once, lease }: Won): string {
+  if (error instanceof PermanentError) return 'PermanentError';
+  return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
+}
+
+async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
   try {
     if (run.committed()) {
       if (end.kind === 'threw') {
@@ -117,10 +143,10 @@ async function close(run: Run, end: RunEnd, context: Settling): Promise<Verdict>
 export async function settle(
   { run, end }: Dispatched,
   rooms: SettleContext,
-  { log, background }: SettleDelivery,
-): Promise<Verdict> {
+  { log, background, patienceMs = PATIENCE_MS }: SettleDelivery,
+): Promise<Settled | Unavailability> {
   const { config, store, waiting, raiseAlarm, random } = rooms;
-  const context: Settling = { config, store, waiting, raiseAlarm, random, log };
+  const context: Settling = { config, store, waiting, raiseAlarm, random, log, patienceMs };
   if (end.kind !== 'overrun') return close(run, end, context);
   const late = run.finished.then((lateEnd) => close(run, lateEnd, context));
   background(

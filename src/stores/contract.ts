@@ -26,6 +26,8 @@ export interface Store<Tx = unknown> {
   open(): Promise<void>;
   /** What an answered operation survives, read from the backend's real settings (`unknown` where they cannot be read). Call after `open`. */
   durability(): Promise<Durability | 'unknown'>;
+  /** For the owner whose `durability()` is too weak: the settings of the backend to change. One sentence. */
+  readonly durabilityAdvice?: string;
   /**
    * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
    * mode from insertion, in inline mode from DONE or DEAD. (design.md, "The store".)
@@ -57,7 +59,7 @@ export interface Store<Tx = unknown> {
   accept(request: AcceptRequest): Promise<AcceptResult>;
   /** LEASED → DONE(applied): drops the body, moves the task's mark, frees the task. */
   complete(request: CompleteRequest): Promise<CompleteResult>;
-  /** LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. */
+  /** LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. `unstarted`: always QUEUED. */
   fail(request: FailRequest): Promise<FailResult>;
   /** Moves `until` to now + `leaseMs`. A lease that has run out, or has another owner, stays as it is: `lost`. */
   renew(request: RenewRequest): Promise<'renewed' | 'lost'>;
@@ -99,6 +101,8 @@ export interface FailRequest {
   readonly retry: RetryLimits;
   /** How long workers leave the record alone; a sender's retry does not wait. Ms. */
   readonly backoffMs: number;
+  /** The handler was never called (its worker stops): QUEUED whatever `retry` says, and the lease's attempt is taken back. */
+  readonly unstarted?: boolean;
   /** For `inspect`: what went wrong, at most 1 000 characters. Never leaves the owner's side. */
   readonly error?: string;
   readonly retentionMs: number;

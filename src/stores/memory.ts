@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { accept } from './kernel/accept.ts';
+import { inboxOf } from './kernel/inbox.ts';
 import type { Rows } from './kernel/rows.ts';
 import { complete, fail, peek, renew } from './kernel/settle.ts';
 import { memoryRows } from './memory/rows.ts';
@@ -38,6 +39,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     fail: (request) => atomic((rows, now) => fail(rows, request, now)),
     renew: (request) => atomic((rows, now) => renew(rows, request, now)),
     peek: (sender, key) => atomic((rows, now) => peek(rows, sender, key, now)),
+    inbox: inboxOf(atomic),
     close: async () => {
       closed = true;
     },

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { accept } from './kernel/accept.ts';
+import { inboxOf } from './kernel/inbox.ts';
 import type { Rows } from './kernel/rows.ts';
 import { complete, fail, peek, renew } from './kernel/settle.ts';
 import type { SqliteHandle } from './sqlite/handle.ts';
@@ -22,8 +23,9 @@ export interface SqliteStoreOptions extends StoreOptions {
   readonly random?: () => number;
 }
 
-/** A store whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
-export type SqliteStore<Handle = SqliteHandle> = Store<Handle> & Required<Pick<Store<Handle>, 'transaction'>>;
+/** A store with an inbox, whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
+export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
+  Required<Pick<Store<Handle>, 'transaction' | 'inbox'>>;
 
 /**
  * The embedded default: one file, any number of processes on one machine, durability `disk`.
@@ -58,6 +60,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
       // The connection is the one that was handed in, or our own.
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
+    inbox: inboxOf(step),
     close: connection.close,
   };
 }

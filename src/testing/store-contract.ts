@@ -3,6 +3,10 @@ import { capCases } from './store-contract/caps.ts';
 import { concurrencyCases } from './store-contract/concurrency.ts';
 import { expiryCases } from './store-contract/expiry.ts';
 import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
+import { inboxDeadCases } from './store-contract/inbox-dead.ts';
+import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
+import { inboxOperatorCases } from './store-contract/inbox-operator.ts';
+import { inboxTaskCases } from './store-contract/inbox-tasks.ts';
 import { inboxCases } from './store-contract/inbox.ts';
 import { keyspaceCases } from './store-contract/keyspaces.ts';
 import type { Cases } from './store-contract/kit.ts';
@@ -42,6 +46,13 @@ const SUITES: Readonly<Record<string, Cases>> = {
   '64 at once': concurrencyCases,
 };
 
+const INBOX_SUITES: Readonly<Record<string, Cases>> = {
+  'inbox: what workers lease': inboxLeaseCases,
+  'inbox: tasks and their order': inboxTaskCases,
+  'inbox: what operators see': inboxOperatorCases,
+  'inbox: ways out of DEAD': inboxDeadCases,
+};
+
 /**
  * The one suite that every store passes: the rules of `Store`, on two handles open on one store, under a clock that
  * the suite moves. For stores of your own:
@@ -55,8 +66,10 @@ const SUITES: Readonly<Record<string, Cases>> = {
  *   of `node:assert`.
  */
 export function describeStoreContract(factory: StoreFactory, options: StoreContractOptions): void {
-  const { transactions = false, persistent = false } = options;
+  const { transactions = false, persistent = false, inbox = false } = options;
   for (const [name, cases] of Object.entries(SUITES)) describeCases(name, cases, factory, options);
+  const suites = inbox ? INBOX_SUITES : { inbox: NO_INBOX };
+  for (const [name, cases] of Object.entries(suites)) describeCases(name, cases, factory, options);
   if (persistent) describeCases('what survives', persistenceCases, factory, options);
   describeCases('transaction', transactions ? transactionCases : NO_TRANSACTION, factory, options);
 }
@@ -75,5 +88,12 @@ function describeCases(
 const NO_TRANSACTION: Cases = {
   'there is none, and so the method is absent': async ({ a, b }) => {
     assert.ok(!('transaction' in a) && !('transaction' in b));
+  },
+};
+
+const NO_INBOX: Cases = {
+  'there is none, and so the member is absent': async ({ a, b }) => {
+    assert.equal(a.inbox, undefined);
+    assert.equal(b.inbox, undefined);
   },
 };

@@ -3,6 +3,7 @@ import { resolveOptions } from '../../src/config/resolve.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import type { Store } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 
 const unused = (): never => {
   throw new Error('construction does no I/O');
@@ -55,6 +56,29 @@ describe('options: defaults of design.md, section 3', () => {
     });
   });
 
+  it('in mode inbox leases and handlers may take longer', () => {
+    const { inbox } = memoryStore();
+    const config = resolveOptions(given({ mode: 'inbox', store: { ...store, inbox } }));
+    expect(config).toMatchObject({
+      mode: 'inbox',
+      handlerDeadlineMs: 900_000,
+      maxRunMs: 900_000,
+      leaseMs: 30_000,
+      renewMs: 7_500,
+      retry: { attempts: 12, baseMs: 1_000, maxMs: 300_000, crashes: 5 },
+    });
+    expect(resolveOptions(valid).mode).toBe('inline');
+  });
+
+  it('a worker runs 10 handlers, leases as many at a time, and looks every second', () => {
+    expect(resolveOptions(valid).worker).toEqual({ concurrency: 10, batch: 10, pollMs: 1_000 });
+    expect(resolveOptions(given({ worker: { concurrency: 3 } })).worker).toMatchObject({ batch: 3 });
+    expect(resolveOptions(given({ worker: { batch: 2 } })).worker).toMatchObject({
+      concurrency: 10,
+      batch: 2,
+    });
+  });
+
   it('never mutates the options', () => {
     const frozen = Object.freeze({
       ...valid,
@@ -77,6 +101,13 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a publicUrl with user information', { publicUrl: 'https://a:b@buyer.example/x' }, /publicUrl/],
     ['a publicUrl with a fragment', { publicUrl: 'https://buyer.example/x#y' }, /publicUrl/],
     ['a prefix with a query', { publicUrl: 'https://buyer.example/x?y/*' }, /publicUrl/],
+    ['an unknown mode', { mode: 'queue' }, /mode.*inline, inbox/],
+    ['mode inbox on a store that has none', { mode: 'inbox' }, /store: the stand-in store has no inbox/],
+    ['no concurrency', { worker: { concurrency: 0 } }, /worker\.concurrency/],
+    ['an empty batch', { worker: { batch: 0 } }, /worker\.batch/],
+    ['a poll without a pause', { worker: { pollMs: 0 } }, /worker\.pollMs/],
+    ['an unknown worker member', { worker: { threads: 2 } }, /worker: threads is not known/],
+    ['a worker that is no object', { worker: null }, /worker/],
     ['no sender', { senders: [] }, /senders: missing/],
     ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders/],
     ['a sender without agentUrl', { senders: [{}] }, /senders\[0\]\.agentUrl/],

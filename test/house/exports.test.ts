@@ -45,6 +45,8 @@ describe('package exports', () => {
       './fetch',
       './memory',
       './sqlite',
+      './postgres',
+      './redis',
       './rfc9421',
       './events',
       './sender',

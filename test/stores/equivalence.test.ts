@@ -1,15 +1,40 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { SqliteStore } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { acceptRequest } from './requests.ts';
 
+type Does =
+  | 'accept'
+  | 'complete'
+  | 'fail'
+  | 'renew'
+  | 'peek'
+  | 'lease'
+  | 'list'
+  | 'inspect'
+  | 'redrive'
+  | 'discard'
+  | 'wait';
+
+const OFTEN: readonly Does[] = [
+  'accept',
+  'accept',
+  'accept',
+  'accept',
+  'accept',
+  'lease',
+  'lease',
+  'complete',
+];
+const SOMETIMES: readonly Does[] = ['fail', 'renew', 'peek', 'list', 'inspect', 'redrive', 'discard', 'wait'];
+
 /** One call, by small numbers: few names, so that the calls meet. */
 interface Call {
-  readonly does: 'accept' | 'complete' | 'fail' | 'renew' | 'peek' | 'wait';
+  readonly does: Does;
   readonly accept: number;
   readonly key: number;
   readonly nonce: number;
@@ -19,7 +44,7 @@ interface Call {
 }
 
 const call: fc.Arbitrary<Call> = fc.record({
-  does: fc.constantFrom('accept', 'accept', 'accept', 'accept', 'complete', 'fail', 'renew', 'peek', 'wait'),
+  does: fc.constantFrom(...OFTEN, ...SOMETIMES),
   accept: fc.nat(5),
   key: fc.nat(3),
   nonce: fc.nat(6),
@@ -37,7 +62,7 @@ function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptReq
   return {
     ...base,
     acceptId: `accept-${accept}`,
-    mode: flags & 4 ? 'inline' : accept === 0 ? 'inbox' : 'inline',
+    mode: flags & 4 ? 'inline' : 'inbox',
     nonce: { keyid: `kid-${nonce % 2}`, nonce: `nonce-${nonce}`, nowMs: 0, expiresAtMs: 33_000 },
     ...(base.event && {
       event: {
@@ -53,22 +78,51 @@ function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptReq
   };
 }
 
+/** A lease's owner: an accept, or one of the workers. */
+function ownerOf({ accept, flags }: Call, acceptId: string): string {
+  return flags & 1 ? acceptId : `worker-${accept % 3}`;
+}
+
+const STATES = ['queued', 'leased', 'dead'] as const;
+
 async function answerOf(store: Store, made: Call): Promise<unknown> {
   const request = requestOf(made);
-  const lease = { sender: request.sender, key: `key-${made.key}`, owner: request.acceptId };
-  const answers: Record<Exclude<Call['does'], 'wait'>, () => Promise<unknown>> = {
+  const { sender, retry } = request;
+  const key = `key-${made.key}`;
+  const lease = { sender, key, owner: ownerOf(made, request.acceptId) };
+  const inbox = store.inbox ?? expect.fail('both have an inbox');
+  const answers: Record<Exclude<Does, 'wait'>, () => Promise<unknown>> = {
     accept: () => store.accept(request),
     complete: () => store.complete({ ...lease, retentionMs: RETENTION_MS }),
     fail: () =>
       store.fail({
         ...lease,
         permanent: (made.flags & 32) !== 0,
-        retry: request.retry,
-        backoffMs: 0,
+        ...(made.flags & 16 && { unstarted: true }),
+        ...(made.flags & 8 && { error: `error-${made.nonce}` }),
+        retry,
+        backoffMs: made.second * 4000,
         retentionMs: RETENTION_MS,
       }),
     renew: () => store.renew({ ...lease, leaseMs: 8000 }),
-    peek: () => store.peek(lease.sender, lease.key),
+    peek: () => store.peek(sender, key),
+    lease: () =>
+      inbox.lease({
+        owner: `worker-${made.accept % 3}`,
+        max: 1 + (made.second % 3),
+        leaseMs: 8000,
+        retry,
+        retentionMs: RETENTION_MS,
+        senders: [],
+      }),
+    list: async () => {
+      const of = { state: STATES[made.task] ?? 'queued', ...(made.flags & 1 && { sender }) } as const;
+      const { records, next } = await inbox.list({ ...of, limit: 1 + made.second });
+      return { records, more: next !== undefined };
+    },
+    inspect: () => inbox.inspect(sender, key),
+    redrive: () => inbox.redrive(sender, key),
+    discard: () => inbox.discard(sender, key, RETENTION_MS),
   };
   return made.does === 'wait' ? undefined : answers[made.does]();
 }
@@ -97,6 +151,15 @@ function expectCountsRight(db: DatabaseSync): void {
 }
 
 describe('memory and SQLite', () => {
+  beforeEach(() => {
+    // One instant for both: the answers have instants in them.
+    vi.useFakeTimers({ toFake: ['Date'] });
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   it('give the same answer to every call of every sequence, and count what they keep', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 60 }), async (calls) => {
@@ -114,7 +177,7 @@ describe('memory and SQLite', () => {
         }
         db.close();
       }),
-      { numRuns: 150 },
+      { numRuns: 300 },
     );
   });
 });

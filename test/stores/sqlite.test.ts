@@ -9,5 +9,6 @@ describe.each(Object.keys(DRIVERS))('sqliteStore on %s', (name) => {
     it,
     transactions: true,
     persistent: true,
+    inbox: true,
   });
 });

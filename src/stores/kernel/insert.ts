@@ -1,6 +1,7 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import { leased, wonAnswer } from './lease.ts';
-import { isAfterTerminal, isAhead, isHeld, markExpiry, taskRow } from './order.ts';
+import { isAfterTerminal, isAhead, holderOf, markExpiry, taskRow } from './order.ts';
+import { parkedUntil } from './park.ts';
 import { noteReport } from './reports.ts';
 import type { RecordRow, TaskRow } from './rows.ts';
 import type { Step } from './step.ts';
@@ -20,7 +21,10 @@ function fresh(step: Step, event: EventClaim): RecordRow {
     attempts: 0,
     crashes: 0,
     acked: false,
+    insertedAt: now,
     notBefore: now,
+    parkedUntil: 0,
+    lastError: null,
     rawHash: event.rawHash,
     canonicalHash: event.canonicalHash ?? null,
     task: event.task ?? null,
@@ -50,8 +54,7 @@ export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undef
   const reemission = noteNotification(step, event);
   const afterFinal = noteReport(step);
   const queued: RecordRow = { ...fresh(step, event), reemission, afterFinal };
-  const held = isHeld(rows, task, now);
-  const record = atInsertion(step, queued, task, held);
+  const record = atInsertion(step, queued, task);
   rows.insertRecord(record, event.body);
   if (event.task) {
     const holder = record.state === 'leased' ? { holder: record.key } : {};
@@ -63,10 +66,17 @@ export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undef
   return { kind: 'task-busy', changed: false };
 }
 
-function atInsertion(step: Step, queued: RecordRow, task: TaskRow | undefined, held: boolean): RecordRow {
-  if (step.request.mode === 'inbox') return { ...queued, claim: 'queued', acked: true, expiresAt: null };
-  if (held) return queued;
-  return { ...leased(step, queued), afterTerminal: isAfterTerminal(queued.task, task) };
+function atInsertion(step: Step, queued: RecordRow, task: TaskRow | undefined): RecordRow {
+  const { rows, request, now } = step;
+  const holder = holderOf(rows, task, now);
+  if (request.mode === 'inbox') {
+    const parked = holder ? { parkedUntil: parkedUntil(holder, now) } : {};
+    return { ...queued, claim: 'queued', acked: true, expiresAt: null, ...parked };
+  }
+  if (holder) return queued;
+  const won = { claim: 'won', claimedBy: request.acceptId } as const;
+  const lease = leased(queued, { ...request, owner: request.acceptId }, now);
+  return { ...lease, ...won, afterTerminal: isAfterTerminal(queued.task, task) };
 }
 
 /** Whether the id came before under another key: a re-emission, not a retry (interface.md, Persistent channels). */

@@ -1,22 +1,26 @@
 import type { AcceptDecision } from '../contract.ts';
 import type { RecordRow } from './rows.ts';
-import type { Step } from './step.ts';
 
-/** The record, leased to this accept: new owner, fence + 1, and the attempt counted now, not at its end. */
-export function leased(step: Step, record: RecordRow): RecordRow {
-  const { request, now } = step;
-  const leaseUntil = now + request.leaseMs;
+/** Who takes a lease, and for how long. */
+export interface Lessee {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly retentionMs: number;
+}
+
+/** The record, leased: new owner, fence + 1, and the attempt counted now, not at its end. */
+export function leased(record: RecordRow, { owner, leaseMs, retentionMs }: Lessee, now: number): RecordRow {
+  const leaseUntil = now + leaseMs;
   return {
     ...record,
     state: 'leased',
-    claim: 'won',
-    claimedBy: request.acceptId,
-    owner: request.acceptId,
+    owner,
     fence: record.fence + 1,
     attempts: record.attempts + 1,
     leaseUntil,
+    parkedUntil: 0,
     // Never acknowledged: `retentionMs` after its last attempt, and never under a live lease.
-    expiresAt: record.acked ? null : Math.max(now + request.retentionMs, leaseUntil),
+    expiresAt: record.acked ? null : Math.max(now + retentionMs, leaseUntil),
   };
 }
 

@@ -1,7 +1,8 @@
-import type { AcceptDecision, EventClaim, RetryLimits } from '../contract.ts';
-import { leased, wonAnswer } from './lease.ts';
-import { isAfterTerminal, isAhead, isHeld, isLive, isStale, markExpiry, taskRow } from './order.ts';
-import type { Claim, RecordRow, TaskRow } from './rows.ts';
+import type { AcceptDecision, EventClaim } from '../contract.ts';
+import { claimRecord } from './claim.ts';
+import { wonAnswer } from './lease.ts';
+import { isLive } from './order.ts';
+import type { Claim, RecordRow } from './rows.ts';
 import type { Step } from './step.ts';
 
 /** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
@@ -53,48 +54,21 @@ function firstCopy(step: Step, record: RecordRow, changed: boolean): Uint8Array 
   return changed && record.state !== 'applied' ? step.rows.body(record.sender, record.key) : undefined;
 }
 
-/** QUEUED, or its lease is over: its process died, which is counted here. */
+/** QUEUED, or its lease is over. The handler gets the stored first copy, so it is handed out where this one differs. */
 function claim(step: Step, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;
-  const crashed = found.state === 'leased';
-  const record: RecordRow = crashed
-    ? { ...found, state: 'queued', owner: null, crashes: found.crashes + 1 }
-    : found;
-  if (isUsedUp(record, request.retry)) {
-    rows.updateRecord({ ...record, ...claimed(step, 'died'), state: 'dead', acked: true, expiresAt: null });
-    return { kind: 'done', changed, state: 'dead', died: true };
+  const claimed = claimRecord(rows, found, { ...request, owner: request.acceptId }, now, (claim) => ({
+    claim,
+    claimedBy: request.acceptId,
+  }));
+  switch (claimed.kind) {
+    case 'won':
+      return wonAnswer(claimed.record, changed, firstCopy(step, claimed.record, changed));
+    case 'died':
+      return { kind: 'done', changed, state: 'dead', died: true };
+    case 'stale':
+      return { kind: 'stale', changed };
+    case 'busy':
+      return { kind: 'task-busy', changed };
   }
-  const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
-  if (isHeld(rows, task, now)) return { kind: 'task-busy', changed };
-  if (isStale(record.task, task)) {
-    const end = { state: 'stale', acked: true, bodyBytes: 0, expiresAt: now + request.retentionMs } as const;
-    rows.updateRecord({ ...record, ...claimed(step, 'stale'), ...end });
-    return { kind: 'stale', changed };
-  }
-  return lease(step, record, task, changed);
-}
-
-function claimed(step: Step, claim: Claim): Pick<RecordRow, 'claim' | 'claimedBy'> {
-  return { claim, claimedBy: step.request.acceptId };
-}
-
-/** Takes record and task. The handler gets the stored first copy, so it is handed out where this one differs. */
-function lease(step: Step, record: RecordRow, task: TaskRow | undefined, changed: boolean): AcceptDecision {
-  const { rows, request, now } = step;
-  const won: RecordRow = {
-    ...leased(step, record),
-    ahead: isAhead(record.task, now),
-    afterTerminal: isAfterTerminal(record.task, task),
-  };
-  rows.updateRecord(won);
-  if (record.task) {
-    const of = { sender: record.sender, id: record.task.id };
-    rows.saveTask(taskRow(task, of, { holder: record.key, expiresAt: markExpiry(now, request.retentionMs) }));
-  }
-  return wonAnswer(won, changed, firstCopy(step, won, changed));
-}
-
-/** Attempts count at lease, so an event that kills its process comes to its end too. */
-function isUsedUp(record: RecordRow, retry: RetryLimits): boolean {
-  return record.attempts >= retry.attempts || record.crashes >= retry.crashes;
 }

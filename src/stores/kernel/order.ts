@@ -23,12 +23,12 @@ export function isAhead(claim: TaskClaim | null | undefined, now: number): boole
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** Whether a live lease holds the task: handlers of one task never overlap. */
-export function isHeld(rows: Rows, task: TaskRow | undefined, now: number): boolean {
-  if (task === undefined || task.holder === null) return false;
+/** The record whose live lease holds the task: handlers of one task never overlap. */
+export function holderOf(rows: Rows, task: TaskRow | undefined, now: number): RecordRow | undefined {
+  if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
   // A key that was forgotten may have come again for another task.
-  return holder?.task?.id === task.id && isLive(holder, now);
+  return holder?.task?.id === task.id && isLive(holder, now) ? holder : undefined;
 }
 
 /** LEASED, and the lease has not run out. */

@@ -1,4 +1,4 @@
-import type { Pressure, TaskClaim } from '../contract.ts';
+import type { InboxQuery, Pressure, TaskClaim } from '../contract.ts';
 
 /**
  * What the store's rules read and write, one table a method pair. The rules (`accept.ts`, `settle.ts`) are written
@@ -17,6 +17,14 @@ export interface Rows {
   updateRecord(row: RecordRow): void;
   task(sender: string, id: string, now: number): TaskRow | undefined;
   saveTask(row: TaskRow): void;
+  /** Acknowledged and due at `now` (`dueAt`): the earliest, of those the oldest. */
+  due(now: number): RecordRow | undefined;
+  /** When the earliest one comes due, or came. */
+  nextDue(): number | undefined;
+  /** The oldest record of the task with `parkedUntil` over 0. */
+  parked(sender: string, taskId: string): RecordRow | undefined;
+  /** Unexpired records in one state, oldest first. */
+  page(query: InboxQuery): RowPage;
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
   usage(sender: string, keyid: string | undefined): Usage;
@@ -47,6 +55,12 @@ export interface NonceRow extends NonceId {
   readonly expiresAt: number;
 }
 
+/** `next`: the `after` of the page behind it; absent on the last one. */
+export interface RowPage {
+  readonly rows: readonly RecordRow[];
+  readonly next?: string;
+}
+
 /** How far a record is. DONE is two states, by how it ended: `applied` and `stale`. */
 export type RecordState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
 
@@ -67,8 +81,13 @@ export interface RecordRow {
   readonly crashes: number;
   /** Safe: somebody was, or may be, told 2xx. */
   readonly acked: boolean;
+  readonly insertedAt: number;
   /** Workers leave a QUEUED record alone until then. */
   readonly notBefore: number;
+  /** Workers found its task held: they leave it alone until the task is freed, or then. 0: not found so. */
+  readonly parkedUntil: number;
+  /** What the last run that failed said of itself. */
+  readonly lastError: string | null;
   readonly rawHash: string;
   readonly canonicalHash: string | null;
   readonly task: TaskClaim | null;

@@ -6,7 +6,8 @@ import type {
   PeekResult,
   RenewRequest,
 } from '../contract.ts';
-import { isHeld, isLive, markExpiry, taskRow } from './order.ts';
+import { holderOf, isLive, markExpiry, taskRow } from './order.ts';
+import { freeTask } from './park.ts';
 import type { RecordRow, RecordState, Rows } from './rows.ts';
 
 interface LeaseClaim {
@@ -42,6 +43,7 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     expiresAt: now + request.retentionMs,
   });
   moveMark(rows, record, now, request.retentionMs);
+  freeTask(rows, record);
   return 'done';
 }
 
@@ -52,17 +54,25 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
     if (endedBy(rows, request, 'queued', now)) return 'queued';
     return endedBy(rows, request, 'dead', now) ? 'dead' : 'lost';
   }
-  if (request.permanent || record.attempts >= request.retry.attempts) {
-    rows.updateRecord({ ...record, state: 'dead', acked: true, expiresAt: null });
-    return 'dead';
+  const failed = failure(record, request, now);
+  rows.updateRecord(failed);
+  freeTask(rows, record);
+  return failed.state === 'dead' ? 'dead' : 'queued';
+}
+
+function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
+  const { permanent, unstarted = false, retry, backoffMs, retentionMs } = request;
+  const given = { ...record, lastError: request.error ?? record.lastError };
+  if (!unstarted && (permanent || record.attempts >= retry.attempts)) {
+    return { ...given, state: 'dead', acked: true, expiresAt: null };
   }
-  rows.updateRecord({
-    ...record,
+  return {
+    ...given,
     state: 'queued',
-    notBefore: now + request.backoffMs,
-    expiresAt: record.acked ? null : now + request.retentionMs,
-  });
-  return 'queued';
+    attempts: record.attempts - (unstarted ? 1 : 0),
+    notBefore: now + backoffMs,
+    expiresAt: record.acked ? null : now + retentionMs,
+  };
 }
 
 /** `Store.renew`. */
@@ -82,7 +92,7 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
   if (record.state === 'applied' || record.state === 'stale' || record.state === 'dead') return record.state;
   if (isLive(record, now)) return 'busy';
   const task = record.task ? rows.task(sender, record.task.id, now) : undefined;
-  return isHeld(rows, task, now) ? 'busy' : 'free';
+  return holderOf(rows, task, now) ? 'busy' : 'free';
 }
 
 /** The task's newest applied status. The task itself is free: its holder's lease is live no more. */

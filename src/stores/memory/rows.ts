@@ -1,8 +1,9 @@
 import type { KeyOwner, NonceId, NonceRow, RecordRow, Rows, Usage } from '../kernel/rows.ts';
 import type { ExpiryQueue } from './expiry-queue.ts';
-import { pushExpiry, takeExpired } from './expiry-queue.ts';
+import { push, takeDue } from './expiry-queue.ts';
+import { dueRows, noteDue } from './due.ts';
 import type { MemoryState } from './state.ts';
-import { senderState } from './state.ts';
+import { forgetRecord, senderState } from './state.ts';
 
 /** Entries looked at by each accept, of each queue: more than one accept adds. */
 const PURGE_AN_ACCEPT = 16;
@@ -25,7 +26,7 @@ function detached(text: string): string {
 
 function purge(queue: ExpiryQueue, now: number, atMost: number): void {
   for (let taken = 0; taken < atMost; taken += 1) {
-    const expired = takeExpired(queue, now);
+    const expired = takeDue(queue, now);
     if (expired === undefined) return;
     expired.drop();
   }
@@ -41,7 +42,7 @@ function put<R extends Expiring>(
 ): void {
   map.set(key, row);
   if (row.expiresAt === null) return;
-  pushExpiry(queue, { at: row.expiresAt, drop: () => map.get(key) === row && drop() });
+  push(queue, { at: row.expiresAt, drop: () => map.get(key) === row && drop() });
 }
 
 /** `Rows` over maps. JavaScript runs one step at a time: that is what makes each one atomic. */
@@ -50,6 +51,7 @@ export function memoryRows(state: MemoryState): Rows {
     ...nonceRows(state),
     ...recordRows(state),
     ...markRows(state),
+    ...dueRows(state),
     usage: (sender, keyid) => usage(state, sender, keyid),
     purge: (now) => {
       purge(state.nonceExpiry, now, PURGE_AN_ACCEPT);
@@ -100,18 +102,19 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
     const of = senderState(state, row.sender);
     of.pendingBytes += row.bodyBytes - (of.records.get(row.key)?.bodyBytes ?? 0);
     if (row.bodyBytes === 0) of.bodies.delete(row.key);
-    put(state.expiry, of.records, row.key, row, () => {
-      of.records.delete(row.key);
-      of.bodies.delete(row.key);
-      of.pendingBytes -= row.bodyBytes;
-    });
+    noteDue(state, of, row);
+    put(state.expiry, of.records, row.key, row, () => forgetRecord(of, row));
   };
   return {
     record: (sender, key, now) => unexpired(senderState(state, sender).records.get(key), now),
     body: (sender, key) => senderState(state, sender).bodies.get(key)?.slice() ?? new Uint8Array(),
     insertRecord: (row, body) => {
       // A copy: the caller's bytes may be a view into a pooled buffer, or change.
-      if (body && row.bodyBytes > 0) senderState(state, row.sender).bodies.set(row.key, new Uint8Array(body));
+      const of = senderState(state, row.sender);
+      const expired = of.records.get(row.key);
+      if (expired) forgetRecord(of, expired);
+      of.serials.set(row.key, (state.serial += 1));
+      if (body && row.bodyBytes > 0) of.bodies.set(row.key, new Uint8Array(body));
       save(row);
     },
     updateRecord: save,

@@ -1,3 +1,4 @@
+import { dueAt } from '../kernel/park.ts';
 import type { Claim, RecordRow, RecordState, Rows } from '../kernel/rows.ts';
 import type { SqliteHandle, SqliteRow, SqliteValue } from './handle.ts';
 import { nullableTextOf, textOf } from './handle.ts';
@@ -16,12 +17,16 @@ const CHANGING = [
   'crashes',
   'acked',
   'not_before',
+  'parked_until',
+  'due_at',
+  'last_error',
   'after_terminal',
   'ahead',
   'body_bytes',
   'expires_at',
 ] as const;
 const FIXED = [
+  'inserted_at',
   'raw_hash',
   'canonical_hash',
   'task_id',
@@ -46,7 +51,11 @@ const COLUMN: Record<Column, (row: RecordRow) => SqliteValue> = {
   attempts: (row) => row.attempts,
   crashes: (row) => row.crashes,
   acked: (row) => flag(row.acked),
+  inserted_at: (row) => row.insertedAt,
   not_before: (row) => row.notBefore,
+  parked_until: (row) => row.parkedUntil,
+  due_at: dueAt,
+  last_error: (row) => (row.lastError === null ? null : columnText(row.lastError)),
   after_terminal: (row) => flag(row.afterTerminal),
   ahead: (row) => flag(row.ahead),
   body_bytes: (row) => row.bodyBytes,
@@ -62,6 +71,8 @@ const COLUMN: Record<Column, (row: RecordRow) => SqliteValue> = {
 };
 
 const NAMES: readonly Column[] = [...CHANGING, ...FIXED];
+/** The columns that make a record, for a SELECT. */
+export const RECORD_COLUMNS: string = NAMES.join(', ');
 const WHERE = 'WHERE sender_id = ? AND key = ?';
 
 type Reading = Pick<Rows, 'record' | 'body'>;
@@ -82,7 +93,7 @@ export function recordRows(db: SqliteHandle, senders: Senders): Reading & Writin
 
 function reading(db: SqliteHandle, senders: Senders): Reading {
   const find = db.prepare(
-    `SELECT ${NAMES.join(', ')} FROM webhook_record ${WHERE} AND (expires_at IS NULL OR expires_at > ?)`,
+    `SELECT ${RECORD_COLUMNS} FROM webhook_record ${WHERE} AND (expires_at IS NULL OR expires_at > ?)`,
   );
   const body = db.prepare(
     `SELECT b.body FROM webhook_record r JOIN webhook_body b ON b.record_id = r.id ${WHERE}`,
@@ -135,10 +146,12 @@ function bytes(column: SqliteRow[string] | undefined): Uint8Array {
     : new Uint8Array();
 }
 
-function fromColumns(sender: string, key: string, row: SqliteRow): RecordRow {
+/** A record from the columns `RECORD_COLUMNS`. */
+export function fromColumns(sender: string, key: string, row: SqliteRow): RecordRow {
   const number = (name: Column): number => Number(row[name]);
   const taskId = nullableTextOf(row, 'task_id');
   const instant = nullableTextOf(row, 'instant');
+  const lastError = nullableTextOf(row, 'last_error');
   return {
     sender,
     key,
@@ -151,7 +164,10 @@ function fromColumns(sender: string, key: string, row: SqliteRow): RecordRow {
     attempts: number('attempts'),
     crashes: number('crashes'),
     acked: number('acked') === 1,
+    insertedAt: number('inserted_at'),
     notBefore: number('not_before'),
+    parkedUntil: number('parked_until'),
+    lastError: lastError === null ? null : fromColumnText(lastError),
     rawHash: textOf(row, 'raw_hash'),
     canonicalHash: nullableTextOf(row, 'canonical_hash'),
     task:

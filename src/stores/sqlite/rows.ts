@@ -1,4 +1,5 @@
 import type { Rows } from '../kernel/rows.ts';
+import { dueRows } from './due.ts';
 import type { SqliteHandle } from './handle.ts';
 import { markRows } from './marks.ts';
 import { nonceRows } from './nonces.ts';
@@ -17,6 +18,7 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
   return {
     ...nonceRows(db, senders),
     ...recordRows(db, senders),
+    ...dueRows(db, senders),
     ...markRows(db, senders),
     ...purgeRows(db, senders),
     usage: (sender, keyid) => senders.usage(sender, keyid),

@@ -15,8 +15,12 @@ import type { SqliteHandle, SqliteRow } from './handle.ts';
  *     webhook_notification  (sender, notification id) → the event that brought it first
  *
  * Counts are kept by triggers: an accept never scans, and no statement can forget one. Every instant is Unix ms but
- * `instant` and `mark`, which are `instantKey`s and compare bytewise (BINARY). `expires_at` null means never. Keys
- * are encoded (`text.ts`).
+ * `instant` and `mark`, which are `instantKey`s and compare bytewise (BINARY). `expires_at` and `due_at` null mean
+ * never. Keys are encoded (`text.ts`).
+ *
+ * Indexes are partial, so that a finished record is in none but its key's and the expiry's: `due` for workers (null
+ * in inline mode), `parked` for whoever frees a task, `open` for lists. A record's id grows with its insertion, and
+ * SQLite keeps it at the end of each index entry: that is the order "oldest first".
  */
 const VERSION_1 = `
 CREATE TABLE webhook_sender (
@@ -56,7 +60,11 @@ CREATE TABLE webhook_record (
   attempts INTEGER NOT NULL,
   crashes INTEGER NOT NULL,
   acked INTEGER NOT NULL,
+  inserted_at INTEGER NOT NULL,
   not_before INTEGER NOT NULL,
+  parked_until INTEGER NOT NULL,
+  due_at INTEGER,
+  last_error TEXT,
   raw_hash TEXT NOT NULL,
   canonical_hash TEXT,
   task_id TEXT,
@@ -72,6 +80,10 @@ CREATE TABLE webhook_record (
   UNIQUE (sender_id, key)
 ) STRICT;
 CREATE INDEX webhook_record_expiry ON webhook_record (expires_at, sender_id) WHERE expires_at IS NOT NULL;
+CREATE INDEX webhook_record_due ON webhook_record (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_record_parked ON webhook_record (sender_id, task_id) WHERE parked_until > 0;
+CREATE INDEX webhook_record_open ON webhook_record (sender_id, state)
+  WHERE state IN ('queued', 'leased', 'dead');
 CREATE TABLE webhook_body (record_id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE webhook_task (
   sender_id INTEGER NOT NULL,

@@ -41,6 +41,15 @@ export interface Draft {
   readonly retry?: Partial<RetryLimits>;
 }
 
+/** The end of a run, in the words of a test. */
+export interface FailDraft extends Draft {
+  readonly permanent?: boolean;
+  readonly unstarted?: boolean;
+  readonly error?: string;
+  /** 60 000. */
+  readonly backoffMs?: number;
+}
+
 export const SENDER = 'https://seller.example/mcp';
 export const KEY = 'event-0001-of-the-seller';
 export const KEYID = 'seller-2026';
@@ -54,7 +63,7 @@ const LIMITS: StoreLimits = {
   maxNoncesPerKey: 100_000,
   maxNonces: 10_000_000,
 };
-const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
+export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
 
 /** The store's clock as the suite moves it, and names that are new. */
 export interface Clock {
@@ -63,17 +72,15 @@ export interface Clock {
   readonly unique: () => string;
 }
 
-export function failOf(
-  owner: string,
-  draft: Draft & { permanent?: boolean },
-  of: { sender: string; key: string },
-): FailRequest {
+export function failOf(owner: string, draft: FailDraft, of: { sender: string; key: string }): FailRequest {
   return {
     ...of,
     owner,
     permanent: draft.permanent ?? false,
     retry: { ...RETRY, ...draft.retry },
-    backoffMs: 60_000,
+    backoffMs: draft.backoffMs ?? 60_000,
+    ...(draft.unstarted !== undefined && { unstarted: draft.unstarted }),
+    ...(draft.error !== undefined && { error: draft.error }),
     retentionMs: draft.retentionMs ?? DAY_MS,
   };
 }

@@ -34,6 +34,8 @@ export interface StoreContractOptions {
   readonly transactions?: boolean;
   /** It outlives its handles: each harness brings `reopen`. false by default. */
   readonly persistent?: boolean;
+  /** It has `inbox`, for mode `inbox`. false by default, and then it must have none. */
+  readonly inbox?: boolean;
   readonly describe: (name: string, body: () => void) => unknown;
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }

@@ -8,12 +8,12 @@ import type {
   PeekResult,
   Store,
 } from '../../stores/contract.ts';
-import type { Clock, Draft } from './draft.ts';
+import type { Clock, Draft, FailDraft } from './draft.ts';
 import { DAY_MS, KEY, LEASE_MS, SENDER, failOf, requestOf } from './draft.ts';
 import type { StoreEffects, StoreFactory } from './harness.ts';
 
 export type { Draft } from './draft.ts';
-export { DAY_MS, HOUR_MS, KEY, LEASE_MS, SENDER, bytes, text } from './draft.ts';
+export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './draft.ts';
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
@@ -29,7 +29,7 @@ export interface Kit {
   /** Accepts and expects `won`. */
   readonly win: (draft?: Draft, store?: Store) => Promise<Won>;
   readonly complete: (owner: string, of?: Draft, store?: Store) => Promise<CompleteResult>;
-  readonly fail: (owner: string, of?: Draft & { permanent?: boolean }, store?: Store) => Promise<FailResult>;
+  readonly fail: (owner: string, of?: FailDraft, store?: Store) => Promise<FailResult>;
   readonly renew: (owner: string, of?: Draft, store?: Store) => Promise<'renewed' | 'lost'>;
   readonly peek: (of?: Draft, store?: Store) => Promise<PeekResult>;
   /** Accepts, expects `won`, completes. */

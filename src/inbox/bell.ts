@@ -1,0 +1,29 @@
+/** A sleep that can be ended early; a ring that comes before the sleep ends it too, so that none is lost. */
+export interface Bell {
+  readonly ring: () => void;
+  /** Resolves after `ms`, or when it rings. For one who waits. */
+  readonly wait: (ms: number) => Promise<void>;
+}
+
+export function createBell(): Bell {
+  let rung = false;
+  let wake = (): void => {};
+  return {
+    ring() {
+      rung = true;
+      wake();
+    },
+    async wait(ms) {
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      rung = false;
+    },
+  };
+}

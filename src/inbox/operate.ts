@@ -1,0 +1,47 @@
+import { wholeNumber } from '../config/validate.ts';
+import { ConfigError, Fault } from '../errors.ts';
+import type { Lifecycle } from '../lifecycle.ts';
+import type { Parts } from '../parts.ts';
+import type { StoreInbox } from '../stores/contract.ts';
+import type { InboxListQuery, ReceiverInbox } from './contract.ts';
+import { redriveInline } from './redrive.ts';
+
+const LIST_DEFAULT = 100;
+const LIST_MOST = 1_000;
+
+/** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
+export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
+  const { store, startup, config, bell } = parts;
+
+  /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
+  async function opened(): Promise<StoreInbox> {
+    if (!store.inbox) {
+      throw new ConfigError(
+        `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, Redis.`,
+      );
+    }
+    if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
+    await startup.passed();
+    return store.inbox;
+  }
+
+  async function redrive(sender: string, key: string): ReturnType<ReceiverInbox['redrive']> {
+    const inbox = await opened();
+    if (config.mode === 'inline') {
+      return redriveInline({ sender, key }, inbox, parts, lifecycle.background);
+    }
+    const result = await inbox.redrive(sender, key);
+    if (result === 'queued') bell.ring();
+    return result;
+  }
+
+  return {
+    list: async ({ limit, ...query }: InboxListQuery) => {
+      const most = wholeNumber('inbox.list: limit', limit, LIST_DEFAULT, 1, LIST_MOST);
+      return (await opened()).list({ ...query, limit: most });
+    },
+    inspect: async (sender, key) => (await opened()).inspect(sender, key),
+    redrive: (sender, key) => lifecycle.track(redrive(sender, key)),
+    discard: async (sender, key) => (await opened()).discard(sender, key, config.retentionMs),
+  };
+}

@@ -1,0 +1,88 @@
+import { deliveryId } from '../delivery-id.ts';
+import { boundLogger } from '../logging.ts';
+import type { Parts } from '../parts.ts';
+import { announce } from '../stages/announce.ts';
+import { dispatch } from '../stages/dispatch.ts';
+import { claimOf } from '../stages/read.ts';
+import { settle, type SettleDelivery } from '../stages/settle.ts';
+import { originOf, readStored, type FirstCopy } from '../stages/stored.ts';
+import type { Won } from '../stages/won.ts';
+import type { AcceptDecision, AcceptRequest, StoreInbox } from '../stores/contract.ts';
+import type { RedriveResult } from './contract.ts';
+
+/** An event that its owner wants run, with what it was stored as. */
+interface Kept {
+  readonly sender: string;
+  readonly key: string;
+  readonly body: Uint8Array;
+  readonly copy: FirstCopy;
+}
+
+/** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
+function acceptRequest({ sender, body, copy }: Kept, parts: Parts): AcceptRequest {
+  const { config, hashes } = parts;
+  const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
+  return {
+    acceptId: parts.newId(),
+    sender,
+    mode: 'inline',
+    event: claimOf(known?.edition ?? config.edition, body, copy, hashes),
+    leaseMs: config.leaseMs,
+    limits: config.limits,
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  };
+}
+
+type Win = Extract<AcceptDecision, { kind: 'won' }>;
+
+async function runHere(
+  { sender, key, copy }: Kept,
+  win: Win,
+  parts: Parts,
+  background: SettleDelivery['background'],
+): Promise<RedriveResult> {
+  const log = boundLogger(parts.logger, { sender, deliveryId: deliveryId(parts.hashes, sender, key) });
+  const origin = originOf(parts.config, sender);
+  // No seller brings it again, and no worker: a failure must not leave it waiting for either.
+  const won: Won = {
+    kind: 'won',
+    origin,
+    key,
+    lease: win.lease,
+    place: win,
+    firstCopy: () => copy,
+    once: true,
+  };
+  const result = await settle(await dispatch(won, parts, log), parts, { log, background });
+  // Not settled: it runs on past its deadline, or somebody else has it.
+  return result.kind === 'settled' ? result.state : 'busy';
+}
+
+function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
+  if (decision.kind === 'done') return decision.state;
+  if (decision.kind === 'stale') return 'stale';
+  return decision.kind === 'in-flight' || decision.kind === 'task-busy' ? 'busy' : 'other';
+}
+
+/**
+ * Mode `inline`: runs a DEAD or stuck event's handler in this process (design.md, "The store").
+ * @throws Fault `misconfigured` where the stored body cannot be read any more: then nothing has changed.
+ */
+export async function redriveInline(
+  { sender, key }: Pick<Kept, 'sender' | 'key'>,
+  inbox: StoreInbox,
+  parts: Parts,
+  background: SettleDelivery['background'],
+): Promise<RedriveResult> {
+  const record = await inbox.inspect(sender, key);
+  if (!record) return 'absent';
+  const { body } = record;
+  if (!body) return 'other';
+  const kept = { sender, key, body, copy: readStored(originOf(parts.config, sender), key, body, parts) };
+  if (record.state === 'dead') await inbox.redrive(sender, key);
+  const decision = await parts.store.accept(acceptRequest(kept, parts));
+  announce(decision, { sender, key }, parts.raiseAlarm);
+  if (decision.kind !== 'won') return resultOf(decision);
+  return runHere(kept, decision, parts, background);
+}

@@ -1,0 +1,42 @@
+import type { Identity } from '../auth/contract.ts';
+import type { Config } from '../config/resolve.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import type { AcceptRequest, NonceClaim } from '../stores/contract.ts';
+import type { Read } from './read.ts';
+import { storedId } from './stored-id.ts';
+
+export interface AcceptContext {
+  readonly config: Config;
+  readonly hashes: Hashes;
+  /** Random id per call. */
+  readonly newId: () => string;
+  /** Receiver's clock, Unix ms. */
+  readonly now: () => number;
+}
+
+/** A seller chooses keyid and nonce, and how long they are. */
+function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AcceptContext): NonceClaim {
+  return {
+    ...nonce,
+    keyid: storedId(nonce.keyid, hashes),
+    nonce: storedId(nonce.nonce, hashes),
+    nowMs: now(),
+  };
+}
+
+/** What the store is asked for one delivery. */
+export function acceptRequest(read: Read, context: AcceptContext): AcceptRequest {
+  const { config } = context;
+  const { sender, nonce } = read.identity;
+  return {
+    acceptId: context.newId(),
+    sender: sender.agentUrl,
+    mode: config.mode,
+    ...(nonce && { nonce: nonceClaim(nonce, context) }),
+    ...(read.claim && { event: read.claim }),
+    leaseMs: config.leaseMs,
+    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  };
+}

@@ -1,0 +1,22 @@
+import type { AcceptDecision, Lease } from '../stores/contract.ts';
+import type { Origin } from './read.ts';
+import type { FirstCopy } from './stored.ts';
+
+/** An event that is leased to this process, whoever leased it: its handler is to run. */
+export interface Won {
+  readonly kind: 'won';
+  readonly origin: Origin;
+  readonly key: string;
+  readonly lease: Lease;
+  readonly place: Place;
+  /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
+  readonly firstCopy: () => FirstCopy;
+  /** Nobody would bring it again: if it fails, it is DEAD. */
+  readonly once: boolean;
+}
+
+/** What the store knows of an event beside its body. */
+export type Place = Pick<
+  Extract<AcceptDecision, { kind: 'won' }>,
+  'reemission' | 'afterTerminal' | 'afterFinal'
+>;

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import type {
+  InboxPage,
+  InboxRecord,
+  LeaseDueRequest,
+  LeaseDueResult,
+  LeasedEvent,
+  RetryLimits,
+  Store,
+  StoreInbox,
+} from '../../stores/contract.ts';
+import type { Kit } from './kit.ts';
+import { DAY_MS, KEY, LEASE_MS, RETRY, SENDER } from './kit.ts';
+
+/** A worker's call in the words of a test. */
+export interface LeaseDraft {
+  /** Fresh by default. */
+  readonly owner?: string;
+  /** 10. */
+  readonly max?: number;
+  readonly leaseMs?: number;
+  readonly retry?: Partial<RetryLimits>;
+  readonly senders?: readonly string[];
+}
+
+export function inboxOf(store: Store): StoreInbox {
+  assert.ok(store.inbox, 'the store has an inbox');
+  return store.inbox;
+}
+
+/** On handle `a` unless another is given. */
+export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): Promise<LeaseDueResult> {
+  const request: LeaseDueRequest = {
+    owner: draft.owner ?? kit.unique(),
+    max: draft.max ?? 10,
+    leaseMs: draft.leaseMs ?? LEASE_MS,
+    retry: { ...RETRY, ...draft.retry },
+    retentionMs: DAY_MS,
+    senders: draft.senders ?? [SENDER],
+  };
+  return inboxOf(store).lease(request);
+}
+
+/** Expects one event. */
+export async function leaseOne(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeasedEvent> {
+  const { events } = await lease(kit, draft, store);
+  assert.equal(events.length, 1, 'one event is due');
+  return events[0] ?? assert.fail();
+}
+
+/** Their keys, in the order in which they were given. */
+export async function leasedKeys(kit: Kit, draft: LeaseDraft = {}): Promise<readonly string[]> {
+  return (await lease(kit, draft)).events.map(({ key }) => key);
+}
+
+/** Expects that nothing is leased and nothing died. */
+export async function leaseNone(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeaseDueResult> {
+  const result = await lease(kit, draft, store);
+  assert.deepEqual(result.events, []);
+  assert.deepEqual(result.died, []);
+  return result;
+}
+
+export async function seen(kit: Kit, key: string, sender: string = SENDER): Promise<InboxRecord> {
+  const record = await inboxOf(kit.b).inspect(sender, key);
+  assert.ok(record, `${key} is known`);
+  return record;
+}
+
+/** Every page of a list, each asserted to be no longer than `limit`. */
+export async function pagesOf(
+  kit: Kit,
+  state: 'queued' | 'leased' | 'dead',
+  limit: number,
+  sender?: string,
+): Promise<readonly InboxPage[]> {
+  const pages: InboxPage[] = [];
+  const of = { state, limit, ...(sender !== undefined && { sender }) };
+  let next: string | undefined;
+  do {
+    const page = await inboxOf(kit.b).list({ ...of, ...(next !== undefined && { after: next }) });
+    assert.ok(page.records.length <= limit, 'a page is no longer than its limit');
+    pages.push(page);
+    next = page.next;
+  } while (next !== undefined && pages.length < 100);
+  return pages;
+}
+
+/** Accepts, leases, and gives it up for good. */
+export async function kill(kit: Kit, of: string = KEY): Promise<void> {
+  await kit.accept({ mode: 'inbox', key: of, body: 'the first copy' });
+  const { events } = await lease(kit, { owner: 'worker' });
+  assert.ok(events.some((event) => event.key === of));
+  assert.equal(await kit.fail('worker', { key: of, permanent: true, error: 'no such media buy' }), 'dead');
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
+import type { Cases } from './kit.ts';
+import { DAY_MS, KEY, LEASE_MS, SENDER, decision, text } from './kit.ts';
+
+const INBOX = { mode: 'inbox' } as const;
+const OTHER = 'https://other.example/mcp';
+
+const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
+/** `StoreInbox.lease`: what is due, to whom it goes, and how it comes back. */
+export const inboxLeaseCases: Cases = {
+  'nothing is due in an empty store': async (kit) => {
+    assert.equal((await leaseNone(kit)).nextDueMs, undefined);
+  },
+  'a queued event is leased with its body, and its owner completes it': async (kit) => {
+    await kit.accept({ ...INBOX, body: 'the first copy' });
+    const { body, ...event } = await leaseOne(kit, { owner: 'worker' }, kit.b);
+    assert.equal(text(body), 'the first copy');
+    assert.deepEqual(event, {
+      sender: SENDER,
+      key: KEY,
+      lease: { owner: 'worker', fence: 1, attempt: 1 },
+      reemission: false,
+      afterTerminal: false,
+      afterFinal: false,
+      ahead: false,
+    });
+    assert.equal(await kit.peek(), 'busy');
+    assert.equal(await kit.complete('worker'), 'done');
+    assert.equal(await kit.complete('worker', {}, kit.b), 'done');
+    assert.equal(await kit.peek(), 'applied');
+    await leaseNone(kit);
+  },
+  'what is leased is leased to nobody else while the lease is live': async (kit) => {
+    await kit.accept(INBOX);
+    const { lease: held } = await leaseOne(kit);
+    await leaseNone(kit, {}, kit.b);
+    kit.advance(LEASE_MS - 1000);
+    assert.equal(await kit.renew(held.owner), 'renewed');
+    kit.advance(LEASE_MS - 1000);
+    await leaseNone(kit, {}, kit.b);
+    assert.equal((await kit.accept()).kind, 'in-flight');
+    assert.equal((await kit.accept(INBOX)).kind, 'in-flight');
+  },
+  'no more than asked for, oldest first, all to one owner': async (kit) => {
+    for (const n of [1, 2, 3]) {
+      await kit.accept({ ...INBOX, key: key(n) });
+      kit.advance(1000);
+    }
+    const { events } = await lease(kit, { owner: 'worker', max: 2 });
+    assert.deepEqual(
+      events.map((event) => [event.key, event.lease.owner]),
+      [
+        [key(1), 'worker'],
+        [key(2), 'worker'],
+      ],
+    );
+    assert.deepEqual(await leasedKeys(kit), [key(3)]);
+  },
+  'what inline mode has not acknowledged is its sender’s to bring again': async (kit) => {
+    const { lease: held } = await kit.win();
+    kit.advance(LEASE_MS + 1);
+    await leaseNone(kit);
+    await kit.win({ key: key(2) });
+    assert.equal(await kit.fail(held.owner), 'lost');
+    kit.advance(DAY_MS / 2);
+    await leaseNone(kit);
+  },
+  'what a delivery in inbox mode acknowledged is leased': async (kit) => {
+    const { lease: held } = await kit.win();
+    assert.equal((await kit.accept(INBOX)).kind, 'in-flight');
+    await leaseNone(kit);
+    assert.equal(await kit.fail(held.owner, { backoffMs: 0 }), 'queued');
+    assert.deepEqual((await leaseOne(kit, { owner: 'worker' })).lease, {
+      owner: 'worker',
+      fence: 2,
+      attempt: 2,
+    });
+  },
+  'a failed event waits for its back-off': async (kit) => {
+    await kit.accept(INBOX);
+    const { lease: held } = await leaseOne(kit);
+    assert.equal(await kit.fail(held.owner), 'queued');
+    const { nextDueMs } = await leaseNone(kit, {}, kit.b);
+    assert.ok(nextDueMs === undefined || (nextDueMs > 0 && nextDueMs <= 60_000), String(nextDueMs));
+    kit.advance(59_000);
+    await leaseNone(kit);
+    kit.advance(1001);
+    assert.equal((await leaseOne(kit)).lease.attempt, 2);
+  },
+  'a lease that ran out is a crash: leased again, fence + 1, and its owner is too late': async (kit) => {
+    await kit.accept(INBOX);
+    await leaseOne(kit, { owner: 'late' });
+    kit.advance(LEASE_MS + 1);
+    assert.deepEqual((await leaseOne(kit, { owner: 'next' }, kit.b)).lease, {
+      owner: 'next',
+      fence: 2,
+      attempt: 2,
+    });
+    assert.equal((await seen(kit, KEY)).crashes, 1);
+    assert.equal(await kit.complete('late'), 'lost');
+    assert.equal(await kit.fail('late'), 'lost');
+    assert.equal(await kit.renew('late'), 'lost');
+    assert.equal(await kit.complete('next'), 'done');
+  },
+  'crashes used up: DEAD, told once, and kept': async (kit) => {
+    const retry = { crashes: 2 };
+    await kit.accept(INBOX);
+    for (const attempt of [1, 2]) {
+      assert.equal((await leaseOne(kit, { retry })).lease.attempt, attempt);
+      kit.advance(LEASE_MS + 1);
+    }
+    const { events, died } = await lease(kit, { retry });
+    assert.deepEqual([events, died], [[], [{ sender: SENDER, key: KEY }]]);
+    await leaseNone(kit, { retry });
+    assert.equal(await kit.peek(), 'dead');
+    assert.equal(decision(await kit.accept(INBOX)).kind, 'done');
+  },
+  'the last attempt’s crash makes it DEAD': async (kit) => {
+    const retry = { attempts: 1 };
+    await kit.accept(INBOX);
+    await leaseOne(kit, { retry });
+    kit.advance(LEASE_MS + 1);
+    assert.deepEqual((await lease(kit, { retry })).died, [{ sender: SENDER, key: KEY }]);
+  },
+  'the last attempt’s failure makes it DEAD, and so does a permanent one': async (kit) => {
+    const retry = { attempts: 1 };
+    await kit.accept({ ...INBOX, key: key(1) });
+    await kit.accept({ ...INBOX, key: key(2) });
+    const { events } = await lease(kit, { owner: 'worker', retry });
+    assert.equal(events.length, 2);
+    assert.equal(await kit.fail('worker', { key: key(1), retry }), 'dead');
+    assert.equal(await kit.fail('worker', { key: key(2), permanent: true }), 'dead');
+    kit.advance(DAY_MS);
+    await leaseNone(kit, { retry });
+  },
+  'an event whose handler was never called is given back with its attempt': async (kit) => {
+    const retry = { attempts: 1 };
+    await kit.accept(INBOX);
+    const { lease: held } = await leaseOne(kit, { retry });
+    const back = { unstarted: true, backoffMs: 0, retry };
+    assert.equal(await kit.fail(held.owner, back), 'queued');
+    assert.equal(await kit.fail(held.owner, back, kit.b), 'queued');
+    assert.deepEqual((await leaseOne(kit, { owner: 'next', retry }, kit.b)).lease, {
+      owner: 'next',
+      fence: 2,
+      attempt: 1,
+    });
+    assert.equal(await kit.fail(held.owner, back), 'lost');
+    assert.equal(await kit.fail('next', { retry }), 'dead');
+  },
+  'the accept that queued it is told the same again, whatever workers did': async (kit) => {
+    await kit.accept({ ...INBOX, id: 'first' });
+    await leaseOne(kit, { owner: 'worker' });
+    assert.equal((await kit.accept({ ...INBOX, id: 'first' })).kind, 'queued');
+    await kit.complete('worker');
+    assert.equal((await kit.accept({ ...INBOX, id: 'first' })).kind, 'queued');
+  },
+  'an accept that won and lost its lease to a worker does not win again': async (kit) => {
+    await kit.win({ id: 'first' });
+    await kit.accept(INBOX);
+    kit.advance(LEASE_MS + 1);
+    await leaseOne(kit, { owner: 'worker' });
+    assert.equal((await kit.accept({ id: 'first' })).kind, 'in-flight');
+    assert.equal(await kit.complete('worker'), 'done');
+    assert.equal((await kit.accept({ id: 'first' })).kind, 'done');
+  },
+  'events of every sender are leased, configured or not': async (kit) => {
+    await kit.accept(INBOX);
+    await kit.accept({ ...INBOX, sender: OTHER });
+    const { events } = await lease(kit, { senders: [] });
+    assert.deepEqual(events.map(({ sender }) => sender).toSorted(), [OTHER, SENDER].toSorted());
+  },
+  'two workers at once never get the same event': async (kit) => {
+    const keys = Array.from({ length: 60 }, (_, n) => key(n));
+    for (const each of keys) await kit.accept({ ...INBOX, key: each });
+    const calls = Array.from({ length: 24 }, (_, n) => lease(kit, { max: 5 }, n % 2 ? kit.a : kit.b));
+    const given = (await Promise.all(calls)).flatMap(({ events }) => events.map((event) => event.key));
+    assert.equal(new Set(given).size, given.length);
+    for (let more = await leasedKeys(kit); more.length > 0; more = await leasedKeys(kit)) given.push(...more);
+    assert.deepEqual(given.toSorted(), keys);
+  },
+};

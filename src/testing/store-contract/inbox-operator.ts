@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { Fault } from '../../errors.ts';
+import { inboxOf, kill, lease, leaseOne, pagesOf, seen } from './inbox-kit.ts';
+import type { Cases } from './kit.ts';
+import { DAY_MS, KEY, SENDER, text } from './kit.ts';
+
+const INBOX = { mode: 'inbox' } as const;
+const OTHER = 'https://other.example/mcp';
+
+const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
+/** `list` and `inspect`. */
+export const inboxOperatorCases: Cases = {
+  'list gives the records of a state, without bodies': async (kit) => {
+    const from = Date.parse(kit.fromNow(-5000));
+    await kit.accept({ ...INBOX, key: key(1), task: 't' });
+    const [page] = await pagesOf(kit, 'queued', 10);
+    const [record, ...more] = page?.records ?? [];
+    assert.ok(record && more.length === 0);
+    const { insertedAt, notBefore, leaseUntil: _, ...rest } = record;
+    assert.deepEqual(rest, {
+      sender: SENDER,
+      key: key(1),
+      state: 'queued',
+      acked: true,
+      attempts: 0,
+      crashes: 0,
+      taskId: 't',
+      bodyBytes: 22,
+    });
+    assert.ok(insertedAt > from && insertedAt < from + 65_000 && notBefore <= insertedAt, String(insertedAt));
+    await leaseOne(kit);
+    assert.deepEqual((await pagesOf(kit, 'queued', 10))[0], { records: [] });
+    const leased = (await pagesOf(kit, 'leased', 10))[0]?.records[0];
+    assert.equal(leased?.attempts, 1);
+    assert.ok((leased?.leaseUntil ?? 0) > from + 5000);
+    assert.deepEqual((await pagesOf(kit, 'dead', 10))[0], { records: [] });
+  },
+  'list gives them oldest first, page by page, each once': async (kit) => {
+    const keys = Array.from({ length: 7 }, (_, n) => key(n));
+    for (const each of keys) {
+      await kit.accept({ ...INBOX, key: each });
+      kit.advance(1000);
+    }
+    const pages = await pagesOf(kit, 'queued', 3);
+    assert.deepEqual(
+      pages.flatMap(({ records }) => records.map((record) => record.key)),
+      keys,
+    );
+    assert.equal(pages.at(-1)?.next, undefined);
+  },
+  'list gives those of every sender, or of one': async (kit) => {
+    await kit.accept({ ...INBOX, sender: OTHER });
+    kit.advance(1000);
+    await kit.accept(INBOX);
+    const senders = async (sender?: string): Promise<readonly string[]> =>
+      (await pagesOf(kit, 'queued', 1, sender)).flatMap(({ records }) => records.map((one) => one.sender));
+    assert.deepEqual(await senders(), [OTHER, SENDER]);
+    assert.deepEqual(await senders(OTHER), [OTHER]);
+    assert.deepEqual(await senders('https://nobody.example/mcp'), []);
+  },
+  'list speaks of inline mode’s records too': async (kit) => {
+    const { lease: held } = await kit.win();
+    assert.equal((await pagesOf(kit, 'leased', 10))[0]?.records[0]?.acked, false);
+    await kit.fail(held.owner, { permanent: true });
+    assert.equal((await pagesOf(kit, 'dead', 10))[0]?.records[0]?.acked, true);
+  },
+  'inspect gives one with its body and its last error, until DONE': async (kit) => {
+    assert.equal(await inboxOf(kit.a).inspect(SENDER, KEY), undefined);
+    await kit.accept({ ...INBOX, body: 'the first copy' });
+    await leaseOne(kit, { owner: 'worker' });
+    await kit.fail('worker', { error: 'the database is away', backoffMs: 0 });
+    const failed = await seen(kit, KEY);
+    assert.equal(failed.lastError, 'the database is away');
+    assert.equal(text(failed.body), 'the first copy');
+    assert.deepEqual([failed.state, failed.attempts, failed.bodyBytes], ['queued', 1, 14]);
+    await leaseOne(kit, { owner: 'worker' });
+    await kit.complete('worker');
+    const done = await seen(kit, KEY);
+    assert.deepEqual([done.state, done.body, done.bodyBytes], ['applied', undefined, 0]);
+  },
+  'an error may be of any text': async (kit) => {
+    const error = `${'\u00e9\u{1f600}"\\\n'.repeat(160)}${'x'.repeat(200)}`.slice(0, 1000);
+    await kit.accept(INBOX);
+    await leaseOne(kit, { owner: 'worker' });
+    await kit.fail('worker', { error });
+    assert.equal((await seen(kit, KEY)).lastError, error);
+  },
+  'inspect gives a DEAD one’s body, which is kept': async (kit) => {
+    await kill(kit);
+    kit.advance(400 * DAY_MS);
+    const dead = await seen(kit, KEY);
+    assert.deepEqual(
+      [dead.state, dead.lastError, text(dead.body)],
+      ['dead', 'no such media buy', 'the first copy'],
+    );
+  },
+  'after close every call is store_unavailable': async (kit) => {
+    const inbox = inboxOf(kit.a);
+    await kit.a.close();
+    const unavailable = (error: unknown): boolean =>
+      error instanceof Fault && error.code === 'store_unavailable';
+    await assert.rejects(lease(kit), unavailable);
+    await assert.rejects(inbox.list({ state: 'dead', limit: 1 }), unavailable);
+    await assert.rejects(inbox.inspect(SENDER, KEY), unavailable);
+    await assert.rejects(inbox.redrive(SENDER, KEY), unavailable);
+    await assert.rejects(inbox.discard(SENDER, KEY, DAY_MS), unavailable);
+  },
+};

@@ -1,0 +1,333 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import type { HandlerContext } from '../../src/options.ts';
+import type { InboxRecord, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import { gate, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  BACKENDS,
+  channel,
+  eventKey,
+  inboxHouse,
+  inboxOf,
+  seenRecord,
+  status,
+  type Backend,
+  type Channel,
+} from './setup.ts';
+
+const KEY = eventKey(1);
+
+/** A store whose `inbox.lease` is the test's. */
+function withLease(
+  store: Store,
+  lease: (request: LeaseDueRequest, real: () => Promise<LeaseDueResult>) => Promise<LeaseDueResult>,
+): Store {
+  const inbox = inboxOf(store);
+  return { ...store, inbox: { ...inbox, lease: (request) => lease(request, () => inbox.lease(request)) } };
+}
+
+describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
+  let backend: Backend;
+  /** Looks at what is stored, beside the receivers. */
+  let observer: Store;
+  let started: Channel<HandlerContext>;
+  const houses: House[] = [];
+
+  beforeEach(async () => {
+    backend = (BACKENDS[name] ?? expect.fail(name))();
+    observer = backend.open();
+    await observer.open();
+    started = channel();
+  });
+
+  afterEach(async () => {
+    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    await observer.close();
+    backend.remove();
+  });
+
+  const open = async (options: HouseOptions): Promise<House> => {
+    const made = await inboxHouse(backend, options);
+    houses.push(made);
+    return made;
+  };
+  /** A house whose handlers say that they have started, and then do as told. */
+  const working = (handler: (ctx: HandlerContext) => unknown, options: HouseOptions = {}): Promise<House> =>
+    open({
+      handler: (_, ctx) => {
+        started.push(ctx);
+        return handler(ctx);
+      },
+      ...options,
+    });
+  const listed = async (state: 'queued' | 'leased'): Promise<readonly InboxRecord[]> =>
+    (await inboxOf(observer).list({ state, limit: 1000 })).records;
+  const record = async (key: string): Promise<InboxRecord> =>
+    (await inboxOf(observer).inspect('https://seller.example/mcp', key)) ?? expect.fail(`${key} is unknown`);
+
+  it('handlers of one task never overlap, those of different tasks do', async () => {
+    const running = new Map<string, number>();
+    let most = 0;
+    const done = channel<string>();
+    const { deliver, receiver } = await open({
+      handler: async (event) => {
+        const task = event.taskId ?? '';
+        const beside = (running.get(task) ?? 0) + 1;
+        running.set(task, beside);
+        const all = [...running.values()].reduce((sum, n) => sum + n, 0);
+        most = Math.max(most, all);
+        for (let n = 0; n < 10; n += 1) await turn();
+        running.set(task, (running.get(task) ?? 0) - 1);
+        done.push(beside === 1 ? 'alone' : `${task} overlaps`);
+      },
+      worker: { concurrency: 10, pollMs: 60_000 },
+    });
+    for (let n = 0; n < 40; n += 1) await deliver(status(eventKey(n), `task-${n % 4}`));
+    await receiver.start();
+    for (let n = 0; n < 40; n += 1) expect(await done.next()).toBe('alone');
+    expect(most).toBe(4);
+  });
+
+  it('back-pressure: leases no more than it can run', async () => {
+    const gates = Array.from({ length: 6 }, () => gate());
+    let runs = 0;
+    const asked: number[] = [];
+    const store = withLease(backend.open(), (request, real) => {
+      asked.push(request.max);
+      return real();
+    });
+    const { deliver, receiver } = await working(() => gates[runs++]?.opened, {
+      store,
+      worker: { concurrency: 3, batch: 2, pollMs: 60_000 },
+    });
+    for (let n = 0; n < 6; n += 1) await deliver(status(eventKey(n), `task-${n}`));
+    await receiver.start();
+    for (let n = 0; n < 3; n += 1) await started.next();
+    expect([(await listed('leased')).length, (await listed('queued')).length]).toEqual([3, 3]);
+    expect(asked).toEqual([2, 1]);
+    gates[1]?.open();
+    await started.next();
+    expect([(await listed('leased')).length, (await listed('queued')).length]).toEqual([3, 2]);
+    for (const { open } of gates) open();
+    for (let n = 0; n < 2; n += 1) await started.next();
+    expect(Math.max(...asked)).toBe(2);
+  });
+
+  it('renews: a handler may run longer than its lease', async () => {
+    const renewed = channel<string>();
+    const store = backend.open();
+    const { opened, open: release } = gate();
+    const house = await working(() => opened, {
+      store: {
+        ...store,
+        renew: async (request) => {
+          const answer = await store.renew(request);
+          renewed.push(answer);
+          return answer;
+        },
+      },
+      leaseMs: 60_000,
+      renewMs: 5,
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    const { leaseUntil } = await record(KEY);
+    // Beyond the first lease by the store's clock, in steps that a renewal comes between.
+    for (let n = 0; n < 4; n += 1) {
+      backend.advance(50_000);
+      expect([await renewed.next(), await renewed.next()]).toEqual(['renewed', 'renewed']);
+    }
+    expect((await record(KEY)).leaseUntil).toBeGreaterThan(leaseUntil + 190_000);
+    release();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
+  });
+
+  it('a handler that lost its lease has its signal fired, and completes nothing', async () => {
+    const aborted = channel<unknown>();
+    const house = await working(
+      (ctx) =>
+        new Promise((resolve) => {
+          if (ctx.attempt > 1) resolve(undefined);
+          ctx.signal.addEventListener('abort', () => {
+            aborted.push(ctx.signal.reason);
+            resolve(undefined);
+          });
+        }),
+      { leaseMs: 5000, renewMs: 20, worker: { pollMs: 20 } },
+    );
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    expect((await started.next()).attempt).toBe(1);
+    backend.advance(10_000);
+    expect(await aborted.next()).toMatchObject({ code: 'lease_lost' });
+    expect((await started.next()).attempt).toBe(2);
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 2, crashes: 1 });
+  });
+
+  it('a handler past its deadline has its signal fired, keeps its lease, and is applied when it returns', async () => {
+    const { opened, open: release } = gate();
+    const fired = channel<unknown>();
+    const house = await working(
+      async ({ signal }) => {
+        signal.addEventListener('abort', () => fired.push(signal.reason));
+        await opened;
+      },
+      { handlerDeadlineMs: 10 },
+    );
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    expect(await fired.next()).toMatchObject({ code: 'handler_timeout' });
+    expect(await record(KEY)).toMatchObject({ state: 'leased' });
+    release();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
+  });
+
+  it('stop waits for the handlers that run, and leases nothing more', async () => {
+    const { opened, open: release } = gate();
+    const house = await working(() => opened, { worker: { concurrency: 1 } });
+    await house.deliver(status(eventKey(1), 'task-1'));
+    await house.deliver(status(eventKey(2), 'task-2'));
+    await house.receiver.start();
+    await started.next();
+    const stopped = house.receiver.stop();
+    release();
+    await stopped;
+    expect(await record(eventKey(1))).toMatchObject({ state: 'applied' });
+    expect(await record(eventKey(2))).toMatchObject({ state: 'queued', attempts: 0 });
+    expect(house.seen).toHaveLength(1);
+  });
+
+  it('stop gives back what was leased and has not begun: no attempt is counted, not even the last', async () => {
+    const asked = gate();
+    const answer = gate();
+    const store = withLease(backend.open(), async (_, real) => {
+      const result = await real();
+      asked.open();
+      await answer.opened;
+      return result;
+    });
+    const house = await working(() => {}, { store, retry: { attempts: 1 } });
+    await house.deliver(status(eventKey(1), 'task-1'));
+    await house.deliver(status(eventKey(2), 'task-2'));
+    await house.receiver.start();
+    await asked.opened;
+    expect(await listed('leased')).toHaveLength(2);
+    const stopped = house.receiver.stop();
+    answer.open();
+    await stopped;
+    expect(house.seen).toEqual([]);
+    expect(await listed('leased')).toEqual([]);
+    const back = await listed('queued');
+    expect(back.map(({ attempts, crashes }) => [attempts, crashes])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    const next = await working(() => {});
+    await next.receiver.start();
+    expect([(await started.next()).attempt, (await started.next()).attempt]).toEqual([1, 1]);
+  });
+
+  it('stop fires the signals of handlers that do not finish: the next worker has their events at once', async () => {
+    const house = await working(
+      ({ signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error));
+        }),
+      { leaseMs: 1000, retry: { baseMs: 300_000, maxMs: 300_000 } },
+    );
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'queued', crashes: 0 });
+    const next = await working(() => {});
+    await next.receiver.start();
+    expect((await started.next()).attempt).toBe(2);
+  });
+
+  it('stop leaves a handler that ignores its signal: the event is another worker’s when its lease is over', async () => {
+    const { opened, open: release } = gate();
+    const house = await working(() => opened, { leaseMs: 40 });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'leased', attempts: 1 });
+    backend.advance(1000);
+    const next = await working(() => {});
+    await next.receiver.start();
+    expect((await started.next()).attempt).toBe(2);
+    release();
+  });
+
+  it('a store that is away is asked again until it answers', async () => {
+    let failures = 3;
+    const store = withLease(backend.open(), (_, real) => {
+      failures -= 1;
+      return failures >= 0 ? Promise.reject(new Fault('store_unavailable', 'away')) : real();
+    });
+    const { deliver, receiver } = await working(() => {}, { store, worker: { pollMs: 1 } });
+    await deliver(status(KEY, 'task-1'));
+    await receiver.start();
+    expect((await started.next()).attempt).toBe(1);
+  });
+
+  it('a completion that the store does not answer is sent again: the work is not done twice', async () => {
+    let failures = 2;
+    const store = backend.open();
+    const house = await working(() => {}, {
+      store: {
+        ...store,
+        complete: (request) => {
+          failures -= 1;
+          return failures >= 0
+            ? Promise.reject(new Fault('store_unavailable', 'away'))
+            : store.complete(request);
+        },
+      },
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
+  });
+
+  it('what has the shape of an error and is none does not stop it', async () => {
+    const thrown: unknown[] = [undefined, 'text', { toString: undefined }, new Error('', { cause: 1 })];
+    const { deliver, receiver } = await working(() => {
+      if (thrown.length > 0) throw thrown.shift();
+    });
+    await deliver(status(KEY, 'task-1'));
+    await receiver.start();
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      expect((await started.next()).attempt).toBe(attempt);
+    }
+  });
+
+  it('a stored body that cannot be read any more fails like a handler, and ends DEAD', async () => {
+    const alarms = channel<string>();
+    const store = withLease(backend.open(), async (_, real) => {
+      const result = await real();
+      return { ...result, events: result.events.map((event) => ({ ...event, body: new Uint8Array([123]) })) };
+    });
+    const house = await working(() => {}, {
+      store,
+      retry: { attempts: 2, baseMs: 1, maxMs: 1 },
+      onAlarm: ({ code }) => alarms.push(code),
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    expect(await alarms.next()).toBe('dead');
+    const dead = await seenRecord(house, KEY);
+    expect(dead).toMatchObject({ state: 'dead', attempts: 2 });
+    expect(dead.lastError).toMatch(/cannot be read any more/);
+    expect(house.seen).toEqual([]);
+  });
+});

@@ -1,0 +1,434 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError, PermanentError } from '../../src/errors.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import type { Event } from '../../src/events/event.ts';
+import type { HandlerContext } from '../../src/options.ts';
+import {
+  BACKENDS,
+  channel,
+  eventKey,
+  inboxHouse,
+  seenRecord,
+  status,
+  type Backend,
+  type Channel,
+} from '../inbox/setup.ts';
+import { AGENT, URL_GIVEN, gate, house, payloads, said, sellerKey, type House } from './setup.ts';
+
+const KEY = eventKey(1);
+
+interface Handled {
+  readonly event: Event;
+  readonly ctx: HandlerContext;
+}
+
+describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
+  let backend: Backend;
+  let handled: Channel<Handled>;
+  const houses: House[] = [];
+
+  beforeEach(() => {
+    backend = (BACKENDS[name] ?? expect.fail(name))();
+    handled = channel();
+  });
+
+  afterEach(async () => {
+    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    backend.remove();
+  });
+
+  const open: typeof inboxHouse = async (of, options) => {
+    const made = await inboxHouse(of, { handler: (event, ctx) => handled.push({ event, ctx }), ...options });
+    houses.push(made);
+    return made;
+  };
+
+  it('answers 200 once the event is durable, and the worker runs it when it is started', async () => {
+    const { deliver, sign, send, receiver, seen } = await open(backend);
+    const signed = await sign(status(KEY, 'task-1'));
+    const first = await send(signed);
+    expect(first).toMatchObject({ kind: 'accepted', state: 'queued', changed: false });
+    expect(first.response.status).toBe(200);
+    const again = await deliver(status(KEY, 'task-1'));
+    expect(again).toMatchObject({ kind: 'duplicate', state: 'queued' });
+    expect(again.response.status).toBe(200);
+    expect(said(await send(signed))).toBe('refused webhook_signature_replayed 401');
+    expect(seen).toEqual([]);
+    await receiver.start();
+    const { event, ctx } = await handled.next();
+    expect(event).toMatchObject({ kind: 'task', taskId: 'task-1', sender: AGENT, idempotencyKey: KEY });
+    expect(ctx).toMatchObject({ attempt: 1, sender: AGENT, deliveryId: first.deliveryId });
+  });
+
+  it('wakes the worker at once when the door of its process queued something', async () => {
+    const { deliver, receiver } = await open(backend);
+    await receiver.start();
+    for (const n of [1, 2, 3]) {
+      await deliver(status(eventKey(n), `task-${n}`));
+      expect((await handled.next()).event.taskId).toBe(`task-${n}`);
+    }
+  });
+
+  it('works in another process than the door: two receivers on one store', async () => {
+    const door = await open(backend);
+    const worker = await open(backend, { worker: { pollMs: 5 } });
+    await worker.receiver.start();
+    expect(await door.deliver(status(KEY, 'task-1'))).toMatchObject({ state: 'queued' });
+    await handled.next();
+    await worker.receiver.stop();
+    expect(door.seen).toEqual([]);
+    expect(worker.seen).toHaveLength(1);
+    expect(await door.deliver(status(KEY, 'task-1'))).toMatchObject({ kind: 'duplicate', state: 'applied' });
+  });
+
+  it('two workers share the work, each event once', async () => {
+    const door = await open(backend);
+    const workers = [await open(backend), await open(backend)];
+    const keys = Array.from({ length: 30 }, (_, n) => eventKey(n));
+    for (const key of keys) await door.deliver(status(key, key));
+    for (const { receiver } of workers) await receiver.start();
+    for (const _ of keys) await handled.next();
+    for (const { receiver } of workers) await receiver.stop();
+    const ran = workers.flatMap(({ seen }) => seen.map(({ event }) => event.idempotencyKey));
+    expect(ran.toSorted()).toEqual(keys);
+  });
+
+  it('runs the stored first copy, read again, whatever came after it', async () => {
+    const { deliver, receiver } = await open(backend);
+    await deliver(status(KEY, 'task-1', { message: 'first' }));
+    const second = await deliver(status(KEY, 'task-1', { message: 'second' }));
+    expect(second).toMatchObject({ kind: 'duplicate', changed: true });
+    await receiver.start();
+    expect((await handled.next()).event.message).toBe('first');
+  });
+
+  it('a changed payload is 409 in edition 3.2, and an identical one 200: it is safe', async () => {
+    const { deliver } = await open(backend, { edition: '3.2' });
+    const payload = status(KEY, 'task-1');
+    await deliver(payload);
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    expect(said(await deliver({ ...payload, message: 'other' }))).toBe('refused payload_changed 409');
+  });
+
+  it('gives handlers what the store knows: re-emission, a status after a terminal one', async () => {
+    const { deliver, receiver } = await open(backend);
+    await receiver.start();
+    await deliver(
+      payloads.tool('completed', { task_id: 't', timestamp: '2026-01-01T00:00:00Z', notification_id: 'n-1' }),
+    );
+    await handled.next();
+    const late = status(KEY, 't', { timestamp: '2026-01-02T00:00:00Z', notification_id: 'n-1' });
+    expect((await deliver(late)).event?.reemission).toBe(true);
+    const { event } = await handled.next();
+    expect(event.reemission).toBe(true);
+    expect(event.warnings.map(({ code }) => code)).toContain('after_terminal');
+  });
+
+  it('a failed run is repeated by the worker, and says of itself what went wrong', async () => {
+    const errors = ['the first', 'the second'];
+    const house = await open(backend, {
+      handler: (event, ctx) => {
+        handled.push({ event, ctx });
+        const error = errors.shift();
+        if (error !== undefined) throw new Error(error);
+      },
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    const attempts = [await handled.next(), await handled.next(), await handled.next()];
+    expect(attempts.map(({ ctx }) => ctx.attempt)).toEqual([1, 2, 3]);
+    expect(await seenRecord(house, KEY)).toMatchObject({ attempts: 3, lastError: 'the second' });
+  });
+
+  it('PermanentError: DEAD at once, alarm, the seller told 200', async () => {
+    const alarms = channel<string>();
+    const house = await open(backend, {
+      handler: () => {
+        throw new PermanentError('no such media buy');
+      },
+      onAlarm: ({ code }) => alarms.push(code),
+    });
+    const payload = status(KEY, 'task-1');
+    await house.deliver(payload);
+    await house.receiver.start();
+    expect(await alarms.next()).toBe('dead');
+    expect(await seenRecord(house, KEY)).toMatchObject({
+      state: 'dead',
+      attempts: 1,
+      lastError: 'no such media buy',
+    });
+    const again = await house.deliver(payload);
+    expect(again).toMatchObject({ kind: 'duplicate', state: 'dead', response: { status: 200 } });
+    expect(house.seen).toHaveLength(1);
+  });
+
+  it('attempts used up: DEAD, alarm', async () => {
+    const alarms = channel<string>();
+    const house = await open(backend, {
+      retry: { attempts: 3, baseMs: 1, maxMs: 1 },
+      handler: () => {
+        throw new Error('still down');
+      },
+      onAlarm: ({ code }) => alarms.push(code),
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    expect(await alarms.next()).toBe('dead');
+    expect(house.seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2, 3]);
+  });
+
+  it('five crashes: DEAD, alarm, and never run here', async () => {
+    const alarms = channel<{ code: string; key?: unknown }>();
+    const house = await open(backend, { onAlarm: (alarm) => alarms.push(alarm) });
+    await house.deliver(status(KEY, 'task-1'));
+    const dying = backend.open();
+    await dying.open();
+    for (let crash = 1; crash <= 5; crash += 1) {
+      const retry = { attempts: 12, crashes: 5 };
+      const request = { owner: `dies-${crash}`, max: 1, leaseMs: 1000, retry, retentionMs: 1, senders: [] };
+      expect((await dying.inbox?.lease(request))?.events).toHaveLength(1);
+      backend.advance(1001);
+    }
+    await dying.close();
+    await house.receiver.start();
+    expect(await alarms.next()).toMatchObject({ code: 'dead', key: KEY, sender: AGENT });
+    expect(await seenRecord(house, KEY)).toMatchObject({ state: 'dead', crashes: 5, attempts: 5 });
+    expect(house.seen).toEqual([]);
+  });
+
+  it('an event of a sender that is no longer configured is still processed', async () => {
+    const { deliver } = await open(backend);
+    await deliver(status(KEY, 'task-1'));
+    const { receiver } = await open(backend, {
+      senders: [{ agentUrl: 'https://other.example/mcp', auth: { hmac: { secret: 's'.repeat(32) } } }],
+    });
+    await receiver.start();
+    expect((await handled.next()).event).toMatchObject({ sender: AGENT, idempotencyKey: KEY });
+  });
+
+  it('an older status that waited behind a newer one is stale, not handled', async () => {
+    const house = await open(backend, { worker: { concurrency: 1 } });
+    await house.deliver(status(eventKey(1), 't', { timestamp: '2026-01-02T00:00:00Z' }));
+    const older = status(eventKey(2), 't', { timestamp: '2026-01-01T00:00:00Z' });
+    expect(await house.deliver(older)).toMatchObject({ state: 'queued' });
+    await house.receiver.start();
+    await handled.next();
+    await house.deliver(status(eventKey(3), 't', { timestamp: '2026-01-03T00:00:00Z' }));
+    expect((await handled.next()).event.idempotencyKey).toBe(eventKey(3));
+    expect(await seenRecord(house, eventKey(2))).toMatchObject({ state: 'stale' });
+    expect(await house.deliver(older)).toMatchObject({ kind: 'duplicate', state: 'stale' });
+  });
+
+  it('DEAD → redrive → handled', async () => {
+    let broken = true;
+    const alarms = channel<string>();
+    const house = await open(backend, {
+      handler: (event, ctx) => {
+        if (broken) throw new PermanentError('not yet');
+        handled.push({ event, ctx });
+      },
+      onAlarm: ({ code }) => alarms.push(code),
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await alarms.next();
+    const { inbox } = house.receiver;
+    expect((await inbox.list({ state: 'dead' })).records.map(({ key }) => key)).toEqual([KEY]);
+    broken = false;
+    expect(await inbox.redrive(AGENT, KEY)).toBe('queued');
+    expect((await handled.next()).ctx.attempt).toBe(1);
+    await house.receiver.stop();
+    const { receiver } = await open(backend);
+    expect(await receiver.inbox.list({ state: 'dead' })).toEqual({ records: [] });
+    expect((await receiver.inbox.inspect(AGENT, KEY))?.state).toBe('applied');
+    expect(await receiver.inbox.redrive(AGENT, KEY)).toBe('other');
+    expect(await receiver.inbox.redrive(AGENT, 'nobody-sent-this-event')).toBe('absent');
+  });
+
+  it('discard: never handled, its duplicates answered 200', async () => {
+    const house = await open(backend);
+    const payload = status(KEY, 'task-1');
+    await house.deliver(payload);
+    expect(await house.receiver.inbox.discard(AGENT, KEY)).toBe('discarded');
+    expect(await house.deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'stale' });
+    await house.receiver.start();
+    await house.deliver(status(eventKey(2), 'task-2'));
+    expect((await handled.next()).event.idempotencyKey).toBe(eventKey(2));
+    expect(house.seen).toHaveLength(1);
+  });
+});
+
+describe('mode inbox: ctx.transaction', () => {
+  it('commits the handler’s writes and the completion together (SQLite)', async () => {
+    const backend = (BACKENDS['SQLite'] ?? expect.fail())();
+    const store = backend.open();
+    const done = channel<unknown>();
+    const house = await inboxHouse(backend, {
+      store,
+      handler: async (event, ctx) => {
+        await ctx.transaction((tx) => {
+          const db = tx as { exec: (sql: string) => void };
+          db.exec('CREATE TABLE effects (id TEXT)');
+          db.exec(`INSERT INTO effects VALUES ('${ctx.deliveryId}')`);
+        });
+        done.push(event);
+        throw new Error('after the commit: logged, no more');
+      },
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await done.next();
+    expect(await seenRecord(house, KEY)).toMatchObject({ state: 'applied', attempts: 1 });
+    await house.receiver.stop();
+    expect(house.seen).toHaveLength(1);
+    backend.remove();
+  });
+});
+
+describe('mode inbox: what is refused at construction, and when', () => {
+  const options = async () => ({
+    publicUrl: URL_GIVEN,
+    senders: [{ agentUrl: AGENT, pins: [(await sellerKey()).publicJwk] }],
+    requireDurability: 'process' as const,
+    handlers: { other: () => {} },
+  });
+
+  it('a store without an inbox: ConfigError in mode inbox, and from receiver.inbox in mode inline', async () => {
+    const { inbox: _, ...store } = memoryStore();
+    const given = { ...(await options()), store };
+    expect(() => createReceiver({ ...given, mode: 'inbox' })).toThrow(/memory store has no inbox/);
+    const receiver = createReceiver(given);
+    await expect(receiver.inbox.list({ state: 'dead' })).rejects.toThrow(/memory store has no inbox/);
+    await expect(receiver.inbox.redrive(AGENT, KEY)).rejects.toBeInstanceOf(ConfigError);
+  });
+
+  it('start in mode inline, and start after stop', async () => {
+    const inline = createReceiver({ ...(await options()), store: memoryStore() });
+    await expect(inline.start()).rejects.toThrow(/mode 'inline'.*mode: 'inbox'/);
+    const inbox = createReceiver({ ...(await options()), store: memoryStore(), mode: 'inbox' });
+    await inbox.start();
+    await inbox.start();
+    await inbox.stop();
+    await expect(inbox.start()).rejects.toThrow(/stopped/);
+    await expect(inbox.inbox.list({ state: 'dead' })).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+
+  it('start where ready would reject', async () => {
+    const receiver = createReceiver({
+      ...(await options()),
+      store: memoryStore(),
+      requireDurability: 'disk',
+      mode: 'inbox',
+    });
+    await expect(receiver.start()).rejects.toThrow(/requireDurability/);
+  });
+
+  it('a page longer than 1000, or shorter than 1', async () => {
+    const receiver = createReceiver({ ...(await options()), store: memoryStore() });
+    await expect(receiver.inbox.list({ state: 'dead', limit: 1001 })).rejects.toThrow(/inbox.list: limit/);
+    await expect(receiver.inbox.list({ state: 'dead', limit: 0 })).rejects.toThrow(/inbox.list: limit/);
+    await expect(receiver.inbox.list({ state: 'dead', after: 'x' })).rejects.toThrow(/inbox.list: after/);
+  });
+});
+
+describe('receiver.inbox in mode inline', () => {
+  const key = KEY;
+  const payload = status(key, 'task-1');
+
+  it('redrive runs the handler of a DEAD event in this process', async () => {
+    let broken = true;
+    const { deliver, receiver, seen } = await house({
+      handler: () => {
+        if (broken) throw new PermanentError('no such media buy');
+      },
+    });
+    expect(await deliver(payload)).toMatchObject({ kind: 'accepted', state: 'dead' });
+    expect((await receiver.inbox.list({ state: 'dead' })).records).toMatchObject([
+      { key, lastError: 'no such media buy' },
+    ]);
+    broken = false;
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('applied');
+    expect(seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 1]);
+    expect(seen[1]?.event).toEqual(seen[0]?.event);
+    expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'applied' });
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('other');
+    expect(await receiver.inbox.redrive(AGENT, 'nobody-sent-this-event')).toBe('absent');
+  });
+
+  it('one that fails again is DEAD again: no seller and no worker would bring it', async () => {
+    const { deliver, receiver, alarms } = await house({
+      handler: (_, ctx) => {
+        throw ctx.attempt === 1 && alarms.length > 0 ? new Error('still down') : new PermanentError('down');
+      },
+    });
+    await deliver(payload);
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('dead');
+    expect(alarms.map(({ code }) => code)).toEqual(['dead', 'dead']);
+    const record = await receiver.inbox.inspect(AGENT, key);
+    expect(record).toMatchObject({ state: 'dead', lastError: 'still down', attempts: 1 });
+    expect(record?.body).toBeInstanceOf(Uint8Array);
+  });
+
+  it('one that waits for its seller’s retry is run too; one that runs is busy', async () => {
+    const { opened, open } = gate();
+    const started = channel<number>();
+    let broken = true;
+    const { deliver, receiver } = await house({
+      handler: async (_, ctx) => {
+        started.push(ctx.attempt);
+        if (broken) throw new Error('down');
+        await opened;
+      },
+    });
+    expect(said(await deliver(payload))).toBe('unavailable handler_failed 503');
+    await started.next();
+    broken = false;
+    const redriven = receiver.inbox.redrive(AGENT, key);
+    expect(await started.next()).toBe(2);
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('busy');
+    expect(await receiver.inbox.discard(AGENT, key)).toBe('other');
+    open();
+    expect(await redriven).toBe('applied');
+  });
+
+  it('one whose task has a newer status by now is stale', async () => {
+    const { deliver, receiver, seen } = await house({
+      handler: (event) => {
+        if (event.idempotencyKey === key) throw new PermanentError('down');
+      },
+    });
+    await deliver(status(key, 't', { timestamp: '2026-01-01T00:00:00Z' }));
+    await deliver(status(eventKey(2), 't', { timestamp: '2026-01-02T00:00:00Z' }));
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('stale');
+    expect(seen).toHaveLength(2);
+  });
+
+  it('discard lets a DEAD event go: its duplicates are answered 200', async () => {
+    const { deliver, receiver } = await house({
+      handler: () => {
+        throw new PermanentError('down');
+      },
+    });
+    await deliver(payload);
+    expect(await receiver.inbox.discard(AGENT, key)).toBe('discarded');
+    expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'stale' });
+    expect(await receiver.inbox.list({ state: 'dead' })).toEqual({ records: [] });
+  });
+
+  it('redrive runs under ctx.transaction as a delivery does', async () => {
+    let broken = true;
+    const { deliver, receiver } = await house({
+      store: sqliteStore(':memory:'),
+      handler: async (_, ctx) => {
+        if (broken) throw new PermanentError('down');
+        await ctx.transaction(() => undefined);
+        throw new Error('after the commit');
+      },
+    });
+    await deliver(payload);
+    broken = false;
+    expect(await receiver.inbox.redrive(AGENT, key)).toBe('applied');
+  });
+});

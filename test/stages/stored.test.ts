@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { resolveOptions } from '../../src/config/resolve.ts';
+import { createHashes } from '../../src/crypto/index.ts';
+import { Fault } from '../../src/errors.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import { originOf, readStored } from '../../src/stages/stored.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { samplePayloads } from '../../src/testing/payloads.ts';
+
+const AGENT = 'https://seller.example/mcp';
+const context = { protocol: protocolFor(), hashes: createHashes() };
+const payloads = samplePayloads();
+const bytes = (payload: object): Uint8Array => new TextEncoder().encode(JSON.stringify(payload));
+
+describe('readStored: the first copy, as it was read at its admission', () => {
+  it.each([undefined, 'tool', 'agent'] as const)(
+    'both transports, whatever format is known: %s',
+    (format) => {
+      const origin = { agentUrl: AGENT, ...(format && { format }) };
+      const tool = payloads.tool('completed');
+      const agent = payloads.agent('completed', { idempotency_key: 'agent-event-of-16-characters' });
+      expect(readStored(origin, tool.idempotency_key, bytes(tool), context).event.transport).toBe('tool');
+      const { event, terminal } = readStored(origin, 'agent-event-of-16-characters', bytes(agent), context);
+      expect([event.transport, event.sender, terminal]).toEqual(['agent', AGENT, true]);
+    },
+  );
+
+  it('a key that was derived from the bytes is derived again', () => {
+    const { idempotency_key: _, ...agent } = payloads.agent('working');
+    const body = bytes(agent);
+    const key = context.hashes.sha256Hex(body);
+    expect(readStored({ agentUrl: AGENT }, key, body, context).event).toMatchObject({
+      idempotencyKey: key,
+      idempotencyKeySource: 'derived',
+    });
+  });
+
+  it('what cannot be read, or is another event, is a fault of ours', () => {
+    const tool = payloads.tool('completed');
+    expect(() => readStored({ agentUrl: AGENT }, 'another-key-of-the-seller', bytes(tool), context)).toThrow(
+      Fault,
+    );
+    expect(() => readStored({ agentUrl: AGENT }, 'k', new Uint8Array([123]), context)).toThrow(
+      /cannot be read/,
+    );
+  });
+});
+
+describe('originOf', () => {
+  const given = (senders: Parameters<typeof resolveOptions>[0]['senders']) =>
+    resolveOptions({
+      publicUrl: 'https://buyer.example/x',
+      senders,
+      store: memoryStore(),
+      handlers: { other: () => {} },
+    });
+
+  it('is the configured sender with its format; else its agent URL alone', () => {
+    const config = given([{ agentUrl: AGENT, format: 'agent' }]);
+    expect(originOf(config, AGENT)).toMatchObject({ agentUrl: AGENT, format: 'agent' });
+    expect(originOf(config, 'https://gone.example')).toEqual({ agentUrl: 'https://gone.example' });
+    expect(
+      originOf(
+        given(() => []),
+        AGENT,
+      ),
+    ).toEqual({ agentUrl: AGENT });
+  });
+});

@@ -1,0 +1,50 @@
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+
+let db: DatabaseSync;
+
+beforeEach(() => {
+  db = new DatabaseSync(':memory:');
+});
+
+afterEach(() => {
+  db.close();
+});
+
+describe('what workers and operators look for', () => {
+  it('is found by index: no statement of the store scans records, nor sorts them', async () => {
+    const statements: string[] = [];
+    const handle: SqliteHandle = {
+      exec: (sql) => db.exec(sql),
+      prepare: (sql) => {
+        statements.push(sql);
+        return db.prepare(sql);
+      },
+      close: () => db.close(),
+    };
+    await sqliteStore(handle).open();
+    const selects = statements.filter((sql) => /^SELECT .*webhook_record/s.test(sql));
+    expect(selects.length).toBeGreaterThan(6);
+    const used: string[] = [];
+    for (const sql of selects) {
+      const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
+      const details = plan.map(({ detail }) => String(detail));
+      used.push(...details.flatMap((detail) => /webhook_record_[a-z]+/.exec(detail) ?? []));
+      // The earliest of an index read from its end is no scan of the table.
+      const scans = details.filter((detail) => /^SCAN|TEMP B-TREE/.test(detail));
+      expect(
+        scans.filter((detail) => !detail.includes('webhook_record_due')),
+        `${sql}: ${details.join('; ')}`,
+      ).toEqual([]);
+    }
+    expect(used.toSorted()).toEqual([
+      'webhook_record_due',
+      'webhook_record_due',
+      'webhook_record_expiry',
+      'webhook_record_open',
+      'webhook_record_parked',
+    ]);
+  });
+});
