@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
+import { expect } from 'vitest';
 import type { PgClient, PostgresStore, PostgresStoreOptions } from '../../src/stores/postgres.ts';
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
@@ -82,4 +83,24 @@ export async function postgresHarness({
       for (const each of stores) await each.close();
     },
   };
+}
+
+const COUNTED = `SELECT
+  (SELECT count(*) FROM webhook_record) + (SELECT count(*) FROM webhook_task)
+    + (SELECT count(*) FROM webhook_notification) AS entries,
+  (SELECT coalesce(sum(length(body)), 0) FROM webhook_record) AS bytes,
+  (SELECT count(*) FROM webhook_nonce) AS nonces, (SELECT count(*) FROM webhook_nonce) AS by_keyid`;
+
+const NOTED = `SELECT
+  coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes,
+  coalesce(sum(nonces) FILTER (WHERE sender_id = 0), 0) AS nonces,
+  coalesce(sum(nonces) FILTER (WHERE sender_id > 0), 0) AS by_keyid FROM webhook_count`;
+
+const MISKEPT = `SELECT key FROM webhook_record
+  WHERE (body IS NULL) <> (state IN ('applied', 'stale')) OR length(body) <> body_bytes`;
+
+/** The counts that are kept against the rows themselves; and bodies are there just as long as they count. */
+export async function expectCountsRight({ sql }: TestSchema): Promise<void> {
+  expect(await sql(NOTED)).toEqual(await sql(COUNTED));
+  expect(await sql(MISKEPT)).toEqual([]);
 }

@@ -82,15 +82,8 @@ function run({ bin, user, folder }: Place, name: string, args: readonly string[]
   throw new Error(`${name} ${args.join(' ')}: ${done.stderr}\n${lines}`);
 }
 
-/**
- * Starts a server on a free port, in a folder of its own; `fsync` and all else as PostgreSQL has it.
- * @param settings of postgresql.conf, name and value.
- * @param parent where its folder is made.
- */
-export async function startServer(
-  settings: Readonly<Record<string, string>> = {},
-  parent: string = tmpdir(),
-): Promise<PostgresServer> {
+/** @param parent where its folder is made. */
+function placeIn(parent: string): Place & { readonly data: string } {
   const bin = needBinaries();
   const user = userOf();
   const folder = mkdtempSync(join(parent, 'proto-webhooks-postgres-'));
@@ -99,28 +92,53 @@ export async function startServer(
   for (const each of [folder, data]) {
     if (user.uid !== undefined && user.gid !== undefined) chownSync(each, user.uid, user.gid);
   }
-  const place: Place = { folder, bin, user };
+  return { folder, bin, user, data };
+}
+
+async function launched(
+  place: Place & { readonly data: string },
+  settings: Readonly<Record<string, string>>,
+): Promise<PostgresServer> {
+  const { data, folder } = place;
   const port = await freePort();
-  run(place, 'initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
   const own = { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
   const options = Object.entries({ max_connections: '200', ...own, ...settings });
   const line = options.map(([name, value]) => `-c ${name}='${value}'`).join(' ');
   const control = (what: string, ...args: readonly string[]): void =>
     run(place, 'pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), ...args, what]);
   const start = (): void => control('start', '-o', line);
-  const crash = (): void => control('stop', '-m', 'immediate');
   start();
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     port,
     data,
-    crash,
+    crash: () => control('stop', '-m', 'immediate'),
     start,
     remove: () => {
       stopServer(data);
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Starts a server on a free port, in a folder of its own; `fsync` and all else as PostgreSQL has it.
+ * @param settings of postgresql.conf, name and value.
+ */
+export async function startServer(
+  settings: Readonly<Record<string, string>> = {},
+  parent: string = tmpdir(),
+): Promise<PostgresServer> {
+  const place = placeIn(parent);
+  run(place, 'initdb', ['-D', place.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
+  return launched(place, settings);
+}
+
+/** A standby of a server, streaming from it, which is read-only. */
+export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
+  const place = placeIn(tmpdir());
+  run(place, 'pg_basebackup', ['-d', primary.url, '-D', place.data, '-R', '-c', 'fast', '-N']);
+  return launched(place, {});
 }
 
 /** Ends a server by the folder of its data; another process may have started it. */

@@ -2,10 +2,11 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 
 /** A `redis-server` of the tests' own on 127.0.0.1. */
 export interface RedisServer {
@@ -21,34 +22,29 @@ export interface RedisServer {
 
 const isInstalled = (): boolean => spawnSync('redis-server', ['--version']).status === 0;
 
+/** Other test files may be installing at the same moment: apt has one lock. */
+const INSTALL_TRIES = 5;
+
 /** The package starts a server of its own on install; it was not there before, so it is ours to end. */
-function install(): void {
-  const root = process.getuid?.() === 0;
-  if (!root || spawnSync('apt-get', ['--version']).status !== 0) return;
+async function install(): Promise<void> {
+  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) return;
   const options = { stdio: 'ignore', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } } as const;
-  spawnSync('apt-get', ['update', '-qq'], options);
-  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], options);
-  spawnSync('service', ['redis-server', 'stop'], options);
+  for (let tries = 0; !isInstalled() && tries < INSTALL_TRIES; tries += 1) {
+    if (tries > 0) await sleep(2000);
+    spawnSync('apt-get', ['update', '-qq'], options);
+    const wait = ['-o', 'DPkg::Lock::Timeout=120'];
+    const installed = spawnSync('apt-get', [...wait, 'install', '-y', '-qq', 'redis-server'], options);
+    if (installed.status === 0) spawnSync('service', ['redis-server', 'stop'], options);
+  }
 }
 
 /** @throws Error that says what to install. */
-export function needRedisServer(): void {
-  if (!isInstalled()) install();
+async function needRedisServer(): Promise<void> {
+  if (!isInstalled()) await install();
   if (isInstalled()) return;
   throw new Error(
     'These tests need redis-server >= 7 in PATH (Debian: apt-get install redis-server; macOS: brew install redis).',
   );
-}
-
-/** A free port of 127.0.0.1. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 const READY = /Ready to accept connections|\+monitor master|Sentinel ID is/;
@@ -62,14 +58,9 @@ export async function startServer(
   settings: Readonly<Record<string, string>>,
   sentinel?: string,
 ): Promise<RedisServer> {
-  needRedisServer();
-  const port = await freePort();
+  await needRedisServer();
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-redis-'));
-  const own = { port: String(port), bind: '127.0.0.1', dir: folder, ...settings };
   const file = join(folder, 'redis.conf');
-  // Written, not passed as arguments: Sentinels rewrite their file.
-  const lines = Object.entries(own).map(([name, value]) => `${name} ${value}`);
-  writeFileSync(file, [...lines, sentinel ?? 'save ""', ''].join('\n'));
   const args = sentinel === undefined ? [file] : [file, '--sentinel'];
   let running: ChildProcess | undefined;
   const start = async (): Promise<void> => {
@@ -83,7 +74,12 @@ export async function startServer(
     child.kill('SIGKILL');
     await gone;
   };
-  await start();
+  const port = await firstStart(start, (free) => {
+    const own = { port: String(free), bind: '127.0.0.1', dir: folder, ...settings };
+    // Written, not passed as arguments: Sentinels rewrite their file.
+    const lines = Object.entries(own).map(([name, value]) => `${name} ${value}`);
+    writeFileSync(file, [...lines, sentinel ?? 'save ""', ''].join('\n'));
+  });
   return {
     port,
     folder,
@@ -94,6 +90,20 @@ export async function startServer(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A port that was free may be taken a moment later: then another one. */
+async function firstStart(start: () => Promise<void>, write: (port: number) => void): Promise<number> {
+  for (let tries = 1; ; tries += 1) {
+    const port = await freePort();
+    write(port);
+    try {
+      await start();
+      return port;
+    } catch (error) {
+      if (tries === 3) throw error;
+    }
+  }
 }
 
 async function launched(args: readonly string[]): Promise<ChildProcess> {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { freePort } from './free-port.ts';
 import type { RedisServer } from './redis-server.ts';
-import { freePort, startServer } from './redis-server.ts';
+import { startServer } from './redis-server.ts';
 
-export { freePort, startServer } from './redis-server.ts';
+export { startServer } from './redis-server.ts';
 export type { RedisServer } from './redis-server.ts';
 
 /** Every write is on disk before its reply. */

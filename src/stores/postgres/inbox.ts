@@ -62,9 +62,10 @@ export function inboxOf({ current, random, clockOffsetMs, during }: InboxParts):
 const LOOK_MOST = 256;
 const LOOK_BESIDE = 16;
 
-/** Of one transaction: candidates looked at, those that ended, and ms until the next one is due. */
+/** Of one transaction: candidates, those that are due no more, those that ended, and ms until the next one is due. */
 interface LeaseEnd {
-  readonly looked: number;
+  readonly found: number;
+  readonly moved: number;
   readonly ended: number;
   readonly nextDue: number | null;
 }
@@ -90,9 +91,9 @@ async function leaseDue(
       if (answer.kind === 'died') died.push(recordOf(answer));
     }
     nextDueMs = end.nextDue ?? undefined;
-    looked += end.looked;
-    // One that ended may have freed its task for another, which is due now.
-    if (end.looked < look && end.ended === 0) break;
+    looked += end.found;
+    // There may be more where the look was full, and where one that ended has freed its task for another.
+    if (end.moved === 0 || (end.found < look && end.ended === 0)) break;
   }
   const ended = died.map(({ sender, key }) => ({ sender, key }));
   return { events, died: ended, ...(nextDueMs !== undefined && { nextDueMs }) };

@@ -1,6 +1,6 @@
 import type { AcceptRequest, EventClaim, FailRequest } from '../contract.ts';
 import { MARK_RETENTION_MS } from '../contract.ts';
-import { columnText } from '../sqlite/text.ts';
+import { columnText } from '../text.ts';
 import type { Arg } from './client.ts';
 
 /** What a script is told, by the names in its header; what is undefined or false is left out. */

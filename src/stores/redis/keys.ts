@@ -1,4 +1,4 @@
-import { columnText } from '../sqlite/text.ts';
+import { columnText } from '../text.ts';
 import type { Digests } from './scripts.ts';
 
 /** Names of a store's keys: the `KEYS` of its scripts. */

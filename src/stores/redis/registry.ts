@@ -1,4 +1,4 @@
-import { columnText, fromColumnText } from '../sqlite/text.ts';
+import { columnText, fromColumnText } from '../text.ts';
 import type { Keys } from './keys.ts';
 import type { Lane } from './lane.ts';
 import type { NonceCount, NonceCounts } from './nonce-counts.ts';

@@ -6,7 +6,7 @@ import type {
   LeaseDueResult,
   Pressure,
 } from '../contract.ts';
-import { fromColumnText } from '../sqlite/text.ts';
+import { fromColumnText } from '../text.ts';
 
 /** What a script answered, by name. */
 export interface Reply {

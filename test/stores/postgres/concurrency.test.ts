@@ -1,10 +1,10 @@
 import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp'];
@@ -59,12 +59,17 @@ async function handle(store: Store, ledger: Ledger, run: Running, turn: number):
 const KEYS = 40;
 const taskOf = (key: string): string => `task-${Number(key.split('-')[1]) % 5}`;
 
-async function door(store: PostgresStore, ledger: Ledger, seed: number): Promise<void> {
-  for (let turn = 0; turn < 120; turn += 1) {
-    const key = `event-${(turn * (seed + 3)) % KEYS}-of-the-seller`;
-    const sender = SENDERS[(turn + seed) % 2] ?? '';
+/** Prime to the number of keys: each door goes through all of them, in an order of its own. */
+const STRIDES = [3, 7, 9, 11, 13, 17, 19, 21];
+
+/** Through the keys of one sender and of the other, in either mode; then again in inbox mode, so that all are acknowledged. */
+async function door(store: PostgresStore, ledger: Ledger, stride: number): Promise<void> {
+  for (let turn = 0; turn < 4 * KEYS; turn += 1) {
+    const key = `event-${(turn * stride) % KEYS}-of-the-seller`;
+    const pass = Math.floor(turn / KEYS);
+    const sender = SENDERS[pass % 2] ?? '';
     const request = acceptRequest({ sender, key, task: taskOf(key) });
-    const mode = turn % 2 === 0 ? 'inline' : 'inbox';
+    const mode = pass < 2 && (turn + stride) % 4 < 2 ? 'inline' : 'inbox';
     const { kind } = await store.accept({ ...request, mode, leaseMs: 60_000, retry: RETRY });
     if (kind === 'won') await handle(store, ledger, { sender, key, owner: request.acceptId }, turn);
     else await store.peek(sender, key);
@@ -109,10 +114,9 @@ describe('several processes at once', () => {
         await lease(store, ledger, `worker-${seed}-${'x'.repeat(turn % 3)}${turn}`);
     };
     await Promise.all(
-      stores.flatMap((store, seed) => [
-        door(store, ledger, seed),
-        door(store, ledger, seed + 4),
-        work(store, seed),
+      stores.flatMap((store, n) => [
+        work(store, n),
+        ...STRIDES.slice(2 * n, 2 * n + 2).map((stride) => door(store, ledger, stride)),
       ]),
     );
     const [last] = stores;
@@ -126,6 +130,47 @@ describe('several processes at once', () => {
     const open = await at.sql("SELECT key, state FROM webhook_record WHERE acked AND state <> 'applied'");
     expect(open).toEqual([]);
     expect(ledger.completed.size).toBe(2 * KEYS);
+    await expectCountsRight(at);
+    for (const store of stores) await store.close();
+  });
+
+  it('small caps, short lives, sweeps beside them: nothing deadlocks, counts are right', async () => {
+    await at.clear();
+    let rolledBack = 0;
+    const random = (): number => {
+      rolledBack += 1;
+      return 0;
+    };
+    const stores = pools.map((pool) => at.store(pool, { random, timeoutMs: 30_000 }));
+    for (const store of stores) await store.open();
+    const limits = {
+      maxRecordsPerSender: 12,
+      maxPendingBytesPerSender: 400,
+      maxNoncesPerKey: 30,
+      maxNonces: 50,
+    };
+    const once = async (store: PostgresStore, n: number): Promise<string> => {
+      const key = `event-${n % KEYS}-of-the-seller`;
+      const request = acceptRequest({ key, task: taskOf(key), sender: SENDERS[n % 2] ?? '' });
+      const short = {
+        nonce: request.nonce && { ...request.nonce, expiresAtMs: 20 },
+        retentionMs: 5,
+        leaseMs: 5,
+      };
+      const { kind } = await store.accept({ ...request, ...short, limits } as AcceptRequest);
+      if (kind === 'won') {
+        await store.complete({ sender: request.sender, key, owner: request.acceptId, retentionMs: 5 });
+      }
+      if (n % 7 === 0) await store.sweep();
+      return kind;
+    };
+    const kinds = await Promise.all(
+      stores.flatMap((store, n) => Array.from({ length: 150 }, (_, turn) => once(store, turn * (2 * n + 3)))),
+    );
+    expect(rolledBack).toBe(0);
+    expect(new Set(kinds)).toContain('won');
+    expect(new Set(kinds)).toContain('over-cap');
+    await expectCountsRight(at);
     for (const store of stores) await store.close();
   });
 });

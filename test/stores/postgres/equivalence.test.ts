@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
 import { answerOf, call } from '../redis/calls.ts';
 
 const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
@@ -18,26 +18,6 @@ function timeless(value: unknown): unknown {
 
 /** Lists are compared by the contract suite: whether they show what has expired is not the same before it is deleted. */
 const compared = call.filter(({ does }) => does !== 'list');
-
-const COUNTED = `SELECT
-  (SELECT count(*) FROM webhook_record) + (SELECT count(*) FROM webhook_task)
-    + (SELECT count(*) FROM webhook_notification) AS entries,
-  (SELECT coalesce(sum(length(body)), 0) FROM webhook_record) AS bytes,
-  (SELECT count(*) FROM webhook_nonce) AS nonces, (SELECT count(*) FROM webhook_nonce) AS by_keyid`;
-
-const NOTED = `SELECT
-  coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes,
-  coalesce(sum(nonces) FILTER (WHERE sender_id = 0), 0) AS nonces,
-  coalesce(sum(nonces) FILTER (WHERE sender_id > 0), 0) AS by_keyid FROM webhook_count`;
-
-/** The counts that are kept against the rows themselves; and bodies are there just as long as they count. */
-async function expectCountsRight({ sql }: TestSchema): Promise<void> {
-  expect(await sql(NOTED)).toEqual(await sql(COUNTED));
-  const kept = await sql(
-    "SELECT key FROM webhook_record WHERE (body IS NULL) <> (state IN ('applied', 'stale')) OR length(body) <> body_bytes",
-  );
-  expect(kept).toEqual([]);
-}
 
 describe('memory and Postgres', () => {
   let at: TestSchema;

@@ -64,7 +64,7 @@ BEGIN
     IF v.id = s.keyid_id THEN
       s.nonces := s.nonces - v.gone;
     ELSE
-      PERFORM webhook_add(v.sender_id, v.id, 0, 0, -v.gone);
+      s.changes := s.changes || ROW(v.sender_id, v.id, 0, 0, -v.gone)::webhook_change;
     END IF;
   END LOOP;
   RETURN s;
@@ -134,16 +134,19 @@ DECLARE
 BEGIN
   s.at := webhook_now(p_offset);
   s.sender_id := p_sender;
+  s.changes := '{}';
   s.entries := 0; s.pending_bytes := 0; s.all_nonces := 0;
   FOR v_kind IN 1..3 LOOP s := webhook_purge(s, v_kind, p_most); END LOOP;
   FOR v IN SELECT id FROM webhook_keyid WHERE sender_id = p_sender ORDER BY keyid LOOP
     s.keyid_id := v.id;
     s.nonces := 0;
     s := webhook_purge(s, 0, p_most);
-    IF s.nonces <> 0 THEN PERFORM webhook_add(p_sender, s.keyid_id, 0, 0, s.nonces); END IF;
+    s := webhook_add(s, s.keyid_id, 0, 0, s.nonces);
   END LOOP;
-  IF s.entries <> 0 THEN PERFORM webhook_add(p_sender, 0, s.entries, s.pending_bytes, 0); END IF;
-  IF s.all_nonces <> 0 THEN PERFORM webhook_add(0, 0, 0, 0, s.all_nonces); END IF;
+  s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
+  s.sender_id := 0;
+  s := webhook_add(s, 0, 0, 0, s.all_nonces);
+  PERFORM webhook_flush(s);
   RETURN -s.entries - s.all_nonces;
 END $$;
 `;

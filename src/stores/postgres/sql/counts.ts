@@ -1,10 +1,10 @@
 /**
- * What a sender has used, in the course of a batch: read once a sender and key id, and written once.
+ * What a sender has used, in the course of a batch: read once a sender and key id, and noted once.
  *
  *     webhook_visit       step, call, whether the sender is another → the step speaks of the call's sender and key id
  *     webhook_count_used  step, call → the counts, read when the first accept needs them; fails with 40001 where a cap
  *                         came near after the look that chose the locks
- *     webhook_leave       step, whether the sender is left → a few expired rows deleted, the differences written
+ *     webhook_leave       step, whether the sender is left → a few expired rows deleted, the differences noted
  *
  * Sweeping: each batch takes one of the four kinds in turn, and more of it than it can have added to all; so a store
  * that is used does not grow.
@@ -64,12 +64,8 @@ CREATE FUNCTION webhook_leave(s webhook_step, p_sender boolean) RETURNS webhook_
 BEGIN
   IF s.sender_id IS NULL THEN RETURN s; END IF;
   IF s.sender_known THEN s := webhook_purge(s, s.turn % 4, s.most); END IF;
-  IF s.nonces <> s.nonces_before THEN
-    PERFORM webhook_add(s.sender_id, s.keyid_id, 0, 0, s.nonces - s.nonces_before);
-  END IF;
-  IF p_sender AND (s.entries <> s.entries_before OR s.pending_bytes <> s.bytes_before) THEN
-    PERFORM webhook_add(s.sender_id, 0, s.entries - s.entries_before, s.pending_bytes - s.bytes_before, 0);
-  END IF;
+  s := webhook_add(s, s.keyid_id, 0, 0, s.nonces - s.nonces_before);
+  IF p_sender THEN s := webhook_add(s, 0, s.entries - s.entries_before, s.pending_bytes - s.bytes_before, 0); END IF;
   RETURN s;
 END $$;
 `;

@@ -54,7 +54,7 @@ DECLARE
   v_new boolean;
 BEGIN
   IF c.key IS NOT NULL THEN
-    SELECT * INTO r FROM webhook_head WHERE sender_id = s.sender_id AND key = c.key;
+    SELECT * INTO r FROM webhook_head WHERE sender_id = s.sender_id AND key = c.key FOR UPDATE;
     v_record := FOUND;
     IF v_record AND r.expires_at <= s.at THEN
       -- Forgotten: it goes now, for its key may come again.

@@ -3,14 +3,15 @@
  *
  *     webhook_lease(call, offset, look, most, lock ms, sync) → rows of JSON and body: {"kind": "event", …} for each
  *       event leased to the call's caller, {"kind": "died", …} for each that is DEAD now, and last
- *       {"kind": "end", "looked", "ended", "nextDue"}
+ *       {"kind": "end", "found", "moved", "ended", "nextDue"}: candidates, those that are due no more, those that ended
  *     webhook_list(query, offset) → JSON of each record in the state, oldest first, without bodies
  *     webhook_inspect(call, offset) → one of them with its body
  *
  * Why it is atomic. Candidates are locked along the index of what is due, earliest first, and those that somebody has
- * locked are passed over (FOR UPDATE SKIP LOCKED), so that workers neither wait for each other nor get the same event.
- * Then come the buckets of keys and tasks, sorted, as in `run.ts`. Each candidate leaves the due ones: leased, ended, or
- * parked until its task is free, so that no sender can keep workers busy with events that cannot run.
+ * locked are passed over (FOR UPDATE SKIP LOCKED), so that workers neither wait for each other nor get the same event; a
+ * task's number (`run.ts`) is only tried for. So a worker waits for nobody while it holds what others wait for. Each
+ * candidate leaves the due ones: leased, ended, or parked until its task is free, so that no sender can keep workers busy
+ * with events that cannot run.
  */
 export const INBOX = `
 CREATE FUNCTION webhook_lease(p_call jsonb, p_offset bigint, p_look integer, p_most integer, p_lock_ms integer,
@@ -21,7 +22,8 @@ SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   c webhook_call := jsonb_populate_record(NULL::webhook_call, p_call);
   v_heads webhook_head[];
-  v_looked integer := 0;
+  v_class integer := webhook_class('task');
+  v_moved integer := 0;
   v_given integer := 0;
   v_ended integer := 0;
   r webhook_head;
@@ -31,13 +33,13 @@ BEGIN
   s.at := webhook_now(p_offset);
   v_heads := ARRAY(SELECT h FROM (SELECT * FROM webhook_head
     WHERE due_at <= s.at ORDER BY due_at, seq LIMIT p_look FOR UPDATE SKIP LOCKED) h);
-  s.locked := ARRAY(SELECT webhook_bucket(h.sender_id, x.resource) FROM unnest(v_heads) h
-    CROSS JOIN LATERAL (VALUES ('k' || h.key), ('t' || h.task_id)) x (resource) WHERE x.resource IS NOT NULL);
-  PERFORM webhook_lock_buckets(s.locked);
-  s.at := webhook_now(p_offset);
+  s.changes := '{}';
   FOREACH r IN ARRAY v_heads LOOP
     EXIT WHEN v_given >= p_most;
-    v_looked := v_looked + 1;
+    -- Somebody is busy with the task: the record stays due. Waiting, with rows locked, might be waiting for each other.
+    s.tasks := ARRAY(SELECT webhook_bucket(r.sender_id, r.task_id, 4096) WHERE r.task_id IS NOT NULL);
+    CONTINUE WHEN r.task_id IS NOT NULL AND NOT pg_try_advisory_xact_lock(v_class, s.tasks[1]);
+    v_moved := v_moved + 1;
     s.sender_id := r.sender_id;
     s.entries := 0; s.pending_bytes := 0;
     s := webhook_claim(s, c, r);
@@ -56,12 +58,11 @@ BEGIN
       RETURN NEXT;
     END IF;
     s.more := NULL;
-    IF s.entries <> 0 OR s.pending_bytes <> 0 THEN
-      PERFORM webhook_add(r.sender_id, 0, s.entries, s.pending_bytes, 0);
-    END IF;
+    s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
   END LOOP;
+  PERFORM webhook_flush(s);
   body := NULL;
-  SELECT jsonb_build_object('kind', 'end', 'looked', v_looked, 'ended', v_ended, 'nextDue',
+  SELECT jsonb_build_object('kind', 'end', 'found', cardinality(v_heads), 'moved', v_moved, 'ended', v_ended, 'nextDue',
     (SELECT greatest(due_at - s.at, 0) FROM webhook_record WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1))
     INTO answer;
   RETURN NEXT;

@@ -3,9 +3,9 @@
  *
  *     webhook_enter         lock ms, sync → fails with PW002 unless READ COMMITTED; sets what lasts until the commit
  *     webhook_register      calls → new senders and key ids have their rows
- *     webhook_lock          step, calls → senders, known records and buckets locked; `exact`: senders locked alone;
- *                           `parked`: known records that wait for their task
- *     webhook_lock_buckets  buckets → locked until the commit, lowest first
+ *     webhook_lock          step, calls → senders, buckets and tasks locked; `exact`: senders that are locked alone;
+ *                           `tasks`: buckets of the tasks
+ *     webhook_lock_buckets  class, buckets → locked until the commit, lowest first
  *     webhook_fit           calls → nonces and key ids that are too long for an index in the form of their SHA-256
  */
 export const LOCK = `
@@ -34,23 +34,20 @@ BEGIN
       AND NOT EXISTS (SELECT FROM webhook_keyid k WHERE k.sender_id = w.id AND k.keyid = c.keyid)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 END $$;
-CREATE FUNCTION webhook_lock_buckets(p_buckets integer[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_lock_buckets(p_class integer, p_buckets integer[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_class integer := hashtext('proto-webhooks bucket ' || current_schema());
   v_bucket integer;
 BEGIN
   FOR v_bucket IN SELECT DISTINCT b FROM unnest(p_buckets) b ORDER BY 1 LOOP
-    PERFORM pg_advisory_xact_lock(v_class, v_bucket);
+    PERFORM pg_advisory_xact_lock(p_class, v_bucket);
   END LOOP;
 END $$;
 CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[]) RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
-  v_class integer := hashtext('proto-webhooks sender ' || current_schema());
+  v_class integer := webhook_class('sender');
   v record;
 BEGIN
   s.exact := '{}';
-  s.locked := '{}';
-  s.parked := '{}';
   FOR v IN
     SELECT w.id, coalesce(bool_or(e.entries + 10000 >= c.records OR e.bytes + 67108864 >= c.bytes
       OR n.nonces + 10000 >= c.nonces), false) AS near
@@ -71,24 +68,19 @@ BEGIN
       PERFORM pg_advisory_xact_lock_shared(v_class, v.id);
     END IF;
   END LOOP;
-  FOR v IN
-    SELECT r.sender_id, r.task_id, r.seq, r.parked_until
-    FROM (SELECT DISTINCT w.id, c.key FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
-      WHERE c.key IS NOT NULL AND c.op <> 'peek') c
-    JOIN webhook_record r ON r.sender_id = c.id AND r.key = c.key
-    ORDER BY r.sender_id, r.key FOR UPDATE OF r
-  LOOP
-    IF v.task_id IS NOT NULL THEN s.locked := s.locked || webhook_bucket(v.sender_id, 't' || v.task_id); END IF;
-    -- Who frees its task meanwhile passes over it (webhook_free_task).
-    IF v.parked_until > 0 THEN s.parked := s.parked || v.seq; END IF;
-  END LOOP;
-  s.locked := s.locked || ARRAY(
-    SELECT webhook_bucket(w.id, x.resource) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
+  PERFORM webhook_lock_buckets(webhook_class('bucket'), ARRAY(
+    SELECT webhook_bucket(w.id, x.resource, 128) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
     CROSS JOIN LATERAL (
-      VALUES ('k' || c.key), ('t' || c.task_id), ('n' || c.keyid || ' ' || c.nonce), ('i' || c.notification_id)
+      VALUES ('k' || c.key), ('n' || c.keyid || ' ' || c.nonce), ('i' || c.notification_id)
       UNION ALL SELECT 'i' || m FROM unnest(c.media_buys) m) x (resource)
-    WHERE x.resource IS NOT NULL AND c.op <> 'peek');
-  PERFORM webhook_lock_buckets(s.locked);
+    WHERE x.resource IS NOT NULL AND c.op <> 'peek'));
+  -- A changed payload may name another task than the record that it meets.
+  s.tasks := ARRAY(
+    SELECT webhook_bucket(w.id, x.task, 4096) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
+    LEFT JOIN webhook_record r ON r.sender_id = w.id AND r.key = c.key
+    CROSS JOIN LATERAL (VALUES (c.task_id), (r.task_id)) x (task)
+    WHERE x.task IS NOT NULL AND c.op <> 'peek');
+  PERFORM webhook_lock_buckets(webhook_class('task'), s.tasks);
   RETURN s;
 END $$;
 CREATE FUNCTION webhook_fit(p_calls webhook_call[]) RETURNS webhook_call[] LANGUAGE plpgsql AS $$

@@ -10,10 +10,12 @@
  * refused). Locks are taken in one order, so that batches do not block each other in a circle:
  *   1. new senders and key ids (rows), sorted;
  *   2. the senders of accepts: shared; exclusive where a cap is near, for only then a count must be exact;
- *   3. the rows of known records, sorted. Workers pass over rows that are locked, and wait for buckets alone;
- *   4. the buckets of keys, tasks, nonces and notification ids, sorted: transaction-level advisory locks on 128 numbers,
- *      so that a batch of any size takes few of the server's lock slots;
- *   5. rows that only those who hold the buckets write, and counts, sender by sender.
+ *   3. keys, nonces and notification ids, sorted: transaction-level advisory locks on 128 numbers in their place, so that
+ *      a batch of any size takes few of the server's lock slots;
+ *   4. tasks, sorted, on 4096 numbers: workers only try for them, and must seldom try in vain;
+ *   5. rows. Those of a record may be locked by a worker, which waits for nothing while it has them; others are written by
+ *      those who hold the numbers, or deleted by a sweep, which passes over what is locked;
+ *   6. counts, sorted, after everything else.
  * Nothing outlives the transaction, so any pooler will do.
  *
  * Barrier. The last statement writes (but where all answers are a peek's "not yet"), and so the commit waits for the
@@ -37,6 +39,7 @@ BEGIN
     v_calls := webhook_fit(v_calls);
   END IF;
   PERFORM webhook_register(v_calls);
+  s.changes := '{}';
   s := webhook_lock(s, v_calls);
   s.at := webhook_now(p_offset);
   s.turn := p_turn;
@@ -64,7 +67,9 @@ BEGIN
     RETURN NEXT;
   END LOOP;
   s := webhook_leave(s, true);
-  IF cardinality(s.parked) > 0 THEN PERFORM webhook_unpark(s.parked); END IF;
-  IF v_barrier THEN PERFORM webhook_add(0, 0, 0, 0, s.all_nonces - s.all_before); END IF;
+  IF v_barrier THEN
+    s.changes := s.changes || ROW(0, 0, 0, 0, s.all_nonces - s.all_before)::webhook_change;
+    PERFORM webhook_flush(s);
+  END IF;
 END $$;
 `;

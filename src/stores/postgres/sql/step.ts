@@ -7,18 +7,19 @@
  *                   Passed in and returned by every rule: functions have no other memory
  *
  *     webhook_now       offset → the store's clock, Unix ms; read when all locks are held, for waiting takes time
- *     webhook_bucket    sender, resource → one of 128 numbers: what is locked in its place (`run.ts`)
+ *     webhook_bucket    sender, resource, how many → one of so many numbers: what is locked in its place (`run.ts`)
+ *     webhook_class     name → the first number of an advisory lock: the schema's own
  *     webhook_must_lock step, task → fails with 40001 where its bucket is not locked: the record changed its task
  *                       between the look that chose the locks and the locks; the call is made again
- *     webhook_add       sender, key id, three differences → added to this backend's stripe
+ *     webhook_add       step, key id, three differences → noted, for the step's sender
+ *     webhook_flush     step → what was noted, added to this backend's stripes: last of all, sorted, for counts are what
+ *                       all transactions write
  *     webhook_stale     instant, terminal, mark, mark terminal → interface.md, Delivery reliability rule 7
  *     webhook_find_task step, task → its row; an expired one is absent. Expiry is judged after the look, here and wherever
  *                       a row is found by its key: in the look's condition it would lead planners to the expiry's index
  *     webhook_holder    step, task row → held: a live lease on another record holds the task (handlers of one task
  *                       never overlap); parked_until: how long workers leave alone what waits for it
- *     webhook_free_task sender, task → the oldest record that waits for it is due; one that is locked is passed over,
- *                       and the task is marked `missed`
- *     webhook_unpark    records that were locked while parked → due, where their task was missed
+ *     webhook_free_task sender, task → the oldest record that waits for it is due
  *     webhook_save_task, webhook_won: the task's row written; the answer "won"
  *
  * `xmax = 0` in a RETURNING says that the row is new, not replaced: only then it is counted. Rows that expired count
@@ -41,31 +42,46 @@ CREATE VIEW webhook_head AS SELECT
   crashes, body_bytes, acked, terminal, reemission, after_terminal, after_final, ahead, key, state, claim, claimed_by,
   owner, raw_hash, canonical_hash, task_id, instant, last_error
   FROM webhook_record;
+CREATE TYPE webhook_change AS (
+  sender_id integer, keyid_id integer, entries bigint, pending_bytes bigint, nonces bigint
+);
 CREATE TYPE webhook_step AS (
-  at bigint, turn integer, most integer, locked integer[], exact integer[], parked bigint[],
+  at bigint, turn integer, most integer, tasks integer[], exact integer[],
   sender_id integer, sender_known boolean, keyid_id integer, keyid_known boolean, all_known boolean,
   entries bigint, pending_bytes bigint, nonces bigint, all_nonces bigint,
-  entries_before bigint, bytes_before bigint, nonces_before bigint, all_before bigint,
+  entries_before bigint, bytes_before bigint, nonces_before bigint, all_before bigint, changes webhook_change[],
   is_full boolean, held boolean, parked_until bigint,
   kind text, more jsonb, pressure text[], body bytea
 );
 CREATE FUNCTION webhook_now(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + p_offset
 $$;
-CREATE FUNCTION webhook_bucket(p_sender integer, p_resource text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-  SELECT hashtext((p_sender::text || ' ' || p_resource) COLLATE "C") & 127
+CREATE FUNCTION webhook_bucket(p_sender integer, p_resource text, p_most integer) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT hashtext((p_sender::text || ' ' || p_resource) COLLATE "C") & (p_most - 1)
+$$;
+CREATE FUNCTION webhook_class(p_name text) RETURNS integer LANGUAGE sql STABLE AS $$
+  SELECT hashtext('proto-webhooks ' || p_name || ' ' || current_schema())
 $$;
 CREATE FUNCTION webhook_must_lock(s webhook_step, p_task text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_task IS NOT NULL AND NOT webhook_bucket(s.sender_id, 't' || p_task) = ANY (s.locked) THEN
-    RAISE EXCEPTION 'the record changed under its lock' USING ERRCODE = '40001';
+  IF p_task IS NOT NULL AND NOT webhook_bucket(s.sender_id, p_task, 4096) = ANY (s.tasks) THEN
+    RAISE EXCEPTION 'the record changed before it was locked' USING ERRCODE = '40001';
   END IF;
 END $$;
-CREATE FUNCTION webhook_add(p_sender integer, p_keyid integer, p_entries bigint, p_bytes bigint, p_nonces bigint)
-RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_add(s webhook_step, p_keyid integer, p_entries bigint, p_bytes bigint, p_nonces bigint)
+RETURNS webhook_step LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_entries <> 0 OR p_bytes <> 0 OR p_nonces <> 0 THEN
+    s.changes := s.changes || ROW(s.sender_id, p_keyid, p_entries, p_bytes, p_nonces)::webhook_change;
+  END IF;
+  RETURN s;
+END $$;
+CREATE FUNCTION webhook_flush(s webhook_step) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO webhook_count AS n (sender_id, keyid_id, stripe, entries, pending_bytes, nonces)
-  VALUES (p_sender, p_keyid, pg_backend_pid() % 16, p_entries, p_bytes, p_nonces)
+    SELECT c.sender_id, c.keyid_id, pg_backend_pid() % 16, sum(c.entries), sum(c.pending_bytes), sum(c.nonces)
+    FROM unnest(s.changes) c GROUP BY 1, 2 ORDER BY 1, 2
   ON CONFLICT (sender_id, keyid_id, stripe) DO UPDATE SET entries = n.entries + excluded.entries,
     pending_bytes = n.pending_bytes + excluded.pending_bytes, nonces = n.nonces + excluded.nonces;
 END $$;
@@ -111,33 +127,10 @@ BEGIN
   RETURN s;
 END $$;
 CREATE FUNCTION webhook_free_task(p_sender integer, p_task text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_oldest text;
-  v_told text;
 BEGIN
-  SELECT key INTO v_oldest FROM webhook_record
-    WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0 ORDER BY seq LIMIT 1;
-  IF NOT FOUND THEN RETURN; END IF;
-  -- Who locks a record may wait for the bucket of its task, which is locked here: waiting for it would be a deadlock.
-  SELECT key INTO v_told FROM webhook_record
-    WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0 ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED;
-  UPDATE webhook_record SET parked_until = 0 WHERE sender_id = p_sender AND key = v_told;
-  IF v_told IS DISTINCT FROM v_oldest THEN
-    UPDATE webhook_task SET missed = true WHERE sender_id = p_sender AND task_id = p_task;
-  END IF;
-END $$;
-CREATE FUNCTION webhook_unpark(p_records bigint[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v record;
-BEGIN
-  FOR v IN SELECT sender_id, key, task_id FROM webhook_record
-    WHERE seq = ANY (p_records) AND parked_until > 0 AND state IN ('queued', 'leased', 'dead') ORDER BY seq
-  LOOP
-    UPDATE webhook_task SET missed = false WHERE sender_id = v.sender_id AND task_id = v.task_id AND missed;
-    IF FOUND THEN
-      UPDATE webhook_record SET parked_until = 0 WHERE sender_id = v.sender_id AND key = v.key;
-    END IF;
-  END LOOP;
+  UPDATE webhook_record SET parked_until = 0 WHERE sender_id = p_sender AND parked_until > 0 AND key = (
+    SELECT key FROM webhook_record WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0
+    ORDER BY seq LIMIT 1);
 END $$;
 CREATE FUNCTION webhook_won(r webhook_head, p_changed boolean) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('changed', p_changed, 'lease', jsonb_build_object('fence', r.fence, 'attempt', r.attempts),

@@ -9,8 +9,7 @@
  *                           (sender, key id): its nonces. (0, 0): nonces of all senders
  *     webhook_nonce         (key id, nonce) → the event that burned it (null: none) and the accept that did
  *     webhook_record        (sender, idempotency key) → state, lease, fingerprints, and the first copy until DONE
- *     webhook_task          (sender, task id) → who holds it, the newest status applied; `missed`: it became free, and the
- *                           record that was to be told of it was locked
+ *     webhook_task          (sender, task id) → who holds it, the newest status applied
  *     webhook_notification  (sender, notification id) → the event that brought it first
  *
  * Each backend adds to a stripe of its own number, so that two of them seldom wait for one row. Instants are Unix ms
@@ -95,7 +94,6 @@ CREATE TABLE webhook_task (
   expires_at bigint NOT NULL,
   sender_id integer NOT NULL,
   mark_terminal boolean NOT NULL,
-  missed boolean NOT NULL DEFAULT false,
   task_id text COLLATE "C" NOT NULL,
   holder text COLLATE "C",
   mark text COLLATE "C",

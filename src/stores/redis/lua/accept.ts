@@ -1,6 +1,7 @@
 import { PRESSURE_SHARE } from '../../contract.ts';
 import { NONCES } from './nonces.ts';
-import { PURGE, ROWS } from './rows.ts';
+import { PURGE } from './purge.ts';
+import { ROWS } from './rows.ts';
 import { RULES } from './rules.ts';
 
 /**
@@ -10,18 +11,15 @@ import { RULES } from './rules.ts';
  *           media buys the report is of), report1 … reportN, final, maxRecords, maxPendingBytes
  */
 const INSERT: string = String.raw`
-local function entriesFull() return live(':x') >= num('maxRecords') end
-
-local function pendingBytes() return tonumber(call('HGET', base .. ':s', 'sum') or 0) end
-
 -- What has expired never counts; 4096 rows at most go for one refusal.
-local function bytesFull()
+local function bytesFull(pending)
   local room = num('maxPendingBytes') - #A.body
   for _ = 1, 16 do
-    if pendingBytes() <= room then return false end
+    if pending <= room then return false end
     if purge(256) == 0 then return true end
+    pending = bytesSum or pending
   end
-  return pendingBytes() > room
+  return pending > room
 end
 
 local function fresh()
@@ -30,11 +28,6 @@ local function fresh()
     rawHash = A.rawHash, canonicalHash = A.canonicalHash, taskId = A.taskId, instant = A.instant,
     instantMs = num('instantMs'), terminal = A.terminal and true, bodyBytes = #A.body,
     expiresAt = now + num('retentionMs') }
-end
-
-local function insertRecord(row, body)
-  if call('ZSCORE', base .. ':x', 'r' .. A.key) then drop('r' .. A.key) end
-  saveRecord(A.key, row, body)
 end
 
 -- Whether the mark was first set by another event.
@@ -61,7 +54,7 @@ local function insertEvent(row, task)
     lease(row, A.acceptId)
     kind, row.claim, row.afterTerminal = 'won', 'won', isAfterTerminal(row, task) or nil
   end
-  insertRecord(row, A.body)
+  saveRecord(A.key, row, A.body)
   if row.taskId then
     saveTask(row.taskId, task, { holder = kind == 'won' and A.key or (task and task.holder),
       expiresAt = now + num('markMs') })
@@ -69,19 +62,20 @@ local function insertEvent(row, task)
   return kind
 end
 
-local function newEvent()
+local function newEvent(counted, pending)
   local row = fresh()
+  local full = counted >= num('maxRecords')
   local task = getTask(row.taskId)
   if isStale(row, task) then
-    if not entriesFull() then
+    if not full then
       row.state, row.claim, row.acked, row.bodyBytes = 'stale', 'stale', true, 0
       row.ahead = isAhead(row) or nil
-      insertRecord(row)
+      saveRecord(A.key, row)
     end
     return 'stale', row
   end
-  if entriesFull() then return 'over-cap', nil, 'records' end
-  if bytesFull() then return 'over-cap', nil, 'pending-bytes' end
+  if full then return 'over-cap', nil, 'records' end
+  if bytesFull(pending) then return 'over-cap', nil, 'pending-bytes' end
   return insertEvent(row, task), row
 end
 `;
@@ -127,38 +121,44 @@ end
  * (names, by commas), nonces (live ones of the sender), now.
  */
 const MAIN: string = String.raw`
-forgetAll()
 purge(16)
-if A.keyid then purgeNonces(A.keyid, 16) end
+local own, sum = 0, 0
+if A.nonce then
+  purgeNonces(A.keyid, 16)
+  own, sum = countNonces()
+end
+local counted = entries()
+local totals = call('HMGET', base .. ':s', 'sum', 'kept')
+local pending = tonumber(totals[1] or 0)
 local record = A.key and getRecord(A.key)
 local changed = record and isChanged(record)
 local known = A.nonce and get(NONCE, nonceKey())
-local kind, row, limit = checkNonce(known, record), record, nil
+local kind, row, limit = checkNonce(known, record, own, sum), record, nil
+local new = 0
 if not kind then
   if record then kind = onRecord(record)
-  elseif A.key then kind, row, limit = newEvent()
+  elseif A.key then kind, row, limit = newEvent(counted, pending)
   else kind = 'burned' end
   -- The nonce goes with the event or not at all: burned before the event is safe, it would lose the event.
-  if kind ~= 'over-cap' then saveNonce(known) end
+  if kind ~= 'over-cap' then new = saveNonce(known) end
 end
+keepIndexes(totals[2], row and row.state)
 touch()
 
-local used = function(max, count) return count >= num(max) * ${PRESSURE_SHARE} end
+local function used(max, is) return is >= num(max) * ${PRESSURE_SHARE} end
 local pressure = {}
-if used('maxRecords', live(':x')) then pressure[1] = 'records' end
-if used('maxPendingBytes', pendingBytes()) then
+if used('maxRecords', counted + added) then pressure[1] = 'records' end
+if used('maxPendingBytes', bytesSum or pending) then
   purge(1024)
-  if used('maxPendingBytes', pendingBytes()) then pressure[#pressure + 1] = 'pending-bytes' end
+  if used('maxPendingBytes', bytesSum or pending) then pressure[#pressure + 1] = 'pending-bytes' end
 end
 local reply = { 'kind', kind == 'died' and 'done' or kind, 'now', now, 'changed', changed and 1 or 0 }
 local function say(name, value) reply[#reply + 1] = name; reply[#reply + 1] = value end
 if A.nonce then
-  local nonces = senderNonces()
-  if used('maxNoncesPerKey', live(':z:' .. A.keyid)) then pressure[#pressure + 1] = 'nonces' end
-  if used('maxNonces', num('otherNonces') + nonces) then pressure[#pressure + 1] = 'all-nonces' end
-  say('nonces', nonces)
+  if used('maxNoncesPerKey', own + new) then pressure[#pressure + 1] = 'nonces' end
+  if used('maxNonces', num('otherNonces') + sum + new) then pressure[#pressure + 1] = 'all-nonces' end
+  say('nonces', sum + new)
 end
-keepIndexes()
 say('pressure', table.concat(pressure, ','))
 if limit then say('limit', limit) end
 if kind == 'won' or kind == 'queued' then told(reply, row, row.claimedBy) end

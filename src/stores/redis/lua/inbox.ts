@@ -1,4 +1,5 @@
-import { PURGE, ROWS } from './rows.ts';
+import { PURGE } from './purge.ts';
+import { ROWS } from './rows.ts';
 import { RULES } from './rules.ts';
 
 /**
@@ -79,7 +80,7 @@ else
   if #keys > 0 then
     call('SET', base .. ':a:' .. A.call, cmsgpack.pack(unpack(keys)), 'PX', math.ceil(num('leaseMs')))
   end
-  keepIndexes()
+  letGo()
 end
 local soon = call('ZRANGE', base .. ':d', 0, 0, 'WITHSCORES')[2]
 local reply = { 'events', events, 'died', died }
@@ -164,6 +165,6 @@ if not row or (row.state ~= 'dead' and row.state ~= 'queued') then
 end
 row.bodyBytes = 0
 finish(A.key, row, 'stale', now + num('retentionMs'))
-keepIndexes()
+letGo()
 return 'discarded'
 `;

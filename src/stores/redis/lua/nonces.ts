@@ -7,19 +7,19 @@
 export const NONCES: string = String.raw`
 local function nonceKey() return ':o:' .. #A.keyid .. ':' .. A.keyid .. ':' .. A.nonce end
 
-local function senderNonces()
-  local sum = 0
+-- Live ones of the key id, and of the sender.
+local function countNonces()
+  local own, sum = live(':z:' .. A.keyid), 0
   for _, keyid in ipairs(call('ZRANGEBYSCORE', base .. ':i', '(' .. string.format('%.0f', now), '+inf')) do
-    sum = sum + live(':z:' .. keyid)
+    sum = sum + (keyid == A.keyid and own or live(':z:' .. keyid))
   end
-  return sum
+  return own, sum
 end
 
-local function checkNonce(known, record)
+local function checkNonce(known, record, own, sum)
   if not A.nonce then return nil end
   if not known then
-    local full = live(':z:' .. A.keyid) >= num('maxNoncesPerKey')
-      or num('otherNonces') + senderNonces() >= num('maxNonces')
+    local full = own >= num('maxNoncesPerKey') or num('otherNonces') + sum >= num('maxNonces')
     return full and 'rate-abuse' or nil
   end
   local same = known.key == A.key
@@ -28,20 +28,27 @@ local function checkNonce(known, record)
   return 'replayed'
 end
 
-local function keepUntil(index, at)
-  local left = call('PTTL', base .. index)
-  if left < at - now then call('PEXPIREAT', base .. index, redisTime(at) + NONCE_SLACK) end
+-- To the next minute, so that most nonces find their key id noted for long enough.
+local function noteKeyid(expiresAt)
+  local noted = tonumber(call('ZSCORE', base .. ':i', A.keyid) or 0)
+  if noted >= expiresAt then return end
+  local at = expiresAt + NONCE_SLACK
+  call('ZREMRANGEBYSCORE', base .. ':i', '-inf', now)
+  call('ZADD', base .. ':i', at, A.keyid)
+  for _, index in ipairs({ ':i', ':z:' .. A.keyid }) do
+    if call('PTTL', base .. index) < at - now then
+      call('PEXPIREAT', base .. index, redisTime(at) + NONCE_SLACK)
+    end
+  end
 end
 
+-- 1 where it is new.
 local function saveNonce(known)
-  if not A.nonce or (known and known.acceptId == A.acceptId) then return end
+  if not A.nonce or (known and known.acceptId == A.acceptId) then return 0 end
   local expiresAt = known and known.expiresAt or now + num('nonceMs')
   put(NONCE, nonceKey(), { key = A.key, acceptId = A.acceptId, expiresAt = expiresAt }, NONCE_SLACK)
-  call('ZADD', base .. ':z:' .. A.keyid, expiresAt, A.nonce)
-  call('ZREMRANGEBYSCORE', base .. ':i', '-inf', now)
-  local last = call('ZSCORE', base .. ':i', A.keyid)
-  if not last or tonumber(last) < expiresAt then call('ZADD', base .. ':i', expiresAt, A.keyid) end
-  keepUntil(':z:' .. A.keyid, expiresAt)
-  keepUntil(':i', expiresAt)
+  local new = call('ZADD', base .. ':z:' .. A.keyid, expiresAt, A.nonce)
+  noteKeyid(expiresAt)
+  return new
 end
 `;

@@ -10,7 +10,7 @@ import { MARK_AHEAD_MS } from '../../contract.ts';
  *              o:<len>:<keyid>:<nonce>  row of NONCE              z:<keyid>  its nonces by expiry
  *              x  records, tasks and marks by expiry              i  key ids by expiry of their last nonce
  *              q, l, k  QUEUED, LEASED, DEAD keys by insertion    d  acknowledged keys by when workers may look
- *              s  bytes of each unfinished record, and their sum  w  written where a script writes nothing else
+ *              s  bytes of each unfinished record, their sum, kept  w  written where a script writes nothing else
  *              a:<call>  what a worker's call leased
  *     KEYS[2]  base:w. While the slot is being moved to another node two keys of which one does not exist make Redis
  *              answer TRYAGAIN on both nodes: a script never sees a part of the rows.
@@ -38,7 +38,10 @@ local RECORD = { 'state', 'claim', 'claimedBy', 'owner', 'fence', 'leaseUntil', 
 local TASK = { 'holder', 'mark', 'markTerminal', 'expiresAt' }
 local MARK = { 'key', 'expiresAt' }
 local NONCE = { 'key', 'acceptId', 'expiresAt' }
-local wrote = false
+-- What this script did: whether it wrote, the latest expiry that it gave, and how many rows it added to the count.
+local wrote, latest, added = false, 0, 0
+-- Bytes of unfinished records, where it changed them; and how an expired row is deleted.
+local bytesSum, drop
 
 local function redisTime(at) return math.ceil(at - now + real) end
 
@@ -85,31 +88,42 @@ local function bodyOf(key) return call('GET', base .. ':b:' .. key) or '' end
 local function saveBody(key, row, was, body)
   local name = base .. ':b:' .. key
   if body and row.bodyBytes > 0 then
-    call('SET', name, body)
-    if row.expiresAt then call('PEXPIREAT', name, redisTime(row.expiresAt) + SLACK) end
+    if row.expiresAt then call('SET', name, body, 'PXAT', redisTime(row.expiresAt) + SLACK)
+    else call('SET', name, body) end
   elseif row.bodyBytes == 0 then
-    if was.bytes ~= 0 then call('DEL', name) end
+    if was.bytes and was.bytes > 0 then call('DEL', name) end
+  elseif row.expiresAt == was.expiresAt then return
   elseif row.expiresAt then call('PEXPIREAT', name, redisTime(row.expiresAt) + SLACK)
-  elseif was.expiresAt then call('PERSIST', name) end
+  else call('PERSIST', name) end
 end
 
 local function saveBytes(key, row, was)
   local delta = row.bodyBytes - (was.bytes or 0)
-  if delta ~= 0 then call('HINCRBY', base .. ':s', 'sum', delta) end
+  if delta ~= 0 then bytesSum = call('HINCRBY', base .. ':s', 'sum', delta) end
   if not LISTS[row.state] then
     if LISTS[was.state] then call('HDEL', base .. ':s', 'of ' .. key) end
   elseif delta ~= 0 or not LISTS[was.state] then call('HSET', base .. ':s', 'of ' .. key, row.bodyBytes) end
 end
 
+local function count(member, expiresAt)
+  latest = math.max(latest, expiresAt or math.huge)
+  return call('ZADD', base .. ':x', expiresAt or '+inf', member)
+end
+
 -- Writes the row and whatever index its change touches.
 local function saveRecord(key, row, body)
-  local was, is = row.was or {}, seen(row)
+  local was, is = row.was, seen(row)
+  if not was then
+    -- What expired under this key and was not cleared away goes first.
+    if count('r' .. key, row.expiresAt) == 0 then
+      drop('r' .. key)
+      count('r' .. key, row.expiresAt)
+    end
+    added, was = added + 1, {}
+  elseif was.expiresAt ~= is.expiresAt then count('r' .. key, row.expiresAt) end
   put(RECORD, ':r:' .. key, row, SLACK)
   saveBody(key, row, was, body)
   saveBytes(key, row, was)
-  if not row.was or was.expiresAt ~= is.expiresAt then
-    call('ZADD', base .. ':x', row.expiresAt or '+inf', 'r' .. key)
-  end
   if was.state ~= is.state then
     if LISTS[was.state] then call('ZREM', base .. LISTS[was.state], key) end
     if LISTS[is.state] then call('ZADD', base .. LISTS[is.state], string.format('%.17g', row.place), key) end
@@ -129,7 +143,7 @@ local function getTask(id) return id and get(TASK, ':t:' .. id) end
 -- Tasks, notification ids and final reports are counted beside the records.
 local function saveCounted(kind, fields, id, row)
   put(fields, ':' .. kind .. ':' .. id, row, SLACK)
-  call('ZADD', base .. ':x', row.expiresAt, kind .. id)
+  added = added + count(kind .. id, row.expiresAt)
 end
 
 local function saveTask(id, row, change)
@@ -140,56 +154,4 @@ end
 
 -- A script that writes nothing gives WAIT nothing to wait for.
 local function touch() if not wrote then call('SET', base .. ':w', '1', 'PX', 86400000) end end
-`;
-
-/**
- * What has expired goes: at most so many an accept, so that none pays for all; and the indexes themselves are given
- * to Redis's expiry once nothing in them lasts for ever.
- */
-export const PURGE: string = String.raw`
-local function drop(member)
-  local kind, id = member:sub(1, 1), member:sub(2)
-  call('ZREM', base .. ':x', member)
-  call('DEL', base .. ':' .. kind .. ':' .. id)
-  if kind ~= 'r' then return end
-  local bytes = call('HGET', base .. ':s', 'of ' .. id)
-  if not bytes then return end
-  call('HDEL', base .. ':s', 'of ' .. id)
-  call('HINCRBY', base .. ':s', 'sum', -bytes)
-  call('DEL', base .. ':b:' .. id)
-  call('ZREM', base .. ':q', id)
-  call('ZREM', base .. ':l', id)
-end
-
-local function purge(most)
-  local gone = call('ZRANGEBYSCORE', base .. ':x', '-inf', now, 'LIMIT', 0, most)
-  for _, member in ipairs(gone) do drop(member) end
-  return #gone
-end
-
-local function purgeNonces(keyid, most)
-  local index = base .. ':z:' .. keyid
-  for _, nonce in ipairs(call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, most)) do
-    call('ZREM', index, nonce)
-    call('DEL', base .. ':o:' .. #keyid .. ':' .. keyid .. ':' .. nonce)
-  end
-end
-
--- Gone with the last of what it counted, the index took along what the other three said of that.
-local function forgetAll()
-  if call('EXISTS', base .. ':x') == 0 then call('DEL', base .. ':s', base .. ':q', base .. ':l') end
-end
-
-local function keepIndexes()
-  local last = call('ZREVRANGE', base .. ':x', 0, 0, 'WITHSCORES')[2]
-  if not last then return end
-  for _, name in ipairs({ ':x', ':s', ':q', ':l' }) do
-    local left = call('PTTL', base .. name)
-    if last == 'inf' then
-      if left >= 0 then call('PERSIST', base .. name) end
-    elseif left == -1 or (left >= 0 and left < last - now + SLACK) then
-      call('PEXPIREAT', base .. name, redisTime(tonumber(last)) + 2 * SLACK)
-    end
-  end
-end
 `;

@@ -1,4 +1,5 @@
-import { PURGE, ROWS } from './rows.ts';
+import { PURGE } from './purge.ts';
+import { ROWS } from './rows.ts';
 import { RULES } from './rules.ts';
 
 const HEAD: string = ROWS + PURGE + RULES;
@@ -35,7 +36,7 @@ if record.instant and not record.ahead then
   end
 end
 freeTask(record.taskId)
-keepIndexes()
+letGo()
 return 'done'
 `;
 
@@ -57,7 +58,7 @@ else
 end
 saveRecord(A.key, record)
 freeTask(record.taskId)
-keepIndexes()
+letGo(record.state)
 return record.state
 `;
 

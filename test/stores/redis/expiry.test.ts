@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisStore } from '../../../src/stores/redis.ts';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { acceptRequest } from '../requests.ts';
+
+const DAY_MS = 86_400_000;
+const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
+describe('memory of a sender that fell silent', () => {
+  let server: RedisUrl;
+  let redis: Redis;
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = clientOf.url(server.url);
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  /** What is left for ever, by name without the prefix; the longest that the rest is left, ms. */
+  async function kept(prefix: string): Promise<{ forEver: string[]; longestMs: number }> {
+    const keys = (await redis.keys(`${prefix}*`)).filter((name) => !name.includes('{registry}'));
+    const lives = await Promise.all(keys.map(async (name) => ({ name, ms: await redis.pttl(name) })));
+    const forEver = lives.filter(({ ms }) => ms === -1).map(({ name }) => name.replace(/^.*?\}:/, ''));
+    return { forEver: forEver.toSorted(), longestMs: Math.max(...lives.map(({ ms }) => ms)) };
+  }
+
+  async function withStore(run: (store: RedisStore, prefix: string) => Promise<void>): Promise<void> {
+    const prefix = newPrefix();
+    const store = redisStore({ client: redis, prefix });
+    await store.open();
+    await run(store, prefix);
+    await store.close();
+  }
+
+  async function apply(store: RedisStore, n: number, task?: string): Promise<void> {
+    const request = acceptRequest({ key: key(n), ...(task !== undefined && { task }) });
+    await store.accept(request);
+    const of = { sender: request.sender, key: key(n), owner: request.acceptId };
+    await store.complete({ ...of, retentionMs: DAY_MS });
+  }
+
+  it('is freed by Redis a little after the retention, indexes too', () =>
+    withStore(async (store, prefix) => {
+      await apply(store, 1);
+      await store.accept(acceptRequest({ key: key(2) }));
+      const failed = acceptRequest({ key: key(3) });
+      await store.accept(failed);
+      const of = { sender: failed.sender, key: key(3), owner: failed.acceptId, retry: failed.retry };
+      await store.fail({ ...of, permanent: false, backoffMs: 0, retentionMs: DAY_MS });
+      const { forEver, longestMs } = await kept(prefix);
+      expect(forEver).toEqual([]);
+      expect(longestMs).toBeLessThan(DAY_MS * 1.2);
+    }));
+
+  it('is kept as long as the marks of its tasks, which are 30 days', () =>
+    withStore(async (store, prefix) => {
+      await apply(store, 1);
+      await apply(store, 2, 'task-1');
+      const { forEver, longestMs } = await kept(prefix);
+      expect(forEver).toEqual([]);
+      expect(longestMs).toBeGreaterThan(DAY_MS * 30);
+      expect(longestMs).toBeLessThan(DAY_MS * 31);
+    }));
+
+  it('is kept for what is acknowledged and unfinished, and given to Redis when the last is done', () =>
+    withStore(async (store, prefix) => {
+      await apply(store, 1);
+      await store.accept({ ...acceptRequest({ key: key(2) }), mode: 'inbox' });
+      expect((await kept(prefix)).forEver).toEqual([`b:${key(2)}`, 'd', 'q', `r:${key(2)}`, 's', 'x']);
+      const worker = { owner: randomUUID(), max: 1, leaseMs: 8000, retry: { attempts: 2, crashes: 2 } };
+      const { events } = await store.inbox.lease({ ...worker, retentionMs: DAY_MS, senders: [] });
+      for (const { sender, key, lease } of events) {
+        await store.complete({ sender, key, owner: lease.owner, retentionMs: DAY_MS });
+      }
+      const { forEver, longestMs } = await kept(prefix);
+      expect(forEver).toEqual([]);
+      expect(longestMs).toBeLessThan(DAY_MS * 1.2);
+    }));
+});
