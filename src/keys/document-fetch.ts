@@ -1,6 +1,6 @@
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
 import type { Answer, Copy, DocumentKind, Validators } from './document.ts';
-import { backOffMs, KEY_DOCUMENT_LIFE, lifeOf, refreshAfter, within } from './freshness.ts';
+import { ageOf, backOffMs, KEY_DOCUMENT_LIFE, lifeOf, refreshAfter, within } from './freshness.ts';
 import { type Fetched, fetchDocument } from './safe-fetch.ts';
 
 /**
@@ -85,7 +85,8 @@ async function run<T>(
   const inForce = unchanged ? undefined : usable(state, entry);
   const spoilt = inForce && kind.spoils?.(parsed.value, inForce.value);
   if (spoilt !== undefined) return failed(place, { code: 'key_document_invalid', reason: spoilt });
-  const copy = copyOf(place, started, { value: parsed.value, headers: fetched.headers, unchanged });
+  const cached = purpose === 'refresh' && ageOf(fetched.headers) > 0;
+  const copy = copyOf(place, started, { value: parsed.value, headers: fetched.headers, unchanged, cached });
   if (entry.copy === undefined || entry.copy.order < started.order) entry.copy = copy;
   entry.failure = undefined;
   const fields = { url, document: kind.name };
@@ -108,12 +109,14 @@ interface Got<T> {
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
   /** The copy that the server said was still the document. */
   readonly unchanged: Copy<T> | undefined;
+  /** A cache on the way had held the answer, and was not told to ask the server itself. */
+  readonly cached: boolean;
 }
 
 function copyOf<T>(
   { state, kind }: Place<T>,
   { began, order }: Omit<Running<T>, 'answer'>,
-  { value, headers, unchanged }: Got<T>,
+  { value, headers, unchanged, cached }: Got<T>,
 ): Copy<T> {
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
@@ -131,7 +134,7 @@ function copyOf<T>(
     // A document that names the moment of its next issue has nothing new before it.
     ...(due === undefined && { refreshAt: began + refreshAfter(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
-    ...(unchanged && { unchanged: true }),
+    ...((unchanged !== undefined || cached) && { indirect: true }),
   };
 }
 

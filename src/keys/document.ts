@@ -49,10 +49,11 @@ export interface Copy<T> {
   readonly refreshAt?: number;
   readonly validators?: Validators;
   /**
-   * The server did not send the document again but said that it had not changed (304). Good enough to serve on; too
-   * little to call a key unknown: validators can be as coarse as a second, and a wrong "unknown" ends an event.
+   * The server did not send the document again but said that it had not changed (304), or a cache on the way sent what
+   * it held. Good enough to serve on; too little to call a key unknown: validators can be as coarse as a second, caches
+   * half an hour behind, and a wrong "unknown" ends an event.
    */
-  readonly unchanged?: boolean;
+  readonly indirect?: boolean;
 }
 
 /** A usable copy, or why there is none. */

@@ -29,8 +29,12 @@ export function lifeOf(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): 
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
   const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/.exec(control)?.[1];
   if (maxAge === undefined) return rules.silentMs;
-  const age = /^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0';
-  return Math.min(Math.max((Number(maxAge) - Number(age)) * 1000, rules.minMs), rules.maxMs);
+  return Math.min(Math.max((Number(maxAge) - ageOf(headers)) * 1000, rules.minMs), rules.maxMs);
+}
+
+/** Seconds for which a cache on the way had held the answer (RFC 9111 §5.1); 0 where none says so. */
+export function ageOf(headers: Headers): number {
+  return Number(/^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0');
 }
 
 /**

@@ -18,14 +18,18 @@ export interface GatherLimits {
   readonly graceMs: number;
 }
 
-/** Asks every sender, `width` at a time; answers in the order of `senders`. Never rejects. */
+/**
+ * Asks every sender, `width` at a time; answers in the order of `senders`. Never rejects.
+ * @param turns the same senders in the order in which they are asked.
+ */
 export async function gather(
   senders: readonly SenderEntry[],
   ask: (sender: SenderEntry) => Promise<Reply>,
   limits: GatherLimits,
+  turns: readonly SenderEntry[] = senders,
 ): Promise<KeySearch> {
   const replies = new Map<SenderEntry, Reply>();
-  const queue = senders.values();
+  const queue = turns.values();
   const timers: ReturnType<typeof setTimeout>[] = [];
   let over = false;
   await new Promise<void>((resolve) => {

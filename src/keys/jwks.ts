@@ -66,9 +66,10 @@ export function spoiltKey(next: KeySet, inForce: KeySet): string | undefined {
   for (const [kid, before] of inForce.jwks) {
     const after = next.jwks.get(kid);
     if (after === undefined || sameJwk(before, after)) continue;
-    if (typeof readPublicKey(before) === 'string') continue;
+    // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.
     const flaw = readPublicKey(after);
-    if (typeof flaw === 'string') return `a key that could verify was replaced by one that cannot: ${flaw}`;
+    if (typeof flaw !== 'string' || typeof readPublicKey(before) === 'string') continue;
+    return `a key that could verify was replaced by one that cannot: ${flaw}`;
   }
   return undefined;
 }

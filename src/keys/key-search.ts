@@ -4,6 +4,7 @@ import type { MayFetch } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { attempt, gather, type GatherLimits, type Reply, summary } from './gather.ts';
 import type { Search, SenderSearch } from './sender-search.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 export interface SearchContext {
   readonly cache: Pick<DocumentCache, 'order'>;
@@ -12,10 +13,17 @@ export interface SearchContext {
     /** Senders and publishers whose documents one delivery may have fetched. */
     readonly perDelivery: number;
   };
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+interface FairContext extends SearchContext {
+  readonly turns: Turns;
 }
 
 /** `find` and `findReplaced` of the key resolver. */
-export function createKeySearch(context: SearchContext): Pick<KeyResolver, 'find' | 'findReplaced'> {
+export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find' | 'findReplaced'> {
+  const context: FairContext = { ...options, turns: createTurns() };
   // By the list of candidates that `find` gave: what one delivery may fetch is for both searches together.
   const budgets = new WeakMap<readonly Candidate[], Search['leave']>();
   const start = (
@@ -24,9 +32,12 @@ export function createKeySearch(context: SearchContext): Pick<KeyResolver, 'find
     leave = fetchBudget(context.limits.perDelivery),
   ): Search => {
     const order = context.cache.order();
+    const started = context.now();
+    // A clock that was set back puts earlier fetches after the arrival, and after the present too.
+    const sinceArrival = (began: number): boolean => began > arrivedAt && began <= started;
     return {
       keyid,
-      decisive: (copy) => copy.unchanged !== true && (copy.order > order || copy.began > arrivedAt),
+      decisive: (copy) => copy.indirect !== true && (copy.order > order || sinceArrival(copy.began)),
       leave,
     };
   };
@@ -56,14 +67,26 @@ function fetchBudget(documents: number): () => MayFetch {
   };
 }
 
+/** Asks them as far as the delivery's fetches reach, those first whose turn is due. */
+async function fairly(
+  { turns, limits }: FairContext,
+  search: Search,
+  senders: readonly SenderEntry[],
+  ask: (sender: SenderEntry, search: Search) => Promise<Reply>,
+): Promise<KeySearch> {
+  const askInTurn = (sender: SenderEntry): Promise<Reply> =>
+    ask(sender, { ...search, leave: turns.noting(sender, search.leave) });
+  return await gather(senders, askInTurn, limits, turns.order(senders));
+}
+
 async function find(
-  context: SearchContext,
+  context: FairContext,
   search: Search,
   senders: readonly SenderEntry[],
 ): Promise<KeySearch> {
   const held = await searchHeld(context, search, senders);
   if (held.candidates.length > 0) return { candidates: held.candidates, undecided: [] };
-  const found = await gather(senders, (sender) => context.each.ask(sender, search), context.limits);
+  const found = await fairly(context, search, senders, (sender, own) => context.each.ask(sender, own));
   // Whoever was not waited for is asked in `findReplaced`, if the candidates turn out not to be the signer.
   return found.candidates.length > 0 ? { candidates: found.candidates, undecided: [] } : found;
 }
@@ -74,10 +97,11 @@ async function find(
  * depend on whose copy is the fresher. In the order of the configuration, for the first that verifies is the sender.
  */
 async function searchHeld(
-  { each, limits }: SearchContext,
+  context: FairContext,
   search: Search,
   senders: readonly SenderEntry[],
 ): Promise<KeySearch> {
+  const { each } = context;
   const replies = new Map<SenderEntry, Reply>();
   const overdue: SenderEntry[] = [];
   const look = async (sender: SenderEntry): Promise<Reply> => {
@@ -89,7 +113,7 @@ async function searchHeld(
   const known = summary(senders, replies);
   if (overdue.length === 0) return known;
   if (known.candidates.length === 0) {
-    return await gather(overdue, (sender) => each.refreshed(sender, search), limits);
+    return await fairly(context, search, overdue, (sender, own) => each.refreshed(sender, own));
   }
   const refresh = (sender: SenderEntry): Promise<Reply> => each.refreshed(sender, search);
   await Promise.all(overdue.map(async (sender) => replies.set(sender, await attempt(sender, refresh))));
@@ -98,10 +122,10 @@ async function searchHeld(
 
 /** Asks every sender, those of `tried` included: what they have now under the `keyid` may be another key. */
 async function findReplaced(
-  { each, limits }: SearchContext,
+  context: FairContext,
   search: Search,
   senders: readonly SenderEntry[],
   tried: readonly Candidate[],
 ): Promise<KeySearch> {
-  return await gather(senders, (sender) => each.askAgain(sender, search, tried), limits);
+  return await fairly(context, search, senders, (sender, own) => context.each.askAgain(sender, own, tried));
 }

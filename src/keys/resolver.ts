@@ -95,7 +95,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     return {};
   };
   return {
-    ...createKeySearch({ cache, each, limits }),
+    ...createKeySearch({ cache, each, limits, now }),
     revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');

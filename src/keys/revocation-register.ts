@@ -48,9 +48,11 @@ export function newRegister(url: string): Register {
 export function noteUse(register: Register, sender: SenderEntry, required: boolean, now: number): void {
   register.required ||= required;
   register.usedAt = now;
-  if (register.senders.has(sender.agentUrl) || register.senders.size < MAX_SENDERS) {
-    register.senders.set(sender.agentUrl, sender);
-  }
+  const joins = !register.senders.has(sender.agentUrl);
+  if (joins && register.senders.size >= MAX_SENDERS) return;
+  register.senders.set(sender.agentUrl, sender);
+  // What none of the others' keys signed may be signed by this one's: or whoever asks first could block the rest.
+  if (joins && register.flaw !== undefined) register.lookedAt = 0;
 }
 
 /**
@@ -59,12 +61,13 @@ export function noteUse(register: Register, sender: SenderEntry, required: boole
  * @returns why it was not taken.
  */
 export function take(register: Register, list: RevocationList, began: number): string | undefined {
-  // `updated` in the future would shut out every later list.
-  const updated = Math.min(list.updated, began);
   const { held } = register;
-  if (held !== undefined && updated < held.updated) {
+  // As the list says it: a clock of ours that was set back must not make every new list an old one.
+  if (held !== undefined && list.updated < held.updated) {
     return 'its updated is older than that of the list in force, which stays so';
   }
+  // Kept as the future, it would shut out every later list.
+  const updated = Math.min(list.updated, began);
   // Two lists of one instant: whichever is the later, no key that either revokes may verify.
   const kids = held?.updated === updated ? new Set([...held.kids, ...list.kids]) : list.kids;
   register.held = { ...list, kids, updated, began };

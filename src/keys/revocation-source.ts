@@ -39,7 +39,9 @@ export function createListSource(
     const last = known.get(sender);
     const start = last?.start ?? brandJsonUrl(sender, allowLoopback);
     if (start === undefined) return undefined;
-    const listing = documents.held(brandJson, start)?.value.next ?? start;
+    const brand = documents.held(brandJson, start);
+    // No longer held: the last word counts, or an outage would lead away from the list that revokes.
+    const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.source;
     const source = { url: new URL(protocol.revocationsPath, listing).href, required: false };
     known.set(sender, { start, listing, source });

@@ -121,7 +121,7 @@ async function askAgain(
   const { keyid, leave } = search;
   const now = context.now();
   const decisive = (copy: Copy<unknown>): boolean =>
-    search.decisive(copy) || (copy.unchanged !== true && within(now, copy.began, context.cooldownMs));
+    search.decisive(copy) || (copy.indirect !== true && within(now, copy.began, context.cooldownMs));
   const own = await ownPins(context.pins, sender, keyid);
   const publishers = await context.publishers.renewed(sender, { wanted: () => false, decisive }, leave);
   const pinned = await pinsUnder(context.use, sender, publishers.sets, keyid);

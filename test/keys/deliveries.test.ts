@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyPair } from '../../src/sender/sign.ts';
+import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
 import { said } from '../receiver/setup.ts';
 import {
   ACCEPTED,
@@ -109,6 +109,27 @@ describe('faults on our side are never 4xx (verification.md, sections 2 and 5)',
     expect(made.jwksFetches()).toBe(2);
     expect(await made.deliver(second)).toBe(ACCEPTED);
     expect(made.jwksFetches()).toBe(2);
+  });
+
+  test('replaced by one of another algorithm: one forced refetch too, then accepted', async () => {
+    const first = await keyNamed('k');
+    const second = await generateKey('ecdsa-p256-sha256', 'webhook-signing', { kid: 'k' });
+    const made = await bench(first);
+    await made.deliver(first);
+    made.publish(second);
+    made.advance(30_000);
+    expect(await made.deliver(second)).toBe(ACCEPTED);
+    expect(made.jwksFetches()).toBe(2);
+  });
+
+  test('a purpose that was mended under the same kid: one forced refetch, then accepted', async () => {
+    const key = await keyNamed('k');
+    const made = await bench();
+    made.seller.publish({ ...key.publicJwk, proto_use: 'request-signing' });
+    expect(await made.deliver(key)).toMatch(/key_purpose_invalid/);
+    made.publish(key);
+    made.advance(30_000);
+    expect(await made.deliver(key)).toBe(ACCEPTED);
   });
 
   test('forged under a known key: 401, at most one refetch in 30 s', async () => {

@@ -152,7 +152,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
 describe('a refetch beyond the life of a copy', () => {
   const fresh = (order: number): Wish<string> => ({
     wanted: () => false,
-    decisive: (copy) => copy.order > order && copy.unchanged !== true,
+    decisive: (copy) => copy.order > order && copy.indirect !== true,
   });
 
   test('asks for the whole document, from its origin: validators can be as coarse as a second', async () => {
@@ -173,7 +173,7 @@ describe('a refetch beyond the life of a copy', () => {
     const order = cache.order();
     advance(6 * MINUTE);
     await current();
-    expect(cache.held(TEXT, url)).toMatchObject({ unchanged: true });
+    expect(cache.held(TEXT, url)).toMatchObject({ indirect: true });
     publish('two', { etag: '"v1"' });
     expect(textOf(await cache.renewed(TEXT, url, fresh(order)))).toBe('two');
     expect(fetches()).toBe(3);

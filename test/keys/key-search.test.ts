@@ -101,6 +101,33 @@ describe('a server that says "not changed" decides nothing about a keyid', () =>
   });
 });
 
+test('a copy that a cache on the way had held does not call a replaced key forged', async () => {
+  const seller = await startSeller();
+  const { server, sender } = seller;
+  const [stale, origin] = [publicJwk('k'), publicJwk('k')];
+  server.answer(JWKS_PATH, (req, res) => {
+    const endToEnd = req.headers['cache-control'] === 'no-cache';
+    const keys = [endToEnd ? origin : stale];
+    res.writeHead(200, endToEnd ? {} : { age: '1200' }).end(JSON.stringify({ keys }));
+  });
+  const { keys, now } = await setup();
+  await keys.warm([sender]);
+  await server.asked(JWKS_PATH, 1);
+  const { candidates } = await keys.find('k', [sender], now());
+  const again = await keys.findReplaced('k', [sender], candidates, now());
+  const tried = [...candidates, ...again.candidates];
+  expect(tried.map(({ key }) => key.jwk['x'])).toContain(origin['x']);
+});
+
+test('after the clock was set back a set fetched before the arrival does not call a keyid unknown', async () => {
+  const seller = await startSeller(publicJwk('k'));
+  const { keys, now, advance } = await setup();
+  await keys.find('k', [seller.sender], now());
+  seller.publish(publicJwk('k'), publicJwk('new'));
+  advance(-60 * MINUTE);
+  expect((await keys.find('new', [seller.sender], now())).candidates).toHaveLength(1);
+});
+
 describe('where a request owns its I/O (workerd)', () => {
   test('two concurrent cold requests fetch each for itself, and their results serve the next', async () => {
     const seller = await startSeller(publicJwk('k'));

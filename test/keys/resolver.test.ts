@@ -304,6 +304,25 @@ describe('several senders on one endpoint', () => {
     expect(await find(await setup(), 'x', fine, down)).toEqual(UNDECIDED);
   });
 
+  test('whoever was left out comes first the next time, long after the others cooled down too', async () => {
+    const server = await startKeyServer();
+    const paths = Array.from({ length: 80 }, (_, index) => `/${index}/mcp`);
+    server.serve(BRAND, {
+      agents: paths.map((path) => ({ url: server.origin + path, jwks_uri: `${server.origin}${path}/keys` })),
+    });
+    for (const path of paths) server.serve(`${path}/keys`, { keys: [] });
+    server.serve('/79/mcp/keys', { keys: [publicJwk('k')] });
+    const { keys, now, advance } = await setup();
+    const found: number[] = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      // Other objects each time, as a `senders` function may give them.
+      const senders = paths.map((path) => senderEntry(server.origin + path));
+      found.push((await keys.find('k', senders, now())).candidates.length);
+      advance(MINUTE);
+    }
+    expect(found).toEqual([0, 0, 1]);
+  });
+
   test('at most 32 senders are fetched for one delivery, 8 at a time; the rest is undecided', async () => {
     const server = await startKeyServer();
     const paths = Array.from({ length: 50 }, (_, index) => `/${index}/mcp`);

@@ -100,6 +100,60 @@ describe('a signed list is in force', () => {
     expect(await check('revoked', other)).toBe('revoked');
   });
 
+  test("where another agent of the operator's has the key, and its set is no longer held", async () => {
+    const { server, check, keys, sender, advance } = await seller(p256.publicJwk);
+    const other = { ...sender, agentUrl: `${server.origin}/other` };
+    server.serve('/.well-known/brand.json', {
+      agents: [
+        { url: sender.agentUrl },
+        { url: other.agentUrl, jwks_uri: `${server.origin}/other-jwks.json` },
+      ],
+    });
+    server.serve('/other-jwks.json', { keys: [ed25519.publicJwk] });
+    await signed(server, ed25519);
+    await keys.find('ed', [other], START);
+    expect(await check('revoked', other)).toBe('revoked');
+    advance(31 * MINUTE);
+    await signed(server, ed25519, { kids: ['k'], at: START + 31 * MINUTE });
+    expect(await check('k', sender)).toBe('revoked');
+  });
+
+  test('whatever key a stranger that points at its brand.json publishes under that kid', async () => {
+    const stranger = await startSeller(p256.publicJwk);
+    const { server, check, keys, sender, advance } = await seller(p256.publicJwk);
+    const { origin } = server;
+    const forged = await generateKey('ed25519', 'webhook-signing', { kid: 'ed' });
+    stranger.server.serve('/keys', { keys: [forged.publicJwk] });
+    server.serve('/.well-known/brand.json', {
+      agents: [
+        { url: sender.agentUrl },
+        { url: stranger.sender.agentUrl, jwks_uri: `${stranger.server.origin}/keys` },
+      ],
+    });
+    stranger.server.serve('/.well-known/brand.json', {
+      authoritative_location: `${origin}/.well-known/brand.json`,
+    });
+    await signed(server, p256);
+    await keys.find('p256', [sender], START);
+    await keys.find('ed', [stranger.sender], START);
+    expect(await check('revoked', stranger.sender)).toBe('stale');
+    expect([await check('revoked'), await check('revoked', stranger.sender)]).toEqual(['revoked', 'revoked']);
+    server.serve(JWKS_PATH, { keys: [p256.publicJwk, ed25519.publicJwk] });
+    advance(31 * MINUTE);
+    await signed(server, ed25519, { kids: ['k'], at: START + 31 * MINUTE });
+    expect(await check('k', stranger.sender)).toBe('revoked');
+  });
+
+  test('where its key was replaced under its kid', async () => {
+    const { server, check, publish, keys, sender, advance } = await seller(ed25519.publicJwk);
+    await keys.find('ed', [sender], START);
+    const next = await generateKey('ed25519', 'webhook-signing', { kid: 'ed' });
+    publish(next.publicJwk);
+    await signed(server, next, { at: START + MINUTE });
+    advance(MINUTE);
+    expect(await check('revoked')).toBe('revoked');
+  });
+
   test('once keys can be had', async () => {
     const { server, check, publish, advance } = await seller();
     await signed(server, ed25519);

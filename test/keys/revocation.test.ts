@@ -5,6 +5,7 @@ import { type Answerer, gate, type KeyServer, sends, startKeyServer } from './ke
 import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup, START, startSeller } from './setup.ts';
 
 const LIST = '/revocations.json';
+const WELL_KNOWN = '/.well-known/proto-revocations.json';
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 function list(server: KeyServer, at: number, more: object = {}): object {
@@ -162,8 +163,6 @@ describe('a published list', () => {
 });
 
 describe('a list that the brand.json origin may serve', () => {
-  const WELL_KNOWN = '/.well-known/proto-revocations.json';
-
   interface Discovered extends Bench {
     readonly server: KeyServer;
     readonly sender: SenderEntry;
@@ -286,6 +285,21 @@ describe('a list that the brand.json origin may serve', () => {
   });
 });
 
+test('the list that brand.json pointed to counts on when brand.json is no longer held', async () => {
+  const [house, seller] = [await startKeyServer(), await startSeller(publicJwk('k'))];
+  const { server, sender } = seller;
+  const list = { issuer: house.origin, updated: iso(START), next_update: iso(START + 30 * MINUTE) };
+  house.serve(WELL_KNOWN, { ...list, revoked_kids: ['k'] });
+  house.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
+  server.serve(BRAND, { authoritative_location: `${house.origin}${BRAND}` });
+  const { keys, now, advance } = await setup();
+  await keys.find('k', [sender], now());
+  expect(await keys.revocation(sender, 'k')).toBe('revoked');
+  await server.close();
+  advance(31 * MINUTE);
+  expect(await keys.revocation(sender, 'k')).toBe('revoked');
+});
+
 describe('a list that was rolled back', () => {
   test('does not make a revoked key valid: the newer one stays in force, with an alarm', async () => {
     const { check, server, advance, alarmsOf } = await polled();
@@ -317,6 +331,14 @@ describe('a list that was rolled back', () => {
     server.serve(LIST, list(server, START + 5 * MINUTE, { revoked_kids: [] }));
     advance(5 * MINUTE);
     expect(await check('revoked')).toBe('valid');
+  });
+
+  test('a clock of ours that was set back makes no new list an old one', async () => {
+    const { check, server, advance } = await polled();
+    await check('k');
+    advance(-60 * MINUTE);
+    server.serve(LIST, list(server, START + 5 * MINUTE, { revoked_kids: ['k'] }));
+    expect(await check('k')).toBe('revoked');
   });
 
   test('an updated in the future does not shut out the lists that follow', async () => {

@@ -96,6 +96,7 @@ describe('a literal address that is not globally routable is refused', () => {
     '2001:db8::1',
     '2002:7f00:1::',
     '2620:4f:8000::1',
+    '3ffe::1',
     '3fff::1',
     '3fff:fff::1',
     '4000::1',
@@ -122,7 +123,7 @@ describe('a literal address that is not globally routable is refused', () => {
     '2001:db9::1',
     '2003::1',
     '2620:4f:8001::1',
-    '3ffe::1',
+    '3ffd::1',
     '3fff:1000::1',
   ])('its neighbours are not: [%s]', (address) => {
     expect(refused(`https://[${address}]/`)).toBe(false);

@@ -50,8 +50,9 @@ async function findReplaced(
   tried: readonly Candidate[],
   failure: Failure,
 ): Promise<{ readonly result: Found | Failure; readonly undecided: readonly string[] }> {
-  const signatureFailed = failure.kind === 'refused' && failure.check === 10;
-  const helps = trial.host.kind !== 'contradiction' && (signatureFailed || request.senders.length > 1);
+  // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
+  const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
+  const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
   if (!helps) return { result: failure, undecided: [] };
   const { keyid } = trial.signed.parameters;
   const search = await trial.context.keys.findReplaced(keyid, request.senders, tried, request.arrivedAt);

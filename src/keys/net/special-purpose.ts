@@ -96,9 +96,11 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('fe80::', 10, 'Link-Local Unicast', 'RFC 4291 §2.5.6'),
 ];
 
-/** Not in that registry, and beside the allow-list only because it embeds. */
+/** What that registry leaves out: a form that embeds, and a part of 2000::/3 that was taken back. */
 export const IPV6_BEYOND: readonly Block[] = [
   block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
+  // Nobody holds it, so that what answers there is a leftover of somebody's own network.
+  block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
 ];
 
 /** The whole of what IANA gives out for global unicast: what lies outside of it is refused, named above or not. */

@@ -148,10 +148,10 @@ describe('check 7: key_unknown', () => {
 });
 
 describe('checks 8 and 9', () => {
-  test('a key of another purpose, without a refetch for its only sender', async () => {
+  test('a key of another purpose, once the set was asked again: it may have been replaced under its kid', async () => {
     const at = bench(found(await wrongPurpose()));
     expect(await authenticate(at)).toMatchObject(refused(8, 'signature_key_purpose_invalid'));
-    expect(at.asked).toEqual(['find']);
+    expect(at.asked).toEqual(['find', 'findReplaced']);
   });
 
   test("the purposes are those of the sender's edition", async () => {

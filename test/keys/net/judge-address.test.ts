@@ -6,6 +6,7 @@ import {
   type Block,
   IPV4_BEYOND,
   IPV4_SPECIAL,
+  IPV6_BEYOND,
   IPV6_SPECIAL,
 } from '../../../src/keys/net/special-purpose.ts';
 import { refusedUrl } from '../../../src/keys/url-policy.ts';
@@ -21,7 +22,7 @@ import {
 } from './spellings.ts';
 
 const IPV4: readonly Block[] = [...IPV4_SPECIAL, ...IPV4_BEYOND];
-const PLAIN_IPV6 = IPV6_SPECIAL.filter(({ embeds }) => embeds === undefined);
+const PLAIN_IPV6 = [...IPV6_SPECIAL, ...IPV6_BEYOND].filter(({ embeds }) => embeds === undefined);
 const EMBEDDING = IPV6_SPECIAL.filter(({ embeds }) => embeds !== undefined);
 const named = (blocks: readonly Block[]): [string, Block][] =>
   blocks.map((block) => [`${block.network}/${block.prefix} ${block.name}`, block]);
@@ -44,7 +45,7 @@ const GLOBAL_LIST = listOf([{ network: '2000::', prefix: 3, name: '', source: ''
 test('the registries have these rows', () => {
   expect(IPV4_SPECIAL).toHaveLength(26);
   expect(IPV6_SPECIAL).toHaveLength(25);
-  for (const block of [...IPV4, ...IPV6_SPECIAL]) {
+  for (const block of [...IPV4, ...IPV6_SPECIAL, ...IPV6_BEYOND]) {
     const { first, last } = spanOf(block);
     // The network is the first address of the block: no bits beyond the prefix.
     expect([block.network, first % (last - first + 1n)]).toEqual([block.network, 0n]);
@@ -122,7 +123,7 @@ describe('the addresses right outside of a block are public, but where another b
     '2003::',
     '2620:4f:7fff:ffff:ffff:ffff:ffff:ffff',
     '2620:4f:8001::',
-    '3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+    '3ffd:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
     '3fff:1000::',
     '3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
   ])('%s', (address) => {
