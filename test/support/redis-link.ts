@@ -14,7 +14,8 @@ export interface Link {
   readonly close: () => Promise<void>;
 }
 
-export async function startLink(target: number): Promise<Link> {
+/** @param port of the proxy; a free one by default. */
+export async function startLink(target: number, port: number = 0): Promise<Link> {
   const sockets = new Set<Socket>();
   let far = target;
   let through = true;
@@ -42,7 +43,7 @@ export async function startLink(target: number): Promise<Link> {
       speaking = false;
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');

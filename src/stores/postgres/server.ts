@@ -34,9 +34,14 @@ export interface Server {
 /** Rows of each kind that one transaction of `sweep` deletes: it is over soon, and waits for nobody. */
 const SWEEP_MOST = 500;
 
+/** Of the whole time, what one lock may be waited for. */
+const LOCK_SHARE = 0.75;
+
 export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptions): Server {
   const name = quoted(schema);
   let sync = 'off';
+  // Less than the client waits: so that it is the server that gives up, and what was not answered was not done.
+  const lockMs = Math.ceil(timeoutMs * LOCK_SHARE);
   const offset = (): number => Math.trunc(clockOffsetMs());
   const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
   const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> => {
@@ -47,9 +52,9 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     rows,
     run: (calls, turn) => {
       const { json, bodies } = packed(calls);
-      return rows('run', [json, bodies, offset(), turn, timeoutMs, sync]);
+      return rows('run', [json, bodies, offset(), turn, lockMs, sync]);
     },
-    lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, timeoutMs, sync]),
+    lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
     sweep: () => sweepAll(select, name, offset),
     readSettings: async () => {
       const settings = answerRow(await select(SETTINGS_SQL, [schema])) as Settings;
@@ -60,7 +65,7 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     begin: (call) =>
       `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${name}.webhook_holds(${literal(call)}, ${offset()}) AS started`,
     finish: (call, started) =>
-      `SELECT ${name}.webhook_finish(${literal(call)}, ${offset()}, ${started}, ${timeoutMs}, '${sync}'); COMMIT`,
+      `SELECT ${name}.webhook_finish(${literal(call)}, ${offset()}, ${started}, ${lockMs}, '${sync}'); COMMIT`,
     setSync: (level) => {
       sync = level;
     },

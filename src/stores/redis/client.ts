@@ -82,6 +82,7 @@ export function duplicateOf(client: RedisClient, timeoutMs: number): Connection 
         scaleReads: 'master',
         clusterRetryStrategy: retryStrategy,
         enableAutoPipelining: false,
+        enableOfflineQueue: true,
         lazyConnect: true,
       })
     : duplicate.call(client, {
@@ -89,10 +90,10 @@ export function duplicateOf(client: RedisClient, timeoutMs: number): Connection 
         retryStrategy,
         sentinelRetryStrategy: retryStrategy,
         readOnly: false,
+        role: 'master',
+        enableOfflineQueue: true,
         lazyConnect: true,
       });
-  // Errors come back with the commands; an event that nobody listens to would be printed.
-  (connection as Connection).on('error', () => undefined);
   return connection as Connection;
 }
 

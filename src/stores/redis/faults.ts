@@ -20,7 +20,9 @@ export function isMoved(error: unknown): boolean {
 
 /** The commands that a server forbids to this user, or does not have. */
 export function isForbidden(error: unknown): boolean {
-  return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR .*disabled)/.test(textOf(error));
+  return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(
+    textOf(error),
+  );
 }
 
 /** Whether the same call may go better at once. Every script can be run again: by its owner or accept it is the same. */

@@ -2,6 +2,8 @@ import { Fault } from '../../errors.ts';
 import type { Call, Job, LaneOptions } from './call.ts';
 import type { Connection } from './client.ts';
 import { asFault } from './faults.ts';
+import { gateOf } from './gate.ts';
+import type { Wire } from './send.ts';
 import { sendBatch, sendOne } from './send.ts';
 import { tracked } from './tracked.ts';
 
@@ -28,14 +30,15 @@ const WAITING_MOST = 10_000;
  */
 export function laneOf(connection: Connection, options: LaneOptions): Lane {
   const running = new Set<Promise<unknown>>();
-  const batches = batchesOf(connection, options, running);
+  const wire = { connection, gate: gateOf(connection) };
+  const batches = batchesOf(wire, options, running);
   const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
     if (running.size > WAITING_MOST) {
       return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
     }
     return tracked(running, limited(call, options.timeoutMs, send));
   };
-  const alone = (job: Job): void => void sendOne(connection, job);
+  const alone = (job: Job): void => void sendOne(wire, job);
   return {
     run: (call) => run(call, options.replicas() > 0 ? batches : alone),
     read: (call) => run(call, alone),
@@ -46,21 +49,17 @@ export function laneOf(connection: Connection, options: LaneOptions): Lane {
 }
 
 /** In a Cluster each sender has batches of its own: a pipeline goes to one node. */
-function batchesOf(
-  connection: Connection,
-  options: LaneOptions,
-  running: Set<Promise<unknown>>,
-): (job: Job) => void {
+function batchesOf(wire: Wire, options: LaneOptions, running: Set<Promise<unknown>>): (job: Job) => void {
   const queues = new Map<string, Job[]>();
   const drain = async (name: string, queue: Job[]): Promise<void> => {
     while (queue.length > 0) {
       const batch = queue.splice(0, MOST).filter((job) => !job.isSettled());
-      if (batch.length > 0) await sendBatch(connection, batch, options);
+      if (batch.length > 0) await sendBatch(wire, batch, options);
     }
     queues.delete(name);
   };
   return (job) => {
-    const name = connection.nodes ? (job.call.keys[0] ?? '') : '';
+    const name = wire.connection.nodes ? (job.call.keys[0] ?? '') : '';
     const queue = queues.get(name);
     if (queue) queue.push(job);
     else {

@@ -1,7 +1,14 @@
 import { Fault } from '../../errors.ts';
 import type { Call, Job, LaneOptions } from './call.ts';
 import type { Arg, Connection, Pipeline } from './client.ts';
+import type { Gate } from './gate.ts';
 import { isMoved, isNoScript, isPassing } from './faults.ts';
+
+/** A connection, and where to wait for it. */
+export interface Wire {
+  readonly connection: Connection;
+  readonly gate: Gate;
+}
 
 /** A refusal that passes is tried again after this, ms. */
 const AGAIN_MS = 50;
@@ -12,28 +19,6 @@ const sleep = (ms: number): Promise<void> =>
   });
 
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
-
-/** Waits for a connection, until the call's time is over. */
-async function ready(connection: Connection, deadline: number): Promise<void> {
-  if (connection.status === 'ready') return;
-  // Only a client that gave up for good, as on a name that did not resolve, is at its end; it may begin again.
-  if (connection.status === 'end') connection.connect().catch(() => undefined);
-  await new Promise<void>((resolve, reject) => {
-    const leave = (): void => {
-      clearTimeout(timer);
-      connection.removeListener('ready', leave);
-      resolve();
-    };
-    const timer = setTimeout(
-      () => {
-        connection.removeListener('ready', leave);
-        reject(new Fault('store_unavailable', 'Redis: not connected.'));
-      },
-      Math.max(0, deadline - performance.now()),
-    );
-    connection.once('ready', leave);
-  });
-}
 
 /** By name; by source where the server has forgotten it (restart, SCRIPT FLUSH, failover). */
 async function evaluate(connection: Connection, call: Call): Promise<unknown> {
@@ -46,10 +31,10 @@ async function evaluate(connection: Connection, call: Call): Promise<unknown> {
 }
 
 /** Sends one script; what passes is tried once more. */
-export async function sendOne(connection: Connection, job: Job): Promise<void> {
+export async function sendOne({ connection, gate }: Wire, job: Job): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
     try {
-      await ready(connection, job.deadline);
+      await gate.ready(job.deadline);
       job.resolve(await evaluate(connection, job.call));
     } catch (error) {
       if (tries === 2 || !isPassing(error)) job.reject(error);
@@ -61,22 +46,18 @@ export async function sendOne(connection: Connection, job: Job): Promise<void> {
 type Replies = readonly (readonly [Error | null, unknown?])[];
 
 /** Sends the scripts and a WAIT behind them; those that the server refused for now once more, with a WAIT of their own. */
-export async function sendBatch(
-  connection: Connection,
-  batch: readonly Job[],
-  options: LaneOptions,
-): Promise<void> {
+export async function sendBatch(wire: Wire, batch: readonly Job[], options: LaneOptions): Promise<void> {
   let left = batch;
   let bySource = false;
   for (let tries = 1; left.length > 0; tries += 1) {
-    const failed = await sendPipeline(connection, left, options, bySource);
+    const failed = await sendPipeline(wire, left, options, bySource);
     const again = failed.filter(({ job, error }) => !job.isSettled() && retried(tries, error));
     for (const { job, error } of failed) if (!retried(tries, error)) job.reject(error);
     left = again.map(({ job }) => job);
     bySource = again.some(({ error }) => isNoScript(error));
     // A single command follows the slot to its node, and so does the client from then on.
     const moved = again.find(({ error }) => isMoved(error));
-    if (moved) await evaluate(connection, moved.job.call).catch(() => undefined);
+    if (moved) await evaluate(wire.connection, moved.job.call).catch(() => undefined);
     else if (left.length > 0 && !bySource) await sleep(AGAIN_MS);
   }
 }
@@ -92,14 +73,14 @@ interface Failed {
 }
 
 async function sendPipeline(
-  connection: Connection,
+  { connection, gate }: Wire,
   batch: readonly Job[],
   options: LaneOptions,
   bySource: boolean,
 ): Promise<Failed[]> {
   const replicas = options.replicas();
   try {
-    await ready(connection, Math.max(...batch.map(({ deadline }) => deadline)));
+    await gate.ready(Math.max(...batch.map(({ deadline }) => deadline)));
     const pipeline = connection.pipeline();
     for (const { call } of batch) add(pipeline, call, bySource);
     pipeline.wait(replicas, options.waitTimeoutMs);

@@ -49,23 +49,37 @@ export interface SessionOptions {
 /** @throws ConfigError where the servers cannot keep the promise; Fault `store_unavailable` where none answers. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const connection = duplicateOf(options.client, options.timeoutMs);
+  let said: unknown;
+  // What is wrong with a connection is told by an event, which nobody else listens to.
+  connection.on('error', (error) => {
+    said = error;
+  });
   try {
     await connected(connection, options.timeoutMs);
     await checkServers(connection);
     await loadScripts(connection, options.scripts);
     const barrier = barrierOf(connection, options.waitReplicas);
     await barrier.look();
-    return sessionOf(connection, options, barrier);
+    const session = sessionOf(connection, options, barrier);
+    // The right to run scripts on the store's keys shows only when one is run.
+    await session.registry.senders();
+    return session;
   } catch (error) {
     connection.disconnect();
-    if (error instanceof ConfigError) throw error;
-    if (isForbidden(error)) throw new ConfigError(forbidden(error));
-    throw asFault(error);
+    throw refusal(error, said);
   }
 }
 
-const forbidden = (error: unknown): string =>
-  `redisStore: ${error instanceof Error ? error.message : String(error)}. Allow the user its keys and INFO, SCRIPT, EVAL, EVALSHA, TIME, WAIT and the string, set, hash and sorted-set commands.`;
+function refusal(error: unknown, said: unknown): ConfigError | Fault {
+  if (error instanceof ConfigError) return error;
+  const forbidden = [error, error instanceof Fault ? error.cause : undefined, said].find(isForbidden);
+  if (forbidden === undefined) return asFault(said ?? error);
+  const text = forbidden instanceof Error ? forbidden.message : 'the user is refused';
+  return new ConfigError(
+    `redisStore: ${text}. Check the client's username and password, and allow it its keys, INFO, SCRIPT, EVAL, EVALSHA, TIME, WAIT and the string, set, hash and sorted-set commands.`,
+    { cause: forbidden },
+  );
+}
 
 async function connected(connection: Connection, timeoutMs: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;

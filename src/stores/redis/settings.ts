@@ -78,10 +78,15 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
+/** `slave0:ip=…,port=…,state=online,…` */
+function isReplica([name, value]: readonly [string, string]): boolean {
+  return /^slave\d+$/.test(name) && value.includes('state=online');
+}
+
 /** Replicas that every primary has in touch: the least of them. */
 export async function replicasOf(connection: Connection): Promise<number> {
   const servers = await serversOf(connection);
-  return Math.min(...servers.map(({ info }) => Number(info.get('connected_slaves') ?? 0)));
+  return Math.min(...servers.map(({ info }) => [...info].filter(isReplica).length));
 }
 
 /** What an owner has to change for more. */

@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { createReceiver } from '../../../src/index.ts';
 import { ConfigError, Fault } from '../../../src/errors.ts';
 import type { RedisClient, RedisStore, RedisStoreOptions } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ask, ON_DISK, startPair, startRedisCluster, startServer } from '../../support/redis.ts';
+import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
 import { acceptRequest } from '../requests.ts';
@@ -117,24 +118,45 @@ describe('settings of one server', () => {
     await expect(storeOn(client()).open()).rejects.toThrow('noeviction');
   });
 
-  it('a user without the commands is refused', async () => {
+  it.each([
+    ['without the commands', ['~*', '+info', '+ping', '+client']],
+    ['without the commands in scripts', ['~*', '+info', '+config', '+script', '+evalsha', '+eval']],
+    ['without the keys', ['~other:*', '+@all']],
+  ])('a user %s is refused', async (_name, rules) => {
     await ask(server.port, (redis) =>
-      redis.call('ACL', 'SETUSER', 'weak', 'on', '>secret', '~*', '+info', '+ping', '+client'),
+      redis.call('ACL', 'SETUSER', 'weak', 'reset', 'on', '>secret', ...rules),
     );
     const weak = new Redis({ port: server.port, username: 'weak', password: 'secret', lazyConnect: true });
     const opening = storeOn(weak).open();
     await expect(opening).rejects.toThrow(ConfigError);
-    await expect(opening).rejects.toThrow('Allow the user');
+    await expect(opening).rejects.toThrow('allow it its keys');
   });
 
-  it('a wrong password, or no server, is store_unavailable: it may be mended without us', async () => {
+  it('a wrong password is refused', async () => {
     const stranger = new Redis({ port: server.port, username: 'nobody', password: 'x', lazyConnect: true });
-    const nowhere = clientOf.port(await freePort());
-    for (const client of [stranger, nowhere]) {
-      const opening = storeOn(client, { timeoutMs: 500 }).open();
-      await expect(opening).rejects.toThrow(Fault);
-      await expect(opening).rejects.toMatchObject({ code: 'store_unavailable' });
-    }
+    const opening = storeOn(stranger).open();
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow('WRONGPASS');
+  });
+
+  it('no server is store_unavailable, and says where none is; it opens once there is one', async () => {
+    const port = await freePort();
+    const store = storeOn(clientOf.port(port));
+    const opening = store.open();
+    await expect(opening).rejects.toThrow(Fault);
+    await expect(opening).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`) as string,
+    });
+    const link = await startLink(server.port, port);
+    await store.open();
+    await store.close();
+    await link.close();
+  });
+
+  it('no node of a Cluster is store_unavailable', async () => {
+    const client = new Cluster([{ port: await freePort(), host: '127.0.0.1' }], { lazyConnect: true });
+    await expect(storeOn(client).open()).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 });
 

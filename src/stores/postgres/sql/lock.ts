@@ -74,10 +74,11 @@ BEGIN
       VALUES ('k' || c.key), ('n' || c.keyid || ' ' || c.nonce), ('i' || c.notification_id)
       UNION ALL SELECT 'i' || m FROM unnest(c.media_buys) m) x (resource)
     WHERE x.resource IS NOT NULL AND c.op <> 'peek'));
-  -- A changed payload may name another task than the record that it meets.
+  -- A changed payload may name another task than the record that it meets. OFFSET 0: one look by the whole key for each
+  -- call; planners that take the table for small would read all of the sender's records.
   s.tasks := ARRAY(
     SELECT webhook_bucket(w.id, x.task, 4096) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
-    LEFT JOIN webhook_record r ON r.sender_id = w.id AND r.key = c.key
+    LEFT JOIN LATERAL (SELECT task_id FROM webhook_record WHERE sender_id = w.id AND key = c.key OFFSET 0) r ON true
     CROSS JOIN LATERAL (VALUES (c.task_id), (r.task_id)) x (task)
     WHERE x.task IS NOT NULL AND c.op <> 'peek');
   PERFORM webhook_lock_buckets(webhook_class('task'), s.tasks);

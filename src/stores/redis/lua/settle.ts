@@ -74,14 +74,16 @@ saveRecord(A.key, record)
 return 'renewed'
 `;
 
-/** Store.peek: a PeekResult. Writes, so that WAIT covers what the answer rests on. ARGV  key */
+/** Store.peek: a PeekResult. Writes where it is the end, so that WAIT covers what a 2xx rests on. ARGV  key */
 export const PEEK: string =
   HEAD +
   String.raw`
 local record = getRecord(A.key)
-touch()
 if not record then return 'absent' end
-if not LISTS[record.state] or record.state == 'dead' then return record.state end
+if not LISTS[record.state] or record.state == 'dead' then
+  touch()
+  return record.state
+end
 if isLive(record) or holderOf(getTask(record.taskId), record.taskId) then return 'busy' end
 return 'free'
 `;

@@ -1,0 +1,229 @@
+import { Pool } from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { Fault } from '../../../src/errors.ts';
+import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { startServer } from '../../support/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { testSchema } from '../postgres-schemas.ts';
+import { acceptRequest } from '../requests.ts';
+import { wrappedPool } from './wrapped-pool.ts';
+
+const UNAVAILABLE = { code: 'store_unavailable' };
+const RETENTION_MS = 86_400_000;
+
+let url = '';
+let at: TestSchema;
+beforeAll(async () => {
+  url = await sharedPostgres(inject('shared'));
+  at = await testSchema(url);
+});
+beforeEach(() => at.clear());
+afterAll(() => at.drop());
+
+describe('the server ends at once and starts again', () => {
+  it('every answer given is kept, the others are faults, and the store goes on by itself', async () => {
+    const server = await startServer();
+    const pool = new Pool({ connectionString: server.url, max: 4 });
+    await migrate(pool);
+    const store = postgresStore({ pool });
+    await store.open();
+    const answered: string[] = [];
+    const faults: unknown[] = [];
+    let next = 0;
+    const load = { on: true };
+    const door = async (): Promise<void> => {
+      while (load.on) {
+        next += 1;
+        const request = acceptRequest({ key: `event-${next}-of-the-seller` });
+        try {
+          if ((await store.accept(request)).kind === 'won') answered.push(request.event?.key ?? '');
+        } catch (error) {
+          faults.push(error);
+          await new Promise((resolve) => {
+            setTimeout(resolve, 5);
+          });
+        }
+      }
+    };
+    const doors = Array.from({ length: 12 }, door);
+    for (let crash = 0; crash < 3; crash += 1) {
+      const before = answered.length;
+      await expect.poll(() => answered.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
+      server.crash();
+      server.start();
+    }
+    const before = answered.length;
+    await expect.poll(() => answered.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
+    load.on = false;
+    await Promise.all(doors);
+
+    expect(faults.length).toBeGreaterThan(0);
+    for (const fault of faults) expect(fault).toMatchObject(UNAVAILABLE);
+    const { rows } = await pool.query<{ key: string }>('SELECT key FROM proto_webhooks.webhook_record');
+    const kept = new Set(rows.map(({ key }) => key));
+    expect(answered.filter((key) => !kept.has(key))).toEqual([]);
+    await store.close();
+    await pool.end();
+    server.remove();
+  });
+});
+
+describe('a server that does not answer in time', () => {
+  it('the pool is used up: store_unavailable, and served again when a connection is free', async () => {
+    const pool = new Pool({ connectionString: url, max: 2 });
+    const store = at.store(pool, { timeoutMs: 150 });
+    await store.open();
+    const others = [await pool.connect(), await pool.connect()];
+    await expect(store.accept(acceptRequest())).rejects.toMatchObject(UNAVAILABLE);
+    await expect(store.inbox.inspect('s', 'k')).rejects.toMatchObject(UNAVAILABLE);
+    for (const other of others) other.release();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    expect(pool.waitingCount).toBe(0);
+    await store.close();
+    await pool.end();
+  });
+
+  it('somebody keeps the record locked: store_unavailable, nothing written, and then as if nothing had been', async () => {
+    const store = at.store(at.pools[0], { timeoutMs: 200 });
+    await store.open();
+    const first = acceptRequest();
+    await store.accept(first);
+    const other = await at.pools[1].connect();
+    await other.query('BEGIN');
+    await other.query(`SELECT FROM ${at.schema}.webhook_record FOR UPDATE`);
+    const again = acceptRequest();
+    await expect(store.accept(again)).rejects.toMatchObject(UNAVAILABLE);
+    const lease = { sender: first.sender, key: first.event?.key ?? '', owner: first.acceptId };
+    await expect(store.complete({ ...lease, retentionMs: RETENTION_MS })).rejects.toMatchObject(UNAVAILABLE);
+    await other.query('ROLLBACK');
+    other.release();
+    expect((await store.accept(again)).kind).toBe('in-flight');
+    expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
+    await store.close();
+  });
+
+  it('the reply is lost: store_unavailable; the same call again gets the answer of the first', async () => {
+    let lose = true;
+    const pool = wrappedPool(at.pools[0], async (run, text, client) => {
+      const result = await run();
+      if (!text.includes('webhook_run') || !lose) return result;
+      lose = false;
+      client.release(true);
+      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    });
+    const store = at.store(at.pools[0], {
+      pool: {
+        ...pool,
+        connect: async () => {
+          const client = await pool.connect();
+          let released = false;
+          return {
+            ...client,
+            release: (error) => {
+              if (!released && lose) client.release(error);
+              released = true;
+            },
+          };
+        },
+      },
+    });
+    await store.open();
+    const request = acceptRequest();
+    await expect(store.accept(request)).rejects.toMatchObject(UNAVAILABLE);
+    lose = true;
+    expect(await at.sql('SELECT state FROM webhook_record')).toEqual([{ state: 'leased' }]);
+    await store.close();
+    const next = at.store();
+    await next.open();
+    const answer = await next.accept(request);
+    expect(answer).toMatchObject({ kind: 'won', lease: { owner: request.acceptId, fence: 1, attempt: 1 } });
+    await next.close();
+  });
+});
+
+describe('rolled back because of others', () => {
+  it('a deadlock is tried again inside', async () => {
+    let tries = 0;
+    const random = (): number => {
+      tries += 1;
+      return 0;
+    };
+    const store = at.store(at.pools[0], { random, timeoutMs: 20_000 });
+    await store.open();
+    await store.accept(acceptRequest());
+    const other = await at.pools[1].connect();
+    await other.query("BEGIN; SET LOCAL deadlock_timeout = '30s'");
+    const { rows } = await other.query<{ pid: number }>(
+      `SELECT pg_backend_pid() AS pid FROM ${at.schema}.webhook_record FOR UPDATE`,
+    );
+    const accepting = store.accept(acceptRequest());
+    const blocked = async (): Promise<boolean> =>
+      (await at.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [rows[0]?.pid]))
+        .length > 0;
+    await expect.poll(blocked, { timeout: 10_000 }).toBe(true);
+    // Now the other way round: a bucket of the accept, which waits for the row.
+    const taken = other.query(
+      `SET LOCAL search_path TO ${at.schema}; SELECT pg_advisory_xact_lock(webhook_class('bucket'), b) FROM generate_series(0, 127) b`,
+    );
+    await taken;
+    expect(tries).toBe(1);
+    await other.query('ROLLBACK');
+    other.release();
+    expect((await accepting).kind).toBe('in-flight');
+    await store.close();
+  });
+
+  it('a serialization failure too, and given up after some tries', async () => {
+    let left = 2;
+    const failing = wrappedPool(at.pools[0], (run, text) => {
+      if (!text.includes('webhook_run') || left === 0) return run();
+      left -= 1;
+      return Promise.reject(
+        Object.assign(new Error('could not serialize'), { code: '40001', severity: 'ERROR' }),
+      );
+    });
+    const store = at.store(at.pools[0], { pool: failing, random: () => 0 });
+    await store.open();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    left = Infinity;
+    const given = store.accept(acceptRequest());
+    await expect(given).rejects.toBeInstanceOf(Fault);
+    await expect(given).rejects.toMatchObject(UNAVAILABLE);
+    await store.close();
+  });
+});
+
+describe('the server refuses', () => {
+  it.each([
+    ['25006', 'cannot execute INSERT in a read-only transaction', /connect the pool to the primary/],
+    ['53100', 'could not extend file: No space left on device', /No space left/],
+    ['42P01', 'relation "webhook_record" does not exist', /Run migrate\(pool\)/],
+    ['57014', 'canceling statement due to statement timeout', /statement timeout/],
+  ])('%s is store_unavailable, with what to do', async (code, message, says) => {
+    let refuse = true;
+    const refusing = wrappedPool(at.pools[0], (run, text) =>
+      refuse && text.includes('webhook_')
+        ? Promise.reject(Object.assign(new Error(message), { code, severity: 'ERROR' }))
+        : run(),
+    );
+    refuse = false;
+    const store = at.store(at.pools[0], { pool: refusing });
+    await store.open();
+    refuse = true;
+    for (const call of [
+      () => store.accept(acceptRequest()),
+      () => store.peek('s', 'k'),
+      () => store.sweep(),
+      () => store.inbox.list({ state: 'dead', limit: 1 }),
+    ]) {
+      const error = await call().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(Fault);
+      expect(error).toMatchObject(UNAVAILABLE);
+      expect((error as Fault).message).toMatch(says);
+    }
+    refuse = false;
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await store.close();
+  });
+});

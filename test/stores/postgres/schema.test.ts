@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { acceptRequest } from '../requests.ts';
+
+describe('migrate', () => {
+  let pool: Pool;
+  const made: string[] = [];
+  beforeAll(async () => {
+    pool = new Pool({ connectionString: await sharedPostgres(inject('shared')), max: 8 });
+  });
+  afterAll(async () => {
+    for (const schema of made) await pool.query(`DROP SCHEMA "${schema.replaceAll('"', '""')}" CASCADE`);
+    await pool.end();
+  });
+  const fresh = (prefix = 'test'): string => {
+    const schema = `${prefix}_${randomBytes(6).toString('hex')}`;
+    made.push(schema);
+    return schema;
+  };
+
+  it('makes the schema, says from where to where, and again does nothing', async () => {
+    const schema = fresh();
+    expect(await migrate(pool, { schema })).toEqual({ from: 0, to: 1 });
+    expect(await migrate(pool, { schema })).toEqual({ from: 1, to: 1 });
+  });
+
+  it('of several at once one does it, and the others find it done', async () => {
+    const schema = fresh();
+    const results = await Promise.all(Array.from({ length: 6 }, () => migrate(pool, { schema })));
+    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([0, 1, 1, 1, 1, 1]);
+  });
+
+  it('keeps the records that are there', async () => {
+    const schema = fresh();
+    await migrate(pool, { schema });
+    const store = postgresStore({ pool, schema });
+    await store.open();
+    await store.accept(acceptRequest());
+    await migrate(pool, { schema });
+    expect((await store.accept(acceptRequest())).kind).toBe('in-flight');
+    await store.close();
+  });
+
+  it('refuses a newer schema, and leaves it as it is', async () => {
+    const schema = fresh();
+    await migrate(pool, { schema });
+    await pool.query(`UPDATE ${schema}.webhook_schema SET version = 2`);
+    await expect(migrate(pool, { schema })).rejects.toThrow(/version 2, this package knows 1\. Upgrade/);
+    expect((await pool.query(`SELECT version FROM ${schema}.webhook_schema`)).rows).toEqual([{ version: 2 }]);
+  });
+
+  it('takes a schema of any name', async () => {
+    const schema = fresh(`o"ne; DROP TABLE x; -- é`);
+    await migrate(pool, { schema });
+    const store = postgresStore({ pool, schema });
+    await store.open();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await store.close();
+  });
+
+  it('leaves nothing behind where it fails, and says what the role needs', async () => {
+    const readOnly = new Pool({ ...pool.options, max: 1, options: '-c default_transaction_read_only=on' });
+    const schema = `test_${randomBytes(6).toString('hex')}`;
+    const failing = migrate(readOnly, { schema });
+    await expect(failing).rejects.toBeInstanceOf(ConfigError);
+    await expect(failing).rejects.toThrow(/Run it as a role that may write/);
+    expect((await pool.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema])).rows).toEqual([]);
+    await readOnly.end();
+  });
+
+  it('a server that cannot be reached is store_unavailable', async () => {
+    const nobody = new Pool({ host: '127.0.0.1', port: 1, user: 'nobody' });
+    await expect(migrate(nobody)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await nobody.end();
+  });
+});

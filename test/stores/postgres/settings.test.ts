@@ -1,0 +1,251 @@
+import { Pool } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { ConfigError, Fault } from '../../../src/errors.ts';
+import { createReceiver } from '../../../src/index.ts';
+import type { PostgresStore } from '../../../src/stores/postgres.ts';
+import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { freePort } from '../../support/free-port.ts';
+import type { PostgresServer } from '../../support/postgres.ts';
+import { startServer, startStandby } from '../../support/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { testSchema } from '../postgres-schemas.ts';
+import { acceptRequest } from '../requests.ts';
+import { wrappedPool } from './wrapped-pool.ts';
+
+let url = '';
+let at: TestSchema;
+const pools: Pool[] = [];
+beforeAll(async () => {
+  url = await sharedPostgres(inject('shared'));
+  at = await testSchema(url);
+});
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map((pool) => pool.end()));
+});
+afterAll(() => at.drop());
+
+/** A pool whose sessions have the setting, as ALTER ROLE … SET gives it. */
+function poolWith(setting: string, of: string = url): Pool {
+  const pool = new Pool({ connectionString: of, max: 2, options: `-c ${setting}` });
+  pools.push(pool);
+  return pool;
+}
+
+async function refusal(opening: Promise<unknown>): Promise<string> {
+  const error = await opening.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(ConfigError);
+  return (error as ConfigError).message;
+}
+
+/** What a receiver that needs `disk` says of the store. */
+async function atReceiver(store: PostgresStore): Promise<string> {
+  const receiver = createReceiver({
+    publicUrl: 'https://buyer.example/webhooks',
+    senders: [{ agentUrl: 'https://seller.example/mcp' }],
+    store,
+    handlers: { other: () => undefined },
+  });
+  const message = await refusal(receiver.ready());
+  await receiver.stop();
+  return message;
+}
+
+describe('open: what the server must be', () => {
+  it('one that writes: a read-only role is refused with the setting to change', async () => {
+    const store = at.store(poolWith('default_transaction_read_only=on'));
+    expect(await refusal(store.open())).toMatch(/default_transaction_read_only = off/);
+  });
+
+  it('READ COMMITTED by default: another isolation is refused with the setting to change', async () => {
+    const store = at.store(poolWith('default_transaction_isolation=serializable'));
+    expect(await refusal(store.open())).toMatch(
+      /default_transaction_isolation is serializable.*read committed/,
+    );
+  });
+
+  it('reachable: else store_unavailable, and a later open may succeed', async () => {
+    const pool = new Pool({ host: '127.0.0.1', port: await freePort(), user: 'postgres' });
+    pools.push(pool);
+    const store = at.store(pool);
+    await expect(store.open()).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
+  });
+
+  it('of a version that is known: an older server is refused', async () => {
+    const old = wrappedPool(at.pools[0], async (run, text) => {
+      const result = await run();
+      if (!text.includes('server_version_num')) return result;
+      const [{ answer }] = result.rows as [{ answer: string }];
+      return { rows: [{ answer: answer.replace(/"version" ?: ?\d+/, '"version": 110022') }] };
+    });
+    expect(await refusal(at.store(at.pools[0], { pool: old }).open())).toMatch(/Use 12 or newer/);
+  });
+});
+
+describe('open: what the schema must be', () => {
+  it('there: else the message says to migrate', async () => {
+    const store = postgresStore({ pool: at.pools[0], schema: 'nobody_made_this_one' });
+    expect(await refusal(store.open())).toMatch(/"nobody_made_this_one" has no tables.*Run migrate\(pool\)/);
+  });
+
+  it.each([
+    [0, /Run migrate\(pool\) when you deploy/],
+    [7, /schema version 7, this package knows 1\. Upgrade proto-webhooks/],
+  ])('of this version: %s is refused', async (version, message) => {
+    await at.sql('UPDATE webhook_schema SET version = $1', [version]);
+    try {
+      expect(await refusal(at.store().open())).toMatch(message);
+    } finally {
+      await at.sql('UPDATE webhook_schema SET version = 1');
+    }
+  });
+
+  it('a name: else ConfigError at construction', () => {
+    for (const schema of ['', 'x'.repeat(64), 'a\0b']) {
+      expect(() => postgresStore({ pool: at.pools[0], schema })).toThrow(ConfigError);
+    }
+  });
+});
+
+describe('durability, from the real settings', () => {
+  it('disk, with the settings that PostgreSQL has by default', async () => {
+    const store = at.store();
+    await store.open();
+    expect(await store.durability()).toBe('disk');
+    await store.close();
+  });
+
+  it('process, where synchronous_commit is off; the receiver names the setting', async () => {
+    const store = at.store(poolWith('synchronous_commit=off'));
+    await store.open();
+    expect(await store.durability()).toBe('process');
+    expect(await atReceiver(store)).toMatch(
+      /requireDurability: 'disk'.*'process'.*synchronous_commit is off: set it to on/,
+    );
+  });
+
+  it('process, where a table is unlogged; the receiver names it', async () => {
+    await at.sql('ALTER TABLE webhook_record SET UNLOGGED');
+    try {
+      const store = at.store();
+      await store.open();
+      expect(await store.durability()).toBe('process');
+      expect(await atReceiver(store)).toMatch(/ALTER TABLE webhook_record SET LOGGED/);
+    } finally {
+      await at.sql('ALTER TABLE webhook_record SET LOGGED');
+    }
+  });
+
+  it('read again each time: a setting that was mended is seen', async () => {
+    const store = at.store();
+    await store.open();
+    await at.sql('ALTER TABLE webhook_nonce SET UNLOGGED');
+    expect(await store.durability()).toBe('process');
+    await at.sql('ALTER TABLE webhook_nonce SET LOGGED');
+    expect(await store.durability()).toBe('disk');
+    await store.close();
+  });
+
+  it('weakened after the open, synchronous_commit is raised again for each transaction of the store', async () => {
+    const commits: string[] = [];
+    const weak = wrappedPool(at.pools[0], async (run, text, client) => {
+      if (!text.includes('webhook_run')) return run();
+      await client.query('BEGIN; SET LOCAL synchronous_commit = off');
+      const result = await run();
+      const { rows } = await client.query('SHOW synchronous_commit');
+      await client.query('COMMIT');
+      commits.push((rows as [{ synchronous_commit: string }])[0].synchronous_commit);
+      return result;
+    });
+    const store = at.store(at.pools[0], { pool: weak });
+    await store.open();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    expect(commits).toEqual(['on']);
+    await store.close();
+  });
+
+  it('another isolation is refused inside too, where the pool changed after the open', async () => {
+    const other = wrappedPool(at.pools[0], async (run, text, client) => {
+      if (!text.includes('webhook_run')) return run();
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+      return run().finally(async () => {
+        await client.query('ROLLBACK');
+      });
+    });
+    const store = at.store(at.pools[0], { pool: other });
+    await store.open();
+    const error = await store
+      .accept(acceptRequest({ key: 'event-9999-of-the-seller' }))
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(Fault);
+    expect((error as Fault).message).toMatch(/default_transaction_isolation/);
+    await store.close();
+  });
+});
+
+describe('with a standby', () => {
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  beforeAll(async () => {
+    primary = await startServer({ fsync: 'on' });
+    standby = await startStandby(primary);
+  });
+  afterAll(() => {
+    standby.remove();
+    primary.remove();
+  });
+
+  const openAt = async (to: string): Promise<PostgresStore> => {
+    const pool = new Pool({ connectionString: to, max: 2 });
+    pools.push(pool);
+    pool.on('error', () => undefined);
+    const store = postgresStore({ pool });
+    await store.open();
+    return store;
+  };
+
+  it('the standby is refused, for it is read-only; failover only where commits wait for a standby that is there', async () => {
+    const owner = new Pool({ connectionString: primary.url, max: 1 });
+    pools.push(owner);
+    await migrate(owner);
+    const set = async (sql: string): Promise<void> => {
+      await owner.query(sql);
+      await owner.query('SELECT pg_reload_conf()');
+    };
+    const store = await openAt(primary.url);
+    expect(await store.durability()).toBe('disk');
+    expect(store.durabilityAdvice).toMatch(/synchronous_standby_names/);
+
+    await set("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await expect.poll(() => store.durability(), { timeout: 30_000 }).toBe('failover');
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await expect.poll(() => refusal(openAt(standby.url))).toMatch(/standby.*Connect the pool to the primary/);
+
+    await set('ALTER SYSTEM SET synchronous_commit = local');
+    await expect.poll(() => store.durability(), { timeout: 30_000 }).toBe('disk');
+    await store.close();
+  });
+});
+
+describe('fsync', () => {
+  it('process, where it is off', async () => {
+    const server = await startServer({ fsync: 'off' });
+    try {
+      const pool = new Pool({ connectionString: server.url, max: 2 });
+      pool.on('error', () => undefined);
+      await migrate(pool);
+      const store = postgresStore({ pool });
+      await store.open();
+      expect(await store.durability()).toBe('process');
+      expect(store.durabilityAdvice).toMatch(/set fsync = on/);
+      await store.close();
+      await pool.end();
+    } finally {
+      server.remove();
+    }
+  });
+});

@@ -1,0 +1,175 @@
+import { Pool } from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import type { AcceptRequest, CompleteRequest } from '../../../src/stores/contract.ts';
+import type { PgClient, PostgresStore } from '../../../src/stores/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { testSchema } from '../postgres-schemas.ts';
+import { acceptRequest } from '../requests.ts';
+
+let url = '';
+let at: TestSchema;
+let store: PostgresStore;
+beforeAll(async () => {
+  url = await sharedPostgres(inject('shared'));
+  at = await testSchema(url);
+  store = at.store();
+  await store.open();
+});
+beforeEach(() => at.clear());
+afterAll(async () => {
+  await store.close();
+  await at.drop();
+});
+
+const notes = async (): Promise<unknown[]> =>
+  (await at.sql('SELECT line FROM note ORDER BY line')).map(({ line }) => line);
+const write = (tx: PgClient, line = 'by the handler'): Promise<unknown> =>
+  tx.query(`INSERT INTO ${at.schema}.note VALUES ($1)`, [line]);
+
+function leaseOf(request: AcceptRequest): CompleteRequest {
+  const { sender, event, acceptId } = request;
+  return { sender, key: event?.key ?? '', owner: acceptId, retentionMs: 86_400_000 };
+}
+
+async function won(
+  draft: Parameters<typeof acceptRequest>[0] = {},
+  leaseMs = 8000,
+): Promise<CompleteRequest> {
+  const request = { ...acceptRequest(draft), leaseMs };
+  expect((await store.accept(request)).kind).toBe('won');
+  return leaseOf(request);
+}
+
+describe('ctx.transaction on Postgres', () => {
+  it('renewals go on while the function runs, and so it may run longer than its lease', async () => {
+    const lease = await won({}, 1000);
+    await store.transaction(lease, async (tx) => {
+      await write(tx);
+      expect(await store.renew({ ...lease, leaseMs: 60_000 })).toBe('renewed');
+      expect(await store.peek(lease.sender, lease.key)).toBe('busy');
+      expect((await store.accept(acceptRequest())).kind).toBe('in-flight');
+    });
+    expect(await notes()).toEqual(['by the handler']);
+    expect(await store.peek(lease.sender, lease.key)).toBe('applied');
+  });
+
+  it('taken over by another owner meanwhile: lease_lost, and its writes are gone', async () => {
+    const lease = await won({}, 1);
+    const running = store.transaction({ ...lease }, async (tx) => write(tx));
+    await expect(running).rejects.toMatchObject({ code: 'lease_lost' });
+    const first = await won({}, 8000);
+    const late = store.transaction(first, async (tx) => {
+      await write(tx);
+      await at.sql("UPDATE webhook_record SET owner = 'somebody else'");
+    });
+    await expect(late).rejects.toMatchObject({ code: 'lease_lost' });
+    expect(await notes()).toEqual([]);
+  });
+
+  it('completed by the same owner meanwhile: its writes belong to no completion', async () => {
+    const lease = await won();
+    const twice = store.transaction(lease, async (tx) => {
+      await write(tx);
+      expect(await store.complete(lease)).toBe('done');
+    });
+    await expect(twice).rejects.toMatchObject({ code: 'lease_lost' });
+    expect(await notes()).toEqual([]);
+  });
+
+  it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN'])(
+    'a function that says %s is told not to; not completed',
+    async (says) => {
+      const lease = await won();
+      const running = store.transaction(lease, async (tx) => {
+        await write(tx);
+        await tx.query(says);
+      });
+      await expect(running).rejects.toBeInstanceOf(ConfigError);
+      await expect(running).rejects.toThrow(/ended the transaction itself/);
+      expect(await store.peek(lease.sender, lease.key)).toBe('busy');
+    },
+  );
+
+  it('a statement that failed and was caught: told so, and nothing is written', async () => {
+    const lease = await won();
+    const running = store.transaction(lease, async (tx) => {
+      await write(tx);
+      await tx.query('SELECT 1 / 0').catch(() => undefined);
+    });
+    await expect(running).rejects.toThrow(/error was caught.*SAVEPOINT/);
+    expect(await notes()).toEqual([]);
+    expect(await store.complete(lease)).toBe('done');
+  });
+
+  it('a deferred constraint of the owner’s fails as it is, and nothing is written', async () => {
+    await at.sql('CREATE TABLE single (n integer UNIQUE DEFERRABLE INITIALLY DEFERRED)');
+    const lease = await won();
+    const running = store.transaction(lease, (tx) =>
+      tx.query(`INSERT INTO ${at.schema}.single VALUES (1), (1)`),
+    );
+    await expect(running).rejects.toMatchObject({ code: '23505' });
+    expect(await store.peek(lease.sender, lease.key)).toBe('busy');
+    expect(await at.sql('SELECT n FROM single')).toEqual([]);
+  });
+
+  it('a connection that breaks inside: what the function saw is thrown, nothing is written, the pool goes on', async () => {
+    const lease = await won();
+    const running = store.transaction(lease, async (tx) => {
+      await write(tx);
+      const [row] = (await tx.query('SELECT pg_backend_pid() AS pid')).rows as [{ pid: number }];
+      await at.sql('SELECT pg_terminate_backend($1)', [row.pid]);
+      await write(tx, 'second');
+    });
+    await expect(running).rejects.toThrow(/terminat|connection/i);
+    expect(await notes()).toEqual([]);
+    await store.transaction(lease, (tx) => write(tx, 'again'));
+    expect(await notes()).toEqual(['again']);
+  });
+
+  it('a connection that breaks before COMMIT: store_unavailable, and the record says what happened', async () => {
+    const lease = await won();
+    const running = store.transaction(lease, async (tx) => {
+      await write(tx);
+      const [row] = (await tx.query('SELECT pg_backend_pid() AS pid')).rows as [{ pid: number }];
+      await at.sql('SELECT pg_terminate_backend($1)', [row.pid]);
+    });
+    await expect(running).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await store.peek(lease.sender, lease.key)).toBe('busy');
+    expect(await notes()).toEqual([]);
+  });
+
+  it('at most one less than the pool has run at once, so that the store itself is never kept waiting', async () => {
+    const pool = new Pool({ connectionString: url, max: 3 });
+    const small = at.store(pool);
+    await small.open();
+    const leases = await Promise.all([1, 2, 3, 4, 5].map((n) => won({ key: `event-${n}-of-the-seller` })));
+    let running = 0;
+    let most = 0;
+    const work = leases.map((lease) =>
+      small.transaction(lease, async (tx) => {
+        running += 1;
+        most = Math.max(most, running);
+        expect(await small.renew({ ...lease, leaseMs: 60_000 })).toBe('renewed');
+        await write(tx);
+        running -= 1;
+      }),
+    );
+    await Promise.all(work);
+    expect(most).toBe(2);
+    expect(await notes()).toHaveLength(5);
+    await small.close();
+    await pool.end();
+  });
+
+  it('close waits for it', async () => {
+    const other = at.store(at.pools[1]);
+    await other.open();
+    const lease = await won();
+    const running = other.transaction(lease, (tx) => write(tx));
+    await other.close();
+    expect(await notes()).toEqual(['by the handler']);
+    await running;
+  });
+});

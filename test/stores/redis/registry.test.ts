@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { AcceptRequest } from '../../../src/stores/contract.ts';
+import type { RedisStore } from '../../../src/stores/redis.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { acceptRequest } from '../requests.ts';
+
+const limited = (sender: string, maxNonces: number): AcceptRequest => {
+  const request = acceptRequest({ sender, key: randomUUID() });
+  return { ...request, limits: { ...request.limits, maxNonces } };
+};
+
+describe('what processes tell each other', () => {
+  let server: RedisUrl;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  async function open(prefix: string): Promise<RedisStore> {
+    const store = redisStore({ client: clientOf.url(server.url), prefix });
+    await store.open();
+    return store;
+  }
+
+  it('live nonces count in every process 10 s later', async () => {
+    const prefix = newPrefix();
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const [first, early] = [await open(prefix), await open(prefix)];
+    for (let n = 0; n < 5; n += 1) await first.accept(limited('https://a.example/mcp', 100));
+    expect((await early.accept(limited('https://b.example/mcp', 3))).kind).toBe('won');
+    vi.advanceTimersByTime(10_001);
+    await first.accept(limited('https://a.example/mcp', 100));
+    await first.close();
+    const late = await open(prefix);
+    expect((await late.accept(limited('https://c.example/mcp', 3))).kind).toBe('rate-abuse');
+    expect((await late.accept(limited('https://c.example/mcp', 100))).kind).toBe('won');
+    await early.close();
+    await late.close();
+  });
+
+  it('senders are registered before their first accept, and once more with each exchange', async () => {
+    const prefix = newPrefix();
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const [door, worker] = [await open(prefix), await open(prefix)];
+    const sender = 'https://seller.example/mcp?\ud800';
+    await door.accept({ ...acceptRequest({ sender }), mode: 'inbox' });
+    const registered = async (): Promise<readonly string[]> =>
+      (await worker.inbox.list({ state: 'queued', limit: 10 })).records.map((record) => record.sender);
+    expect(await registered()).toEqual([sender]);
+    // As after a failover to a replica that had not heard of it.
+    const redis = clientOf.url(server.url);
+    await redis.del(`${prefix}{registry}:s`);
+    redis.disconnect();
+    expect(await registered()).toEqual([]);
+    vi.advanceTimersByTime(10_001);
+    await door.accept({ ...acceptRequest({ sender }), mode: 'inbox' });
+    await door.close();
+    expect(await registered()).toEqual([sender]);
+    await worker.close();
+  });
+});
