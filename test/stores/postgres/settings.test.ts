@@ -172,9 +172,11 @@ describe('durability, from the real settings', () => {
     const other = wrappedPool(at.pools[0], async (run, text, client) => {
       if (!text.includes('webhook_run')) return run();
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
-      return run().finally(async () => {
+      try {
+        return await run();
+      } finally {
         await client.query('ROLLBACK');
-      });
+      }
     });
     const store = at.store(at.pools[0], { pool: other });
     await store.open();

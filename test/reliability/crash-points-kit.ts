@@ -1,0 +1,187 @@
+import { DatabaseSync } from 'node:sqlite';
+import type { Event } from '../../src/events/event.ts';
+import type { Handler, Receiver } from '../../src/options.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import type { SignedDelivery } from '../../src/sender/sign.ts';
+import { signDelivery } from '../../src/sender/sign.ts';
+import type { SqliteStore } from '../../src/stores/sqlite.ts';
+import { samplePayloads } from '../../src/testing/payloads.ts';
+import { AGENT, URL_GIVEN, sellerKey } from '../receiver/setup.ts';
+import { tempFile } from '../stores/sqlite-files.ts';
+import type { Life } from './crash-points-life.ts';
+import { lifeUntil, mortalStore } from './crash-points-life.ts';
+
+const LEASE_MS = 8_000;
+
+export interface ProcessOptions {
+  readonly mode?: 'inline' | 'inbox';
+  /** Where handlers write: outside the store, or in `ctx.transaction`. */
+  readonly effect?: 'outside' | 'transaction';
+  /** Its handlers throw after their effect. */
+  readonly fails?: boolean;
+  /** Its handlers go on until their lease has been renewed. */
+  readonly renews?: boolean;
+  /** See `lifeUntil`. */
+  readonly diesAt?: number | string;
+  /** Called before each look at an event that another delivery handles. */
+  readonly onPeek?: () => void;
+  /** A store with a mistake in it. */
+  readonly breaks?: (store: SqliteStore) => SqliteStore;
+}
+
+/** A receiver in a process of its own. */
+export interface Process {
+  readonly life: Life;
+  readonly receiver: Receiver;
+  /** Status, or undefined where the process died before the answer left. */
+  readonly tell: (delivery: SignedDelivery) => Promise<number | undefined>;
+  /** Stops, as an operator would have it, unless it is dead. */
+  readonly end: () => Promise<void>;
+}
+
+/** One database file with its ledger, on which processes come and go. */
+export interface Ground {
+  readonly start: (options?: ProcessOptions) => Promise<Process>;
+  /** A fresh delivery of the event under `key`. */
+  readonly sign: (key: string) => Promise<SignedDelivery>;
+  /** More than a lease passes, on the store's clock. */
+  readonly leasePasses: () => void;
+  /** How often the event became `applied`, by a trigger in the database itself. */
+  readonly completions: (key: string) => number;
+  /** Effects: outside the store, and committed in transactions. */
+  readonly effects: (key: string) => number;
+  /** Whether there is a record of it that is acknowledged. */
+  readonly isSafe: (key: string) => boolean;
+  readonly remove: () => void;
+}
+
+const LEDGER = `
+CREATE TABLE IF NOT EXISTS effect (key TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS completion (key TEXT NOT NULL);
+CREATE TRIGGER IF NOT EXISTS completed AFTER UPDATE OF state ON webhook_record
+  WHEN new.state = 'applied' AND old.state <> 'applied' BEGIN
+  INSERT INTO completion (key) VALUES (new.key);
+END;
+`;
+
+const silent = (): void => {};
+const QUIET = { debug: silent, info: silent, warn: silent, error: silent };
+
+export async function ground(): Promise<Ground> {
+  const { file, remove } = tempFile();
+  const { privateJwk } = await sellerKey();
+  const payload = samplePayloads().tool('completed');
+  const db = new DatabaseSync(file);
+  const outside: string[] = [];
+  let offsetMs = 0;
+  const count = (rows: string, key: string): number =>
+    Number(db.prepare(`SELECT count(*) AS n FROM ${rows} WHERE key = ?`).get(key)?.['n']);
+  return {
+    start: async (options = {}) => {
+      const life = lifeUntil(options.diesAt ?? Infinity);
+      const store = mortalStore(file, life, () => offsetMs);
+      const receiver = await receiverOf(options, life, store, outside);
+      await receiver.ready();
+      db.exec(LEDGER);
+      life.begin();
+      return processOf(receiver, life);
+    },
+    sign: (key) => {
+      const body = { ...payload, task_id: key, idempotency_key: key };
+      return signDelivery({ url: URL_GIVEN, key: privateJwk, body });
+    },
+    leasePasses: () => {
+      offsetMs += LEASE_MS + 1;
+    },
+    completions: (key) => count('completion', key),
+    effects: (key) => count('effect', key) + outside.filter((one) => one === key).length,
+    isSafe: (key) => count('(SELECT * FROM webhook_record WHERE acked = 1)', key) === 1,
+    remove: () => {
+      db.close();
+      remove();
+    },
+  };
+}
+
+async function receiverOf(
+  options: ProcessOptions,
+  life: Life,
+  mortal: SqliteStore,
+  outside: string[],
+): Promise<Receiver> {
+  const { mode = 'inline', onPeek = silent, breaks = (store) => store, renews } = options;
+  const { publicJwk } = await sellerKey();
+  const store = breaks(mortal);
+  return createReceiver({
+    publicUrl: URL_GIVEN,
+    senders: async () => {
+      await life.point('the sender is looked up');
+      return [{ agentUrl: AGENT, pins: [publicJwk] }];
+    },
+    store: { ...store, peek: (sender, key) => (onPeek(), store.peek(sender, key)) },
+    mode,
+    leaseMs: LEASE_MS,
+    renewMs: renews ? 1 : LEASE_MS - 1,
+    logger: QUIET,
+    handlers: { other: handlerOf(life, outside, options) },
+  });
+}
+
+function handlerOf(life: Life, outside: string[], { effect, fails, renews }: ProcessOptions): Handler<Event> {
+  return async ({ idempotencyKey: key }, ctx) => {
+    await life.point('before the effect');
+    if (renews) await life.reached(/^after renew$/);
+    if (effect === 'transaction') {
+      await ctx.transaction((tx) => {
+        life.instant('before the write');
+        (tx as DatabaseSync).prepare('INSERT INTO effect (key) VALUES (?)').run(key);
+        life.instant('after the write');
+        if (fails) throw new Error('the handler fails');
+      });
+    } else outside.push(key);
+    await life.point('after the effect');
+    if (fails) throw new Error('the handler fails');
+  };
+}
+
+function processOf(receiver: Receiver, life: Life): Process {
+  async function answer({ body, headers }: SignedDelivery): Promise<number> {
+    const { response } = await receiver.verifyAndDispatch(body, headers);
+    await life.point('before the reply');
+    return response.status;
+  }
+  return {
+    life,
+    receiver,
+    tell: (delivery) => Promise.race([answer(delivery), life.died.then(() => undefined)]),
+    // It can die while it stops, too.
+    end: async () => {
+      if (!life.isOver()) await Promise.race([receiver.stop(), life.died]);
+    },
+  };
+}
+
+/** Runs `play` with a process that dies at its first point, at its second one, and so on, until one lives. */
+export async function sweep(
+  place: Ground,
+  options: ProcessOptions,
+  play: (mortal: Process, key: string, where: string) => Promise<void>,
+): Promise<readonly string[]> {
+  for (let diesAt = 0; ; diesAt += 1) {
+    const mortal = await place.start({ ...options, diesAt });
+    const key = `event-${String(diesAt).padStart(4, '0')}-of-a-sweep`;
+    await play(mortal, key, `the process died at point ${diesAt}`);
+    await mortal.end();
+    const { passed } = mortal.life;
+    if (!mortal.life.isOver()) return passed;
+    if (passed.length !== diesAt + 1) throw new Error(`died at ${passed.length - 1}, not at ${diesAt}`);
+  }
+}
+
+const STATEMENTS = ['BEGIN IMMEDIATE', 'SAVEPOINT webhook', 'RELEASE webhook', 'COMMIT'];
+
+/** The points of one call of the store: around it, and around what begins and ends its transaction. */
+export function pointsOf(call: string, within: readonly string[] = []): readonly string[] {
+  const statements = STATEMENTS.flatMap((sql) => [`before ${sql}`, `after ${sql}`]);
+  return [`before ${call}`, ...statements.slice(0, 4), ...within, ...statements.slice(4), `after ${call}`];
+}

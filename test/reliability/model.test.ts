@@ -1,0 +1,167 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { AcceptDecision } from '../../src/stores/contract.ts';
+import { LONG } from './form.ts';
+import { GET_RUN_SET, POP_THEN_RUN } from './model/broken-queues.ts';
+import * as broken from './model/broken.ts';
+import { told } from './model/explore.ts';
+import { exploreScenario, modelOf } from './model/model.ts';
+import { differingFutures } from './model/soundness.ts';
+import { SCENARIOS, worse } from './model/scenarios.ts';
+import type { ScenarioName } from './model/scenarios.ts';
+import type { System } from './model/system.ts';
+import { REAL } from './model/system.ts';
+import type { Invariant, Scenario, World } from './model/world.ts';
+
+/** States that each world has at least, in the short form: an exploration that visits nothing proves nothing. */
+const AT_LEAST: Record<ScenarioName, number> = {
+  inline: 30_000,
+  inlineResends: 7_000,
+  inlineDeadline: 55_000,
+  inlineRenewals: 9_000,
+  inlineDead: 18_000,
+  inlineThree: 30_000,
+  inlineTask: 90_000,
+  inlineSameInstant: 4_000,
+  inlineChanged: 65_000,
+  inlineConflict: 40_000,
+  inlineTransaction: 30_000,
+  inbox: 11_000,
+  inboxTask: 40_000,
+  inboxResends: 8_000,
+  inboxTransaction: 5_500,
+  mixed: 14_000,
+  mixedTask: 32_000,
+};
+
+const TIMEOUT_MS = LONG ? 600_000 : 60_000;
+
+/** Worlds small enough to be visited in all of the forms that each of their states has. */
+const SOUND: readonly ScenarioName[] = LONG
+  ? ['inlineResends', 'inlineRenewals', 'inlineSameInstant', 'inbox', 'inboxTask', 'mixed', 'mixedTask']
+  : ['inlineResends', 'inlineSameInstant', 'inbox'];
+
+/** All of a world, names and instants included. */
+function formOf(world: World): string {
+  return JSON.stringify(world, (_name, value: unknown) => (value instanceof Map ? [...value] : value));
+}
+
+/** Notes every decision that the store gave. */
+function noting(seen: Set<string>): System {
+  const note = (decision: AcceptDecision | undefined): void => {
+    if (decision) seen.add(decision.kind === 'done' ? `done (${decision.state})` : decision.kind);
+  };
+  const admission = REAL.admission.map((rule): System['admission'][number] => (rows, request, now) => {
+    const decision = rule(rows, request, now);
+    note(decision);
+    return decision;
+  });
+  return { ...REAL, admission };
+}
+
+describe('every state of the kernel’s rules, two processes, a seller and a clock', () => {
+  const seen = new Set<string>();
+  const visited = { states: 0, steps: 0, worlds: 0 };
+
+  it.each(Object.entries(SCENARIOS) as [ScenarioName, Scenario][])(
+    '%s: nothing acknowledged is lost, nothing is completed twice, every event comes to its end',
+    (name, scenario) => {
+      const found = exploreScenario(LONG ? worse(scenario) : scenario, noting(seen));
+      visited.states += found.states;
+      visited.steps += found.steps;
+      visited.worlds += 1;
+      expect(found.breach && told(found.breach)).toBeUndefined();
+      expect(found.states).toBeGreaterThanOrEqual(AT_LEAST[name]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it('they meet every decision of an accept but those of caps and of unreadable bodies', () => {
+    const decisions = ['won', 'queued', 'in-flight', 'task-busy', 'stale', 'conflict', 'replayed'];
+    const ends = ['done (applied)', 'done (stale)', 'done (dead)'];
+    expect([...seen].sort()).toEqual([...decisions, ...ends].sort());
+  });
+
+  it.each(SOUND)(
+    '%s: worlds that count as one have the same future',
+    (name) => {
+      const model = modelOf({ scenario: SCENARIOS[name], system: REAL, drains: false });
+      const { forms, keys, differing } = differingFutures(model, formOf);
+      expect(differing).toEqual([]);
+      expect(forms).toBeGreaterThan(keys);
+    },
+    TIMEOUT_MS,
+  );
+
+  afterAll(() => {
+    const { states, steps, worlds } = visited;
+    console.info(`explored ${worlds} worlds: ${states} states, ${steps} steps`);
+  });
+});
+
+/** A deliberately broken variant, the world that shows it, what it breaks, the steps of a shortest counterexample. */
+type Variant = readonly [is: string, system: System, shownBy: ScenarioName, breaks: Invariant, steps: number];
+
+const LOST = 'an acknowledged event is never lost';
+const TWICE = 'an event is completed once';
+const OVERLAP = 'handlers of one task never overlap under live leases';
+const GIVEN_UP = 'no terminal 4xx before the event is safe';
+
+const VARIANTS: readonly Variant[] = [
+  ['the nonce is burned before the claim', broken.BURNED_BEFORE_THE_CLAIM, 'inline', GIVEN_UP, 5],
+  ['a known nonce is replayed, safe or not', broken.REPLAYED_UNLESS_NEW, 'inline', GIVEN_UP, 5],
+  ['2xx for an inline duplicate in flight', broken.ACKNOWLEDGED_IN_FLIGHT, 'inline', LOST, 6],
+  ['2xx before the insert', broken.ACKNOWLEDGED_BEFORE_INSERT, 'inbox', LOST, 3],
+  ['2xx for what an inline door left, not made safe', broken.SAID_SAFE_ONLY, 'mixed', LOST, 6],
+  ['pop, then run', POP_THEN_RUN, 'inboxResends', LOST, 5],
+  ['the task’s mark moves at the lease', broken.MARKED_AT_THE_LEASE, 'inlineTask', LOST, 5],
+  [
+    'a transaction without a look at the lease',
+    broken.TRANSACTION_WITHOUT_LEASE,
+    'inlineTransaction',
+    LOST,
+    6,
+  ],
+  ['completion without owner check', broken.COMPLETION_WITHOUT_OWNER, 'inline', TWICE, 11],
+  ['the same, with a worker', broken.COMPLETION_WITHOUT_OWNER, 'inbox', TWICE, 12],
+  ['a transaction that commits twice', broken.TRANSACTION_WITHOUT_LEASE, 'inboxTransaction', TWICE, 9],
+  ['get, run, set', GET_RUN_SET, 'inline', OVERLAP, 6],
+  ['a lease that others can have', broken.LEASE_NOT_EXCLUSIVE, 'inline', OVERLAP, 6],
+  ['a lease without fencing', broken.LEASE_WITHOUT_FENCING, 'inline', OVERLAP, 12],
+  ['the lease released at the deadline', broken.RELEASED_AT_THE_DEADLINE, 'inlineDeadline', OVERLAP, 7],
+  ['a task that nobody holds', broken.TASK_NOT_HELD, 'inlineTask', OVERLAP, 6],
+  [
+    'the last copy is handled',
+    broken.LAST_COPY_HANDLED,
+    'inlineChanged',
+    'the first copy is what is handled',
+    6,
+  ],
+];
+
+describe('broken variants, caught by the same exploration with the invariant that they break', () => {
+  it.each(VARIANTS)('%s', (_is, system, shownBy, breaks, steps) => {
+    const { breach } = exploreScenario(SCENARIOS[shownBy], system, { drains: false });
+    const counterexample = breach ? told(breach) : 'not caught';
+    expect(breach?.invariant, counterexample).toBe(breaks);
+    expect(breach?.trace, counterexample).toHaveLength(steps);
+  });
+
+  it('a parked record that is not told when its task is free', () => {
+    const { breach } = exploreScenario(SCENARIOS.inboxTask, broken.PARKED_FOR_GOOD);
+    const counterexample = breach ? told(breach) : 'not caught';
+    expect(breach?.invariant, counterexample).toBe('every event comes to its end');
+    expect(counterexample).toContain('completed is queued, acknowledged');
+  });
+
+  it('a counterexample is told step by step', () => {
+    const { breach } = exploreScenario(SCENARIOS.inline, broken.BURNED_BEFORE_THE_CLAIM, { drains: false });
+    expect(breach && told(breach).split('\n')).toEqual([
+      'no terminal 4xx before the event is safe: A was answered 401 replayed, but its record is not there',
+      '   1. the seller sends A (nonce 1) to process 1: delivery #1',
+      '   2. process 1, delivery #1: step 1 of the accept of A',
+      '   3. the same bytes of A (nonce 1) come again, to process 1: delivery #2',
+      '   4. process 1, delivery #2: accept(A) → replayed',
+      '   5. process 1, delivery #2 answers 401 (replayed) for A',
+    ]);
+  });
+});

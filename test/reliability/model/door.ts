@@ -1,0 +1,97 @@
+import type { AcceptDecision } from '../../../src/stores/contract.ts';
+import { answered } from './answers.ts';
+import { startSteps } from './handler.ts';
+import type { Play, Steps } from './play.ts';
+import { acceptRequest, doer, keyOf, modeOf, onStore } from './play.ts';
+import type { Thread, World } from './world.ts';
+import { LEASE_MS, SELLER, accountOf, spend, withAccount, withThread, withoutThread } from './world.ts';
+
+/** What a delivery can do next; the first step is the ordinary one. */
+export const DOOR: Record<
+  'arrived' | 'decided' | 'waiting',
+  (play: Play, world: World, thread: Thread) => Steps
+> = { arrived, decided, waiting };
+
+function arrived(play: Play, world: World, thread: Thread): Steps {
+  const { admission, answersFirst } = play.system;
+  const key = keyOf(play, thread.event);
+  if (answersFirst && thread.answerable && modeOf(play, thread) === 'inbox') {
+    const after = withThread(answered(play, world, thread, 200), { ...thread, answerable: false });
+    return [{ label: `${doer(thread)} answers 200 for ${key}`, state: after }];
+  }
+  const admit = admission[thread.step];
+  if (!admit) throw new RangeError('an admission ends with a decision');
+  const request = acceptRequest(play, thread);
+  const { after, result } = onStore(world, (rows, now) => admit(rows, request, now));
+  const noted = noteFirstCopy(play, world, after, thread);
+  if (!result) {
+    const state = withThread(noted, { ...thread, step: thread.step + 1 });
+    return [{ label: `${doer(thread)}: step ${thread.step + 1} of the accept of ${key}`, state }];
+  }
+  const state = withDecision(play, noted, thread, result);
+  return [{ label: `${doer(thread)}: accept(${key}) → ${said(result)}`, state }];
+}
+
+function said(decision: AcceptDecision): string {
+  if (decision.kind === 'won') return `won, attempt ${decision.lease.attempt}`;
+  return decision.kind === 'done' ? `done (${decision.state})` : decision.kind;
+}
+
+function noteFirstCopy(play: Play, before: World, after: World, { event, copy }: Thread): World {
+  const key = keyOf(play, event);
+  const isNew = !before.kept.records.has(key) && after.kept.records.has(key);
+  return isNew ? withAccount(after, event, { first: copy }) : after;
+}
+
+function withDecision(play: Play, world: World, thread: Thread, decision: AcceptDecision): World {
+  const waits = play.system.consequence(decision, modeOf(play, thread)) === 'wait';
+  const decided: Thread = { ...thread, decision, at: waits ? 'waiting' : 'decided', step: 0 };
+  // The same lease, told again, lasts no longer for it.
+  if (decision.kind !== 'won' || decision.lease.fence === thread.fence) return withThread(world, decided);
+  const { leases } = accountOf(world, thread.event);
+  const leased = { ...decided, fence: decision.lease.fence, until: world.now + LEASE_MS };
+  return withThread(withAccount(world, thread.event, { leases: leases + 1 }), leased);
+}
+
+/** The answer of the store did not arrive: its client sends the same request again. */
+function resendSteps(world: World, thread: Thread): Steps {
+  if (world.budget.resends === 0) return [];
+  const { decision: _lost, ...again } = thread;
+  const state = withThread(spend(world, 'resends'), { ...again, at: 'arrived', step: 0 });
+  return [{ label: `${doer(thread)}: the store's answer is lost, the accept is sent again`, state }];
+}
+
+function decided(play: Play, world: World, thread: Thread): Steps {
+  const { decision } = thread;
+  if (!decision || decision.kind === 'gave-up') throw new RangeError('decided without a decision');
+  const next = play.system.consequence(decision, modeOf(play, thread));
+  if (next === 'run') return [...startSteps(play, world, thread), ...resendSteps(world, thread)];
+  if (next === 'wait') throw new RangeError('a waiting delivery is not decided');
+  const state = withoutThread(answered(play, world, thread, next), thread);
+  const label = `${doer(thread)} answers ${next} (${decision.kind}) for ${keyOf(play, thread.event)}`;
+  return [{ label, state }, ...resendSteps(world, thread)];
+}
+
+/** design.md, "`in-flight` and `task-busy`": 200 when it is finished, taken over when it is free, else 503. */
+function waiting(play: Play, world: World, thread: Thread): Steps {
+  const key = keyOf(play, thread.event);
+  const { result: seen } = onStore(world, (rows, now) =>
+    play.system.peek(rows, { sender: SELLER, key }, now),
+  );
+  const label = `${doer(thread)} waits for ${key}: peek → ${seen}`;
+  const giveUp = {
+    label: `${doer(thread)} has waited long enough for ${key}: 503`,
+    state: withoutThread(answered(play, world, thread, 503), thread),
+  };
+  const rest = [giveUp, ...resendSteps(world, thread)];
+  if (seen === 'busy') return rest;
+  if (seen === 'free' || seen === 'absent') {
+    // The nonce is bound already: another accept of the same event, without it.
+    const { nonce: _bound, decision: _old, ...bare } = thread;
+    const takeover: Thread = { ...bare, id: `#${world.next}`, at: 'arrived', step: 0, fence: -1, until: 0 };
+    const swapped = { ...withoutThread(world, thread), next: world.next + 1 };
+    return [{ label, state: { ...swapped, threads: [...swapped.threads, takeover] } }, ...rest];
+  }
+  const decision = { kind: 'done', state: seen, changed: false, died: false } as const;
+  return [{ label, state: withThread(world, { ...thread, at: 'decided', decision }) }, ...rest];
+}

@@ -1,0 +1,95 @@
+import type { AcceptRequest, CompleteRequest, FailRequest } from '../../../src/stores/contract.ts';
+import type { Rows } from '../../../src/stores/kernel/rows.ts';
+import type { Step } from './explore.ts';
+import { draftOf } from './rows.ts';
+import type { System } from './system.ts';
+import type { Scenario, Thread, World } from './world.ts';
+import { BACKOFF_MS, LEASE_MS, RETENTION_MS, SELLER, eventOf } from './world.ts';
+
+/** Who plays in which world. */
+export interface Play {
+  readonly scenario: Scenario;
+  readonly system: System;
+}
+
+export type Steps = readonly Step<World>[];
+
+/** Caps are the contract suite's: here nothing meets one. */
+const LIMITS = {
+  maxRecordsPerSender: 1_000_000,
+  maxPendingBytesPerSender: 1_000_000,
+  maxNoncesPerKey: 1_000_000,
+  maxNonces: 1_000_000,
+};
+
+/** One atomic operation of the store, and the world with what it wrote. */
+export function onStore<T>(
+  world: World,
+  operation: (rows: Rows, now: number) => T,
+): { readonly after: World; readonly result: T } {
+  const draft = draftOf(world.kept);
+  const result = operation(draft.rows, world.now);
+  return { after: { ...world, kept: draft.kept() }, result };
+}
+
+export function keyOf({ scenario }: Play, event: number): string {
+  return eventOf(scenario, event).name;
+}
+
+/** The copies of an event differ in one byte, which tells which one a handler got. */
+export function bodyOf(copy: number): Uint8Array {
+  return Uint8Array.of(copy);
+}
+
+export function copyOf(body: Uint8Array): number {
+  return body[0] ?? -1;
+}
+
+export function modeOf({ scenario }: Play, { process }: Thread): 'inline' | 'inbox' {
+  return scenario.modes[process === 0 ? 0 : 1];
+}
+
+export function acceptRequest(play: Play, thread: Thread): AcceptRequest {
+  const { retry, onChanged } = play.scenario;
+  const { task } = eventOf(play.scenario, thread.event);
+  return {
+    acceptId: thread.id,
+    sender: SELLER,
+    mode: modeOf(play, thread),
+    ...(thread.nonce !== undefined && {
+      nonce: { keyid: 'kid', nonce: thread.nonce, nowMs: 0, expiresAtMs: RETENTION_MS },
+    }),
+    event: {
+      key: keyOf(play, thread.event),
+      body: bodyOf(thread.copy),
+      rawHash: String(thread.copy),
+      onChanged,
+      ...(task && {
+        task: { id: task.id, instant: String(task.instant), instantMs: 0, terminal: task.terminal },
+      }),
+    },
+    leaseMs: LEASE_MS,
+    limits: LIMITS,
+    retry,
+    retentionMs: RETENTION_MS,
+  };
+}
+
+export function completeRequest(play: Play, { event, id: owner }: Thread): CompleteRequest {
+  return { sender: SELLER, key: keyOf(play, event), owner, retentionMs: RETENTION_MS };
+}
+
+export function failRequest(
+  play: Play,
+  thread: Thread,
+  how: { readonly permanent?: boolean; readonly unstarted?: boolean } = {},
+): FailRequest {
+  const { permanent = false, unstarted = false } = how;
+  const { retry } = play.scenario;
+  return { ...completeRequest(play, thread), permanent, unstarted, retry, backoffMs: BACKOFF_MS };
+}
+
+/** Who does it, in a trace. */
+export function doer({ process, worker, id }: Thread): string {
+  return `process ${process + 1}, ${worker ? 'run' : 'delivery'} ${id}`;
+}

@@ -1,0 +1,103 @@
+import { dueAt } from '../../../src/stores/kernel/park.ts';
+import type { NonceRow, NotificationRow, RecordRow, Rows, TaskRow } from '../../../src/stores/kernel/rows.ts';
+
+/**
+ * What a store keeps, as a value: every state of the exploration has one of its own. One sender, and times short of
+ * every retention: nothing expires, nothing meets a cap (the contract suite is where those are).
+ */
+export interface Kept {
+  readonly nonces: ReadonlyMap<string, NonceRow>;
+  /** In the order of their insertion: the oldest first. */
+  readonly records: ReadonlyMap<string, RecordRow>;
+  readonly bodies: ReadonlyMap<string, Uint8Array>;
+  readonly tasks: ReadonlyMap<string, TaskRow>;
+  readonly notifications: ReadonlyMap<string, NotificationRow>;
+}
+
+export const NOTHING: Kept = {
+  nonces: new Map(),
+  records: new Map(),
+  bodies: new Map(),
+  tasks: new Map(),
+  notifications: new Map(),
+};
+
+/** `Rows` for one atomic step over `from`, which stays as it is. */
+export interface Draft {
+  readonly rows: Rows;
+  /** What is kept after the step. */
+  readonly kept: () => Kept;
+}
+
+/** Copied at the first write. */
+function table<R>(from: ReadonlyMap<string, R>) {
+  let copy: Map<string, R> | undefined;
+  return {
+    now: (): ReadonlyMap<string, R> => copy ?? from,
+    set: (key: string, row: R): void => void (copy ??= new Map(from)).set(key, row),
+    drop: (key: string): void => void (copy ??= new Map(from)).delete(key),
+  };
+}
+
+type Table<R> = ReturnType<typeof table<R>>;
+
+export function draftOf(from: Kept): Draft {
+  const nonces = table(from.nonces);
+  const records = table(from.records);
+  const bodies = table(from.bodies);
+  const tasks = table(from.tasks);
+  const notifications = table(from.notifications);
+  const save = (row: RecordRow): void => {
+    records.set(row.key, row);
+    if (row.bodyBytes === 0) bodies.drop(row.key);
+  };
+  const rows: Rows = {
+    nonce: ({ nonce }) => nonces.now().get(nonce),
+    saveNonce: (row) => nonces.set(row.nonce, row),
+    record: (_sender, key) => records.now().get(key),
+    body: (_sender, key) => bodies.now().get(key) ?? new Uint8Array(),
+    insertRecord: (row, body) => {
+      if (body && row.bodyBytes > 0) bodies.set(row.key, body);
+      save(row);
+    },
+    updateRecord: save,
+    task: (_sender, id) => tasks.now().get(id),
+    saveTask: (row) => tasks.set(row.id, row),
+    notification: (_sender, id) => notifications.now().get(id),
+    saveNotification: (row) => notifications.set(row.id, row),
+    ...dueRows(records),
+    page: () => ({ rows: [...records.now().values()] }),
+    usage: () => ({ entries: 0, pendingBytes: 0, nonces: 0, allNonces: 0 }),
+    purge: () => {},
+    purgeSender: () => {},
+    purgeNonces: () => {},
+  };
+  const kept = (): Kept => ({
+    nonces: nonces.now(),
+    records: records.now(),
+    bodies: bodies.now(),
+    tasks: tasks.now(),
+    notifications: notifications.now(),
+  });
+  return { rows, kept };
+}
+
+function dueRows(records: Table<RecordRow>): Pick<Rows, 'due' | 'nextDue' | 'parked'> {
+  const first = (): { readonly at: number; readonly row: RecordRow } | undefined => {
+    let earliest: { readonly at: number; readonly row: RecordRow } | undefined;
+    for (const row of records.now().values()) {
+      const at = dueAt(row);
+      if (at !== null && (!earliest || at < earliest.at)) earliest = { at, row };
+    }
+    return earliest;
+  };
+  return {
+    due: (now) => {
+      const found = first();
+      return found && found.at <= now ? found.row : undefined;
+    },
+    nextDue: () => first()?.at,
+    parked: (_sender, taskId) =>
+      [...records.now().values()].find((row) => row.task?.id === taskId && row.parkedUntil > 0),
+  };
+}

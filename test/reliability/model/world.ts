@@ -1,0 +1,185 @@
+import type { AcceptDecision, RetryLimits } from '../../../src/stores/contract.ts';
+import type { Breach } from './explore.ts';
+import type { Kept } from './rows.ts';
+import { NOTHING } from './rows.ts';
+
+/** What the exploration proves, by name. */
+export type Invariant =
+  | 'an acknowledged event is never lost'
+  | 'an event is completed once'
+  | 'handlers of one task never overlap under live leases'
+  | 'no terminal 4xx before the event is safe'
+  | 'the first copy is what is handled'
+  | 'an older status is never applied after a newer one'
+  | 'a completed event was handled'
+  | 'every event comes to its end';
+
+/** An event that the seller has to tell. Its copies differ in their bytes. */
+export interface ToldEvent {
+  readonly name: string;
+  readonly copies: number;
+  readonly task?: { readonly id: string; readonly instant: number; readonly terminal: boolean };
+}
+
+/** How often what the environment may do can happen; everything else happens as often as it can. */
+export interface Budget {
+  /** Deliveries: fresh ones, and identical bytes of earlier ones. */
+  readonly sends: number;
+  readonly crashes: number;
+  /** The clock moves by `jumpMs`. */
+  readonly jumps: number;
+  /** Handlers that throw. */
+  readonly failures: number;
+  /** Handlers that throw `PermanentError`. */
+  readonly permanent: number;
+  /** Handlers that go on past their deadline: 503, the lease is kept. */
+  readonly deadlines: number;
+  /** Calls of the store that are made again, for their answer did not arrive. */
+  readonly resends: number;
+  readonly renewals: number;
+  /** Workers that give back what they have not begun. */
+  readonly returns: number;
+}
+
+/** A world to explore. Small ones, for all of each is visited. */
+export interface Scenario {
+  readonly name: string;
+  readonly events: readonly ToldEvent[];
+  /** Of the two processes' doors. */
+  readonly modes: readonly ['inline' | 'inbox', 'inline' | 'inbox'];
+  /** Whether the processes work the inbox too. */
+  readonly workers: boolean;
+  /** Effects outside the store, or written by `ctx.transaction`. */
+  readonly effects: 'outside' | 'transaction';
+  readonly onChanged: 'first-wins' | 'conflict';
+  readonly retry: RetryLimits;
+  readonly jumpMs: number;
+  /** Deliveries and runs under way at once. */
+  readonly threads: number;
+  readonly budget: Budget;
+}
+
+/** A delivery that was made: the seller, or who recorded it, can send the same bytes again. */
+export interface Sent {
+  readonly event: number;
+  readonly copy: number;
+  readonly nonce: string;
+}
+
+/** How `complete`, `fail` or the transaction ended. */
+export type Settled = 'done' | 'lost' | 'queued' | 'dead';
+
+/** One line of work in a process's memory: a delivery at a door, or a worker's run. A crash ends it. */
+export interface Thread {
+  /** The accept's id, or the worker's token: who owns the lease. */
+  readonly id: string;
+  readonly process: number;
+  readonly worker: boolean;
+  readonly event: number;
+  /** Of the body that was delivered, or that the worker was given. */
+  readonly copy: number;
+  /** Absent for workers, and for a waiting delivery that takes over. */
+  readonly nonce?: string;
+  readonly at: 'arrived' | 'decided' | 'waiting' | 'running' | 'effected' | 'settled';
+  /** Atomic steps of the admission that are done. */
+  readonly step: number;
+  readonly decision?: AcceptDecision | { readonly kind: 'gave-up' };
+  readonly settled?: Settled;
+  /** As its process was told: until then nobody else may run. Unix ms. */
+  readonly until: number;
+  readonly fence: number;
+  /** Somebody waits for an answer. */
+  readonly answerable: boolean;
+}
+
+/** What truly happened to an event, whatever the store keeps of it. */
+export interface Account {
+  /** Its sender was, or may have been, told that it need not come again: 2xx, or 401 `replayed`. */
+  readonly acknowledged: boolean;
+  /** Leases that `complete` told `done`. */
+  readonly completedBy: readonly string[];
+  /** Effects outside: whether there was one. In a transaction: how many were committed. */
+  readonly effects: number;
+  readonly leases: number;
+  readonly failed: number;
+  readonly returned: number;
+  readonly permanent: boolean;
+  /** The copy that was stored first. */
+  readonly first?: number;
+}
+
+/** A state of the exploration; never changed, only followed by others. */
+export interface World {
+  /** The store's clock. Unix ms. */
+  readonly now: number;
+  readonly kept: Kept;
+  readonly threads: readonly Thread[];
+  readonly sent: readonly Sent[];
+  readonly accounts: readonly Account[];
+  readonly budget: Budget;
+  /** Numbers for new ids. */
+  readonly next: number;
+  /** What a step did that must not be done. */
+  readonly breach?: Breach<Invariant>;
+}
+
+export const SELLER = 'https://seller.example/mcp';
+export const LEASE_MS = 8_000;
+export const BACKOFF_MS = 4_000;
+export const RETENTION_MS = 86_400_000;
+
+const UNTOUCHED: Account = {
+  acknowledged: false,
+  completedBy: [],
+  effects: 0,
+  leases: 0,
+  failed: 0,
+  returned: 0,
+  permanent: false,
+};
+
+export function worldOf({ events, budget }: Scenario): World {
+  return {
+    now: 1_000_000,
+    kept: NOTHING,
+    threads: [],
+    sent: [],
+    accounts: events.map(() => UNTOUCHED),
+    budget,
+    next: 1,
+  };
+}
+
+export function eventOf({ events }: Scenario, index: number): ToldEvent {
+  const event = events[index];
+  if (!event) throw new RangeError(`no event ${index}`);
+  return event;
+}
+
+export function accountOf({ accounts }: World, event: number): Account {
+  const account = accounts[event];
+  if (!account) throw new RangeError(`no event ${event}`);
+  return account;
+}
+
+export function withAccount(world: World, event: number, change: Partial<Account>): World {
+  const accounts = world.accounts.map((account, at) => (at === event ? { ...account, ...change } : account));
+  return { ...world, accounts };
+}
+
+/** `thread` as it is now, in its place. */
+export function withThread(world: World, thread: Thread): World {
+  return { ...world, threads: world.threads.map((other) => (other.id === thread.id ? thread : other)) };
+}
+
+export function withoutThread(world: World, { id }: Thread): World {
+  return { ...world, threads: world.threads.filter((other) => other.id !== id) };
+}
+
+export function spend(world: World, name: keyof Budget): World {
+  return { ...world, budget: { ...world.budget, [name]: world.budget[name] - 1 } };
+}
+
+export function breached(world: World, invariant: Invariant, detail: string): World {
+  return world.breach ? world : { ...world, breach: { invariant, detail } };
+}
