@@ -61,6 +61,8 @@ describe('life of a copy', () => {
     advance(6 * MINUTE);
     expect(await Promise.all([current(), current()])).toEqual(['one', 'one']);
     expect(await current()).toBe('one');
+    // Nobody waited for it to arrive.
+    await server.asked('/doc', 2);
     expect(fetches()).toBe(2);
     held.open();
   });
