@@ -121,6 +121,39 @@ describe('concurrent calls share a transaction', () => {
   });
 });
 
+describe('the barrier', () => {
+  it('every answer that a 2xx or a replayed may rest on comes from a transaction that writes', async () => {
+    const wrote: boolean[] = [];
+    const pool = wrappedPool(at.pools[0], async (run, text, client) => {
+      if (!text.includes('webhook_run')) return run();
+      await client.query('BEGIN');
+      const result = await run();
+      const { rows } = await client.query('SELECT txid_current_if_assigned() IS NOT NULL AS wrote');
+      await client.query('COMMIT');
+      wrote.push((rows as [{ wrote: boolean }])[0].wrote);
+      return result;
+    });
+    const store = at.store(at.pools[0], { pool });
+    await store.open();
+    const first = acceptRequest();
+    const lease = { sender: SENDER, key: first.event?.key ?? '', owner: first.acceptId };
+    await store.accept(first);
+    expect(await store.peek(SENDER, lease.key)).toBe('busy');
+    expect(wrote).toEqual([true, false]);
+    wrote.length = 0;
+    expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
+    expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
+    expect((await store.accept(first)).kind).toBe('won');
+    expect((await store.accept({ ...first, acceptId: 'another' })).kind).toBe('replayed');
+    expect((await store.accept(acceptRequest())).kind).toBe('done');
+    const { nonce: _nonce, ...legacy } = acceptRequest();
+    expect((await store.accept(legacy)).kind).toBe('done');
+    expect(await store.peek(SENDER, lease.key)).toBe('applied');
+    expect(wrote).toEqual([true, true, true, true, true, true, true]);
+    await store.close();
+  });
+});
+
 describe('behind a pooler in transaction mode', () => {
   it('nothing of a session is used: each transaction runs on a connection that knows nothing', async () => {
     const small = new Pool({ connectionString: url, max: 3 });

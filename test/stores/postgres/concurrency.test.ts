@@ -173,4 +173,32 @@ describe('several processes at once', () => {
     await expectCountsRight(at);
     for (const store of stores) await store.close();
   });
+
+  it('caps are exact, whoever else is at the same sender', async () => {
+    await at.clear();
+    const stores = pools.map((pool) => at.store(pool, { timeoutMs: 30_000 }));
+    for (const store of stores) await store.open();
+    const { limits } = acceptRequest();
+    const kindsOf = async (store: PostgresStore, sender: string, n: number): Promise<readonly string[]> => {
+      const kinds: string[] = [];
+      for (let turn = 0; turn < 4; turn += 1) {
+        const request = acceptRequest({ sender, key: `event-${n}-${turn}-of-the-seller` });
+        const { kind } = await store.accept({ ...request, limits: { ...limits, maxRecordsPerSender: 10 } });
+        const { event: _event, ...alone } = acceptRequest({ sender });
+        const nonce = alone.nonce && { ...alone.nonce, keyid: 'other' };
+        const burned = { ...alone, ...(nonce && { nonce }), limits: { ...limits, maxNoncesPerKey: 10 } };
+        kinds.push(kind, (await store.accept(burned)).kind);
+      }
+      return kinds;
+    };
+    // Each sender comes to its cap once; that is the moment that counts.
+    for (let round = 0; round < 12; round += 1) {
+      const sender = `https://seller-${round}.example/mcp`;
+      const kinds = await Promise.all([...stores, ...stores].map((store, n) => kindsOf(store, sender, n)));
+      expect(kinds.flat().filter((kind) => kind === 'won')).toHaveLength(10);
+      expect(kinds.flat().filter((kind) => kind === 'burned')).toHaveLength(10);
+    }
+    await expectCountsRight(at);
+    for (const store of stores) await store.close();
+  });
 });

@@ -31,9 +31,9 @@ describe('the server ends at once and starts again', () => {
     const answered: string[] = [];
     const faults: unknown[] = [];
     let next = 0;
-    const load = { on: true };
+    const stop = new AbortController();
     const door = async (): Promise<void> => {
-      while (load.on) {
+      while (!stop.signal.aborted) {
         next += 1;
         const request = acceptRequest({ key: `event-${next}-of-the-seller` });
         try {
@@ -55,7 +55,7 @@ describe('the server ends at once and starts again', () => {
     }
     const before = answered.length;
     await expect.poll(() => answered.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
-    load.on = false;
+    stop.abort();
     await Promise.all(doors);
 
     expect(faults.length).toBeGreaterThan(0);

@@ -31,7 +31,8 @@ describe('migrate', () => {
   it('of several at once one does it, and the others find it done', async () => {
     const schema = fresh();
     const results = await Promise.all(Array.from({ length: 6 }, () => migrate(pool, { schema })));
-    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([0, 1, 1, 1, 1, 1]);
+    expect(results.filter(({ from }) => from === 0)).toHaveLength(1);
+    expect(results.filter(({ from }) => from === 1)).toHaveLength(5);
   });
 
   it('keeps the records that are there', async () => {
@@ -60,6 +61,35 @@ describe('migrate', () => {
     await store.open();
     expect((await store.accept(acceptRequest())).kind).toBe('won');
     await store.close();
+  });
+
+  it('another role needs no more than the README grants', async () => {
+    const schema = fresh();
+    await migrate(pool, { schema });
+    const role = `${schema}_role`;
+    await pool.query(`
+      CREATE ROLE ${role};
+      GRANT USAGE ON SCHEMA ${schema} TO ${role};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
+    const other = new Pool({ ...pool.options, max: 2, options: `-c role=${role}` });
+    const store = postgresStore({ pool: other, schema });
+    await store.open();
+    expect(await store.durability()).toBe('disk');
+    const request = acceptRequest({ task: 't' });
+    const lease = { sender: request.sender, key: request.event?.key ?? '', retentionMs: 86_400_000 };
+    expect((await store.accept(request)).kind).toBe('won');
+    await store.transaction({ ...lease, owner: request.acceptId }, (tx) => tx.query('SELECT 1'));
+    expect(
+      (await store.accept({ ...acceptRequest({ key: 'event-2-of-the-seller' }), mode: 'inbox' })).kind,
+    ).toBe('queued');
+    const { retry, leaseMs } = request;
+    const asked = { owner: 'worker', max: 1, leaseMs, retry, retentionMs: 86_400_000, senders: [] };
+    expect((await store.inbox.lease(asked)).events).toHaveLength(1);
+    expect((await store.inbox.list({ state: 'leased', limit: 1 })).records).toHaveLength(1);
+    expect(await store.sweep()).toBe(0);
+    await store.close();
+    await other.end();
+    await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
 
   it('leaves nothing behind where it fails, and says what the role needs', async () => {
