@@ -45,7 +45,8 @@ describe('memory and Postgres', () => {
         await expectCountsRight(at);
         for (const store of stores) await store.close();
       }),
-      { numRuns: 80 },
+      // As many sequences as half a minute allows: a loaded machine is no failure.
+      { numRuns: 80, interruptAfterTimeLimit: 30_000 },
     );
   });
 });
