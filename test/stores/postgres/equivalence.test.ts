@@ -4,7 +4,7 @@ import { memoryStore } from '../../../src/stores/memory.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import type { TestSchema } from '../postgres-schemas.ts';
 import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
-import { answerOf, call } from '../redis/calls.ts';
+import { answerOf, call } from '../calls.ts';
 
 const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
 

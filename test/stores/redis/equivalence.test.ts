@@ -7,7 +7,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { answerOf, call } from './calls.ts';
+import { answerOf, call } from '../calls.ts';
 
 /** Instants differ by what passes between two calls; everything else is the same. */
 function timeless(value: unknown): unknown {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
-import { acceptRequest } from '../requests.ts';
+import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
+import { acceptRequest } from './requests.ts';
 
 type Does =
   | 'accept'
