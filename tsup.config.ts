@@ -10,6 +10,8 @@ export default defineConfig({
     sqlite: 'src/stores/sqlite.ts',
     postgres: 'src/stores/postgres.ts',
     redis: 'src/stores/redis.ts',
+    bullmq: 'src/queues/bullmq.ts',
+    'pg-boss': 'src/queues/pg-boss.ts',
     rfc9421: 'src/auth/rfc9421/index.ts',
     events: 'src/events/index.ts',
     sender: 'src/sender/sign.ts',

@@ -47,6 +47,8 @@ describe('package exports', () => {
       './sqlite',
       './postgres',
       './redis',
+      './bullmq',
+      './pg-boss',
       './rfc9421',
       './events',
       './sender',

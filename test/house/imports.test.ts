@@ -50,7 +50,7 @@ const imports: Import[] = files.flatMap((file) =>
 const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(cli|vectors|testing|adapters)\//, 6],
   [/^(index|receiver|parts|answering|door|lifecycle|startup)\.ts$/, 5],
-  [/^(inbox|sender)\//, 5],
+  [/^(inbox|sender|queues)\//, 5],
   [/^stages\//, 4],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],

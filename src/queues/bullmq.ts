@@ -1,0 +1,97 @@
+import { ConfigError } from '../errors.ts';
+import type { Event } from '../events/event.ts';
+import type { HandlerContext } from '../options.ts';
+import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
+import type { JobOptions, WebhookJob } from './job.ts';
+
+export type { JobOptions, WebhookJob } from './job.ts';
+
+/** What is needed of a queue: `Queue` of `bullmq` 5 and 6 fits. It stays its owner's to close. */
+export interface BullQueue<Data, Options> {
+  readonly name: string;
+  add(name: string, data: Data, options?: Options): Promise<BullJob>;
+}
+
+/** What is needed of the job that `add` answers. */
+export interface BullJob {
+  readonly id?: string | undefined;
+  readonly deduplicationId?: string | undefined;
+}
+
+/** Options of `enqueue`. */
+export interface EnqueueOptions<Data, Options, E extends Event = Event> {
+  /** The job's name. The event's `kind`. */
+  readonly jobName?: string | ((event: E) => string);
+  /** The job's data, JSON. The event, without `parsed`. */
+  readonly data?: (event: E, ctx: HandlerContext) => Data;
+  /** Job options: attempts, backoff, priority, … */
+  readonly jobOptions?: JobOptions<E, Omit<Options & object, OwnOption>>;
+  /**
+   * How long Redis remembers that an event was enqueued, whether its job is still there or not; ms. 7 days; at
+   * least 24 h, because sellers retry that long.
+   */
+  readonly rememberMs?: number;
+}
+
+type OwnOption = keyof typeof REFUSED;
+
+const REFUSED = {
+  jobId: 'is ctx.deliveryId, so that an event is one job.',
+  deduplication: 'would drop events that are not the same.',
+  debounce: 'would drop events that are not the same.',
+  repeat: 'would run one event many times.',
+} as const;
+
+const WEEK_MS = 7 * DAY_MS;
+
+function rememberFor(ms: number = WEEK_MS): number {
+  if (Number.isSafeInteger(ms) && ms >= DAY_MS) return ms;
+  throw new ConfigError(
+    `bullmq enqueue: rememberMs is ${ms}. Sellers retry for 24 h: set at least ${DAY_MS}, or leave it out for 7 days.`,
+  );
+}
+
+/** The answer of `add` says whose job stands for this event. */
+function requireOwnJob(job: BullJob, id: string, queue: string): void {
+  if (job.deduplicationId !== id) {
+    throw new ConfigError(
+      `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so that an event whose job was removed could run twice. Update bullmq.`,
+    );
+  }
+  if (job.id !== id) throw new Error(`queue ${queue} has no job for ${id}: job ${job.id} took its place`);
+}
+
+/**
+ * A handler that hands an event to a BullMQ queue, once: `ctx.deliveryId` is the job's id, and BullMQ remembers it
+ * for `rememberMs` even where the job is removed as soon as it is done (`removeOnComplete`). It returns when Redis
+ * has the job; a queue that is away is a handler that failed (503).
+ * @throws ConfigError where an option would lose or double events.
+ */
+export function enqueue<Options, E extends Event = Event>(
+  queue: BullQueue<WebhookJob, Options>,
+  options?: EnqueueOptions<WebhookJob, Options, E>,
+): (event: E, ctx: HandlerContext) => Promise<void>;
+/** The same with data of your own. */
+export function enqueue<Data, Options, E extends Event = Event>(
+  queue: BullQueue<Data, Options>,
+  options: EnqueueOptions<Data, Options, E> & { readonly data: (event: E, ctx: HandlerContext) => Data },
+): (event: E, ctx: HandlerContext) => Promise<void>;
+export function enqueue(
+  queue: BullQueue<unknown, object>,
+  options: EnqueueOptions<unknown, object> = {},
+): (event: Event, ctx: HandlerContext) => Promise<void> {
+  const { jobName = ({ kind }) => kind, data = webhookJob, jobOptions } = options;
+  const ttl = rememberFor(options.rememberMs);
+  if (typeof jobOptions === 'object') requireOptions('bullmq enqueue', jobOptions, REFUSED);
+
+  return async (event, ctx) => {
+    const own = optionsFor(jobOptions, event);
+    requireOptions('bullmq enqueue', own, REFUSED);
+    const id = ctx.deliveryId;
+    const name = typeof jobName === 'string' ? jobName : jobName(event);
+    // The id alone is free again when the job is removed; the deduplication key lasts for its time.
+    const given = { ...own, jobId: id, deduplication: { id, ttl } };
+    const job = await within(ctx.signal, () => queue.add(name, data(event, ctx), given));
+    requireOwnJob(job, id, queue.name);
+  };
+}

@@ -1,0 +1,60 @@
+import { ConfigError } from '../errors.ts';
+import type { Event } from '../events/event.ts';
+
+/** The default data of a job: the event as the handler gets it, after JSON. `parsed` is left out. */
+export type WebhookJob = Event;
+
+/** Options of a job, the same for all or by event. */
+export type JobOptions<E, Options> = Options | ((event: E) => Options);
+
+/** Senders retry for up to 24 h (interface.md, Delivery reliability rule 3): an id must be known that long. */
+export const DAY_MS = 86_400_000;
+
+/**
+ * What a schema made of the data may not be JSON; the data itself is there. A rest copies own members as they are:
+ * a `__proto__` that a sender sent stays a member.
+ */
+export function webhookJob(event: Event): WebhookJob {
+  if (event.kind !== 'task') return event;
+  const { parsed: _, ...rest } = event;
+  return rest;
+}
+
+/** @throws ConfigError where a member is there that would take the event's id from its job, or lose the job. */
+export function requireOptions(
+  who: string,
+  options: object,
+  refused: Readonly<Record<string, string>>,
+): void {
+  for (const [name, why] of Object.entries(refused)) {
+    if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
+      throw new ConfigError(`${who}: jobOptions.${name} ${why} Leave it out.`);
+    }
+  }
+}
+
+export function optionsFor<E, Options extends object>(
+  given: JobOptions<E, Options> | undefined,
+  event: E,
+): Partial<Options> {
+  if (given === undefined) return {};
+  return typeof given === 'function' ? given(event) : given;
+}
+
+/**
+ * Clients wait for a server that is away, some for ever. What comes after the handler's deadline, or after its lease
+ * was lost, does no harm: the id is the same.
+ */
+export async function within<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([start(), aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

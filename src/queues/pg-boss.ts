@@ -1,0 +1,169 @@
+import { ConfigError } from '../errors.ts';
+import type { Event } from '../events/event.ts';
+import type { HandlerContext } from '../options.ts';
+import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
+import type { JobOptions } from './job.ts';
+import { storableJson } from './storable-json.ts';
+
+export type { JobOptions, WebhookJob } from './job.ts';
+
+/** Where pg-boss runs a statement. */
+export interface BossDatabase {
+  executeSql(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
+}
+
+/** What is needed of pg-boss: `PgBoss` of versions 10 and 12 fits, once started. It stays its owner's to stop. */
+export interface Boss<Options> {
+  send(name: string, data: object, options?: Options): Promise<string | null>;
+  getQueue(name: string): Promise<BossQueue | null>;
+  /** Since version 12; before it, finished jobs move to an archive, where `getJobById` looks. */
+  findJobs?(name: string, options: { id: string; db?: BossDatabase }): Promise<readonly unknown[]>;
+  getJobById(
+    name: string,
+    id: string,
+    options: { includeArchive: boolean; db?: BossDatabase },
+  ): Promise<unknown>;
+}
+
+/** What is needed of a queue's settings. */
+export interface BossQueue {
+  readonly policy?: string | null | undefined;
+  readonly deleteAfterSeconds?: number | string | null | undefined;
+}
+
+/** Options of `enqueue`. */
+export interface EnqueueOptions<Options, E extends Event = Event> {
+  /** The job's data, JSON. The event, without `parsed`. */
+  readonly data?: (event: E, ctx: HandlerContext) => object;
+  /** Job options: priority, retryLimit, singletonKey, … */
+  readonly jobOptions?: JobOptions<E, Omit<Options & object, OwnOption>>;
+  /**
+   * Job and completion are one commit (`ctx.transaction`): exactly once. Needs `postgresStore` in pg-boss's own
+   * database. `false`.
+   */
+  readonly transaction?: boolean;
+}
+
+type OwnOption = keyof typeof REFUSED;
+
+const REFUSED = {
+  id: 'is ctx.deliveryId, so that an event is one job.',
+  db: 'is the transaction’s, where transaction is true.',
+  singletonSeconds: 'would drop events that are not the same.',
+  singletonMinutes: 'would drop events that are not the same.',
+  singletonHours: 'would drop events that are not the same.',
+  singletonNextSlot: 'would drop events that are not the same.',
+} as const;
+
+/** Policies under which a job is not inserted because another one is queued. */
+const DROPPING: readonly string[] = ['short', 'stately', 'exclusive'];
+
+/** @throws ConfigError where the queue drops jobs, or forgets them while their events may come again. */
+function requireQueue(name: string, queue: BossQueue | null): asserts queue is BossQueue {
+  if (!queue) {
+    throw new ConfigError(
+      `pg-boss enqueue: there is no queue ${name}. Create it at start: await boss.createQueue('${name}').`,
+    );
+  }
+  if (DROPPING.includes(queue.policy ?? '')) {
+    throw new ConfigError(
+      `pg-boss enqueue: queue ${name} has the policy ${queue.policy}, which drops jobs while another one is queued. Create it with the policy standard or singleton.`,
+    );
+  }
+}
+
+function requireKept(name: string, { deleteAfterSeconds }: BossQueue): void {
+  // 0: never deleted. Absent: version 10, which has one setting for all queues and does not tell it.
+  const seconds = Number(deleteAfterSeconds ?? 0);
+  if (seconds === 0 || seconds * 1000 >= DAY_MS) return;
+  throw new ConfigError(
+    `pg-boss enqueue: jobs of queue ${name} are deleted ${seconds} s after they are done, and sellers retry for 24 h: an event could run twice. Set deleteAfterSeconds to ${DAY_MS / 1000} or more, or use transaction: true.`,
+  );
+}
+
+async function isKnown(
+  boss: Boss<object>,
+  name: string,
+  id: string,
+  db: { db?: BossDatabase },
+): Promise<boolean> {
+  if (boss.findJobs) return (await boss.findJobs(name, { id, ...db })).length > 0;
+  return Boolean(await boss.getJobById(name, id, { includeArchive: true, ...db }));
+}
+
+interface Job {
+  readonly name: string;
+  readonly id: string;
+  readonly data: object;
+  readonly options: object;
+}
+
+/** `send` answers null both for an id that is there, which is what a retry wants, and for a job that was dropped. */
+async function put(
+  boss: Boss<object>,
+  { name, id, data, options }: Job,
+  database?: BossDatabase,
+): Promise<void> {
+  const db = database ? { db: database } : {};
+  // An archived job's id is free again. Jobs only move that way, and a first look at both misses none.
+  if (!boss.findJobs && (await isKnown(boss, name, id, db))) return;
+  const sent = await boss.send(name, data, { ...options, id, ...db });
+  if (sent === null && !(await isKnown(boss, name, id, db))) {
+    throw new Error(
+      `pg-boss dropped the job ${id}: no queue ${name}, or its policy or a job option allows no other`,
+    );
+  }
+}
+
+/** The transaction's connection, as pg-boss wants it. */
+function databaseOf(tx: unknown): BossDatabase {
+  const client = tx as {
+    readonly query?: (text: string, values?: unknown[]) => Promise<{ rows: unknown[] }>;
+  };
+  if (typeof client.query !== 'function') {
+    throw new ConfigError(
+      'pg-boss enqueue: transaction: true needs postgresStore, in the database of pg-boss.',
+    );
+  }
+  return {
+    executeSql: async (text, values) => (client.query as NonNullable<typeof client.query>)(text, values),
+  };
+}
+
+/**
+ * A handler that hands an event to a pg-boss queue, once: `ctx.deliveryId` is the job's id. It returns when the job
+ * is committed. A job that the queue dropped is a handler that failed (503), never a 2xx.
+ * @param name of a queue that exists, the same for all or by event.
+ * @throws ConfigError where an option would lose or double events; the handler throws it where the queue would.
+ */
+export function enqueue<Options extends object, E extends Event = Event>(
+  boss: Boss<Options>,
+  name: string | ((event: E) => string),
+  options?: EnqueueOptions<Options, E>,
+): (event: E, ctx: HandlerContext) => Promise<void>;
+export function enqueue(
+  boss: Boss<object>,
+  name: string | ((event: Event) => string),
+  options: EnqueueOptions<object> = {},
+): (event: Event, ctx: HandlerContext) => Promise<void> {
+  const { data = webhookJob, jobOptions, transaction = false } = options;
+  if (typeof jobOptions === 'object') requireOptions('pg-boss enqueue', jobOptions, REFUSED);
+  const queues = new Map<string, BossQueue>();
+
+  async function jobOf(event: Event, ctx: HandlerContext): Promise<Job> {
+    const own = optionsFor(jobOptions, event);
+    requireOptions('pg-boss enqueue', own, REFUSED);
+    const queueName = typeof name === 'string' ? name : name(event);
+    const queue = queues.get(queueName) ?? (await boss.getQueue(queueName));
+    requireQueue(queueName, queue);
+    if (!transaction) requireKept(queueName, { ...queue, ...own });
+    queues.set(queueName, queue);
+    return { name: queueName, id: ctx.deliveryId, data: storableJson(data(event, ctx)), options: own };
+  }
+
+  return async (event, ctx) => {
+    const job = await within(ctx.signal, () => jobOf(event, ctx));
+    if (transaction) await ctx.transaction((tx) => put(boss, job, databaseOf(tx)));
+    else await within(ctx.signal, () => put(boss, job));
+  };
+}
