@@ -19,7 +19,7 @@ type Atomic = <T>(step: (rows: Rows, now: number) => T) => Promise<T>;
 export function inboxOf(atomic: Atomic): StoreInbox {
   return {
     lease: (request) => atomic((rows, now) => leaseDue(rows, request, now)),
-    list: (query) => atomic((rows) => list(rows, query)),
+    list: (query) => atomic((rows, now) => list(rows, query, now)),
     inspect: (sender, key) => atomic((rows, now) => inspect(rows, sender, key, now)),
     redrive: (sender, key) => atomic((rows, now) => redrive(rows, sender, key, now)),
     discard: (sender, key, retentionMs) =>
@@ -69,12 +69,12 @@ function leasedEvent(rows: Rows, record: RecordRow, owner: string): LeasedEvent 
 }
 
 /** `StoreInbox.list`. @throws ConfigError for an `after` that no page gave. */
-function list(rows: Rows, query: InboxQuery): InboxPage {
+function list(rows: Rows, query: InboxQuery, now: number): InboxPage {
   if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
     throw new ConfigError('inbox.list: after is not the next of a page before.');
   }
   const limit = Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST);
-  const page = rows.page({ ...query, limit });
+  const page = rows.page({ ...query, limit }, now);
   return { records: page.rows.map(seen), ...(page.next !== undefined && { next: page.next }) };
 }
 

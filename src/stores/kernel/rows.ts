@@ -24,7 +24,7 @@ export interface Rows {
   /** The oldest record of the task with `parkedUntil` over 0. */
   parked(sender: string, taskId: string): RecordRow | undefined;
   /** Unexpired records in one state, oldest first. */
-  page(query: InboxQuery): RowPage;
+  page(query: InboxQuery, now: number): RowPage;
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
   usage(sender: string, keyid: string | undefined): Usage;

@@ -1,3 +1,4 @@
+import type { InboxQuery } from '../contract.ts';
 import { dueAt } from '../kernel/park.ts';
 import type { RecordRow, RowPage, Rows } from '../kernel/rows.ts';
 import { push, takeDue } from './expiry-queue.ts';
@@ -47,19 +48,16 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
       const oldest = keys.sort((a, b) => (serials.get(a) ?? 0) - (serials.get(b) ?? 0))[0];
       return oldest === undefined ? undefined : records.get(oldest);
     },
-    page: (query) => page(state, query),
+    page: (query, now) => page(state, query, now),
   };
 }
 
 /** Goes through all of them: a memory store is for tests and development. */
-function page(
-  state: MemoryState,
-  { state: wanted, sender, limit, after }: Parameters<Rows['page']>[0],
-): RowPage {
+function page(state: MemoryState, { state: wanted, sender, limit, after }: InboxQuery, now: number): RowPage {
   const senders = sender === undefined ? [...state.senders.values()] : [senderState(state, sender)];
   const found = senders.flatMap(({ records, serials }) =>
     [...records.values()]
-      .filter((record) => record.state === wanted)
+      .filter(({ state, expiresAt }) => state === wanted && (expiresAt === null || expiresAt > now))
       .map((record) => ({ record, serial: serials.get(record.key) ?? 0 })),
   );
   const behind = found

@@ -17,7 +17,10 @@ export interface PgClient {
 /** A pool: `pg`'s `Pool` fits. It stays its owner's to end. */
 export interface PgPool {
   connect(): Promise<PgClient>;
-  readonly options: { readonly max?: number | undefined };
+  readonly options: {
+    readonly max?: number | undefined;
+    readonly connectionTimeoutMillis?: number | undefined;
+  };
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
@@ -59,14 +62,18 @@ export async function within<T>(
   }
 }
 
+/** A connection that is never answered keeps its place in the pool until this time is over; `pg` has none by default. */
+function hintOf({ options }: PgPool): string {
+  return options.connectionTimeoutMillis ? '' : ' (which has no connectionTimeoutMillis: set it)';
+}
+
 /**
  * A client of the pool. It has to be released by `giveBack`.
  * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
  */
 export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
-  const client = await within(pool.connect(), timeoutMs, 'waiting for a connection of the pool', (late) =>
-    late.release(),
-  );
+  const what = `waiting for a connection of the pool${hintOf(pool)}`;
+  const client = await within(pool.connect(), timeoutMs, what, (late) => late.release());
   client.on('error', ignoreError);
   return client;
 }

@@ -43,7 +43,7 @@ interface ClientOptions {
   readonly redisOptions?: Readonly<Record<string, unknown>>;
 }
 
-/** Longest wait between two tries to connect, ms. */
+/** Longest wait between two tries to connect, or to hear that the server has loaded its data, ms. */
 const RECONNECT_MS = 1000;
 
 const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_MS);
@@ -55,6 +55,7 @@ const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_
  *   anew, together.
  * - It reconnects for ever, and away from a primary that became a replica.
  * - A connection that answers nothing is given up.
+ * - A server that loads its data is asked again soon: sellers retry for some 15 s in all.
  */
 function nodeOptions(timeoutMs: number): Record<string, unknown> {
   return {
@@ -62,6 +63,7 @@ function nodeOptions(timeoutMs: number): Record<string, unknown> {
     maxRetriesPerRequest: 0,
     reconnectOnError: (error: Error) => /^(READONLY|UNBLOCKED)/.test(error.message),
     socketTimeout: timeoutMs,
+    maxLoadingRetryTime: RECONNECT_MS,
     enableAutoPipelining: false,
     commandTimeout: undefined,
     monitor: false,

@@ -6,6 +6,7 @@ import { gateOf } from './gate.ts';
 import type { Wire } from './send.ts';
 import { sendBatch, sendOne } from './send.ts';
 import { tracked } from './tracked.ts';
+import type { Watch } from './watch.ts';
 
 /** The way to the server. */
 export interface Lane {
@@ -28,9 +29,14 @@ const WAITING_MOST = 10_000;
  * one: a pipeline of their scripts and one WAIT behind them, on one connection, which is what WAIT waits for. One
  * round trip a call, and a lone one waits for nobody.
  */
-export function laneOf(connection: Connection, options: LaneOptions): Lane {
+export function laneOf(connection: Connection, watch: Watch, options: LaneOptions): Lane {
   const running = new Set<Promise<unknown>>();
-  const wire = { connection, gate: gateOf(connection) };
+  const gate = gateOf(connection);
+  const ready = async (deadline: number): Promise<void> => {
+    await gate.ready(deadline);
+    await watch.passed();
+  };
+  const wire = { connection, gate: { ready } };
   const batches = batchesOf(wire, options, running);
   const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
     if (running.size > WAITING_MOST) {
@@ -39,9 +45,10 @@ export function laneOf(connection: Connection, options: LaneOptions): Lane {
     return tracked(running, limited(call, options.timeoutMs, send));
   };
   const alone = (job: Job): void => void sendOne(wire, job);
+  const reading = (job: Job): void => void sendOne({ connection, gate }, job);
   return {
     run: (call) => run(call, options.replicas() > 0 ? batches : alone),
-    read: (call) => run(call, alone),
+    read: (call) => run(call, reading),
     idle: async () => {
       while (running.size > 0) await Promise.allSettled(running);
     },

@@ -114,7 +114,7 @@ function tooFew(count: number, replicas: number): Fault {
 }
 
 /** A pipeline on a connection that died without a word must not hold up those behind it for ever. */
-async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Fault('store_unavailable', 'Redis: no answer.')), timeoutMs);

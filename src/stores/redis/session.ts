@@ -14,6 +14,7 @@ import type { Registry } from './registry.ts';
 import { registryOf } from './registry.ts';
 import type { ScriptName, Scripts } from './scripts.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
+import { watchOf } from './watch.ts';
 
 type Run = (script: ScriptName, sender: string, values: Values) => Promise<unknown>;
 
@@ -60,7 +61,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     await loadScripts(connection, options.scripts);
     const barrier = barrierOf(connection, options.waitReplicas);
     await barrier.look();
-    const session = sessionOf(connection, options, barrier);
+    const onDisk = (await durabilityOf(connection, 0)) === 'disk';
+    const session = sessionOf(connection, { ...options, onDisk }, barrier);
     // The right to run scripts on the store's keys shows only when one is run.
     await session.registry.senders();
     return session;
@@ -117,9 +119,16 @@ function barrierOf(connection: Connection, asked: number | undefined): Barrier {
   };
 }
 
-function sessionOf(connection: Connection, options: SessionOptions, barrier: Barrier): Session {
+function sessionOf(
+  connection: Connection,
+  options: SessionOptions & { readonly onDisk: boolean },
+  barrier: Barrier,
+): Session {
   const { keys, scripts, clockOffsetMs } = options;
-  const lane: Lane = laneOf(connection, { ...options, replicas: barrier.replicas });
+  const lane: Lane = laneOf(connection, watchOf(connection, options), {
+    ...options,
+    replicas: barrier.replicas,
+  });
   const counts = nonceCounts();
   const send =
     (way: Lane['run']): Run =>

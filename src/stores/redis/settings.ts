@@ -78,6 +78,20 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
+/**
+ * That every primary keeps what is answered as it did before.
+ * @param onDisk whether it was on disk then.
+ * @throws ConfigError with the setting to change.
+ */
+export async function checkKept(connection: Connection, onDisk: boolean): Promise<void> {
+  for (const server of await serversOf(connection)) {
+    await checkEviction(server);
+    if (onDisk && (await isOnDisk(server)) === false) {
+      throw new ConfigError(`redisStore: answers were on disk when the store was opened. ${ADVICE}`);
+    }
+  }
+}
+
 /** `slave0:ip=…,port=…,state=online,…` */
 function isReplica([name, value]: readonly [string, string]): boolean {
   return /^slave\d+$/.test(name) && value.includes('state=online');
@@ -104,14 +118,14 @@ export async function durabilityOf(
   replicas: number,
 ): Promise<Durability | 'unknown'> {
   const servers = await serversOf(connection);
-  const disks = await Promise.all(servers.map(onDisk));
+  const disks = await Promise.all(servers.map(isOnDisk));
   if (disks.includes(false)) return 'process';
   if (disks.includes(undefined)) return 'unknown';
   if (replicas === 0) return 'disk';
   return (await replicasOf(connection)) >= replicas ? 'failover' : 'disk';
 }
 
-async function onDisk({ info, config }: Server): Promise<boolean | undefined> {
+async function isOnDisk({ info, config }: Server): Promise<boolean | undefined> {
   if (info.get('aof_enabled') === '0') return false;
   const [fsync, rewrite] = [await config('appendfsync'), await config('no-appendfsync-on-rewrite')];
   if (info.get('aof_enabled') === undefined || fsync === undefined || rewrite === undefined) return undefined;

@@ -1,7 +1,6 @@
 import { Fault } from '../../errors.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy, isConstraint } from './handle.ts';
-import type { Settings } from './settings.ts';
 
 /** Group commit: what arrives in one turn of the event loop shares one transaction, and so one sync of the disk. */
 export interface Commits {
@@ -38,14 +37,15 @@ const MOST = 128;
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
 
-export function commitsOf(db: SqliteHandle, settings: Settings, options: CommitOptions): Commits {
+/** @param prepare before each transaction; what it throws fails all that wait. */
+export function commitsOf(db: SqliteHandle, prepare: () => void, options: CommitOptions): Commits {
   const queue: Job[] = [];
   let running: Promise<void> | undefined;
 
   const drain = async (): Promise<void> => {
     for (let refusals = 0; queue.length > 0;) {
       await turn();
-      const error = commitNext(db, settings, queue, options.forget);
+      const error = commitNext(db, prepare, queue, options.forget);
       refusals = error === undefined ? 0 : refusals + 1;
       if (error !== undefined) await waitForLock(queue, error, refusals, options);
     }
@@ -96,9 +96,9 @@ async function waitForLock(
 }
 
 /** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */
-function commitNext(db: SqliteHandle, settings: Settings, queue: Job[], forget: () => void): unknown {
+function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], forget: () => void): unknown {
   try {
-    settings.restore();
+    prepare();
     db.exec('BEGIN IMMEDIATE');
   } catch (error) {
     if (isBusy(error)) return error;

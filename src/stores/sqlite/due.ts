@@ -16,7 +16,7 @@ const OPEN = "r.state IN ('queued', 'leased', 'dead')";
  *     due      now → the record due earliest, of those the oldest (records due never have `due_at` null)
  *     next     → when that is, or was
  *     parked   sender, task → the oldest record that waits for the task
- *     list     sender, state, id, limit → records behind that id, oldest first
+ *     list     sender, state, id, now, limit → unexpired records behind that id, oldest first
  *     senders  → all senders; few: a list of all goes through them and merges
  *
  * A worker's call runs in one transaction: what it found due is due until it is leased.
@@ -48,15 +48,16 @@ function pages(db: SqliteHandle, senders: Senders): Rows['page'] {
   const all = db.prepare('SELECT id FROM webhook_sender');
   // The states are said twice: a partial index is used only where the statement has its condition word for word.
   const list = db.prepare(
-    `${RECORD} WHERE r.sender_id = ? AND r.state = ? AND ${OPEN} AND r.id > ? ORDER BY r.id LIMIT ?`,
+    `${RECORD} WHERE r.sender_id = ? AND r.state = ? AND ${OPEN} AND r.id > ?
+      AND (r.expires_at IS NULL OR r.expires_at > ?) ORDER BY r.id LIMIT ?`,
   );
-  return ({ state, sender, limit, after }): RowPage => {
+  return ({ state, sender, limit, after }, now): RowPage => {
     const ids =
       sender === undefined
         ? (all.all() as SqliteRow[]).map((row) => Number(row['id']))
         : [senders.senderId(sender)];
     // One more than asked for, of each: whether there is another page.
-    const found = ids.flatMap((id) => list.all(id, state, Number(after ?? 0), limit + 1) as SqliteRow[]);
+    const found = ids.flatMap((id) => list.all(id, state, Number(after ?? 0), now, limit + 1) as SqliteRow[]);
     const behind = found.sort((a, b) => Number(a['id']) - Number(b['id']));
     const rows = behind.slice(0, limit);
     const last = rows.at(-1);

@@ -3,6 +3,7 @@ import type { Commits, CommitOptions } from './commits.ts';
 import { commitsOf } from './commits.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy } from './handle.ts';
+import { placeOf } from './place.ts';
 import type { SqliteRows } from './rows.ts';
 import { sqliteRows } from './rows.ts';
 import { migrate } from './schema.ts';
@@ -49,7 +50,12 @@ async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<
   await whileBusy(() => settings.apply(), options);
   await whileBusy(() => inTransaction(db, () => migrate(db)), options);
   const rows = sqliteRows(db);
-  const commits = commitsOf(db, settings, { ...options, forget: () => rows.forget() });
+  const place = placeOf(db);
+  const prepare = (): void => {
+    place.check();
+    settings.restore();
+  };
+  const commits = commitsOf(db, prepare, { ...options, forget: () => rows.forget() });
   return { db, rows, commits, settings };
 }
 

@@ -2,6 +2,7 @@ import { Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';
+import { fileOf } from './place.ts';
 
 /**
  * Durability of SQLite is a matter of each connection: `synchronous` is not stored in the file, and drivers open a
@@ -56,7 +57,7 @@ export function settingsOf(db: SqliteHandle): Settings {
     },
     durability: () => {
       const least = NEEDED[journalMode(db, 'PRAGMA journal_mode')] ?? Infinity;
-      return isFile(db) && synchronous(db) >= least ? 'disk' : 'process';
+      return fileOf(db) !== '' && synchronous(db) >= least ? 'disk' : 'process';
     },
   };
 }
@@ -69,11 +70,4 @@ function synchronous(db: SqliteHandle): number {
 
 function journalMode(db: SqliteHandle, pragma: string): string {
   return textOf(db.prepare(pragma).get() as SqliteRow, 'journal_mode').toLowerCase();
-}
-
-/** `:memory:` and temporary databases have no file name. */
-function isFile(db: SqliteHandle): boolean {
-  const databases = db.prepare('PRAGMA database_list').all() as SqliteRow[];
-  const main = databases.find((row) => row['name'] === 'main');
-  return typeof main?.['file'] === 'string' && main['file'] !== '';
 }

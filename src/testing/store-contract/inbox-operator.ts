@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Fault } from '../../errors.ts';
 import { inboxOf, kill, lease, leaseOne, pagesOf, seen } from './inbox-kit.ts';
 import type { Cases } from './kit.ts';
-import { DAY_MS, KEY, SENDER, text } from './kit.ts';
+import { DAY_MS, HOUR_MS, KEY, SENDER, text } from './kit.ts';
 
 const INBOX = { mode: 'inbox' } as const;
 const OTHER = 'https://other.example/mcp';
@@ -64,6 +64,17 @@ export const inboxOperatorCases: Cases = {
     assert.equal((await pagesOf(kit, 'leased', 10))[0]?.records[0]?.acked, false);
     await kit.fail(held.owner, { permanent: true });
     assert.equal((await pagesOf(kit, 'dead', 10))[0]?.records[0]?.acked, true);
+  },
+  'list leaves out what has expired, as inspect does': async (kit) => {
+    await kit.accept({ ...INBOX, key: key(1) });
+    await kit.fail((await kit.win({ key: key(2) })).lease.owner, { key: key(2) });
+    await kit.win({ key: key(3) });
+    const keysOf = async (state: 'queued' | 'leased'): Promise<readonly string[]> =>
+      (await pagesOf(kit, state, 1)).flatMap(({ records }) => records.map((one) => one.key));
+    assert.deepEqual([await keysOf('queued'), await keysOf('leased')], [[key(1), key(2)], [key(3)]]);
+    kit.advance(DAY_MS + HOUR_MS);
+    assert.deepEqual([await keysOf('queued'), await keysOf('leased')], [[key(1)], []]);
+    assert.equal(await inboxOf(kit.b).inspect(SENDER, key(2)), undefined);
   },
   'inspect gives one with its body and its last error, until DONE': async (kit) => {
     assert.equal(await inboxOf(kit.a).inspect(SENDER, KEY), undefined);

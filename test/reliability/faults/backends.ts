@@ -1,0 +1,115 @@
+import { Pool } from 'pg';
+import { inject } from 'vitest';
+import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
+import { Redis } from 'ioredis';
+import { randomBytes } from 'node:crypto';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import { startProxy } from '../../support/tcp-proxy.ts';
+
+/** A busy machine is no fault. */
+export const LONG_MS = 30_000;
+
+export type Inboxed = Store & { readonly inbox: StoreInbox };
+
+/** A store behind a proxy, on a server, and a look past the proxy. */
+export interface Backend {
+  readonly proxy: TcpProxy;
+  /** For the receiver. */
+  readonly store: Inboxed;
+  /** Of a connection of its own: what is truly there. */
+  readonly judge: Inboxed;
+  /** What a request of that kind has in its bytes. */
+  readonly marks: { readonly accept: string; readonly complete: string };
+  readonly advance: (ms: number) => void;
+  /** How often the event was completed; undefined where the server cannot count. */
+  readonly completions: (key: string) => Promise<number | undefined>;
+  readonly end: () => Promise<void>;
+}
+
+/** How a test gets one. @param timeoutMs of the store's operations. */
+export type OpenBackend = (timeoutMs: number) => Promise<Backend>;
+
+function poolOf(url: string, timeoutMs: number, port?: number): Pool {
+  const at = new URL(url);
+  if (port !== undefined) Object.assign(at, { hostname: '127.0.0.1', port: String(port) });
+  const pool = new Pool({ connectionString: at.href, max: 3, connectionTimeoutMillis: timeoutMs });
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** Counts completions in the database, also those that no process lived to hear of. */
+export const COUNTING = `
+CREATE TABLE completed (key text);
+CREATE FUNCTION count_completed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  INSERT INTO completed VALUES (NEW.key);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER count_completed AFTER UPDATE ON webhook_record FOR EACH ROW
+  WHEN (NEW.state = 'applied' AND OLD.state <> 'applied') EXECUTE FUNCTION count_completed()`;
+
+/** On a server of the whole run, in a schema of its own. */
+export async function postgresBackend(timeoutMs: number): Promise<Backend> {
+  const url = await sharedPostgres(inject('shared'));
+  const { hostname, port } = new URL(url);
+  const schema = `test_${randomBytes(8).toString('hex')}`;
+  const proxy = await startProxy(Number(port === '' ? 5432 : port), hostname);
+  const [direct, through] = [poolOf(url, LONG_MS), poolOf(url, timeoutMs, proxy.port)];
+  await migrate(direct, { schema });
+  const owner = await direct.connect();
+  await owner.query(`SET search_path TO ${schema}; ${COUNTING}`);
+  let offsetMs = 0;
+  const options = { schema, clockOffsetMs: (): number => offsetMs };
+  const judge = postgresStore({ pool: direct, timeoutMs: LONG_MS, ...options });
+  await judge.open();
+  return {
+    proxy,
+    store: postgresStore({ pool: through, timeoutMs, ...options }),
+    judge,
+    marks: { accept: '"op":"accept"', complete: '"op":"complete"' },
+    advance: (ms) => {
+      offsetMs += ms;
+    },
+    completions: async (key) => {
+      const { rowCount } = await owner.query('SELECT FROM completed WHERE key = $1', [key]);
+      return rowCount ?? 0;
+    },
+    end: async () => {
+      await judge.close();
+      await owner.query(`DROP SCHEMA ${schema} CASCADE`);
+      owner.release();
+      await proxy.close();
+      await Promise.all([direct.end(), through.end()]);
+    },
+  };
+}
+
+/** On a server at `port`, under a prefix of its own. */
+export async function redisBackend(port: number, timeoutMs: number): Promise<Backend> {
+  const prefix = `test-${randomBytes(8).toString('hex')}:`;
+  const proxy = await startProxy(port);
+  const client = (at: number): Redis => new Redis({ port: at, host: '127.0.0.1', lazyConnect: true });
+  let offsetMs = 0;
+  const options = { prefix, waitTimeoutMs: LONG_MS, clockOffsetMs: (): number => offsetMs };
+  const judge = redisStore({ client: client(port), timeoutMs: LONG_MS, ...options });
+  await judge.open();
+  const scripts = scriptsOf(nodeDigests());
+  return {
+    proxy,
+    store: redisStore({ client: client(proxy.port), timeoutMs, ...options }),
+    judge,
+    marks: { accept: scripts.accept.sha, complete: scripts.complete.sha },
+    advance: (ms) => {
+      offsetMs += ms;
+    },
+    completions: async () => undefined,
+    end: async () => {
+      await judge.close();
+      await proxy.close();
+    },
+  };
+}

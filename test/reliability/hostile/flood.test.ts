@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { LONG } from '../form.ts';
+import type { Report } from './fixtures/flood.ts';
+import type { StoreName } from './stores.ts';
+
+const FLOOD = fileURLToPath(new URL('fixtures/flood.ts', import.meta.url));
+const CAP = 500;
+const MIB = 1_048_576;
+
+/** Fresh keys: a million on demand. */
+const COUNTS: Readonly<Record<StoreName, number>> = LONG
+  ? { memory: 1_000_000, SQLite: 1_000_000, Postgres: 1_000_000, Redis: 1_000_000 }
+  : { memory: 30_000, SQLite: 10_000, Postgres: 5000, Redis: 5000 };
+
+let redis: RedisUrl;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const URLS: Readonly<Record<StoreName, () => Promise<string>>> = {
+  memory: async () => '',
+  SQLite: async () => '',
+  Postgres: () => sharedPostgres(inject('shared')),
+  Redis: async () => redis.url,
+};
+
+async function flooded(name: StoreName): Promise<Report> {
+  const args = ['--expose-gc', FLOOD, name, await URLS[name](), String(COUNTS[name]), String(CAP)];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  return JSON.parse(await text(child.stdout)) as Report;
+}
+
+describe.each(Object.keys(COUNTS) as StoreName[])(
+  'a hostile sender whose signatures are right, %s',
+  (name) => {
+    it(
+      'is answered 429 at its cap, and nobody and nothing else feels it',
+      async () => {
+        const seen = await flooded(name);
+        const count = COUNTS[name];
+        const { 200: taken = 0, '429 sender_over_limit 5': refused = 0, ...rest } = seen.hostile;
+        expect(rest).toEqual({});
+        expect([taken + refused, seen.handled]).toEqual([count, taken]);
+        expect(taken).toBe(CAP);
+        expect(seen.honest).toEqual({ 200: 100 });
+        expect(seen.duplicates).toEqual({ 200: 100 });
+        // Four fifths of the keys came between the two looks.
+        expect(seen.memory[1] - seen.memory[0]).toBeLessThan(2 * MIB);
+        expect(seen.size[1] - seen.size[0]).toBeLessThan(MIB);
+      },
+      LONG ? 3_600_000 : 60_000,
+    );
+  },
+);

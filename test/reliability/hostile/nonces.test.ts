@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { generateKey } from '../../../src/sender/sign.ts';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { AGENT, house, payloads, said, sellerKey } from '../../receiver/setup.ts';
+import type { StoreName } from './stores.ts';
+import { STORES } from './stores.ts';
+
+const CAP = 200;
+const OTHER = 'https://other.example/mcp';
+
+let redis: RedisUrl;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const URLS: Readonly<Record<StoreName, () => Promise<string>>> = {
+  memory: async () => '',
+  SQLite: async () => '',
+  Postgres: () => sharedPostgres(inject('shared')),
+  Redis: async () => redis.url,
+};
+
+/** verification.md, section 2, check 9a. */
+describe.each(Object.keys(URLS) as StoreName[])('fresh nonces without end under one key id, %s', (name) => {
+  it('429 webhook_signature_rate_abuse at maxNoncesPerKey, and no WWW-Authenticate; other senders 200', async () => {
+    const { store, end } = await STORES[name](await URLS[name]());
+    const [key, other] = [
+      await sellerKey(),
+      await generateKey('ed25519', 'webhook-signing', { kid: 'other-1' }),
+    ];
+    const at = await house({
+      store,
+      maxNoncesPerKey: CAP,
+      senders: [
+        { agentUrl: AGENT, pins: [key.publicJwk] },
+        { agentUrl: OTHER, pins: [other.publicJwk] },
+      ],
+    });
+    const event = payloads.tool('completed');
+    const answers: Record<string, number> = {};
+    for (let round = 0; round < 15; round += 1) {
+      const sent = Array.from({ length: 32 }, () => at.deliver(event));
+      for (const outcome of await Promise.all(sent)) {
+        answers[said(outcome)] = (answers[said(outcome)] ?? 0) + 1;
+        if (outcome.response.status !== 429) continue;
+        expect(outcome.response.headers).toHaveProperty('Retry-After', '5');
+        expect(outcome.response.headers).not.toHaveProperty('WWW-Authenticate');
+      }
+      const honest = await at.deliver(payloads.tool('completed'), { key: other.privateJwk });
+      expect(said(honest)).toBe('accepted 200');
+    }
+    expect(answers).toEqual({
+      'accepted 200': 1,
+      'duplicate 200': CAP - 1,
+      'refused webhook_signature_rate_abuse 429': 15 * 32 - CAP,
+    });
+    await at.receiver.stop();
+    await end();
+  });
+});

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Connection } from '../../../src/stores/redis/client.ts';
+import { duplicateOf } from '../../../src/stores/redis/client.ts';
+import { watchOf } from '../../../src/stores/redis/watch.ts';
+import type { RedisServer } from '../../support/redis.ts';
+import { ask, ON_DISK, startServer, until } from '../../support/redis.ts';
+import { clientOf } from '../redis-harness.ts';
+
+const TIMEOUT_MS = 30_000;
+const NOT_DURABLE = { name: 'Fault', code: 'not_durable' };
+
+let server: RedisServer;
+let connection: Connection;
+
+beforeEach(async () => {
+  server = await startServer(ON_DISK);
+  connection = duplicateOf(clientOf.port(server.port), TIMEOUT_MS);
+  connection.on('error', () => undefined);
+  await connection.connect();
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  connection.disconnect();
+  await server.remove();
+});
+
+const set = (name: string, value: string): Promise<unknown> =>
+  ask(server.port, (redis) => redis.config('SET', name, value));
+
+describe('settings that are looked at again', () => {
+  it('not before it is time, and then with each call until they are mended', async () => {
+    const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
+    await set('maxmemory-policy', 'allkeys-lru');
+    await watch.passed();
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
+    const together = [watch.passed(), watch.passed()];
+    for (const looked of together) await expect(looked).rejects.toMatchObject(NOT_DURABLE);
+    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+    await set('maxmemory-policy', 'noeviction');
+    await watch.passed();
+    // From here on it is time again after 10 s.
+    await set('maxmemory-policy', 'allkeys-lru');
+    await watch.passed();
+  });
+
+  it('with each new connection', async () => {
+    const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
+    await set('appendfsync', 'everysec');
+    const again = new Promise<void>((resolve) => {
+      connection.once('ready', resolve);
+    });
+    await ask(server.port, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
+    await again;
+    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+  });
+
+  it('where answers were not on disk when the store was opened it is eviction alone', async () => {
+    const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: false });
+    await set('appendonly', 'no');
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
+    await watch.passed();
+    await set('maxmemory-policy', 'volatile-lru');
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_002);
+    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+  });
+
+  it('a server that does not answer is no weaker: what the client says is thrown, and it is looked again', async () => {
+    const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
+    await server.kill();
+    await until('it is noticed', () =>
+      watch.passed().then(
+        () => false,
+        (error: unknown) => (error as { code?: string }).code !== 'not_durable',
+      ),
+    );
+    await server.start();
+    await until('it is looked at', () =>
+      watch.passed().then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+});
