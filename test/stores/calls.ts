@@ -51,7 +51,8 @@ export const call: fc.Arbitrary<Call> = fc.record({
 
 const RETENTION_MS = 61_000;
 
-function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
+/** The accept that a call is, with names from small sets. */
+export function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
   const base = acceptRequest({ key: `key-${key}`, body: flags & 1 ? 'first' : 'changed' });
   const instant = `00000000000${second}.`;
   const claim = { id: `task-${task}`, instant, instantMs: second * 1000, terminal: (flags & 2) !== 0 };

@@ -32,7 +32,7 @@ export function mayBeOneCalls(error: unknown): boolean {
 /** Where the owner has to do something, and what. */
 const FIX: Readonly<Record<string, string>> = {
   '25006': ' The server is read-only: connect the pool to the primary (target_session_attrs=read-write).',
-  '42501': ' Grant the role what the README says under "Stores".',
+  '42501': ' Grant the role what docs/reliability.md says under "Postgres".',
   '3F000': ' Run migrate(pool).',
   '42P01': ' Run migrate(pool).',
   '42883': ' Run migrate(pool).',

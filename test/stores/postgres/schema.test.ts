@@ -63,7 +63,7 @@ describe('migrate', () => {
     await store.close();
   });
 
-  it('another role needs no more than the README grants', async () => {
+  it('another role needs no more than docs/reliability.md grants', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
     const role = `${schema}_role`;

@@ -1,0 +1,54 @@
+import { describe, expect, inject, it } from 'vitest';
+import { sharedPostgres } from '../support/shared-postgres.ts';
+import { LONG } from './form.ts';
+import type { Measured } from './sizing.ts';
+import { bytesOfOne, KINDS, postgresSchema, redisMemory, sqliteFile } from './sizing.ts';
+
+const STORES: Readonly<Record<string, () => Promise<Measured>>> = {
+  SQLite: sqliteFile,
+  Postgres: async () => postgresSchema(await sharedPostgres(inject('shared'))),
+  Redis: redisMemory,
+};
+
+/** As docs/reliability.md, "Room", has them: bytes of one, as measured over 20,000 to 50,000. */
+const DOCUMENTED: Readonly<Record<string, Readonly<Record<keyof typeof KINDS, number>>>> = {
+  SQLite: {
+    'a nonce': 122,
+    'an event that waits, 1 KB': 1669,
+    'an event that waited, 1 KB, and is done': 341,
+    'an event that is done': 325,
+    'an event that is done, and its task': 503,
+  },
+  Postgres: {
+    'a nonce': 158,
+    'an event that waits, 1 KB': 1487,
+    'an event that waited, 1 KB, and is done': 361,
+    'an event that is done': 348,
+    'an event that is done, and its task': 586,
+  },
+  Redis: {
+    'a nonce': 376,
+    'an event that waits, 1 KB': 2281,
+    'an event that waited, 1 KB, and is done': 640,
+    'an event that is done': 551,
+    'an event that is done, and its task': 1020,
+  },
+};
+
+/** Few events fill pages and hash tables less evenly than many. */
+const TOLERANCE = 1.3;
+
+describe.each(Object.keys(STORES))('%s takes no more room than the docs say for', (name) => {
+  it.each(Object.keys(KINDS))(
+    '%s',
+    async (kind) => {
+      const [open, make] = [STORES[name] ?? expect.fail(), KINDS[kind] ?? expect.fail()];
+      const bytes = await bytesOfOne(open, make, LONG ? 20_000 : 2000);
+      if (LONG) console.info(name, kind, bytes);
+      const { packed } = bytes;
+      expect(packed).toBeGreaterThan(0);
+      expect(packed).toBeLessThan((DOCUMENTED[name]?.[kind] ?? 0) * TOLERANCE);
+    },
+    600_000,
+  );
+});
