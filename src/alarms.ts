@@ -19,6 +19,8 @@ export type AlarmCode =
   | 'revocation_stale'
   | 'admission_pressure'
   | 'senders_failed'
+  /** Bodies held at once reached `maxBufferedBytes`: deliveries get 503. */
+  | 'overloaded'
   | 'misconfigured';
 
 /** What `onAlarm` gets, and the log. Members beside these depend on the code. */

@@ -1,21 +1,58 @@
 import { conclude, faultVerdict, unavailable } from './answering.ts';
-import { headerFields } from './delivery.ts';
+import { fieldValue, headerFields, type HeaderFields } from './delivery.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Door } from './options.ts';
 import type { Refusal, Unavailability } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { guardDeclaredLength, guardHeaders } from './stages/guard.ts';
 
-const noBody = (
-  code: 'payload_too_large' | 'body_timeout' | 'body_consumed',
-  detail: string,
-): Refusal | Unavailability =>
+type NoBodyCode = Parameters<Door['refuse']>[0];
+
+const noBody = (code: NoBodyCode, detail: string): Refusal | Unavailability =>
   code === 'payload_too_large' ? { kind: 'refused', code, detail } : unavailable(code, detail);
+
+/** Bytes that doors keep for deliveries not yet answered: what a flood of uploads can take of this process. */
+interface Room {
+  readonly fits: (bytes: number) => boolean;
+  readonly take: (bytes: number) => boolean;
+  readonly give: (bytes: number) => void;
+}
+
+function createRoom(maxBufferedBytes: number): Room {
+  let held = 0;
+  const fits = (bytes: number): boolean => held + bytes <= maxBufferedBytes;
+  return {
+    fits,
+    take(bytes) {
+      if (!fits(bytes)) return false;
+      held += bytes;
+      return true;
+    },
+    give(bytes) {
+      held -= bytes;
+    },
+  };
+}
+
+/** Counted by what has arrived and not by what was announced: an announcement costs a flood nothing. */
+function announcedLength(fields: HeaderFields): number {
+  const declared = fieldValue(fields, 'content-length') ?? '';
+  return /^[0-9]+$/.test(declared) ? Number(declared) : 0;
+}
 
 /** What adapters need besides `verifyAndDispatch`: the answers that need no whole body. */
 export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
-  const { maxBodyBytes, bodyDeadlineMs } = parts.config;
+  const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs } = parts.config;
+  const room = createRoom(maxBufferedBytes);
   let fixTold = false;
+  const refuse: Door['refuse'] = (code, detail) => {
+    if (code === 'body_consumed' && !fixTold) {
+      fixTold = true;
+      parts.raiseAlarm({ code: 'misconfigured', message: detail });
+    }
+    if (code === 'overloaded') parts.raiseAlarm({ code, message: detail });
+    return conclude(noBody(code, detail), {}, parts);
+  };
   return {
     maxBodyBytes,
     bodyDeadlineMs,
@@ -25,15 +62,16 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
       const fields = headerFields(headers);
       const refusal =
         guardHeaders(request.method ?? 'POST', fields) ?? guardDeclaredLength(fields, maxBodyBytes);
-      return refusal && conclude(refusal, {}, parts);
+      if (refusal) return conclude(refusal, {}, parts);
+      // Not reserved, only looked at: what surely does not fit need not be read.
+      return room.fits(announcedLength(fields)) ? undefined : refuse('overloaded', noRoom(maxBufferedBytes));
     },
-    refuse(code, detail) {
-      if (code === 'body_consumed' && !fixTold) {
-        fixTold = true;
-        parts.raiseAlarm({ code: 'misconfigured', message: detail });
-      }
-      return conclude(noBody(code, detail), {}, parts);
-    },
+    refuse,
     fault: (error) => conclude(faultVerdict(error, parts), {}, parts),
+    hold: room.take,
+    release: room.give,
   };
 }
+
+const noRoom = (maxBufferedBytes: number): string =>
+  `the bodies of deliveries under way fill maxBufferedBytes (${maxBufferedBytes}); raise it, or add processes`;

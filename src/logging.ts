@@ -42,9 +42,13 @@ const UNAUTHENTICATED_EVERY_MS = 10_000;
 const UNAUTHENTICATED: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
   'clock_skew',
   'payload_too_large',
+  'overloaded',
   'misconfigured',
   'senders_failed',
 ]);
+
+/** Every delivery has them until one option is changed: one line says which. */
+const LOGGED_ONCE: ReadonlySet<AlarmCode> = new Set<AlarmCode>(['host_rewritten']);
 
 /** Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. */
 export function alarmRaiser(
@@ -54,9 +58,11 @@ export function alarmRaiser(
 ): RaiseAlarm {
   const hook = harmless(onAlarm);
   const last = new Map<AlarmCode, { at: number; suppressed: number }>();
+  const logged = new Set<AlarmCode>();
   const raise: RaiseAlarm = (alarm) => {
     const { message, ...fields } = alarm;
-    logger.warn(fields, message);
+    if (!logged.has(alarm.code)) logger.warn(fields, message);
+    if (LOGGED_ONCE.has(alarm.code)) logged.add(alarm.code);
     hook(alarm);
   };
   return (alarm) => {

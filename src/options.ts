@@ -80,6 +80,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly resultSchemas?: S;
   /** Bytes. 1 048 576. */
   readonly maxBodyBytes?: number;
+  /**
+   * Bytes of bodies that the doors hold at once, for deliveries not yet answered; over it 503 `overloaded`.
+   * 134 217 728, or eight bodies of `maxBodyBytes` where that is more.
+   */
+  readonly maxBufferedBytes?: number;
   /** Ms from the first byte to the last. 10 000. */
   readonly bodyDeadlineMs?: number;
   /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */
@@ -171,13 +176,20 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
 export interface Door<S extends ResultSchemas = ResultSchemas> {
   readonly maxBodyBytes: number;
   readonly bodyDeadlineMs: number;
-  /** Answers what headers alone decide (405, 413 by Content-Length, 415, shutting down); undefined: read the body. */
+  /**
+   * Answers what headers alone decide (405, 413 by Content-Length, 415, shutting down, no room for the declared length);
+   * undefined: read the body.
+   */
   readonly check: (headers: HeadersInput, request?: RequestInfo) => Outcome<Event<S>> | undefined;
   /** The answer where no whole body could be had; logged, counted and hooked like any other. */
   readonly refuse: (
-    code: 'payload_too_large' | 'body_timeout' | 'body_consumed',
+    code: 'payload_too_large' | 'body_timeout' | 'body_consumed' | 'overloaded',
     detail: string,
   ) => Outcome<Event<S>>;
+  /** Counts bytes that an adapter is about to keep. False: over `maxBufferedBytes`, nothing was counted. */
+  readonly hold: (bytes: number) => boolean;
+  /** Gives back what `hold` counted, once the delivery is answered. */
+  readonly release: (bytes: number) => void;
   /** The answer to an exception out of `verifyAndDispatch`: 503, and the log says what it was. */
   readonly fault: (error: unknown) => Outcome<Event<S>>;
 }

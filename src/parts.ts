@@ -58,6 +58,13 @@ function authParts(
   return once(async () => ({ ...parts, engine: await engine() }));
 }
 
+/** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
+function heardByMany(signal: AbortSignal): void {
+  if (globalThis.process?.versions?.node?.startsWith('20.')) {
+    globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, signal);
+  }
+}
+
 /** @throws ConfigError where the options are wrong. */
 export function createParts(options: ReceiverOptions): Parts {
   const config = resolveOptions(options);
@@ -74,6 +81,7 @@ export function createParts(options: ReceiverOptions): Parts {
     { thresholds: config.admissionPressure, now, raiseAlarm },
   );
   const closing = new AbortController();
+  heardByMany(closing.signal);
   return {
     config,
     protocol,

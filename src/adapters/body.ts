@@ -1,18 +1,23 @@
-import type { Door } from '../options.ts';
+import type { DoorReceiver } from './door.ts';
 
 /** How reading a body ended. `aborted`: the sender is gone, and there is nobody to answer. */
 export type BodyRead =
-  | { readonly kind: 'whole'; readonly bytes: Uint8Array }
-  | {
-      readonly kind: 'refused';
-      readonly code: Parameters<Door['refuse']>[0];
-      /** For the owner's log: what happened and, where there is one, the fix. */
-      readonly detail: string;
-    }
-  | { readonly kind: 'aborted' };
+  { readonly kind: 'whole'; readonly bytes: Uint8Array } | BodyRefused | { readonly kind: 'aborted' };
 
-/** `Door` has them: the cap in bytes and the total deadline in ms. */
-export type BodyLimits = Pick<Door, 'maxBodyBytes' | 'bodyDeadlineMs'>;
+interface BodyRefused {
+  readonly kind: 'refused';
+  readonly code: Parameters<DoorReceiver['door']['refuse']>[0];
+  /** For the owner's log: what happened and, where there is one, the fix. */
+  readonly detail: string;
+}
+
+/** What bounds one body: the cap in bytes, the total deadline in ms, and the room that all bodies share. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  readonly bodyDeadlineMs: number;
+  /** False: no room for that many bytes more; nothing was counted. */
+  readonly hold: (bytes: number) => boolean;
+}
 
 export const ABORTED: BodyRead = { kind: 'aborted' };
 
@@ -22,11 +27,17 @@ export const bodyConsumed = (detail: string): BodyRead => ({
   detail,
 });
 
-export const bodyTooLarge = (maxBodyBytes: number): BodyRead => ({
+const bodyTooLarge = (maxBodyBytes: number): BodyRefused => ({
   kind: 'refused',
   code: 'payload_too_large',
   detail: `the body is over ${maxBodyBytes} bytes; reading stopped there`,
 });
+
+const NO_ROOM: BodyRefused = {
+  kind: 'refused',
+  code: 'overloaded',
+  detail: 'the bodies of deliveries under way fill maxBufferedBytes; raise it, or add processes',
+};
 
 /** 503 and not 408: sellers stop for good on a 4xx, and a slow network is not their last word. */
 export const bodyTooSlow = (bodyDeadlineMs: number): BodyRead => ({
@@ -36,28 +47,32 @@ export const bodyTooSlow = (bodyDeadlineMs: number): BodyRead => ({
 });
 
 /** A body that something else read and kept as bytes. */
-export const bodyGiven = (bytes: Uint8Array, { maxBodyBytes }: BodyLimits): BodyRead =>
-  bytes.byteLength > maxBodyBytes ? bodyTooLarge(maxBodyBytes) : { kind: 'whole', bytes };
+export function bodyGiven(bytes: Uint8Array, { maxBodyBytes, hold }: BodyLimits): BodyRead {
+  if (bytes.byteLength > maxBodyBytes) return bodyTooLarge(maxBodyBytes);
+  return hold(bytes.byteLength) ? { kind: 'whole', bytes } : NO_ROOM;
+}
 
 /** Collects chunks up to the cap; what would go over it is not kept. */
 export interface Collector {
-  /** False: the chunk goes over the cap; stop reading. */
-  add(chunk: Uint8Array): boolean;
+  /** A refusal: the chunk was not kept; stop reading. */
+  add(chunk: Uint8Array): BodyRefused | undefined;
+  /** Once. */
   whole(): BodyRead;
 }
 
 /** Counts while reading: `Content-Length` alone is not trusted (verification.md, section 7). */
-export function collector(maxBodyBytes: number): Collector {
+export function collector({ maxBodyBytes, hold }: BodyLimits): Collector {
   const chunks: Uint8Array[] = [];
   let size = 0;
   return {
     add(chunk) {
       size += chunk.byteLength;
-      if (size > maxBodyBytes) return false;
+      if (size > maxBodyBytes) return bodyTooLarge(maxBodyBytes);
+      if (!hold(chunk.byteLength)) return NO_ROOM;
       chunks.push(chunk);
-      return true;
+      return undefined;
     },
-    whole: () => ({ kind: 'whole', bytes: joined(chunks, size) }),
+    whole: () => ({ kind: 'whole', bytes: joined(chunks.splice(0), size) }),
   };
 }
 
@@ -71,4 +86,26 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
     offset += chunk.byteLength;
   }
   return bytes;
+}
+
+/**
+ * Runs `use` with the limits of one delivery, and gives back what it held once it is over: the body is kept until its
+ * answer is known.
+ */
+export async function withRoom<T>(
+  { door }: DoorReceiver,
+  use: (limits: BodyLimits) => Promise<T>,
+): Promise<T> {
+  const { maxBodyBytes, bodyDeadlineMs } = door;
+  let held = 0;
+  const hold = (bytes: number): boolean => {
+    if (!door.hold(bytes)) return false;
+    held += bytes;
+    return true;
+  };
+  try {
+    return await use({ maxBodyBytes, bodyDeadlineMs, hold });
+  } finally {
+    door.release(held);
+  }
 }

@@ -20,6 +20,8 @@ export interface DoorReceiver {
     readonly check: (headers: HeadersInput, request?: RequestInfo) => Answered | undefined;
     readonly refuse: (code: Parameters<Door['refuse']>[0], detail: string) => Answered;
     readonly fault?: (error: unknown) => Answered;
+    readonly hold: (bytes: number) => boolean;
+    readonly release: (bytes: number) => void;
   };
 }
 

@@ -1,6 +1,7 @@
 import type { NodeRequest } from './node-body.ts';
 import type { DoorReceiver } from './door.ts';
-import { serve, type NodeResponse } from './node-door.ts';
+import { serve, serveSafely, type NodeResponse, type Visit } from './node-door.ts';
+import { wiringOf } from './wiring.ts';
 
 export type { NodeRequest } from './node-body.ts';
 export type { DoorReceiver } from './door.ts';
@@ -12,14 +13,12 @@ export interface ExpressRequest extends NodeRequest {
   readonly originalUrl?: string;
 }
 
-async function serveOrPass(
-  receiver: DoorReceiver,
-  req: ExpressRequest,
-  res: NodeResponse,
-  next: (error?: unknown) => void,
-): Promise<void> {
+/** `next` of Express. Absent where somebody else calls the handler. */
+type Next = (error?: unknown) => void;
+
+async function serveOrPass(receiver: DoorReceiver, visit: Visit, next: Next): Promise<void> {
   try {
-    await serve(receiver, req, res, req.originalUrl ?? req.url);
+    await serve(receiver, visit);
   } catch (error) {
     next(error);
   }
@@ -35,8 +34,18 @@ async function serveOrPass(
  */
 export function webhookHandler(
   receiver: DoorReceiver,
-): (req: ExpressRequest, res: NodeResponse, next: (error?: unknown) => void) => void {
+): (req: ExpressRequest, res: NodeResponse, next?: Next) => void {
+  const check = wiringOf('express', receiver);
   return (req, res, next) => {
-    void serveOrPass(receiver, req, res, next);
+    try {
+      check(req);
+    } catch (error) {
+      if (!next) throw error;
+      next(error);
+      return;
+    }
+    const visit = { door: 'express', req, res, url: req.originalUrl ?? req.url } as const;
+    if (next) void serveOrPass(receiver, visit, next);
+    else serveSafely(receiver, visit);
   };
 }

@@ -3,7 +3,6 @@ import {
   ABORTED,
   bodyConsumed,
   bodyGiven,
-  bodyTooLarge,
   bodyTooSlow,
   collector,
   type BodyLimits,
@@ -34,29 +33,27 @@ export interface NodeRequest extends Readable {
   readonly rawBody?: unknown;
 }
 
-const CONSUMED =
-  'the body was read before the webhook handler, and its exact bytes are gone. ' +
-  'Express: mount the handler before app.use(express.json()), or give its path ' +
-  "express.raw({ type: '*/*', limit: '1mb' }), or keep the bytes with " +
-  'express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } }).';
-
 const DECODED =
   'req.setEncoding() was called before the webhook handler: the exact bytes of the body are gone. Remove the call.';
 
-/** The body as bytes, from the request's stream or from where a parser kept it. Never rejects. */
-export async function nodeBody(req: NodeRequest, limits: BodyLimits): Promise<BodyRead> {
+/**
+ * The body as bytes, from the request's stream or from where a parser kept it. Never rejects.
+ * @param consumed what to tell the owner where it was read before.
+ */
+export async function nodeBody(req: NodeRequest, limits: BodyLimits, consumed: string): Promise<BodyRead> {
   if (req.rawBody instanceof Uint8Array) return bodyGiven(req.rawBody, limits);
   if (req.body instanceof Uint8Array) return bodyGiven(req.body, limits);
   // Not `req.body`: Express 4 sets it to {} without reading anything.
-  if (req.readableDidRead) return bodyConsumed(CONSUMED);
+  if (req.readableDidRead) return bodyConsumed(consumed);
   if (req.readableEncoding !== null) return bodyConsumed(DECODED);
   if (req.destroyed) return ABORTED;
   return fromStream(req, limits);
 }
 
-function fromStream(req: Readable, { maxBodyBytes, bodyDeadlineMs }: BodyLimits): Promise<BodyRead> {
+function fromStream(req: Readable, limits: BodyLimits): Promise<BodyRead> {
+  const { bodyDeadlineMs } = limits;
   return new Promise((resolve) => {
-    const parts = collector(maxBodyBytes);
+    const parts = collector(limits);
     const settle = (result: BodyRead): void => {
       clearTimeout(deadline);
       req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
@@ -65,7 +62,8 @@ function fromStream(req: Readable, { maxBodyBytes, bodyDeadlineMs }: BodyLimits)
       resolve(result);
     };
     const onData = (chunk: Uint8Array): void => {
-      if (!parts.add(chunk)) settle(bodyTooLarge(maxBodyBytes));
+      const refused = parts.add(chunk);
+      if (refused) settle(refused);
     };
     const onEnd = (): void => settle(parts.whole());
     // An upload that breaks off ends with `error`, `close` or both, and without `end`.

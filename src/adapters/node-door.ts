@@ -2,8 +2,10 @@ import type { HeadersInput } from '../delivery.ts';
 import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
 import { faultReply, type DoorReceiver } from './door.ts';
+import { withRoom } from './body.ts';
 import { linger } from './linger.ts';
 import { CLOSING, nodeBody, type NodeRequest } from './node-body.ts';
+import { CONSUMED, type DoorName } from './wiring.ts';
 
 /** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
 export interface NodeResponse {
@@ -44,22 +46,25 @@ async function answer(
   receiver: DoorReceiver,
   req: NodeRequest,
   info: RequestInfo,
+  consumed: string,
 ): Promise<Answer | undefined> {
   const headers = headersOf(req);
   const early = receiver.door.check(headers, info);
   if (early) return { reply: early.response, unread: bodyIsPending(req) };
-  const body = await nodeBody(req, receiver.door);
-  if (isClosing(req)) return undefined;
-  switch (body.kind) {
-    case 'aborted':
-      return undefined;
-    case 'refused':
-      return { reply: receiver.door.refuse(body.code, body.detail).response, unread: bodyIsPending(req) };
-    case 'whole': {
-      const outcome = await receiver.verifyAndDispatch(body.bytes, headers, info);
-      return { reply: outcome.response, unread: false };
+  return withRoom(receiver, async (limits) => {
+    const body = await nodeBody(req, limits, consumed);
+    if (isClosing(req)) return undefined;
+    switch (body.kind) {
+      case 'aborted':
+        return undefined;
+      case 'refused':
+        return { reply: receiver.door.refuse(body.code, body.detail).response, unread: bodyIsPending(req) };
+      case 'whole': {
+        const outcome = await receiver.verifyAndDispatch(body.bytes, headers, info);
+        return { reply: outcome.response, unread: false };
+      }
     }
-  }
+  });
 }
 
 /** RFC 9113 §7: nothing went wrong; something did, on our side. */
@@ -125,24 +130,32 @@ function disconnectSignal(res: NodeResponse): AbortSignal {
   return controller.signal;
 }
 
+/** One request of Node's, on its way through a door. */
+export interface Visit {
+  readonly door: DoorName;
+  readonly req: NodeRequest;
+  readonly res: NodeResponse;
+  /** The request target as received; some frameworks cut it. */
+  readonly url: string | undefined;
+}
+
 /** Reads, hands over, answers. Rejects only with what `check` or `verifyAndDispatch` threw. */
-export async function serve(
-  receiver: DoorReceiver,
-  req: NodeRequest,
-  res: NodeResponse,
-  url: string | undefined,
-): Promise<void> {
+export async function serve(receiver: DoorReceiver, { door, req, res, url }: Visit): Promise<void> {
   const signal = disconnectSignal(res);
-  const result = await answer(receiver, req, {
-    ...(url !== undefined && { url }),
-    method: req.method ?? '',
-    signal,
-  });
+  const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
+  const result = await answer(receiver, req, info, CONSUMED[door]);
   if (result) await writeReply(req, res, result, receiver.door.maxBodyBytes);
 }
 
-/** Answers an exception of `serve` with 503. */
-export async function writeFault(
+/** `serve`, and an exception is answered with 503. Nothing escapes it. */
+export function serveSafely(receiver: DoorReceiver, visit: Visit): void {
+  const { req, res } = visit;
+  serve(receiver, visit)
+    .catch((error: unknown) => writeFault(receiver, req, res, error))
+    .catch(() => breakOff(req));
+}
+
+async function writeFault(
   receiver: DoorReceiver,
   req: NodeRequest,
   res: NodeResponse,
@@ -153,7 +166,7 @@ export async function writeFault(
 }
 
 /** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */
-export function breakOff(req: NodeRequest): void {
+function breakOff(req: NodeRequest): void {
   if (isHttp2(req)) req.stream?.close(HTTP2_INTERNAL_ERROR);
   else req.socket?.destroy();
 }

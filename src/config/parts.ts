@@ -15,6 +15,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   worker: true,
   resultSchemas: true,
   maxBodyBytes: true,
+  maxBufferedBytes: true,
   bodyDeadlineMs: true,
   handlerDeadlineMs: true,
   maxRunMs: true,

@@ -20,6 +20,7 @@ export interface Config {
   readonly publicUrl: PublicUrl;
   readonly senders: ResolveSenders;
   readonly maxBodyBytes: number;
+  readonly maxBufferedBytes: number;
   readonly bodyDeadlineMs: number;
   readonly handlerDeadlineMs: number;
   readonly maxRunMs: number;
@@ -86,6 +87,24 @@ function leaseTimes(
   return { leaseMs, renewMs, handlerDeadlineMs, maxRunMs };
 }
 
+function bodyLimits(
+  options: ReceiverOptions,
+): Pick<Config, 'maxBodyBytes' | 'maxBufferedBytes' | 'bodyDeadlineMs'> {
+  const maxBodyBytes = wholeNumber('maxBodyBytes', options.maxBodyBytes, 1_048_576);
+  const standard = Math.max(134_217_728, 8 * maxBodyBytes);
+  const maxBufferedBytes = wholeNumber('maxBufferedBytes', options.maxBufferedBytes, standard);
+  if (maxBufferedBytes < maxBodyBytes) {
+    throw new ConfigError(
+      `maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,
+    );
+  }
+  return {
+    maxBodyBytes,
+    maxBufferedBytes,
+    bodyDeadlineMs: wholeNumber('bodyDeadlineMs', options.bodyDeadlineMs, 10_000, 1, MAX_TIMER_MS),
+  };
+}
+
 function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
   if (typeof worker !== 'object' || worker === null) {
     throw new ConfigError('worker: must be an object like { concurrency: 10 }.');
@@ -130,8 +149,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     worker: workerOptions(options),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
     senders: senderSource(options.senders, { edition, allowLoopback, maxNoncesPerKey }),
-    maxBodyBytes: wholeNumber('maxBodyBytes', options.maxBodyBytes, 1_048_576),
-    bodyDeadlineMs: wholeNumber('bodyDeadlineMs', options.bodyDeadlineMs, 10_000, 1, MAX_TIMER_MS),
+    ...bodyLimits(options),
     ...leaseTimes(options),
     waitMs: wholeNumber('waitMs', options.waitMs, 8_000, 0, MAX_TIMER_MS),
     retentionMs: retention(options),

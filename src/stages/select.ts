@@ -17,7 +17,11 @@ export interface Selected {
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
 }
 
-function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
+function prefixedTarget(
+  publicUrl: Extract<PublicUrl, { kind: 'prefix' }>,
+  url: string,
+  raiseAlarm: RaiseAlarm,
+): Target | Refusal {
   const target = canonicalOrUndefined(publicUrl.origin + pathAndQuery(url));
   if (!target) {
     return {
@@ -29,10 +33,9 @@ function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: 
   }
   if (!target.targetUri.startsWith(publicUrl.prefix)) {
     // A router or proxy of ours cut or added a path: the seller must not lose the event by it.
-    throw new Fault(
-      'misconfigured',
-      `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl), or correct publicUrl`,
-    );
+    const message = `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
+    raiseAlarm({ code: 'misconfigured', message });
+    throw new Fault('misconfigured', message);
   }
   return target;
 }
@@ -52,7 +55,9 @@ export async function select(
   raiseAlarm: RaiseAlarm,
 ): Promise<Selected | Refusal> {
   const target =
-    publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
+    publicUrl.kind === 'exact'
+      ? publicUrl.target
+      : prefixedTarget(publicUrl, delivery.url ?? '/', raiseAlarm);
   if ('kind' in target) return target;
   const senders = await sendersFor(target, resolve, raiseAlarm);
   const [first, ...rest] = senders;

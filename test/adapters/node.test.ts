@@ -216,7 +216,7 @@ describe('a body that was read before', () => {
     expect([response.status, response.headers.get('connection')]).toEqual([503, 'keep-alive']);
     expect(receiver.handed).toEqual([]);
     expect(receiver.refused).toEqual([
-      { code: 'body_consumed', detail: expect.stringContaining('before app.use(express.json())') as string },
+      { code: 'body_consumed', detail: expect.stringContaining('Call the handler before') as string },
     ]);
   });
 

@@ -16,11 +16,14 @@ export interface RecordingReceiver extends DoorReceiver {
   readonly handed: readonly Handed[];
   readonly refused: readonly { readonly code: string; readonly detail: string }[];
   readonly faults: readonly unknown[];
+  /** Bytes that its doors hold now. */
+  readonly held: () => number;
 }
 
 export interface RecordingOptions {
   readonly maxBodyBytes?: number;
   readonly bodyDeadlineMs?: number;
+  readonly maxBufferedBytes?: number;
   /** What `verifyAndDispatch` answers; 200 at once by default. */
   readonly answer?: (handed: Handed) => Reply | Promise<Reply>;
 }
@@ -29,7 +32,13 @@ export const OK: Reply = { status: 200, headers: {}, body: '' };
 
 /** The door of a real receiver with nothing behind it: it writes down what adapters hand over. */
 export function recordingReceiver(options: RecordingOptions = {}): RecordingReceiver {
-  const { maxBodyBytes = 64, bodyDeadlineMs = 30_000, answer = () => OK } = options;
+  const {
+    maxBodyBytes = 64,
+    bodyDeadlineMs = 30_000,
+    maxBufferedBytes = 1_000_000,
+    answer = () => OK,
+  } = options;
+  let held = 0;
   const handed: Handed[] = [];
   const refused: { code: string; detail: string }[] = [];
   const faults: unknown[] = [];
@@ -37,6 +46,7 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
     handed,
     refused,
     faults,
+    held: () => held,
     verifyAndDispatch: async (rawBody, headers, request = {}) => {
       const call: Handed = { rawBody, headers: headerFields(headers), request };
       handed.push(call);
@@ -63,6 +73,14 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
       fault: (error) => {
         faults.push(error);
         return { response: respond({ kind: 'unavailable', code: 'misconfigured', detail: '' }, 7) };
+      },
+      hold: (bytes) => {
+        if (held + bytes > maxBufferedBytes) return false;
+        held += bytes;
+        return true;
+      },
+      release: (bytes) => {
+        held -= bytes;
       },
     },
   };

@@ -34,6 +34,7 @@ describe('options: defaults of design.md, section 3', () => {
   it('fills in every default', () => {
     expect(resolveOptions(valid)).toMatchObject({
       maxBodyBytes: 1_048_576,
+      maxBufferedBytes: 134_217_728,
       bodyDeadlineMs: 10_000,
       handlerDeadlineMs: 8_000,
       maxRunMs: 900_000,
@@ -202,6 +203,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a misspelt option', { maxBodyByte: 1 }, /maxBodyByte is not known/],
     ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],
     ['a body limit of none', { maxBodyBytes: 0 }, /maxBodyBytes/],
+    ['less room than one body', { maxBufferedBytes: 1_048_575 }, /maxBufferedBytes.*maxBodyBytes/],
     ['a fraction', { leaseMs: 1.5 }, /leaseMs/],
     ['a renewal slower than the lease', { leaseMs: 1000, renewMs: 1000 }, /renewMs/],
     ['a longest run under the deadline', { maxRunMs: 100 }, /maxRunMs/],

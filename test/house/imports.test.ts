@@ -94,6 +94,7 @@ describe('design: the core bundles for any runtime', () => {
   it.each([
     'index.ts',
     'adapters/fetch.ts',
+    'adapters/hono.ts',
     'auth/rfc9421/index.ts',
     'events/index.ts',
     'sender/sign.ts',

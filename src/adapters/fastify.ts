@@ -1,0 +1,56 @@
+import type { DoorReceiver } from './door.ts';
+import type { NodeRequest } from './node-body.ts';
+import { serveSafely, type NodeResponse } from './node-door.ts';
+import { wiringOf } from './wiring.ts';
+
+export type { NodeRequest } from './node-body.ts';
+export type { DoorReceiver } from './door.ts';
+export type { NodeResponse } from './node-door.ts';
+
+/** What is needed of Fastify's request. */
+export interface FastifyRequest {
+  readonly raw: NodeRequest;
+}
+
+/** What is needed of Fastify's reply. */
+export interface FastifyReply {
+  readonly raw: NodeResponse;
+  /** From here on the answer is ours. */
+  hijack(): unknown;
+}
+
+/** What is needed of a Fastify instance, 4 or 5. */
+export interface FastifyInstance {
+  addHook(
+    name: 'onRequest',
+    hook: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void,
+  ): unknown;
+  route(options: { method: string[]; url: string; handler: () => undefined }): unknown;
+}
+
+/** Whatever the method: 405 is ours to answer, with `Allow`. */
+const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'];
+
+/**
+ * A plugin for Fastify 4 and 5: `app.register(webhookPlugin(receiver, '/webhooks/proto'))`.
+ *
+ * It takes `path` (`/webhooks/*` for a `publicUrl` that ends so) in a scope of its own and reads the body itself,
+ * before any content-type parser: parsers, body limits and other routes are left as they are. Hooks of the surrounding
+ * scope run (`onRequest` before it, `onResponse` after it); `request.body` is never set.
+ */
+export function webhookPlugin(
+  receiver: DoorReceiver,
+  path: string,
+): (instance: FastifyInstance, options: unknown, done: () => void) => void {
+  const check = wiringOf('fastify', receiver);
+  return (instance, _options, done) => {
+    check(instance);
+    // Not a content-type parser: before one is asked, Fastify refuses a malformed Content-Type with an answer of its own.
+    instance.addHook('onRequest', ({ raw }, reply) => {
+      reply.hijack();
+      serveSafely(receiver, { door: 'fastify', req: raw, res: reply.raw, url: raw.url });
+    });
+    instance.route({ method: [...METHODS], url: path, handler: () => undefined });
+    done();
+  };
+}

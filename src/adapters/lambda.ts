@@ -1,0 +1,43 @@
+import { Buffer } from 'node:buffer';
+import { faultReply, type DoorReceiver } from './door.ts';
+import { eventShape, type LambdaEvent, type LambdaResult } from './lambda-event.ts';
+import { wiringOf } from './wiring.ts';
+
+export type { DoorReceiver } from './door.ts';
+export type { LambdaEvent, LambdaResult } from './lambda-event.ts';
+
+function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
+  return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
+}
+
+async function answer(receiver: DoorReceiver, event: LambdaEvent): Promise<LambdaResult> {
+  const shape = eventShape(event);
+  const headers = shape.headers(event);
+  const info = { method: shape.method(event), url: shape.target(event) };
+  try {
+    const early = receiver.door.check(headers, info);
+    const { response } = early ?? (await receiver.verifyAndDispatch(bodyOf(event), headers, info));
+    return shape.result(response, event);
+  } catch (error) {
+    return shape.result(faultReply(receiver, error), event);
+  }
+}
+
+/**
+ * An AWS Lambda handler behind an API Gateway (REST, payload 1.0; HTTP, payload 2.0), an Application Load Balancer or a
+ * function URL: `export const handler = webhookHandler(receiver)`.
+ *
+ * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s). Mode
+ * `inbox`: this door only stores; call `receiver.start()` in a process that keeps running, never here, where a frozen
+ * worker's leases run out. REST APIs and load balancers give the query as parsed: with a `publicUrl` that ends in `/*`
+ * it is put together again, which is the seller's spelling for plain queries only.
+ *
+ * It rejects only with a `ConfigError` where the event is no HTTP request.
+ */
+export function webhookHandler(receiver: DoorReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
+  const check = wiringOf('lambda', receiver);
+  return async (event) => {
+    check(event);
+    return answer(receiver, event);
+  };
+}

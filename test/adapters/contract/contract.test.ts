@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { CASES, type Case } from './cases.ts';
+import { DOORS, type DoorHarness } from './doors.ts';
+import { givenFor, openHouse } from './house.ts';
+import { corridorAnswer, type WireAnswer, type WireRequest } from './wire.ts';
+
+let seller: FakeSeller;
+beforeAll(async () => {
+  seller = await createFakeSeller();
+});
+afterAll(() => seller.close());
+
+/** One after the other, as a seller sends them. */
+async function inOrder(
+  requests: readonly WireRequest[],
+  ask: (request: WireRequest) => Promise<WireAnswer>,
+): Promise<WireAnswer[]> {
+  const answers: WireAnswer[] = [];
+  for (const request of requests) answers.push(await ask(request));
+  return answers;
+}
+
+const without = (answer: WireAnswer, name: string): WireAnswer => ({
+  ...answer,
+  headers: answer.headers.filter(([given]) => given !== name),
+});
+
+async function expected(of: Case, requests: readonly WireRequest[]): Promise<WireAnswer[]> {
+  const { receiver } = openHouse(seller, of.options);
+  if (of.stopped) await receiver.stop();
+  const answers = await inOrder(requests, (request) => corridorAnswer(receiver, request));
+  if (!of.stopped) await receiver.stop();
+  return answers;
+}
+
+const applicable = ({ lacks }: DoorHarness): readonly Case[] =>
+  CASES.filter(({ needs = [] }) => needs.every((need) => lacks[need] === undefined));
+
+describe('the corridor itself', () => {
+  test.each(CASES)('$name: $status', async (of) => {
+    const answers = await expected(of, await of.requests(givenFor(seller)));
+    expect(answers.map(({ status }) => status)).toEqual(of.status);
+  });
+});
+
+describe.concurrent.each(DOORS)('$name answers byte for byte as the corridor does', (door) => {
+  test.each(applicable(door))('$name', async (of) => {
+    const requests = await of.requests(givenFor(seller));
+    const { receiver, handled } = openHouse(seller, of.options);
+    await using open = await door.open(receiver);
+    if (of.stopped) await receiver.stop();
+    const answers = await inOrder(requests, open.ask);
+    const wanted = await expected(of, requests);
+    const own =
+      door.lacks.length === undefined ? wanted : wanted.map((answer) => without(answer, 'content-length'));
+    expect(answers).toEqual(own);
+    if (of.status.includes(200)) expect(handled.length).toBeGreaterThan(0);
+    else expect(handled).toEqual([]);
+    await receiver.stop();
+  });
+});
+
+test('what a door cannot have is excluded by name, with its reason, and no more than that', () => {
+  const excluded = DOORS.map((door) => [door.name, CASES.length - applicable(door).length]);
+  expect(Object.fromEntries(excluded)).toMatchInlineSnapshot(`
+    {
+      "express 4": 2,
+      "express 5": 2,
+      "fastify 4": 2,
+      "fastify 5": 2,
+      "fastify 5, HTTP/2": 6,
+      "fetch": 6,
+      "hono 3 on Node": 2,
+      "hono 4 on Node": 2,
+      "hono 4 on Node, HTTP/2": 6,
+      "lambda, HTTP API (payload 2.0)": 5,
+      "lambda, REST API (payload 1.0)": 8,
+      "lambda, function URL (payload 2.0)": 5,
+      "lambda, load balancer": 11,
+      "lambda, load balancer with multi-value headers": 8,
+      "node": 2,
+      "node, HTTP/2": 6,
+    }
+  `);
+});

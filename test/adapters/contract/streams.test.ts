@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { deferred, rawClient, statuses, type RawClient } from '../raw-client.ts';
+import { MAX_BODY_BYTES } from './cases.ts';
+import { READABLE_DOORS } from './doors.ts';
+import { givenFor, openHouse } from './house.ts';
+import { message, type WireRequest } from './wire.ts';
+
+let seller: FakeSeller;
+beforeAll(async () => {
+  seller = await createFakeSeller();
+});
+afterAll(() => seller.close());
+
+const signed = (payload?: object | string): Promise<WireRequest> =>
+  givenFor(seller).signed(payload === undefined ? {} : { payload });
+
+/** `expect.poll` belongs to one test at a time, and these run side by side. */
+const until = (holds: () => unknown): Promise<unknown> =>
+  vi.waitFor(holds, { timeout: 30_000, interval: 20 });
+
+const codes = ({ outcomes }: ReturnType<typeof openHouse>): readonly unknown[] =>
+  outcomes.map((outcome) => outcome.code);
+
+/** The last one on its connection. Not a half-closed socket: Node takes that for a sender that left. */
+const last = (request: WireRequest): WireRequest => ({
+  ...request,
+  headers: [...request.headers, ['Connection', 'close']],
+});
+
+/** The head of a request, without a body. */
+const head = (request: WireRequest, framing: string): Buffer => {
+  const whole = message({ ...request, body: new Uint8Array() }).toString('latin1');
+  return Buffer.from(whole.replace('Content-Length: 0', framing), 'latin1');
+};
+
+const announcing = (bytes: number): string => `Content-Length: ${bytes}`;
+const CHUNKED = 'Transfer-Encoding: chunked';
+const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
+
+/** All that comes, once the server has closed: it is not asked to. */
+async function allOf(client: RawClient): Promise<string> {
+  const received = await client.closed();
+  client.socket.destroy();
+  return received;
+}
+
+describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) => {
+  const closes = door.lacks.closes === undefined;
+
+  test('Content-Length over the cap: 413 before a byte of the body, and the connection is closed', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    client.socket.write(head(await signed(), announcing(MAX_BODY_BYTES + 1)));
+    expect(statuses(await allOf(client))).toEqual([413]);
+    expect([codes(house), house.accepts()]).toEqual([['payload_too_large'], 0]);
+    await house.receiver.stop();
+  });
+
+  test('chunked over the cap: 413 while it streams, the connection is closed, nothing is stored', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    client.socket.write(head(await signed(), CHUNKED));
+    client.socket.write(chunk(MAX_BODY_BYTES));
+    client.socket.write(chunk(1));
+    expect(statuses(await allOf(client))).toEqual([413]);
+    expect([codes(house), house.accepts()]).toEqual([['payload_too_large'], 0]);
+    await house.receiver.stop();
+  });
+
+  test('a body slower than the deadline: 503 and not 408, and the connection is closed', async () => {
+    const house = openHouse(seller, { bodyDeadlineMs: 20 });
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    client.socket.write(head(await signed(), announcing(9)));
+    client.send('{');
+    const received = await allOf(client);
+    expect(statuses(received)).toEqual([503]);
+    expect(received).toMatch(/^Retry-After: 5\r$/im);
+    expect([codes(house), house.accepts()]).toEqual([['body_timeout'], 0]);
+    await house.receiver.stop();
+  });
+
+  test.each([
+    ['a declared length', announcing(MAX_BODY_BYTES)],
+    ['chunked', CHUNKED],
+  ])('uploads that break off (%s) leave no state, and give back their room', async (_, framing) => {
+    const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES });
+    await using open = await door.open(house.receiver);
+    const request = await signed();
+    for (let upload = 0; upload < 8; upload += 1) {
+      const client = await rawClient(open.port);
+      client.socket.write(head(request, framing));
+      client.socket.write(framing === CHUNKED ? chunk(1_000) : 'x'.repeat(1_000));
+      client.socket.end();
+      await client.closed();
+    }
+    const event = JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
+    await until(async () => expect((await open.ask(await signed(event))).status).toBe(200));
+    // Anything but the last delivery, and those that it came too early for, would be a trace of the others.
+    expect(codes(house).filter((code) => code !== 'overloaded')).toEqual([undefined]);
+    expect([house.accepts(), house.handled.length]).toEqual([1, 1]);
+    await house.receiver.stop();
+  });
+
+  test('a request that is pipelined behind a refusal is taken as what it is, or not at all', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    const refused = await signed('x'.repeat(MAX_BODY_BYTES + 1));
+    // Inside of a body that is not read stands a whole delivery: it must not become one.
+    const inside = message(await signed());
+    const decoy = Buffer.concat([inside, Buffer.alloc(MAX_BODY_BYTES + 1 - inside.byteLength, ' ')]);
+    client.socket.write(message({ ...refused, body: decoy }));
+    client.socket.write(message(last(await signed())));
+    expect(statuses(await allOf(client))).toEqual(closes ? [413] : [413, 200]);
+    expect(house.handled).toHaveLength(closes ? 0 : 1);
+    await house.receiver.stop();
+  });
+
+  test('deliveries that are pipelined are answered in their order', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    const first = await signed();
+    const wrong = { ...(await signed()), body: new TextEncoder().encode('{}') };
+    client.socket.write(Buffer.concat([first, wrong, last(await signed())].map(message)));
+    expect(statuses(await allOf(client))).toEqual([200, 401, 200]);
+    await house.receiver.stop();
+  });
+
+  test('Expect: 100-continue gets its 100 and then its answer', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    const request = last(await signed());
+    const headers = [...request.headers, ['Expect', '100-continue'] as const];
+    client.socket.write(head({ ...request, headers }, announcing(request.body.byteLength)));
+    await client.until(/ 100 /);
+    client.socket.write(request.body);
+    expect(statuses(await allOf(client))).toEqual([100, 200]);
+    await house.receiver.stop();
+  });
+
+  test('no room for another body: 503 overloaded, before it is read where its length says so', async () => {
+    const gate = deferred<undefined>();
+    const begun = deferred<undefined>();
+    const house = openHouse(seller, {
+      maxBufferedBytes: MAX_BODY_BYTES,
+      handlers: {
+        other: async () => {
+          begun.resolve(undefined);
+          await gate.promise;
+        },
+      },
+    });
+    await using open = await door.open(house.receiver);
+    const large = (): string => JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
+    const [first, second, third] = [await signed(large()), await signed(large()), await signed(large())];
+    const running = open.ask(first);
+    await begun.promise;
+    const client = await rawClient(open.port);
+    client.socket.write(head(second, announcing(MAX_BODY_BYTES)));
+    expect(statuses(await client.until(/\r\n\r\n/))).toEqual([503]);
+    client.socket.destroy();
+    const chunked = await open.ask({ ...third, chunked: true });
+    expect(chunked).toMatchObject({ status: 503 });
+    expect(chunked.headers).toContainEqual(['retry-after', '5']);
+    expect(codes(house)).toEqual(['overloaded', 'overloaded']);
+    expect(new Set(house.alarms)).toEqual(new Set(['overloaded']));
+    gate.resolve(undefined);
+    expect((await running).status).toBe(200);
+    // Neither was stored, nor its nonce: the very same bytes are welcome.
+    expect([(await open.ask(second)).status, (await open.ask(third)).status]).toEqual([200, 200]);
+    await house.receiver.stop();
+  });
+
+  test('a body that was read before: 503, never re-serialised; the fix is in the log, once', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver, { consumed: true });
+    for (const request of [await signed(), await signed()]) {
+      expect((await open.ask(request)).status).toBe(503);
+    }
+    expect([codes(house), house.accepts()]).toEqual([['body_consumed', 'body_consumed'], 0]);
+    expect(house.alarms).toEqual(['misconfigured']);
+    expect(house.warnings).toEqual([expect.stringMatching(FIXES[door.name.split(' ')[0] ?? ''] ?? /^$/)]);
+    await house.receiver.stop();
+  });
+
+  test('a sender that leaves while its event is handled: the event is done all the same', async () => {
+    const gate = deferred<undefined>();
+    const begun = deferred<undefined>();
+    const house = openHouse(seller, {
+      handlers: {
+        other: async () => {
+          begun.resolve(undefined);
+          await gate.promise;
+        },
+      },
+    });
+    await using open = await door.open(house.receiver);
+    const event = seller.payloads.tool('completed');
+    const client = await rawClient(open.port);
+    client.socket.write(message(await signed(event)));
+    await begun.promise;
+    client.socket.resetAndDestroy();
+    if (!client.socket.closed) await once(client.socket, 'close');
+    gate.resolve(undefined);
+    await until(() => expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted']));
+    expect((await open.ask(await signed(event))).status).toBe(200);
+    expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);
+    await house.receiver.stop();
+  });
+});
+
+/** What the log has to name, by the first word of the door's name. */
+const FIXES: Readonly<Record<string, RegExp>> = {
+  node: /Call the handler before/,
+  express: /before app\.use\(express\.json\(\)\)/,
+  fastify: /outside of the scope/,
+  hono: /Register the route before/,
+  fetch: /request\.clone\(\)/,
+};

@@ -1,0 +1,97 @@
+import fastify, { type FastifyInstance } from 'fastify';
+import fastify4 from 'fastify4';
+import { describe, expect, test } from 'vitest';
+import { webhookPlugin } from '../../src/adapters/fastify.ts';
+import { recordingReceiver, text } from './recording-receiver.ts';
+
+const post = (url: string, body: string, type = 'application/json'): Promise<Response> =>
+  fetch(url, { method: 'POST', body, headers: { 'content-type': type } });
+
+describe.each<[string, () => FastifyInstance]>([
+  ['5', () => fastify()],
+  ['4', () => fastify4() as unknown as FastifyInstance],
+])('Fastify %s', (_version, make) => {
+  test('its route gets the bytes; other routes, their parsers and limits are left as they are', async () => {
+    const receiver = recordingReceiver();
+    const app = make();
+    app.addContentTypeParser('application/x-own', { parseAs: 'string' }, (_req, body, done) => {
+      done(null, `own ${String(body)}`);
+    });
+    await app.register(webhookPlugin(receiver, '/hook'));
+    app.post('/other', (request) => ({ got: request.body }));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/hook?a=%41`, '{ "a" : 1 }')).status).toBe(200);
+    expect(text(receiver.handed[0])).toBe('{ "a" : 1 }');
+    expect(receiver.handed[0]?.request).toMatchObject({ method: 'POST', url: '/hook?a=%41' });
+    expect(await (await post(`${url}/other`, '{"b":2}')).json()).toEqual({ got: { b: 2 } });
+    expect(await (await post(`${url}/other`, 'x', 'application/x-own')).json()).toEqual({ got: 'own x' });
+    expect((await post(`${url}/other`, '<a/>', 'text/xml')).status).toBe(415);
+    expect((await post(`${url}/elsewhere`, '{}')).status).toBe(404);
+    await app.close();
+  });
+
+  test('a body limit of the app is not its limit', async () => {
+    const receiver = recordingReceiver();
+    const app = make();
+    app.addHook('onRoute', (route) => void (route.bodyLimit = 4));
+    await app.register(webhookPlugin(receiver, '/hook'));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/hook`, 'x'.repeat(64))).status).toBe(200);
+    expect((await post(`${url}/hook`, 'x'.repeat(65))).status).toBe(413);
+    await app.close();
+  });
+
+  test('under a prefix, and with a wildcard, the URL is handed over whole', async () => {
+    const receiver = recordingReceiver();
+    const app = make();
+    await app.register(webhookPlugin(receiver, '/*'), { prefix: '/webhooks' });
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/webhooks/a%2fb/?x`, '{}')).status).toBe(200);
+    expect(receiver.handed[0]?.request.url).toBe('/webhooks/a%2fb/?x');
+    await app.close();
+  });
+
+  test('hooks around it run: onRequest before it, onResponse after it, with its status', async () => {
+    const seen: unknown[] = [];
+    const receiver = recordingReceiver({ answer: () => ({ status: 409, headers: {}, body: '' }) });
+    const app = make();
+    app.addHook('onRequest', (_request, _reply, done) => {
+      seen.push(['request', receiver.handed.length]);
+      done();
+    });
+    app.addHook('onResponse', (_request, reply, done) => {
+      seen.push(['response', reply.statusCode]);
+      done();
+    });
+    await app.register(webhookPlugin(receiver, '/hook'));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/hook`, '{}')).status).toBe(409);
+    await app.close();
+    expect(seen).toEqual([
+      ['request', 0],
+      ['response', 409],
+    ]);
+  });
+
+  test('an onRequest hook that refuses has the last word', async () => {
+    const receiver = recordingReceiver();
+    const app = make();
+    app.addHook('onRequest', (_request, reply) => reply.code(403).send());
+    await app.register(webhookPlugin(receiver, '/hook'));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/hook`, '{}')).status).toBe(403);
+    expect(receiver.handed).toEqual([]);
+    await app.close();
+  });
+
+  test('an exception is answered 503, and the process lives on', async () => {
+    const broken = new Error('a bug');
+    const receiver = recordingReceiver({ answer: () => Promise.reject(broken) });
+    const app = make();
+    await app.register(webhookPlugin(receiver, '/hook'));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/hook`, '{}')).status).toBe(503);
+    expect(receiver.faults).toEqual([broken]);
+    await app.close();
+  });
+});

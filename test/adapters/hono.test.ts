@@ -1,0 +1,79 @@
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { Hono as Hono3 } from 'hono3';
+import { describe, expect, test } from 'vitest';
+import { webhookHandler } from '../../src/adapters/hono.ts';
+import { header, recordingReceiver, text } from './recording-receiver.ts';
+
+const json = (body: string): RequestInit => ({
+  method: 'POST',
+  body,
+  headers: { 'content-type': 'application/json' },
+});
+
+describe.each([
+  ['4', Hono],
+  ['3', Hono3 as unknown as typeof Hono],
+])('Hono %s, on a runtime with nothing but the Fetch API', (_version, App) => {
+  test('its route gets the bytes; other routes read theirs', async () => {
+    const receiver = recordingReceiver();
+    const app = new App();
+    app.post('/hook', webhookHandler(receiver));
+    app.post('/other', async (c) => c.json(await c.req.json()));
+    expect((await app.request('/hook?a=%41', json('{ "a" : 1 }'))).status).toBe(200);
+    expect(text(receiver.handed[0])).toBe('{ "a" : 1 }');
+    expect(receiver.handed[0]?.request).toMatchObject({ method: 'POST', url: '/hook?a=%41' });
+    expect(header(receiver.handed[0], 'content-type')).toBe('application/json');
+    expect(await (await app.request('/other', json('{"b":2}'))).json()).toEqual({ b: 2 });
+  });
+
+  test('mounted under a base path the URL is handed over whole', async () => {
+    const receiver = recordingReceiver();
+    const inner = new App();
+    inner.post('/proto', webhookHandler(receiver));
+    const app = new App().route('/webhooks', inner);
+    expect((await app.request('/webhooks/proto?x', json('{}'))).status).toBe(200);
+    expect(receiver.handed[0]?.request.url).toBe('/webhooks/proto?x');
+  });
+
+  test.each(['json', 'text', 'arrayBuffer'] as const)(
+    'c.req.%s() before it: 503, and never what Hono would make of the parsed body',
+    async (reader) => {
+      const receiver = recordingReceiver();
+      const app = new App();
+      app.use('*', async (c, next) => {
+        await c.req[reader]();
+        await next();
+      });
+      app.post('/hook', webhookHandler(receiver));
+      expect((await app.request('/hook', json('{ }'))).status).toBe(503);
+      expect(receiver.handed).toEqual([]);
+      expect(receiver.refused).toEqual([
+        { code: 'body_consumed', detail: expect.stringContaining('Register the route before') as string },
+      ]);
+    },
+  );
+
+  test('an environment that is not Node’s is left alone', async () => {
+    const receiver = recordingReceiver();
+    const app = new App();
+    app.post('/hook', webhookHandler(receiver));
+    for (const env of [{}, { incoming: null }, { incoming: { rawHeaders: [] } }, { KV: {} }]) {
+      expect((await app.request('/hook', json('{}'), env)).status).toBe(200);
+    }
+    expect(receiver.handed.map((handed) => header(handed, 'content-type'))).toEqual(
+      Array<string>(4).fill('application/json'),
+    );
+  });
+});
+
+test('behind Hono’s bodyLimit the bytes still arrive', async () => {
+  const receiver = recordingReceiver();
+  const app = new Hono();
+  app.use('*', bodyLimit({ maxSize: 1_000 }));
+  app.post('/hook', webhookHandler(receiver));
+  const stream = new Blob(['{ "a": 1 }']).stream();
+  const chunked = { ...json(''), body: stream, duplex: 'half' } as RequestInit;
+  expect((await app.request('/hook', chunked)).status).toBe(200);
+  expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
+});

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createServer } from 'node:http';
+import { webhookHandler } from '../../src/adapters/node.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { startNginx } from '../support/nginx.ts';
+import { AUTHORITY, MAX_BODY_BYTES } from './contract/cases.ts';
+import { givenFor, openHouse, type House } from './contract/house.ts';
+import { overHttp1 } from './contract/serving.ts';
+import { firstAnswer, message, type WireAnswer, type WireRequest } from './contract/wire.ts';
+import { rawClient } from './raw-client.ts';
+
+let seller: FakeSeller;
+beforeAll(async () => {
+  seller = await createFakeSeller();
+});
+afterAll(() => seller.close());
+
+interface Proxied extends AsyncDisposable {
+  readonly house: House;
+  readonly ask: (request: WireRequest) => Promise<WireAnswer>;
+}
+
+/** A receiver on Node's http behind a real nginx. */
+async function behind(
+  location: (upstream: string) => string,
+  options: Parameters<typeof openHouse>[1] = {},
+): Promise<Proxied> {
+  const house = openHouse(seller, options);
+  const door = await overHttp1(createServer(webhookHandler(house.receiver)));
+  const nginx = await startNginx(location(`http://127.0.0.1:${door.port}`));
+  return {
+    house,
+    ask: async (request) => {
+      const client = await rawClient(nginx.port);
+      client.socket.write(message({ ...request, headers: [...request.headers, ['Connection', 'close']] }));
+      const answer = firstAnswer(await client.closed());
+      // What nginx says of itself.
+      return { ...answer, headers: answer.headers.filter(([name]) => name !== 'server') };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await nginx[Symbol.asyncDispose]();
+      await door[Symbol.asyncDispose]();
+      await house.receiver.stop();
+    },
+  };
+}
+
+/** As every tutorial has it: Host becomes $proxy_host. */
+const plain = (upstream: string): string => `location / { proxy_pass ${upstream}; }`;
+const passingHost = (upstream: string): string =>
+  `location / { proxy_pass ${upstream}; proxy_set_header Host $host; }`;
+
+describe('behind nginx with its default proxy_pass, which rewrites Host', () => {
+  test('an honest delivery: 503 and not 401, with an alarm and a line in the log that name the option', async () => {
+    await using proxied = await behind(plain);
+    const { ask, house } = proxied;
+    const answer = await ask(await givenFor(seller).signed());
+    expect(answer).toMatchObject({ status: 503, body: '' });
+    expect(answer.headers).toContainEqual(['retry-after', '5']);
+    expect(answer.headers.map(([name]) => name)).not.toContain('www-authenticate');
+    expect(house.outcomes.map(({ kind, code }) => [kind, code])).toEqual([
+      ['unavailable', 'webhook_target_uri_malformed'],
+    ]);
+    expect(house.alarms).toEqual(['host_rewritten']);
+    expect(house.warnings.join()).toMatch(/127\.0\.0\.1:\d+.*buyer\.example.*hostCheck: 'off'/);
+    expect(house.accepts()).toBe(0);
+  });
+
+  test('the log names the option once, and not for every delivery', async () => {
+    await using proxied = await behind(plain);
+    const { ask, house } = proxied;
+    for (let delivery = 0; delivery < 3; delivery += 1) {
+      expect((await ask(await givenFor(seller).signed())).status).toBe(503);
+    }
+    expect(house.warnings.filter((line) => line.includes('hostCheck'))).toHaveLength(1);
+    expect(house.outcomes).toHaveLength(3);
+  });
+
+  test('a delivery that was signed for another URL stays the 401 that it is, and raises no alarm', async () => {
+    await using proxied = await behind(plain);
+    const { ask, house } = proxied;
+    const answer = await ask(await givenFor(seller).signed({ url: 'https://other.example/webhooks/proto' }));
+    expect(answer.status).toBe(401);
+    expect(answer.headers).toContainEqual([
+      'www-authenticate',
+      'Signature error="webhook_target_uri_malformed"',
+    ]);
+    expect(house.alarms).toEqual([]);
+  });
+
+  test("hostCheck: 'off': publicUrl alone decides", async () => {
+    await using proxied = await behind(plain, { hostCheck: 'off' });
+    const { ask, house } = proxied;
+    const event = seller.payloads.tool('completed');
+    expect((await ask(await givenFor(seller).signed({ payload: event }))).status).toBe(200);
+    const other = await ask(await givenFor(seller).signed({ url: 'https://other.example/webhooks/proto' }));
+    expect(other.status).toBe(401);
+    expect(house.handled).toEqual([event.idempotency_key]);
+  });
+
+  test('X-Forwarded-Host of the right name changes nothing: it is never looked at', async () => {
+    const upstreamHeaders = (upstream: string): string =>
+      `location / { proxy_pass ${upstream}; proxy_set_header X-Forwarded-Host $host; proxy_set_header X-Forwarded-Proto https; }`;
+    await using proxied = await behind(upstreamHeaders);
+    expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(503);
+    expect(proxied.house.alarms).toEqual(['host_rewritten']);
+  });
+});
+
+describe('behind nginx that passes Host on', () => {
+  test('answers are the corridor’s, byte for byte', async () => {
+    await using proxied = await behind(passingHost);
+    const { ask, house } = proxied;
+    const first = await givenFor(seller).signed();
+    expect(await ask(first)).toEqual({ status: 200, headers: [['content-length', '0']], body: '' });
+    expect(await ask(first)).toEqual({
+      status: 401,
+      headers: [
+        ['content-length', '0'],
+        ['www-authenticate', 'Signature error="webhook_signature_replayed"'],
+      ],
+      body: '',
+    });
+    expect(await ask({ ...first, method: 'PUT' })).toEqual({
+      status: 405,
+      headers: [
+        ['allow', 'POST'],
+        ['content-length', '0'],
+      ],
+      body: '',
+    });
+    const envelope = await ask(await givenFor(seller).signed({ payload: { task_id: 't' } }));
+    expect(envelope.status).toBe(400);
+    expect(JSON.parse(envelope.body)).toMatchObject({ error: { code: 'missing_idempotency_key' } });
+    expect(house.handled).toHaveLength(1);
+  });
+
+  test('forged X-Forwarded-* of a sender are ignored', async () => {
+    await using proxied = await behind(passingHost);
+    const request = await givenFor(seller).signed();
+    const forged = [
+      ['X-Forwarded-Host', 'other.example'],
+      ['X-Forwarded-Proto', 'http'],
+    ] as const;
+    expect((await proxied.ask({ ...request, headers: [...request.headers, ...forged] })).status).toBe(200);
+  });
+
+  test('a body over the cap, chunked or not, is 413', async () => {
+    await using proxied = await behind(passingHost);
+    const { ask, house } = proxied;
+    const request = await givenFor(seller).signed({ payload: ' '.repeat(MAX_BODY_BYTES + 1) });
+    expect((await ask(request)).status).toBe(413);
+    expect((await ask({ ...request, chunked: true })).status).toBe(413);
+    expect(house.accepts()).toBe(0);
+  });
+
+  test('under a publicUrl that ends in /*, targets pass through unchanged', async () => {
+    await using proxied = await behind(passingHost, { publicUrl: `https://${AUTHORITY}/webhooks/*` });
+    for (const target of ['/webhooks/a%2fb/?z=1&a=2', '/webhooks//a', "/webhooks/a?q='x'&e="]) {
+      const request = await givenFor(seller).signed({ url: `https://${AUTHORITY}${target}` });
+      expect([target, (await proxied.ask(request)).status]).toEqual([target, 200]);
+    }
+  });
+
+  test('a proxy_pass that cuts the path needs nothing where publicUrl is exact', async () => {
+    const cutting = (upstream: string): string =>
+      `location /webhooks/ { proxy_pass ${upstream}/; proxy_set_header Host $host; }`;
+    await using proxied = await behind(cutting);
+    expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(200);
+  });
+
+  test('and where it ends in /* the log says what to change, and the seller is told to come again', async () => {
+    const cutting = (upstream: string): string =>
+      `location /webhooks/ { proxy_pass ${upstream}/; proxy_set_header Host $host; }`;
+    await using proxied = await behind(cutting, { publicUrl: `https://${AUTHORITY}/webhooks/*` });
+    expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(503);
+    expect(proxied.house.outcomes.map((outcome) => outcome.code)).toEqual(['misconfigured']);
+    expect(proxied.house.alarms).toEqual(['misconfigured']);
+  });
+});
