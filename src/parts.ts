@@ -65,8 +65,11 @@ function heardByMany(signal: AbortSignal): void {
   }
 }
 
-/** @throws ConfigError where the options are wrong. */
-export function createParts(options: ReceiverOptions): Parts {
+/**
+ * @param engineName the crypto engine to use, where the fastest of the runtime is not wanted: for tests.
+ * @throws ConfigError where the options are wrong.
+ */
+export function createParts(options: ReceiverOptions, engineName?: CryptoEngine['name']): Parts {
   const config = resolveOptions(options);
   const logger = harmlessLogger(options.logger ?? consoleLogger());
   const { protocol, allowLoopback, hostCheck } = config;
@@ -74,7 +77,7 @@ export function createParts(options: ReceiverOptions): Parts {
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const hashes = createHashes();
   const bell = createBell();
-  const engine = once(() => createEngine());
+  const engine = once(() => createEngine(engineName));
   const transport = options.transport ?? defaultTransport(allowLoopback);
   const keys = withPressureGauge(
     createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger }),

@@ -97,7 +97,11 @@ function running(parts: Parts, lifecycle: Lifecycle): Pick<Receiver, 'start' | '
 export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx = unknown>(
   options: ReceiverOptions<S, Tx>,
 ): Receiver<S> {
-  const parts = createParts(options as unknown as ReceiverOptions);
+  return receiverOf(createParts(options as unknown as ReceiverOptions)) as unknown as Receiver<S>;
+}
+
+/** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
+export function receiverOf(parts: Parts): Receiver {
   const lifecycle = createLifecycle();
   const rooms: Corridor = { parts, lifecycle, legacySeen: new Set() };
 
@@ -119,7 +123,7 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
     }
   }
 
-  const receiver: Receiver = {
+  return {
     verifyAndDispatch: (rawBytes, headers, request) =>
       lifecycle.track(verifyAndDispatch(rawBytes, headers, request)),
     ready: () => parts.startup.check(),
@@ -127,5 +131,4 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
     inbox: createReceiverInbox(parts, lifecycle),
     door: createDoor(parts, lifecycle),
   };
-  return receiver as unknown as Receiver<S>;
 }

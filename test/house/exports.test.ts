@@ -56,6 +56,7 @@ describe('package exports', () => {
       './events',
       './sender',
       './testing',
+      './vectors',
     ]);
   });
 

@@ -1,0 +1,76 @@
+import type { Setup, VectorRequest } from './subject.ts';
+
+/** What a vector can be about. */
+export type VectorKind =
+  'signature' | 'canonicalization' | 'hmac' | 'bearer' | 'extraction' | 'envelope' | 'sequence';
+
+/** What must be answered. Members that are absent are not compared. */
+export interface Expectation {
+  /** The sender is proved and the body is JSON; whether it is a valid envelope is another question. */
+  readonly authentic?: boolean;
+  /** The sender is proved, whatever its body is. */
+  readonly proved?: boolean;
+  readonly status?: number;
+  /** Null: there is none. */
+  readonly code?: string | null;
+  readonly check?: string;
+  readonly kind?: string;
+  readonly wwwAuthenticate?: string | null;
+  readonly sender?: string;
+  readonly handled?: boolean;
+  readonly changed?: boolean;
+  readonly reemission?: boolean;
+  readonly warnings?: readonly string[];
+}
+
+/** One request of a vector, with what must come of it. */
+export interface Step {
+  readonly name?: string;
+  readonly request: VectorRequest;
+  /** The receiver's clock, Unix ms. */
+  readonly nowMs: number;
+  readonly handlerFails: boolean;
+  readonly expected: Expectation;
+}
+
+interface Named {
+  readonly name: string;
+  /** Path of the file it was read from, as it was found. */
+  readonly file: string;
+}
+
+/** Requests to one receiver, one after the other. */
+export interface DeliveryCase extends Named {
+  readonly kind: 'signature' | 'hmac' | 'bearer' | 'envelope' | 'sequence';
+  readonly setup: Setup;
+  readonly steps: readonly Step[];
+  /** Of the first step's request. */
+  readonly signatureBase?: string;
+}
+
+/** A URL with its canonical form, or without one. */
+export interface CanonicalizationCase extends Named {
+  readonly kind: 'canonicalization';
+  readonly url: string;
+  /** Undefined: must be refused. */
+  readonly expected: { readonly targetUri?: string; readonly authority?: string } | undefined;
+}
+
+/** A payload with what extraction gives. */
+export interface ExtractionCase extends Named {
+  readonly kind: 'extraction';
+  readonly payload: unknown;
+  /** Absent: not compared. Null: none. */
+  readonly format?: string | null;
+  /** Absent: not compared. Null: none. */
+  readonly data?: { readonly value: unknown };
+}
+
+/** A vector that cannot be run: the file, or its part, is not what was expected. */
+export interface UnreadableCase extends Named {
+  readonly kind: 'unreadable';
+  readonly reason: string;
+}
+
+/** One vector, read. */
+export type VectorCase = DeliveryCase | CanonicalizationCase | ExtractionCase | UnreadableCase;

@@ -1,0 +1,26 @@
+/**
+ * `proto-webhooks/vectors`: conformance vectors, this package's own and those that others publish in the same shapes,
+ * run against this library or against an implementation of yours (docs/conformance.md).
+ */
+export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
+export type { HeadersInput } from '../delivery.ts';
+export type { EditionName } from '../edition.ts';
+export type { VectorKind } from './case.ts';
+export { VectorError } from './errors.ts';
+export type { VectorResult } from './judge.ts';
+export { librarySubject } from './library.ts';
+export type { LoadOptions } from './load.ts';
+export { formatReport, formatResult, type ReportOptions } from './report.ts';
+export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
+export type {
+  Answer,
+  Arrival,
+  CanonicalUrl,
+  Extracted,
+  OpenReceiver,
+  Setup,
+  Subject,
+  VectorLimits,
+  VectorRequest,
+  VectorSender,
+} from './subject.ts';

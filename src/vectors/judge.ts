@@ -1,0 +1,158 @@
+import { canonicalJson } from '../codec/canonical-json.ts';
+import type { CanonicalizationCase, DeliveryCase, ExtractionCase, VectorCase, VectorKind } from './case.ts';
+import { describeAnswer, describeExpectation, mismatches } from './answer.ts';
+import { compareBases } from './base-diff.ts';
+import type { CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
+
+/** How one vector ended. */
+export interface VectorResult {
+  readonly name: string;
+  /** `unreadable`: the file, or its part, is no vector of a known shape. */
+  readonly kind: VectorKind | 'unreadable';
+  readonly file: string;
+  readonly passed: boolean;
+  /** What the vector says must come, in words. */
+  readonly expected: string;
+  /** What came. */
+  readonly actual: string;
+  /** More of a failure, in lines: which step, which members, the two signature bases. */
+  readonly detail?: string;
+}
+
+const missing = (name: keyof Subject): TypeError => new TypeError(`the subject has no ${name}`);
+
+type Verdict = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail'>;
+
+const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
+
+async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise<Verdict> {
+  let last: Verdict = { passed: true, expected: 'nothing', actual: 'nothing' };
+  for (const { name, request, nowMs, handlerFails, expected } of vector.steps) {
+    const answer = await receiver.deliver(request, { nowMs, handlerFails });
+    const wrong = mismatches(expected, answer);
+    const at = name === undefined ? '' : `${name}: `;
+    last = {
+      passed: wrong.length === 0,
+      expected: at + describeExpectation(expected),
+      actual: at + describeAnswer(answer, expected),
+      ...(wrong.length > 0 && { detail: wrong.join('\n') }),
+    };
+    if (!last.passed) return last;
+  }
+  return last;
+}
+
+async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Verdict> {
+  if (!subject.open) throw missing('open');
+  const receiver = await subject.open(vector.setup);
+  let verdict: Verdict;
+  try {
+    verdict = await judgeSteps(vector, receiver);
+  } finally {
+    await receiver.close?.();
+  }
+  const [first] = vector.steps;
+  if (vector.signatureBase === undefined || !subject.signatureBase || !first) return verdict;
+  const difference = compareBases(vector.signatureBase, subject.signatureBase(first.request));
+  if (difference === undefined) return verdict;
+  const detail = [verdict.detail, difference].filter((part) => part !== undefined).join('\n');
+  return { ...verdict, passed: false, detail };
+}
+
+function canonical(subject: Required<Pick<Subject, 'targetUri'>>, url: string): CanonicalUrl | undefined {
+  try {
+    return subject.targetUri(url);
+  } catch {
+    return undefined;
+  }
+}
+
+function judgeCanonicalization({ url, expected }: CanonicalizationCase, { targetUri }: Subject): Verdict {
+  if (!targetUri) throw missing('targetUri');
+  const actual = canonical({ targetUri }, url);
+  const said = (form: Partial<CanonicalUrl> | undefined): string =>
+    form
+      ? [form.targetUri, form.authority].filter((part) => part !== undefined).join(', authority ')
+      : 'refused';
+  const fits =
+    expected && actual
+      ? (expected.targetUri ?? actual.targetUri) === actual.targetUri &&
+        (expected.authority ?? actual.authority) === actual.authority
+      : expected === actual;
+  return {
+    passed: fits,
+    expected: said(expected),
+    actual: said(actual),
+    ...(!fits && { detail: `url ${text(url)}` }),
+  };
+}
+
+/** Words for the two transports, other editions' among them. */
+const FORMATS: readonly (readonly [RegExp, string])[] = [
+  [/^(?:tool|mcp)/i, 'tool'],
+  [/^(?:agent|a2a)/i, 'agent'],
+];
+
+const formatOf = (word: string): string => FORMATS.find(([pattern]) => pattern.test(word))?.[1] ?? word;
+
+function sameData(a: unknown, b: unknown): boolean {
+  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
+}
+
+function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }: Subject): Verdict {
+  if (!extract) throw missing('extract');
+  const actual = extract(payload);
+  const formatFits =
+    format === undefined || (format === null ? undefined : formatOf(format)) === actual.format;
+  const dataFits = data === undefined || sameData(data.value, actual.data);
+  return {
+    passed: formatFits && dataFits,
+    expected: `format ${text(format ?? undefined)}, data ${text(data?.value ?? undefined)}`,
+    actual: `format ${text(actual.format)}, data ${text(actual.data)}`,
+  };
+}
+
+/** The function of the subject that runs a kind of vectors. */
+const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
+  signature: 'open',
+  hmac: 'open',
+  bearer: 'open',
+  envelope: 'open',
+  sequence: 'open',
+  canonicalization: 'targetUri',
+  extraction: 'extract',
+  unreadable: undefined,
+};
+
+/** Whether the subject has the function that a vector needs. */
+export function isRunnable({ kind }: VectorCase, subject: Subject): boolean {
+  const needed = NEEDS[kind];
+  return needed === undefined || subject[needed] !== undefined;
+}
+
+async function verdictOf(vector: VectorCase, subject: Subject): Promise<Verdict> {
+  switch (vector.kind) {
+    case 'unreadable':
+      return { passed: false, expected: 'a vector', actual: vector.reason };
+    case 'canonicalization':
+      return judgeCanonicalization(vector, subject);
+    case 'extraction':
+      return judgeExtraction(vector, subject);
+    case 'signature':
+    case 'hmac':
+    case 'bearer':
+    case 'envelope':
+    case 'sequence':
+      return judgeDelivery(vector, subject);
+  }
+}
+
+/** Runs one vector. What the subject throws is its answer: the vector failed. */
+export async function judge(vector: VectorCase, subject: Subject): Promise<VectorResult> {
+  const { name, kind, file } = vector;
+  try {
+    return { name, kind, file, ...(await verdictOf(vector, subject)) };
+  } catch (error) {
+    return { name, kind, file, passed: false, expected: 'an answer', actual: `threw ${String(error)}` };
+  }
+}

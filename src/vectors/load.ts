@@ -1,0 +1,139 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Jwk } from '../crypto/engine.ts';
+import { DEFAULT_EDITION, editionFor, type EditionName } from '../edition.ts';
+import { ConfigError } from '../errors.ts';
+import { DEFAULT_PROTOCOL, protocolFor } from '../protocol.ts';
+import type { VectorCase } from './case.ts';
+import { VectorError } from './errors.ts';
+import { isKeySet, readCases, type ShapeContext } from './shapes/index.ts';
+
+/** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
+export interface LoadOptions {
+  /** A folder: every `.json` file in it and below. */
+  readonly dir?: string;
+  /** Single files, beside or instead of `dir`. */
+  readonly files?: readonly string[];
+  /** The protocol's name in tag, key purpose and header names. `proto`. */
+  readonly protocol?: string;
+  /** Edition of vectors that name none. `3.0`. */
+  readonly edition?: EditionName;
+  /** Translates the error codes of vectors that call them otherwise, before they are compared. */
+  readonly codeOf?: (code: string) => string;
+}
+
+/** The package's own vectors: beside `dist`, or two floors above this file. */
+function ownVectors(): string {
+  const places = ['../vectors/', '../../vectors/'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  const found = places.find((place) => existsSync(join(place, 'keys.json')));
+  if (found === undefined) {
+    throw new VectorError(
+      `no vectors in ${places.join(' or ')}: expected the package's own; give dir or files`,
+    );
+  }
+  return found;
+}
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** One line, whatever a message holds. */
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
+
+/** @throws VectorError naming the file. */
+function readJson(file: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new VectorError(`${file}: cannot be read (${oneLine(reason(error))}): expected a JSON file`);
+  }
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (error) {
+    throw new VectorError(
+      `${file}: is not JSON (${oneLine(reason(error))}): expected a JSON file of vectors`,
+    );
+  }
+}
+
+/** Every JSON file of a folder, in a stable order. */
+function filesIn(dir: string): readonly string[] {
+  let entries: readonly string[];
+  try {
+    if (!statSync(dir).isDirectory()) throw new Error('not a folder');
+    entries = readdirSync(dir, { recursive: true, encoding: 'utf8' });
+  } catch (error) {
+    throw new VectorError(`${dir}: cannot be read (${oneLine(reason(error))}): expected a folder of vectors`);
+  }
+  const files = entries.filter((entry) => entry.endsWith('.json') && !entry.includes('node_modules'));
+  return files.sort().map((entry) => join(dir, entry));
+}
+
+/** The keys for a file: `keys.json` beside it, or in the folder above. */
+function keysBeside(file: string): readonly Jwk[] {
+  const folder = dirname(file);
+  const found = [folder, dirname(folder)]
+    .map((place) => join(place, 'keys.json'))
+    .find((path) => existsSync(path));
+  if (found === undefined) return [];
+  const json = readJson(found);
+  if (!isKeySet(json)) throw new VectorError(`${found}: is no key set: expected {keys: [JWK, …]}`);
+  return json.keys;
+}
+
+function contextOf(file: string, options: LoadOptions): ShapeContext {
+  return {
+    file,
+    stem: basename(file, '.json'),
+    protocol: protocolFor(options.protocol ?? DEFAULT_PROTOCOL).name,
+    edition: editionFor(options.edition ?? DEFAULT_EDITION).name,
+    keys: () => keysBeside(file),
+    codeOf: options.codeOf ?? ((code) => code),
+  };
+}
+
+/** @throws VectorError naming the file. */
+function loadFile(file: string, options: LoadOptions): readonly VectorCase[] {
+  const json = readJson(file);
+  try {
+    return readCases(json, contextOf(file, options));
+  } catch (error) {
+    // An edition that is not known is a ConfigError, and as much the file's fault.
+    if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
+    throw new VectorError(error.message.startsWith(file) ? error.message : `${file}: ${error.message}`);
+  }
+}
+
+/** In a folder a file that cannot be read is a case that fails, and the others run; a key set is no vector. */
+function loadFound(file: string, options: LoadOptions): readonly VectorCase[] {
+  try {
+    return isKeySet(readJson(file)) ? [] : loadFile(file, options);
+  } catch (error) {
+    if (!(error instanceof VectorError)) throw error;
+    return [{ kind: 'unreadable', name: basename(file), file, reason: error.message }];
+  }
+}
+
+/**
+ * Reads vectors from disk: this package's own, a folder, or single files. Synchronous, so that a test suite can
+ * register its tests at once. In a folder a file of no known shape becomes a case that fails.
+ * @throws VectorError for a folder or a named file that cannot be read or has no vectors; ConfigError for a wrong
+ * `protocol` or `edition`.
+ */
+export function loadVectors(options: LoadOptions = {}): readonly VectorCase[] {
+  const { dir, files } = options;
+  protocolFor(options.protocol);
+  editionFor(options.edition);
+  if (files?.length === 0 && dir === undefined) {
+    throw new VectorError('files is empty: expected at least one file, or a dir');
+  }
+  const folder = dir ?? (files === undefined ? ownVectors() : undefined);
+  const found = folder === undefined ? [] : filesIn(folder).flatMap((file) => loadFound(file, options));
+  if (folder !== undefined && found.length === 0) {
+    throw new VectorError(`${folder}: no vectors in it: expected JSON files like positive/001.json`);
+  }
+  return [...found, ...(files ?? []).flatMap((file) => loadFile(file, options))];
+}

@@ -1,0 +1,57 @@
+import type { DeliveryCase, Step, VectorCase } from '../case.ts';
+import { readEach } from './each.ts';
+import { VectorError } from '../errors.ts';
+import type { VectorLimits } from '../subject.ts';
+import { stepExpectation } from './expectation.ts';
+import { type JsonObject, type ShapeContext, objectOf, objectsOf, optionalNumber } from './members.ts';
+import { optionalObject, optionalText, plainSetup, requestOf, timeOf } from './members.ts';
+import { harnessState, sendersOf } from './signature.ts';
+
+const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
+  maxNoncesPerKey: 'max_nonces_per_key',
+  maxRecordsPerSender: 'max_records_per_sender',
+  maxBodyBytes: 'max_body_bytes',
+};
+
+function limitsOf(json: JsonObject): VectorLimits {
+  const given = optionalObject(json, 'receiver');
+  const limits = Object.entries(LIMITS).map(([name, member]) => [name, optionalNumber(given, member)]);
+  return Object.fromEntries(limits.filter(([, value]) => value !== undefined));
+}
+
+/** `at`: seconds after `reference_now`. */
+function stepOf(json: JsonObject, index: number, startMs: number): Step {
+  const handler = optionalText(json, 'handler') ?? 'succeeds';
+  if (handler !== 'succeeds' && handler !== 'fails') {
+    throw new VectorError(`steps[${index}].handler is wrong: expected "succeeds" or "fails"`);
+  }
+  return {
+    name: optionalText(json, 'name') ?? `step ${index + 1}`,
+    request: requestOf(objectOf(json, 'request')),
+    nowMs: startMs + (optionalNumber(json, 'at') ?? 0) * 1000,
+    handlerFails: handler === 'fails',
+    expected: stepExpectation(objectOf(json, 'expected')),
+  };
+}
+
+function sequenceOf(json: JsonObject, name: string, context: ShapeContext): DeliveryCase {
+  const nowMs = timeOf(json, 'reference_now');
+  const steps = objectsOf(json, 'steps').map((step, at) => stepOf(step, at, nowMs));
+  const [first] = steps;
+  if (!first) throw new VectorError('steps is empty: expected at least one');
+  const setup = plainSetup(context, { url: first.request.url, nowMs, senders: sendersOf(json, context) });
+  return {
+    kind: 'sequence',
+    name,
+    file: context.file,
+    setup: { ...setup, ...harnessState(json), limits: limitsOf(json) },
+    steps,
+  };
+}
+
+/** `{sequences: [{name, reference_now, edition?, receiver?, jwks_ref?, steps: [{at, request, handler?, expected}]}]}`. */
+export function readSequences(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+  return readEach(objectsOf(json, 'sequences'), 'sequence', context, (sequence, name) =>
+    sequenceOf(sequence, name, context),
+  );
+}

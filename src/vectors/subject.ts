@@ -1,0 +1,121 @@
+import type { Jwk } from '../crypto/engine.ts';
+import type { HeadersInput } from '../delivery.ts';
+import type { EditionName } from '../edition.ts';
+
+/** One HTTP request of a vector. */
+export interface VectorRequest {
+  readonly method: string;
+  /** The absolute URL that the sender was given. */
+  readonly url: string;
+  readonly headers: HeadersInput;
+  readonly body: Uint8Array;
+}
+
+/** A sender as a vector wants it registered. */
+export interface VectorSender {
+  readonly agentUrl: string;
+  /** The keys that may sign for it. JWKs as they stand in the vector: some of them must be refused. */
+  readonly keys: readonly Jwk[];
+  readonly edition: EditionName;
+  /** Registered with a legacy scheme; absent: signatures. */
+  readonly legacy?: {
+    readonly scheme: 'hmac' | 'bearer';
+    readonly secret: string;
+    readonly previousSecret?: string;
+  };
+}
+
+/** What has to be so before the first request of a vector arrives. */
+export interface Setup {
+  /** Registered with the senders: all requests of one vector go there. */
+  readonly url: string;
+  /** The protocol's name in wire identifiers. */
+  readonly protocol: string;
+  readonly senders: readonly VectorSender[];
+  /** The receiver's clock, Unix ms. */
+  readonly nowMs: number;
+  /** Nonces that were seen. */
+  readonly usedNonces: readonly { readonly keyid: string; readonly nonce: string }[];
+  /** Key ids whose senders' cap of live nonces is reached. */
+  readonly fullKids: readonly string[];
+  /** Key ids on the operator's revocation list. */
+  readonly revokedKids: readonly string[];
+  /** The list is so many seconds past its `next_update` and its grace. */
+  readonly revocationStaleSeconds?: number;
+  readonly limits: VectorLimits;
+}
+
+/** Caps of the receiver, where a vector sets them. */
+export interface VectorLimits {
+  readonly maxNoncesPerKey?: number;
+  readonly maxRecordsPerSender?: number;
+  readonly maxBodyBytes?: number;
+}
+
+/** How one request arrives. */
+export interface Arrival {
+  /** The receiver's clock, Unix ms. */
+  readonly nowMs: number;
+  /** The handler of this event throws, if it is called. */
+  readonly handlerFails: boolean;
+}
+
+/** What a receiver answered. What an implementation cannot tell is left out, and is not compared. */
+export interface Answer {
+  /** HTTP status. */
+  readonly status: number;
+  /** The code of verification.md; absent or null where there is none. */
+  readonly code?: string | null | undefined;
+  /** Number of the check that failed, e.g. `10` or `9a`. */
+  readonly check?: number | string | undefined;
+  /** `accepted`, `duplicate`, `stale`, `refused`, `unavailable`. */
+  readonly kind?: string | undefined;
+  /** The answer's `WWW-Authenticate`; null where it has none. */
+  readonly wwwAuthenticate?: string | null | undefined;
+  /** Agent URL of the authenticated sender. */
+  readonly sender?: string | null | undefined;
+  /** The handler was called. */
+  readonly handled?: boolean | undefined;
+  /** The payload differs from the first copy's. */
+  readonly changed?: boolean | undefined;
+  /** The event's `notification_id` was seen under another key. */
+  readonly reemission?: boolean | undefined;
+  /** Codes of the event's warnings. */
+  readonly warnings?: readonly string[] | undefined;
+}
+
+/** A receiver that was set up for one vector. */
+export interface OpenReceiver {
+  readonly deliver: (request: VectorRequest, arrival: Arrival) => Answer | Promise<Answer>;
+  /** Called once, after the vector's last request. */
+  readonly close?: () => unknown;
+}
+
+/** Canonical `@target-uri` and `@authority`. */
+export interface CanonicalUrl {
+  readonly targetUri: string;
+  readonly authority: string;
+}
+
+/** What extraction gives for a payload. */
+export interface Extracted {
+  /** `tool`, `agent`, or undefined. */
+  readonly format: string | undefined;
+  /** Undefined where there is none. */
+  readonly data: unknown;
+}
+
+/**
+ * What vectors are run against: this library, or an implementation of yours. Kinds of vectors whose function is left
+ * out are not run; a signature base is compared only where `signatureBase` is there.
+ */
+export interface Subject {
+  /** Signatures, HMAC, bearer, envelopes, sequences. */
+  readonly open?: (setup: Setup) => OpenReceiver | Promise<OpenReceiver>;
+  /** The base that a verifier builds for `sig1` of a request; undefined where it builds none. */
+  readonly signatureBase?: (request: VectorRequest) => string | undefined;
+  /** URL canonicalization. Throws for a URL that has no canonical form. */
+  readonly targetUri?: (url: string) => CanonicalUrl;
+  /** Format detection and extraction. */
+  readonly extract?: (payload: unknown) => Extracted;
+}

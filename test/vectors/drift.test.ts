@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { vectorFiles } from '../../scripts/vectors/files.ts';
+import { ANSWERS } from '../../src/stages/respond.ts';
+import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/outcome.ts';
+
+const folder = fileURLToPath(new URL('../../vectors/', import.meta.url));
+const made = vectorFiles();
+
+interface SignatureFile {
+  readonly name: string;
+  readonly expected_outcome: { readonly error_code?: string; readonly failed_step?: CheckId };
+}
+
+const signatures = (place: string): SignatureFile[] =>
+  [...made].flatMap(([path, text]) =>
+    path.startsWith(`${place}/`) ? [JSON.parse(text) as SignatureFile] : [],
+  );
+
+const all = [...made.values()].join('');
+
+describe('vectors/ is what `npm run vectors` writes', () => {
+  test('the same files', () => {
+    const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
+      path.endsWith('.json'),
+    );
+    expect(found.sort()).toEqual([...made.keys()].sort());
+  });
+
+  test('the same bytes; else run `npm run vectors` and look at what changed', () => {
+    const drifted = [...made].filter(([path, text]) => readFileSync(join(folder, path), 'utf8') !== text);
+    expect(drifted.map(([path]) => path)).toEqual([]);
+  });
+});
+
+describe('vectors/ covers verification.md', () => {
+  test('at least 8 signatures that verify and 40 that do not, each with a name of its own', () => {
+    const [positive, negative] = [signatures('positive'), signatures('negative')];
+    expect(positive.length).toBeGreaterThanOrEqual(8);
+    expect(negative.length).toBeGreaterThanOrEqual(40);
+    const names = [...positive, ...negative].map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test('at least 40 URLs with a canonical form, and some without', () => {
+    const { cases } = JSON.parse(made.get('canonicalization.json') ?? '') as {
+      cases: { reject?: boolean }[];
+    };
+    const rejected = cases.filter(({ reject }) => reject === true).length;
+    expect([cases.length - rejected >= 40, rejected >= 10]).toEqual([true, true]);
+  });
+
+  test.each(Object.keys(ANSWERS) as RefusedCode[])('the code %s', (code) => {
+    expect(all).toContain(`"${code}"`);
+  });
+
+  test('every check that can fail', () => {
+    const checks: CheckId[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, '9a', 10, 11, 12, 14];
+    const failed = new Set(
+      signatures('negative').map(({ expected_outcome }) => expected_outcome.failed_step),
+    );
+    expect(checks.filter((check) => !failed.has(check))).toEqual([]);
+  });
+
+  test('every code of a negative signature vector is one that exists', () => {
+    const envelope: Record<EnvelopeCode, true> = {
+      missing_idempotency_key: true,
+      missing_envelope_fields: true,
+      invalid_envelope_status: true,
+      invalid_envelope: true,
+    };
+    const known = new Set<string | undefined>([
+      ...Object.keys(ANSWERS),
+      'webhook_signature_revocation_stale',
+    ]);
+    for (const { name, expected_outcome: expected } of signatures('negative')) {
+      expect(known.has(expected.error_code), name).toBe(true);
+      expect(Object.hasOwn(envelope, expected.error_code ?? ''), name).toBe(false);
+    }
+  });
+});
