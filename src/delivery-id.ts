@@ -1,3 +1,4 @@
+import { hex } from './codec/hex.ts';
 import type { Hashes } from './crypto/engine.ts';
 
 const encoder = new TextEncoder();
@@ -10,6 +11,5 @@ export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: strin
   const digest = hashes.sha256(encoder.encode(`${sender}\0${idempotencyKey}`)).slice(0, 16);
   digest[6] = ((digest[6] ?? 0) & 0x0f) | 0x80;
   digest[8] = ((digest[8] ?? 0) & 0x3f) | 0x80;
-  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  return hex(digest).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }

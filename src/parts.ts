@@ -1,15 +1,17 @@
 import type { Logger, RaiseAlarm } from './alarms.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
-import { createEngine, createHashes } from './crypto/index.ts';
 import type { CryptoEngine, Hashes } from './crypto/engine.ts';
+import { createEngine } from './crypto/index.ts';
+import { loadHashes } from './crypto/native-hashes.ts';
+import type { ReadBody } from './events/reading.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
+import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
-import { withPressureGauge } from './keys/admission-pressure.ts';
-import { createKeyResolver } from './keys/resolver.ts';
-import { defaultTransport } from './keys/safe-fetch.ts';
+import { requestsMayShare } from './keys/sharing.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
+import { once } from './once.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
@@ -25,16 +27,14 @@ export interface Parts {
   readonly resultSchemas: ResultSchemas | undefined;
   readonly store: Store;
   readonly keys: KeyResolver;
-  readonly hashes: Hashes;
   readonly waiting: Waiting;
-  readonly startup: Startup;
+  readonly startup: Startup<Equipped>;
   /** Rings when there is work for a worker of this process. */
   readonly bell: Bell;
   readonly queued: () => void;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
   readonly onOutcome: (outcome: Outcome) => void;
-  readonly authContext: () => Promise<AuthContext>;
   /** Unix ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -44,18 +44,23 @@ export interface Parts {
   readonly close: () => void;
 }
 
-/** A promise made at first use and kept. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
+/** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
+export interface Equipped extends Parts {
+  readonly hashes: Hashes;
+  readonly readBody: ReadBody;
+  /** The engine is chosen at first use. */
+  readonly authContext: () => Promise<AuthContext>;
 }
 
-/** What `authenticate` needs; the engine is chosen at first use. */
-function authParts(
-  parts: Omit<AuthContext, 'engine'>,
-  engine: () => Promise<CryptoEngine>,
-): () => Promise<AuthContext> {
-  return once(async () => ({ ...parts, engine: await engine() }));
+type Engine = () => Promise<AuthContext['engine']>;
+
+/** The reader of bodies has the schemas with it, a fifth of the package. */
+async function equip(parts: Parts, engine: Engine, shared: boolean): Promise<Equipped> {
+  const [hashes, { readBody }] = await Promise.all([loadHashes(), import('./events/reading.ts')]);
+  const { protocol, keys, raiseAlarm, config } = parts;
+  const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm };
+  const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
+  return { ...parts, hashes, readBody, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -72,39 +77,36 @@ function heardByMany(signal: AbortSignal): void {
 export function createParts(options: ReceiverOptions, engineName?: CryptoEngine['name']): Parts {
   const config = resolveOptions(options);
   const logger = harmlessLogger(options.logger ?? consoleLogger());
-  const { protocol, allowLoopback, hostCheck } = config;
-  const now = options.now ?? Date.now;
+  const { protocol, allowLoopback, admissionPressure: thresholds } = config;
+  const { transport, now = Date.now } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
-  const hashes = createHashes();
+  const shared = requestsMayShare();
   const bell = createBell();
-  const engine = once(() => createEngine(engineName));
-  const transport = options.transport ?? defaultTransport(allowLoopback);
-  const keys = withPressureGauge(
-    createKeyResolver({ protocol, engine, transport, now, allowLoopback, raiseAlarm, logger }),
-    { thresholds: config.admissionPressure, now, raiseAlarm },
-  );
+  const engine = once(() => createEngine(engineName), shared);
+  const source = { protocol, engine, transport, now, allowLoopback, raiseAlarm, logger, thresholds };
+  const keys = keysOnDemand(source, shared);
+  const checked = { config, options, keys, raiseAlarm, shared };
   const closing = new AbortController();
   heardByMany(closing.signal);
-  return {
+  const parts: Parts = {
     config,
     protocol,
     handlers: options.handlers,
     resultSchemas: options.resultSchemas,
     store: options.store,
     keys,
-    hashes,
-    waiting: createWaiting(options.store),
-    startup: createStartup({ config, options, keys, raiseAlarm }),
+    waiting: createWaiting(options.store, shared),
+    startup: createStartup({ ...checked, equip: () => equip(parts, engine, shared) }),
     bell,
     queued: bell.ring,
     logger,
     raiseAlarm,
     onOutcome: harmless(options.onOutcome),
-    authContext: authParts({ protocol, hashes, keys, hostCheck, raiseAlarm }, engine),
     now,
     newId: () => globalThis.crypto.randomUUID(),
     random: () => Math.random(),
     closed: closing.signal,
     close: () => closing.abort(),
   };
+  return parts;
 }

@@ -2,10 +2,8 @@ import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts'
 import { headerFields, requireRawBytes, type Delivery } from './delivery.ts';
 import { deliveryId } from './delivery-id.ts';
 import { createDoor } from './door.ts';
-import { ConfigError } from './errors.ts';
 import type { ResultSchemas } from './events/event.ts';
-import { createReceiverInbox } from './inbox/operate.ts';
-import { createWorker } from './inbox/worker.ts';
+import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
@@ -22,26 +20,26 @@ import { requireUrl, select } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
 
 interface Corridor {
-  readonly parts: Parts;
+  readonly lobby: Parts;
   readonly lifecycle: Lifecycle;
   readonly legacySeen: Set<string>;
 }
 
 /** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
 async function corridor(
-  { parts, lifecycle, legacySeen }: Corridor,
+  { lobby, lifecycle, legacySeen }: Corridor,
   delivery: Delivery,
   signal: AbortSignal | undefined,
   trace: Trace,
 ): Promise<Verdict> {
-  const { config, raiseAlarm } = parts;
-  const arrivedAt = parts.now();
+  const { config, raiseAlarm } = lobby;
+  const arrivedAt = lobby.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
   const guarded = guard(delivery, config.maxBodyBytes);
   if (ends(guarded)) return guarded;
 
-  await parts.startup.ready();
+  const parts = await lobby.startup.ready();
   const selected = await select(guarded, config.publicUrl, config.senders, raiseAlarm);
   if (ends(selected)) return selected;
 
@@ -68,24 +66,15 @@ async function corridor(
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
 function running(parts: Parts, lifecycle: Lifecycle): Pick<Receiver, 'start' | 'stop'> {
-  const { config, store, bell } = parts;
-  const worker = config.mode === 'inbox' && store.inbox ? createWorker(parts, store.inbox, bell) : undefined;
+  const { leaseMs } = parts.config;
+  const worker = workerOnDemand(parts, lifecycle);
   return {
-    async start() {
-      if (!worker) {
-        throw new ConfigError(
-          "start: in mode 'inline' handlers run before the reply and there is no worker. Leave start out, or set mode: 'inbox'.",
-        );
-      }
-      if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
-      await parts.startup.passed();
-      worker.start();
-    },
+    start: worker.start,
     async stop() {
-      await Promise.all([lifecycle.drain(config.leaseMs), worker?.stop(config.leaseMs)]);
+      await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
       parts.close();
       parts.keys.stop();
-      await store.close();
+      await parts.store.close();
     },
   };
 }
@@ -103,7 +92,7 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 /** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
 export function receiverOf(parts: Parts): Receiver {
   const lifecycle = createLifecycle();
-  const rooms: Corridor = { parts, lifecycle, legacySeen: new Set() };
+  const rooms: Corridor = { lobby: parts, lifecycle, legacySeen: new Set() };
 
   async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {
     const request = given ?? {};
@@ -126,9 +115,9 @@ export function receiverOf(parts: Parts): Receiver {
   return {
     verifyAndDispatch: (rawBytes, headers, request) =>
       lifecycle.track(verifyAndDispatch(rawBytes, headers, request)),
-    ready: () => parts.startup.check(),
+    ready: async () => void (await parts.startup.check()),
     ...running(parts, lifecycle),
-    inbox: createReceiverInbox(parts, lifecycle),
+    inbox: inboxOnDemand(parts, lifecycle),
     door: createDoor(parts, lifecycle),
   };
 }

@@ -22,49 +22,55 @@ async function checkDurability(store: Store, options: ReceiverOptions): Promise<
   );
 }
 
-export interface Startup {
+/** @typeParam T What a receiver works with once it has started. */
+export interface Startup<T> {
   /** Checks again, whatever the last check gave. */
-  readonly check: () => Promise<void>;
+  readonly check: () => Promise<T>;
   /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
-  readonly passed: () => Promise<void>;
+  readonly passed: () => Promise<T>;
   /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
-  readonly ready: () => Promise<void>;
+  readonly ready: () => Promise<T>;
 }
 
-export interface StartupParts {
+export interface StartupParts<T> {
   readonly config: Config;
   readonly options: ReceiverOptions;
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
+  /** Loads what no receiver needs before its first delivery. */
+  readonly equip: () => Promise<T>;
+  /** Whether one delivery may wait for another's check (`requestsMayShare`); else each that comes before it is over checks. */
+  readonly shared: boolean;
 }
 
-/** Store, schema, settings and keys: once, before the first delivery; again after a failure, one at a time. */
-export function createStartup({ config, options, keys, raiseAlarm }: StartupParts): Startup {
-  let passed = false;
-  let running: Promise<void> | undefined;
+/** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
+export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
+  const { config, options, keys, raiseAlarm, equip, shared } = parts;
+  let equipped: T | undefined;
+  let running: Promise<T> | undefined;
 
-  async function checkAll(): Promise<void> {
+  async function checkAll(): Promise<T> {
     await options.store.open();
     await checkDurability(options.store, options);
-    await keys.warm(config.senders.fixed ?? []);
-    passed = true;
+    const [loaded] = await Promise.all([equip(), keys.warm(config.senders.fixed ?? [])]);
+    equipped ??= loaded;
+    return equipped;
   }
 
-  const check = (): Promise<void> => {
+  const check = (): Promise<T> => {
+    if (!shared) return checkAll();
     running ??= checkAll().finally(() => {
       running = undefined;
     });
     return running;
   };
 
-  const untilPassed = async (): Promise<void> => {
-    if (!passed) await check();
-  };
+  const passed = async (): Promise<T> => equipped ?? (await check());
 
-  async function ready(): Promise<void> {
-    if (passed) return;
+  async function ready(): Promise<T> {
+    if (equipped !== undefined) return equipped;
     try {
-      await check();
+      return await check();
     } catch (error) {
       if (error instanceof Fault) throw error;
       const message = error instanceof Error ? error.message : String(error);
@@ -73,5 +79,5 @@ export function createStartup({ config, options, keys, raiseAlarm }: StartupPart
     }
   }
 
-  return { check, passed: untilPassed, ready };
+  return { check, passed, ready };
 }

@@ -89,13 +89,14 @@ async function writeAndClose(
  * that end the stream, and not `res.end()`: that one sends trailers later, and Node 20 aborts the whole process where
  * the stream is closed by then. The answers to a body that was not read have none of their own.
  */
-function answerAndReset(req: NodeRequest, { status, headers }: Reply): void {
+function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): void {
   const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
-  req.stream?.respond(
+  stream?.respond(
     { ':status': status, ...Object.fromEntries(fields), 'content-length': '0' },
     { endStream: true },
   );
-  req.stream?.close(HTTP2_NO_ERROR);
+  // When the answer has gone out: a reset of this turn would overtake it (Node 22 and 26), and the sender see none.
+  setImmediate(() => stream?.close(HTTP2_NO_ERROR));
 }
 
 async function writeReply(

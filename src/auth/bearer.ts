@@ -1,15 +1,8 @@
 import { equalBytes } from '../crypto/equal.ts';
 import type { RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
+import { bearerToken } from './bearer-token.ts';
 import type { Authenticate, AuthContext, AuthResult } from './contract.ts';
-
-/** `Bearer`, any case (RFC 9110 §11.1), spaces, and a token that may be anything its owner chose. */
-const CREDENTIALS = /^bearer +(\S.*)$/i;
-
-/** The token of an `Authorization` line, or undefined where it has none. */
-export function bearerToken(line: string): string | undefined {
-  return CREDENTIALS.exec(line)?.[1];
-}
 
 /** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
 function refuse(code: RefusedCode, detail: string): AuthResult {

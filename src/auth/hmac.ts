@@ -1,5 +1,5 @@
+import { hex } from '../codec/hex.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import { hex } from '../crypto/hashes.ts';
 import type { Delivery } from '../delivery.ts';
 import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';

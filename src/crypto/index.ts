@@ -5,8 +5,6 @@ import { nodeCrypto } from './node-crypto.ts';
 import { engineWorks } from './self-test.ts';
 import { webcryptoEngine } from './webcrypto.ts';
 
-export { createHashes } from './hashes.ts';
-
 type EngineName = CryptoEngine['name'];
 
 /** Each gives undefined where the runtime lacks what it is built on. */

@@ -5,7 +5,8 @@ export type { Instant } from './instant.ts';
 export type * from './wire.ts';
 export { detectFormat } from './format.ts';
 export { parseResult } from './result-schemas.ts';
-export { type BodyFailure, type EventReading, type ReadOptions, extractData, readEvent } from './read.ts';
+export type { BodyFailure, EventReading, ReadOptions } from './reading.ts';
+export { extractData, readEvent } from './read.ts';
 export {
   agentTaskSchema,
   agentTaskStatusUpdateSchema,

@@ -1,42 +1,10 @@
-import { parseStrictObject } from '../codec/strict-json.ts';
-import { createHashes } from '../crypto/index.ts';
-import { type Protocol, protocolFor } from '../protocol.ts';
+import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
-import { readAgent } from './agent.ts';
-import { type AssembledEvent, assembleEvent } from './assemble.ts';
-import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
-import { agentPayload, detectFormat, readingFormat } from './format.ts';
+import { agentPayload, detectFormat } from './format.ts';
 import { type JsonObject, isJsonObject } from './members.ts';
-import { readTool, toolData } from './tool.ts';
-
-/** `readEvent`'s options. */
-export interface ReadOptions {
-  /** The format the sender is registered with; it is looked for first. */
-  readonly format?: Transport;
-  /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
-  readonly sender?: string;
-  /** Names of the wire identifiers; `protocolFor('proto')` by default. */
-  readonly protocol?: Protocol;
-  /** SHA-256 in lower-case hex; the platform's own by default. */
-  readonly hash?: (bytes: Uint8Array) => string;
-}
-
-/** A body that fails check 14 of verification.md, section 2. `detail` is for the owner's log. */
-export interface BodyFailure {
-  readonly ok: false;
-  readonly code: 'webhook_body_malformed';
-  readonly detail: string;
-  readonly check: 14;
-}
-
-/** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
-export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
-
-const READERS: Record<Transport, (payload: JsonObject, hash: () => string) => Draft | EnvelopeFailure> = {
-  tool: readTool,
-  agent: readAgent,
-};
+import { type EventReading, readBody, type ReadOptions } from './reading.ts';
+import { toolData } from './tool.ts';
 
 const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
   tool: toolData,
@@ -51,12 +19,7 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
 export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
-  const json = parseStrictObject(bytes);
-  if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
-  const hash = (): string => (options.hash ? options.hash(bytes) : createHashes().sha256Hex(bytes));
-  const draft = READERS[readingFormat(json.value, options.format)](json.value, hash);
-  if (!draft.ok) return draft;
-  return assembleEvent(draft, options.sender ?? '', options.protocol ?? protocolFor());
+  return readBody(bytes, { hash: (raw) => createHashes().sha256Hex(raw), ...options });
 }
 
 /**

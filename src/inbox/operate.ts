@@ -1,7 +1,7 @@
 import { wholeNumber } from '../config/validate.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
-import type { Parts } from '../parts.ts';
+import type { Equipped, Parts } from '../parts.ts';
 import type { StoreInbox } from '../stores/contract.ts';
 import type { InboxListQuery, ReceiverInbox } from './contract.ts';
 import { redriveInline } from './redrive.ts';
@@ -14,21 +14,20 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   const { store, startup, config, bell } = parts;
 
   /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
-  async function opened(): Promise<StoreInbox> {
+  async function opened(): Promise<{ readonly inbox: StoreInbox; readonly equipped: Equipped }> {
     if (!store.inbox) {
       throw new ConfigError(
         `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, Redis.`,
       );
     }
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
-    await startup.passed();
-    return store.inbox;
+    return { equipped: await startup.passed(), inbox: store.inbox };
   }
 
   async function redrive(sender: string, key: string): ReturnType<ReceiverInbox['redrive']> {
-    const inbox = await opened();
+    const { inbox, equipped } = await opened();
     if (config.mode === 'inline') {
-      return redriveInline({ sender, key }, inbox, parts, lifecycle.background);
+      return redriveInline({ sender, key }, inbox, equipped, lifecycle.background);
     }
     const result = await inbox.redrive(sender, key);
     if (result === 'queued') bell.ring();
@@ -38,10 +37,10 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   return {
     list: async ({ limit, ...query }: InboxListQuery) => {
       const most = wholeNumber('inbox.list: limit', limit, LIST_DEFAULT, 1, LIST_MOST);
-      return (await opened()).list({ ...query, limit: most });
+      return (await opened()).inbox.list({ ...query, limit: most });
     },
-    inspect: async (sender, key) => (await opened()).inspect(sender, key),
+    inspect: async (sender, key) => (await opened()).inbox.inspect(sender, key),
     redrive: (sender, key) => lifecycle.track(redrive(sender, key)),
-    discard: async (sender, key) => (await opened()).discard(sender, key, config.retentionMs),
+    discard: async (sender, key) => (await opened()).inbox.discard(sender, key, config.retentionMs),
   };
 }

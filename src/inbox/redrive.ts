@@ -1,6 +1,6 @@
 import { deliveryId } from '../delivery-id.ts';
 import { boundLogger } from '../logging.ts';
-import type { Parts } from '../parts.ts';
+import type { Equipped } from '../parts.ts';
 import { announce } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { claimOf } from '../stages/read.ts';
@@ -19,7 +19,7 @@ interface Kept {
 }
 
 /** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
-function acceptRequest({ sender, body, copy }: Kept, parts: Parts): AcceptRequest {
+function acceptRequest({ sender, body, copy }: Kept, parts: Equipped): AcceptRequest {
   const { config, hashes } = parts;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
   return {
@@ -39,7 +39,7 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 async function runHere(
   { sender, key, copy }: Kept,
   win: Win,
-  parts: Parts,
+  parts: Equipped,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const log = boundLogger(parts.logger, { sender, deliveryId: deliveryId(parts.hashes, sender, key) });
@@ -72,7 +72,7 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 export async function redriveInline(
   { sender, key }: Pick<Kept, 'sender' | 'key'>,
   inbox: StoreInbox,
-  parts: Parts,
+  parts: Equipped,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const record = await inbox.inspect(sender, key);

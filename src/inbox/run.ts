@@ -1,6 +1,6 @@
 import { deliveryId } from '../delivery-id.ts';
 import { boundLogger } from '../logging.ts';
-import type { Parts } from '../parts.ts';
+import type { Equipped } from '../parts.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { settle } from '../stages/settle.ts';
 import { originOf, readStored } from '../stages/stored.ts';
@@ -8,7 +8,7 @@ import type { Won } from '../stages/won.ts';
 import type { LeasedEvent } from '../stores/contract.ts';
 
 /** The corridor's end, entered from the inbox. A sender that is no longer configured makes no difference. */
-function wonOf(event: LeasedEvent, parts: Parts): Won {
+function wonOf(event: LeasedEvent, parts: Equipped): Won {
   const { sender, key, lease, body } = event;
   const origin = originOf(parts.config, sender);
   return {
@@ -26,7 +26,7 @@ function wonOf(event: LeasedEvent, parts: Parts): Won {
  * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
  * crashed; never rejects: what cannot be settled runs out, and is leased again.
  */
-export async function runLeased(event: LeasedEvent, parts: Parts, abort: AbortController): Promise<void> {
+export async function runLeased(event: LeasedEvent, parts: Equipped, abort: AbortController): Promise<void> {
   const { sender, key, lease } = event;
   const log = boundLogger(parts.logger, { sender, deliveryId: deliveryId(parts.hashes, sender, key) });
   const late: Promise<unknown>[] = [];
@@ -51,7 +51,7 @@ export async function runLeased(event: LeasedEvent, parts: Parts, abort: AbortCo
 }
 
 /** Gives an event back that was leased for nothing: no attempt is counted, and the next worker has it at once. */
-export async function giveBack(event: LeasedEvent, { store, config, logger }: Parts): Promise<void> {
+export async function giveBack(event: LeasedEvent, { store, config, logger }: Equipped): Promise<void> {
   const { sender, key, lease } = event;
   const { retry, retentionMs } = config;
   const unstarted = { permanent: false, unstarted: true, backoffMs: 0 };

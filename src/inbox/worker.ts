@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts';
-import type { Parts } from '../parts.ts';
+import type { Equipped } from '../parts.ts';
 import { raiseDead } from '../stages/announce.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 import type { Bell } from './bell.ts';
@@ -29,7 +29,7 @@ interface Runs {
   readonly settled: () => Promise<unknown>;
 }
 
-function createRuns(parts: Parts, bell: Bell): Runs {
+function createRuns(parts: Equipped, bell: Bell): Runs {
   const running = new Map<AbortController, Promise<void>>();
   return {
     size: () => running.size,
@@ -52,7 +52,7 @@ function createRuns(parts: Parts, bell: Bell): Runs {
 /** One call of the store: leases for at most `max` handlers. Resolves with how long to wait for the next, ms. */
 type Round = (max: number, take: (event: LeasedEvent) => unknown) => Promise<number>;
 
-function createRound(parts: Parts, inbox: StoreInbox): Round {
+function createRound(parts: Equipped, inbox: StoreInbox): Round {
   const { leaseMs, retry, retentionMs, senders, worker } = parts.config;
   const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
   let failures = 0;
@@ -98,7 +98,7 @@ async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void
 }
 
 /** @param inbox the store's. */
-export function createWorker(parts: Parts, inbox: StoreInbox, bell: Bell): Worker {
+export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Worker {
   const { concurrency, batch, pollMs } = parts.config.worker;
   const runs = createRuns(parts, bell);
   const round = createRound(parts, inbox);

@@ -1,15 +1,8 @@
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { DocumentKind, LifeRules, Parsed } from './document.ts';
-import {
-  hasPrivateHalf,
-  isJwk,
-  type KeySet,
-  MAX_KEYS,
-  PRIVATE_HALF_PUBLISHED,
-  publicPart,
-  sameJwk,
-} from './jwks.ts';
+import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
+import { type KeySet, MAX_KEYS, sameJwk } from './jwks.ts';
 
 /** What a publisher's adagents.json says about keys (verification.md, section 5, step 5). */
 export interface AdAgents {

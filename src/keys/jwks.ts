@@ -4,6 +4,7 @@ import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { readPublicKey } from '../crypto/public-key.ts';
 import type { SenderKey } from './contract.ts';
 import type { DocumentKind, Parsed } from './document.ts';
+import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
 
 /** Makes or gives the engine that imports keys; asked only when a key is needed for the first time. */
 export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEngine>);
@@ -14,12 +15,6 @@ export interface KeySet {
   /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
   readonly imported: Map<string, SenderKey | Promise<SenderKey>>;
 }
-
-/** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
-const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];
-
-/** `k` too (RFC 7518 §6.4.1): none of them gets near a log. */
-const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
 /** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
 export const MAX_KEYS = 1000;
@@ -50,13 +45,6 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   return { ok: true, value: { jwks, imported: new Map() } };
 }
 
-/** Whoever read it can sign with it, so nothing in such a document may be believed. */
-export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
-
-export function hasPrivateHalf(jwk: Jwk): boolean {
-  return PRIVATE_HALF.some((name) => jwk[name] !== undefined && jwk[name] !== null);
-}
-
 /**
  * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a slip of
  * the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
@@ -72,15 +60,6 @@ export function spoiltKey(next: KeySet, inForce: KeySet): string | undefined {
     return `a key that could verify was replaced by one that cannot: ${flaw}`;
   }
   return undefined;
-}
-
-export function isJwk(value: unknown): value is Jwk {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** `jwk` without the members that must stay secret. */
-export function publicPart(jwk: Jwk): Jwk {
-  return Object.fromEntries(Object.entries(jwk).filter(([name]) => !SECRET_MEMBERS.has(name)));
 }
 
 /**

@@ -2,18 +2,10 @@ import type { Jwk } from '../crypto/engine.ts';
 import { usableKey } from '../auth/rfc9421/key-policy.ts';
 import { ConfigError } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
-import type { Sender, SenderEntry } from '../senders.ts';
+import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
-import { type EngineSource, importedKey, isJwk, type KeySet, publicPart } from './jwks.ts';
-
-/**
- * Checks what can be seen of a sender's pins without importing them: each is an object with a `kid` of its own, and
- * there is at least one.
- * @throws ConfigError naming the sender and the `kid`.
- */
-export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {
-  if (sender.pins !== undefined) pinnedSet(sender.agentUrl, sender.pins);
-}
+import { type EngineSource, importedKey, type KeySet } from './jwks.ts';
+import { pinnedJwks } from './pin-list.ts';
 
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {
@@ -95,26 +87,5 @@ function setOrFlaw(sender: PinnedSender): KeySet | string {
 }
 
 function pinnedSet(agentUrl: string, pins: readonly unknown[]): KeySet {
-  const where = `pins of ${agentUrl}`;
-  if (!Array.isArray(pins)) throw new ConfigError(`${where}: not an array. Pass an array of JWKs.`);
-  if (pins.length === 0) {
-    throw new ConfigError(
-      `${where}: empty, so nothing would ever verify. Leave pins out to use the seller's JWKS.`,
-    );
-  }
-  const jwks = new Map<string, Jwk>();
-  for (const [index, jwk] of pins.entries()) {
-    if (!isJwk(jwk)) throw new ConfigError(`${where}: entry ${index} is not a JWK. Pass JWK objects.`);
-    const { kid } = jwk;
-    if (typeof kid !== 'string' || kid === '') {
-      throw new ConfigError(`${where}: entry ${index} has no kid. Add the kid under which the seller signs.`);
-    }
-    if (jwks.has(kid)) {
-      throw new ConfigError(
-        `${where}: the kid ${JSON.stringify(kid)} occurs twice. Keep one key for each kid.`,
-      );
-    }
-    jwks.set(kid, publicPart(jwk));
-  }
-  return { jwks, imported: new Map() };
+  return { jwks: pinnedJwks(agentUrl, pins), imported: new Map() };
 }

@@ -1,4 +1,5 @@
-import { createHashes, hex } from '../crypto/hashes.ts';
+import { hex } from '../codec/hex.ts';
+import { createHashes } from '../crypto/hashes.ts';
 import { protocolFor } from '../protocol.ts';
 import { mergeHeaders, payloadBytes, type PayloadInput, type SignedDelivery } from './delivery.ts';
 

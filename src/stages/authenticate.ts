@@ -1,6 +1,4 @@
-import { authenticateBearer } from '../auth/bearer.ts';
 import type { AuthContext, Authenticate, AuthResult, Identity } from '../auth/contract.ts';
-import { authenticateHmac } from '../auth/hmac.ts';
 import { modeMismatch } from '../auth/mode.ts';
 import { authenticateSignature } from '../auth/rfc9421/verify.ts';
 import type { Delivery } from '../delivery.ts';
@@ -15,10 +13,11 @@ export interface Authentic {
   readonly identity: Identity;
 }
 
-const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Authenticate>> = {
-  signature: authenticateSignature,
-  hmac: authenticateHmac,
-  bearer: authenticateBearer,
+/** The deprecated schemes are loaded where a sender is registered with one. */
+const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Authenticate | Promise<Authenticate>>> = {
+  signature: () => authenticateSignature,
+  hmac: async () => (await import('../auth/hmac.ts')).authenticateHmac,
+  bearer: async () => (await import('../auth/bearer.ts')).authenticateBearer,
 };
 
 /** The registered scheme and no other: there is never a second attempt (verification.md, section 2). */
@@ -30,6 +29,7 @@ export async function authenticate(
   const { scheme } = senders[0].auth;
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
   if (mismatch) return mismatch;
-  const result: AuthResult = await SCHEMES[scheme](context, { delivery, target, senders, arrivedAt });
+  const verify = await SCHEMES[scheme]();
+  const result: AuthResult = await verify(context, { delivery, target, senders, arrivedAt });
   return result.kind === 'authentic' ? { kind: 'authentic', delivery, identity: result } : result;
 }

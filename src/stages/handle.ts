@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Event, EventWarning, ResultSchemas } from '../events/event.ts';
-import { parseResult } from '../events/index.ts';
+import { parseResult } from '../events/result-schemas.ts';
 import { eventWarning } from '../events/warnings.ts';
 import type { Handler, Handlers } from '../options.ts';
 import { announceEvent } from './announce.ts';

@@ -1,6 +1,6 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
-import { readEvent, type EventReading } from '../events/index.ts';
+import type { EventReading, ReadBody } from '../events/reading.ts';
 import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
 import type { Edition } from '../edition.ts';
@@ -23,6 +23,8 @@ export interface Read {
 export interface ReadContext {
   readonly protocol: Protocol;
   readonly hashes: Hashes;
+  /** The reader of bodies, loaded before the first delivery. */
+  readonly readBody: ReadBody;
 }
 
 /** Who sent it, and in which format where registration told. */
@@ -30,7 +32,7 @@ export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'>;
 
 /** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
 export function readFrom(sender: Origin, bytes: Uint8Array, context: ReadContext): EventReading {
-  return readEvent(bytes, {
+  return context.readBody(bytes, {
     sender: sender.agentUrl,
     protocol: context.protocol,
     hash: (raw) => context.hashes.sha256Hex(raw),

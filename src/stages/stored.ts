@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts';
-import type { EventReading } from '../events/index.ts';
+import type { EventReading } from '../events/reading.ts';
 import type { Config } from '../config/resolve.ts';
 import { readFrom, type Origin, type ReadContext } from './read.ts';
 

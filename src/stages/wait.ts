@@ -23,7 +23,7 @@ interface WaitRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Waiting deliveries of one process; more get 503 at once. */
+/** Waiting deliveries of one process; more get 503 at once. Not counted where a request can die without an end. */
 const MAX_WAITING = 1_000;
 const POLL_MS = 200;
 
@@ -68,8 +68,12 @@ function createNaps(): Naps {
   };
 }
 
-/** One poll a record, shared by all who wait for it; it ends when nobody does. */
-function createPolls(store: Pick<Store, 'peek'>, naps: Naps): (request: WaitRequest) => Poll {
+/** One poll a record, shared by all who may wait for each other; it ends when nobody does. */
+function createPolls(
+  store: Pick<Store, 'peek'>,
+  naps: Naps,
+  shared: boolean,
+): (request: WaitRequest) => Poll {
   const polls = new Map<string, Poll>();
 
   async function poll(sender: string, key: string, state: { waiters: number }): Promise<PeekResult> {
@@ -89,35 +93,36 @@ function createPolls(store: Pick<Store, 'peek'>, naps: Naps): (request: WaitRequ
     // A rejection reaches every waiter through its race; this copy must not count as unhandled.
     result.catch(() => {});
     const started = Object.assign(state, { result });
-    polls.set(id, started);
+    if (shared) polls.set(id, started);
     return started;
   };
 }
 
-export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
+/** @param shared whether one delivery may wait for what another began (`requestsMayShare`); else each polls for itself. */
+export function createWaiting(store: Pick<Store, 'peek'>, shared: boolean): Waiting {
   const naps = createNaps();
-  const join = createPolls(store, naps);
+  const join = createPolls(store, naps, shared);
   let waiting = 0;
 
   async function until(request: WaitRequest): Promise<PeekResult> {
-    if (waiting >= MAX_WAITING) {
+    if (shared && waiting >= MAX_WAITING) {
       throw new Fault('overloaded', `${MAX_WAITING} deliveries wait already for others' handlers`);
     }
     const deadline = interruptible(request.leftMs);
     request.signal?.addEventListener('abort', deadline.end);
     if (request.signal?.aborted) deadline.end();
     waiting += 1;
-    const shared = join(request);
-    shared.waiters += 1;
+    const poll = join(request);
+    poll.waiters += 1;
     try {
-      return await Promise.race([shared.result, deadline.done.then(() => 'busy' as const)]);
+      return await Promise.race([poll.result, deadline.done.then(() => 'busy' as const)]);
     } finally {
       waiting -= 1;
-      shared.waiters -= 1;
+      poll.waiters -= 1;
       request.signal?.removeEventListener('abort', deadline.end);
       deadline.end();
     }
   }
 
-  return { until, wake: naps.wake };
+  return { until, wake: shared ? naps.wake : () => {} };
 }

@@ -1,4 +1,4 @@
-import { createHashes } from '../crypto/index.ts';
+import { createHashes } from '../crypto/hashes.ts';
 import { storedId } from '../stages/stored-id.ts';
 import type { AcceptRequest, Store } from '../stores/contract.ts';
 import type { Setup } from './subject.ts';

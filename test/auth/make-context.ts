@@ -1,6 +1,7 @@
 import type { Alarm } from '../../src/alarms.ts';
 import type { AuthContext, AuthRequest } from '../../src/auth/contract.ts';
-import { createEngine, createHashes } from '../../src/crypto/index.ts';
+import { createHashes } from '../../src/crypto/hashes.ts';
+import { createEngine } from '../../src/crypto/index.ts';
 import { headerFields, type HeadersInput } from '../../src/delivery.ts';
 import { editionFor } from '../../src/edition.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';

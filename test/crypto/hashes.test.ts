@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createHashes, hex } from '../../src/crypto/hashes.ts';
+import { hex } from '../../src/codec/hex.ts';
+import { createHashes } from '../../src/crypto/hashes.ts';
 import { concat, fromHex, utf8 } from './make.ts';
 
 const native = createHashes();

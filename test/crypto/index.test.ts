@@ -4,14 +4,16 @@ import { describe, expect, it } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 
 const run = promisify(execFile);
-const MODULE = JSON.stringify(new URL('../../src/crypto/index.ts', import.meta.url).href);
+const ENGINES = JSON.stringify(new URL('../../src/crypto/index.ts', import.meta.url).href);
+const HASHES = JSON.stringify(new URL('../../src/crypto/native-hashes.ts', import.meta.url).href);
 
 /** Chooses in a process of its own, where the runtime can be made to lack things before the module is loaded. */
 async function choose(lacking: string, name = ''): Promise<string> {
   const code = `
     ${lacking};
-    const { createEngine, createHashes } = await import(${MODULE});
-    createHashes().sha256(new Uint8Array());
+    const { createEngine } = await import(${ENGINES});
+    const { loadHashes } = await import(${HASHES});
+    (await loadHashes()).sha256(new Uint8Array());
     console.log(await createEngine(${name}).then((engine) => engine.name, (error) => error.name + ': ' + error.message));
   `;
   const { stdout } = await run(process.execPath, ['--no-warnings', '--input-type=module', '-e', code]);

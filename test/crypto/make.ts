@@ -1,6 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
+import { encodeBase64Url } from '../../src/codec/base64.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 
 /** `refused`: the key at import. Else what every engine says of the signature. */
@@ -12,10 +13,12 @@ export interface Case {
   readonly expected: boolean | 'refused';
 }
 
-export const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url');
+export const base64url = encodeBase64Url;
 export const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
-export const fromHex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'hex'));
-export const concat = (...parts: readonly Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(parts));
+export const fromHex = (text: string): Uint8Array =>
+  Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+export const concat = (...parts: readonly Uint8Array[]): Uint8Array =>
+  Uint8Array.from(parts.flatMap((part) => [...part]));
 
 /** `length` bytes of `value`, lowest first. */
 export function littleEndian(value: bigint, length = 32): Uint8Array {

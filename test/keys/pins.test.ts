@@ -3,7 +3,8 @@ import { createEngine } from '../../src/crypto/index.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import { protocolFor } from '../../src/protocol.ts';
 import { ConfigError } from '../../src/errors.ts';
-import { checkPins, createPins, type PinnedSender } from '../../src/keys/pins.ts';
+import { checkPins } from '../../src/keys/pin-list.ts';
+import { createPins, type PinnedSender } from '../../src/keys/pins.ts';
 import { publicJwk, senderEntry } from './setup.ts';
 
 const AGENT = 'https://seller.example/mcp';

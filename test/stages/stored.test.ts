@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { resolveOptions } from '../../src/config/resolve.ts';
-import { createHashes } from '../../src/crypto/index.ts';
+import { createHashes } from '../../src/crypto/hashes.ts';
 import { Fault } from '../../src/errors.ts';
+import { readBody } from '../../src/events/reading.ts';
 import { protocolFor } from '../../src/protocol.ts';
 import { originOf, readStored } from '../../src/stages/stored.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
 
 const AGENT = 'https://seller.example/mcp';
-const context = { protocol: protocolFor(), hashes: createHashes() };
+const context = { protocol: protocolFor(), hashes: createHashes(), readBody };
 const payloads = samplePayloads();
 const bytes = (payload: object): Uint8Array => new TextEncoder().encode(JSON.stringify(payload));
 

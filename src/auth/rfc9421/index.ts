@@ -3,6 +3,7 @@
  * signing"), for tools that sign, inspect or verify single messages.
  */
 export type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
+export { createEngine } from '../../crypto/index.ts';
 export type { HeaderFields, HeadersInput } from '../../delivery.ts';
 export type { Refusal } from '../../outcome.ts';
 export type { Target } from '../contract.ts';

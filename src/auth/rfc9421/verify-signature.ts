@@ -1,4 +1,5 @@
-import { createEngine, createHashes } from '../../crypto/index.ts';
+import { createEngine } from '../../crypto/index.ts';
+import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import type { Delivery, HeadersInput } from '../../delivery.ts';
 import { headerFields } from '../../delivery.ts';
@@ -33,7 +34,7 @@ export interface VerifySignatureOptions {
   readonly edition?: EditionName;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
-  /** The fastest of the runtime by default; hand one in to choose it once for many calls. */
+  /** The fastest of the runtime by default; `createEngine` gives one to hand in, chosen once for many calls. */
   readonly engine?: CryptoEngine;
   readonly hashes?: Hashes;
 }
@@ -90,7 +91,7 @@ export async function verifySignature(
   jwk: Jwk,
   options: VerifySignatureOptions = {},
 ): Promise<VerifiedSignature | Refusal> {
-  const { engine = await createEngine(), hashes = createHashes(), now = Date.now } = options;
+  const { engine = await createEngine(), hashes = await loadHashes(), now = Date.now } = options;
   const protocol = protocolFor(options.protocol);
   const headers = headerFields(message.headers);
   const signed = checkSignatureHeaders(headers, protocol, now());

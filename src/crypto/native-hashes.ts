@@ -1,0 +1,29 @@
+import { hex } from '../codec/hex.ts';
+import type { Hashes } from './engine.ts';
+import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
+
+/** Node gives a Buffer; callers get the same plain view on every runtime. */
+function plain(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Those of node:crypto; undefined where the runtime lacks it. */
+export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Hashes | undefined {
+  if (!crypto) return undefined;
+  const digest = (data: Uint8Array): Uint8Array =>
+    plain(crypto.hash?.('sha256', data, 'buffer') ?? crypto.createHash('sha256').update(data).digest());
+  return {
+    sha256: digest,
+    sha256Hex: (data) => hex(digest(data)),
+    hmacSha256: (key, ...data) => {
+      const mac = crypto.createHmac('sha256', key);
+      for (const part of data) mac.update(part);
+      return plain(mac.digest());
+    },
+  };
+}
+
+/** SHA-256 and HMAC-SHA256, synchronous: node:crypto's, else plain JavaScript, loaded only where it is needed. */
+export async function loadHashes(): Promise<Hashes> {
+  return nativeHashes() ?? (await import('./noble-hashes.ts')).nobleHashes();
+}

@@ -1,0 +1,54 @@
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { type Protocol, protocolFor } from '../protocol.ts';
+import { readAgent } from './agent.ts';
+import { type AssembledEvent, assembleEvent } from './assemble.ts';
+import type { Draft, EnvelopeFailure } from './draft.ts';
+import type { Transport } from './event.ts';
+import { readingFormat } from './format.ts';
+import type { JsonObject } from './members.ts';
+import { readTool } from './tool.ts';
+
+/** `readEvent`'s options. */
+export interface ReadOptions {
+  /** The format the sender is registered with; it is looked for first. */
+  readonly format?: Transport;
+  /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
+  readonly sender?: string;
+  /** Names of the wire identifiers; `protocolFor('proto')` by default. */
+  readonly protocol?: Protocol;
+  /** SHA-256 in lower-case hex; the platform's own by default. */
+  readonly hash?: (bytes: Uint8Array) => string;
+}
+
+/** A body that fails check 14 of verification.md, section 2. `detail` is for the owner's log. */
+export interface BodyFailure {
+  readonly ok: false;
+  readonly code: 'webhook_body_malformed';
+  readonly detail: string;
+  readonly check: 14;
+}
+
+/** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
+export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
+
+const READERS: Record<Transport, (payload: JsonObject, hash: () => string) => Draft | EnvelopeFailure> = {
+  tool: readTool,
+  agent: readAgent,
+};
+
+/** `readEvent` where somebody else hashes. */
+export type ReadBody = (
+  bytes: Uint8Array,
+  options: ReadOptions & Required<Pick<ReadOptions, 'hash'>>,
+) => EventReading;
+
+/**
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md, section 7).
+ * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
+ */
+export const readBody: ReadBody = (bytes, { hash, sender = '', protocol = protocolFor(), format }) => {
+  const json = parseStrictObject(bytes);
+  if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
+  const draft = READERS[readingFormat(json.value, format)](json.value, () => hash(bytes));
+  return draft.ok ? assembleEvent(draft, sender, protocol) : draft;
+};

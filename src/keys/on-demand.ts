@@ -1,0 +1,31 @@
+import { once } from '../once.ts';
+import type { KeyResolver } from './contract.ts';
+import type { DiscoveryOptions } from './discovery.ts';
+
+/**
+ * The keys of senders that sign. Their code, half of the package, is loaded when the first such sender is there: legacy
+ * senders have no keys.
+ * @param shared see `once`.
+ */
+export function keysOnDemand(options: DiscoveryOptions, shared: boolean): KeyResolver {
+  let stopped = false;
+  let made: KeyResolver | undefined;
+  const keys = once(async () => {
+    const { createDiscovery } = await import('./discovery.ts');
+    made ??= createDiscovery(options);
+    if (stopped) made.stop();
+    return made;
+  }, shared);
+  return {
+    find: async (...given) => (await keys()).find(...given),
+    findReplaced: async (...given) => (await keys()).findReplaced(...given),
+    revocation: async (...given) => (await keys()).revocation(...given),
+    warm: async (senders) => {
+      if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);
+    },
+    stop: () => {
+      stopped = true;
+      made?.stop();
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fetchRuntimes, RUNTIMES } from '../runtimes/runtimes.ts';
+import { openWorkshop, type Project, type Workshop } from './project.ts';
+
+const tsc = join(createRequire(import.meta.url).resolve('typescript/package.json'), '../bin/tsc');
+const manifest = JSON.parse(
+  readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
+) as { exports: Record<string, unknown>; devDependencies: Record<string, string> };
+
+/** `proto-webhooks`, `proto-webhooks/node`, … */
+const specifiers = Object.entries(manifest.exports)
+  .filter(([, target]) => typeof target === 'object')
+  .map(([subpath]) => `proto-webhooks${subpath.slice(1)}`);
+const NODES = RUNTIMES.filter(({ name }) => name.startsWith('Node'));
+const INSTALL_MS = 300_000;
+
+let workshop: Workshop;
+let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
+beforeAll(async () => {
+  [workshop, binaryOf] = await Promise.all([openWorkshop(), fetchRuntimes()]);
+}, INSTALL_MS);
+afterAll(() => workshop[Symbol.asyncDispose]());
+
+const tsconfig = (module: string, moduleResolution: string): string =>
+  JSON.stringify({
+    compilerOptions: {
+      target: 'ES2023',
+      lib: ['ES2023', 'ESNext.Disposable'],
+      module,
+      moduleResolution,
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      // What users see of the declarations is checked too.
+      skipLibCheck: false,
+      noEmit: true,
+      types: ['node'],
+    },
+    include: ['*.ts'],
+  });
+
+describe('a TypeScript project', () => {
+  let project: Project;
+  beforeAll(async () => {
+    const types = `@types/node@${manifest.devDependencies['@types/node'] ?? ''}`;
+    project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4']);
+    await project.add('receiver.ts');
+    const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
+    const names = specifiers.map((_, index) => `part${index}`);
+    await project.write('every.ts', `${imports.join('\n')}\nexport const every = [${names.join(', ')}];\n`);
+  }, INSTALL_MS);
+
+  it.each([
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ])(
+    'module %s, moduleResolution %s: every subpath and a receiver pass the compiler',
+    async (module, resolution) => {
+      await project.write('tsconfig.json', tsconfig(module, resolution));
+      expect(await project.run(process.execPath, tsc, '-p', '.')).toBe('');
+    },
+  );
+
+  it('runs, as it is and bundled', async () => {
+    const said = { statuses: [200, 200, 200, 401, 405], bought: 2, reports: 1, outcomes: 5 };
+    expect(JSON.parse(await project.run(process.execPath, 'receiver.ts'))).toEqual(said);
+    const outfile = join(project.folder, 'bundle.mjs');
+    const entryPoints = [join(project.folder, 'receiver.ts')];
+    await build({ entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+    expect(JSON.parse(await project.run(process.execPath, 'bundle.mjs'))).toEqual(said);
+  });
+});
+
+describe('a plain JavaScript project with require()', () => {
+  let project: Project;
+  beforeAll(async () => {
+    project = await workshop.project('javascript', {});
+    await project.add('receiver.cjs', 'receiver.js');
+    await project.write('every.js', `console.log(${JSON.stringify(specifiers)}.map(require).length);\n`);
+  }, INSTALL_MS);
+
+  it.each(NODES)('$name requires every subpath and takes deliveries', async (runtime) => {
+    const node = binaryOf(runtime);
+    expect(await project.run(node, 'every.js')).toBe(`${specifiers.length}\n`);
+    expect(JSON.parse(await project.run(node, 'receiver.js'))).toEqual({
+      statuses: [200, 200, 401],
+      handled: 1,
+      refused: true,
+    });
+  });
+});

@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import { createEngine } from '../../src/crypto/index.ts';
+import { editionFor } from '../../src/edition.ts';
+import { keysOnDemand } from '../../src/keys/on-demand.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+const sender = (auth: AuthPolicy): SenderEntry => ({
+  agentUrl: 'https://seller.example/mcp',
+  auth,
+  edition: editionFor(),
+  maxNoncesPerKey: 10,
+});
+
+/** Keys whose transport notes what it is asked for. */
+function bench(shared: boolean) {
+  const asked: string[] = [];
+  const options = {
+    protocol: protocolFor(),
+    engine: () => createEngine(),
+    transport: (url: string) => {
+      asked.push(url);
+      return Promise.resolve(new Response('{"agents":[]}'));
+    },
+    now: Date.now,
+    allowLoopback: false,
+    raiseAlarm: () => {},
+    logger: quiet,
+    thresholds: {},
+  };
+  return { keys: keysOnDemand(options, shared), asked };
+}
+
+it.each([true, false])('warm fetches for senders that sign, shared: %s', async (shared) => {
+  const { keys, asked } = bench(shared);
+  await keys.warm([sender({ scheme: 'signature' })]);
+  await expect.poll(() => asked).toContain('https://seller.example/.well-known/brand.json');
+  keys.stop();
+});
+
+it('legacy senders have nothing to warm', async () => {
+  const { keys, asked } = bench(true);
+  await keys.warm([sender({ scheme: 'bearer', tokens: ['t'.repeat(32)] })]);
+  expect(asked).toEqual([]);
+});
+
+it('stopped before it was loaded: nothing is fetched after', async () => {
+  const { keys, asked } = bench(true);
+  keys.stop();
+  const search = await keys.find('k', [sender({ scheme: 'signature' })], Date.now());
+  expect([search.candidates, asked]).toEqual([[], []]);
+  expect(search.undecided.join()).toContain('stopped');
+});

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { createWaiting } from '../../src/stages/wait.ts';
+import type { PeekResult } from '../../src/stores/contract.ts';
+
+const request = { sender: 'https://seller.example/mcp', key: 'k', leftMs: 30_000, signal: undefined };
+
+/** A store whose first `peek` never answers, as for a request that died. */
+function deaf(): { readonly store: { peek: () => Promise<PeekResult> }; readonly peeks: () => number } {
+  let peeks = 0;
+  const peek = (): Promise<PeekResult> => {
+    peeks += 1;
+    return peeks === 1 ? new Promise(() => {}) : Promise.resolve('applied');
+  };
+  return { store: { peek }, peeks: () => peeks };
+}
+
+it('shared: those who wait for one record share one poll', async () => {
+  const { store, peeks } = deaf();
+  const waiting = createWaiting(store, true);
+  const both = [1, 2].map(() => waiting.until({ ...request, leftMs: 10 }));
+  expect(await Promise.all(both)).toEqual(['busy', 'busy']);
+  expect(peeks()).toBe(1);
+});
+
+it('not shared: each asks for itself, and none waits for the poll of another', async () => {
+  const { store, peeks } = deaf();
+  const waiting = createWaiting(store, false);
+  const gone = new AbortController();
+  const dead = waiting.until({ ...request, signal: gone.signal });
+  expect(await waiting.until(request)).toBe('applied');
+  expect(peeks()).toBe(2);
+  gone.abort();
+  expect(await dead).toBe('busy');
+});
