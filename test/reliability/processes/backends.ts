@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { Pool } from 'pg';
+import { migrate } from '../../../src/stores/postgres.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { tempFile } from '../../stores/sqlite-files.ts';
+import { ON_DISK, startServer } from '../../support/redis.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { completionsInAof } from './aof.ts';
+import type { Kind, Place } from './stores.ts';
+
+/** A record became `applied`. */
+export interface Completion {
+  readonly key: string;
+  readonly owner: string;
+}
+
+/** A write of a handler in `ctx.transaction`. */
+export interface EffectRow {
+  readonly key: string;
+  readonly copy: string;
+}
+
+/** A store's server or file, seen from outside the library. */
+export interface Backend {
+  readonly place: Place;
+  readonly hasTransactions: boolean;
+  /** In the order in which they happened, as the database itself has noted them. */
+  readonly completions: () => Promise<readonly Completion[]>;
+  /** What `ctx.transaction` has committed. No constraint keeps an effect from being there twice. */
+  readonly effects: () => Promise<readonly EffectRow[]>;
+  readonly remove: () => Promise<void>;
+}
+
+const SQLITE_LEDGER = `
+CREATE TABLE effect (key TEXT NOT NULL, copy TEXT NOT NULL);
+CREATE TABLE completion (id INTEGER PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL);
+CREATE TRIGGER completed AFTER UPDATE ON webhook_record
+  WHEN new.state = 'applied' AND (old.state <> 'applied' OR old.owner IS NOT new.owner) BEGIN
+  INSERT INTO completion (key, owner) VALUES (new.key, new.owner);
+END;
+`;
+
+async function sqlite(): Promise<Backend> {
+  const { file, remove } = tempFile();
+  const store = sqliteStore(file);
+  await store.open();
+  await store.close();
+  const db = new DatabaseSync(file);
+  db.exec(SQLITE_LEDGER);
+  return {
+    place: { kind: 'SQLite', file },
+    hasTransactions: true,
+    completions: async () =>
+      db.prepare('SELECT key, owner FROM completion ORDER BY id').all() as unknown as Completion[],
+    effects: async () => db.prepare('SELECT key, copy FROM effect').all() as unknown as EffectRow[],
+    remove: async () => {
+      db.close();
+      remove();
+    },
+  };
+}
+
+const POSTGRES_LEDGER = `
+CREATE TABLE effect (key text NOT NULL, copy text NOT NULL);
+CREATE TABLE completion (id bigint GENERATED ALWAYS AS IDENTITY, key text NOT NULL, owner text NOT NULL);
+CREATE FUNCTION completed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  INSERT INTO completion (key, owner) VALUES (new.key, new.owner);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER completed AFTER UPDATE ON webhook_record FOR EACH ROW
+  WHEN (new.state = 'applied' AND (old.state <> 'applied' OR old.owner IS DISTINCT FROM new.owner))
+  EXECUTE FUNCTION completed();
+`;
+
+async function postgres(shared: string): Promise<Backend> {
+  const url = await sharedPostgres(shared);
+  const schema = `test_${randomBytes(8).toString('hex')}`;
+  const pool = new Pool({ connectionString: url, max: 1, options: `-c search_path=${schema}` });
+  await migrate(pool, { schema });
+  await pool.query(POSTGRES_LEDGER);
+  return {
+    place: { kind: 'Postgres', url, schema },
+    hasTransactions: true,
+    completions: async () =>
+      (await pool.query<Completion>('SELECT key, owner FROM completion ORDER BY id')).rows,
+    effects: async () => (await pool.query<EffectRow>('SELECT key, copy FROM effect')).rows,
+    remove: async () => {
+      await pool.query(`DROP SCHEMA ${schema} CASCADE`);
+      await pool.end();
+    },
+  };
+}
+
+async function redis(): Promise<Backend> {
+  // A server of its own: its append-only file is the ledger, and a rewritten one has forgotten.
+  const { port, folder, remove } = await startServer({ ...ON_DISK, 'auto-aof-rewrite-percentage': '0' });
+  return {
+    place: { kind: 'Redis', port },
+    hasTransactions: false,
+    completions: async () => completionsInAof(folder),
+    effects: async () => [],
+    remove,
+  };
+}
+
+/** @param shared `inject('shared')`. */
+export const BACKENDS: Readonly<Record<Kind, (shared: string) => Promise<Backend>>> = {
+  SQLite: sqlite,
+  Postgres: postgres,
+  Redis: redis,
+};

@@ -1,0 +1,120 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sellerKey } from '../../receiver/setup.ts';
+import { BACKENDS, type Backend } from './backends.ts';
+import type { Break } from './breaks.ts';
+import { startFleet, type Fleet } from './fleet.ts';
+import { ledgerReader, type LedgerReader } from './ledger.ts';
+import { randomOf, type Random } from './random.ts';
+import { AGENT_URL, PUBLIC_URL, sellerOf, type Seller } from './seller.ts';
+import { openStore, type Kind, type OpenStore } from './stores.ts';
+import type { Mode, Role } from './wire.ts';
+
+export interface GroundOptions {
+  readonly kind: Kind;
+  readonly mode: Mode;
+  /** A process each. */
+  readonly roles: readonly Role[];
+  /** Of whom is picked, and of what the seller does next. */
+  readonly seed: number;
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  /** Until a delivery counts as unanswered, ms. */
+  readonly timeoutMs: number;
+  /** Everything fails loudly when it is over. Ms. */
+  readonly deadlineMs: number;
+  readonly breaks?: Break;
+  /** `inject('shared')`. */
+  readonly shared: string;
+}
+
+/** How an event's record ends; `absent`: there is none. */
+export type FinalState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead' | 'absent';
+
+/** A store, processes on it, a seller, and who notes what happens. */
+export interface Ground {
+  readonly backend: Backend;
+  readonly random: Random;
+  readonly fleet: Fleet;
+  readonly seller: Seller;
+  readonly ledger: LedgerReader;
+  readonly stateOf: (key: string) => Promise<FinalState>;
+  /** Waits until nothing is queued or leased any more. @throws Error that names an event which is. */
+  readonly drained: () => Promise<void>;
+  /** Aborts at the deadline. */
+  readonly signal: AbortSignal;
+}
+
+const LOOK_MS = 15;
+
+/** A checker has to let the backlog drain before it calls an event lost. */
+async function drain({ store }: OpenStore, fleet: Fleet, signal: AbortSignal): Promise<void> {
+  // What is leased can be queued again.
+  for (const state of ['queued', 'leased', 'queued'] as const) {
+    for (;;) {
+      const [record] = (await store.inbox.list({ state, limit: 1 })).records;
+      if (!record) break;
+      const problem = fleet.problem();
+      if (problem) throw problem;
+      if (signal.aborted) throw new Error(`never done: ${JSON.stringify(record)}`);
+      await sleep(LOOK_MS);
+    }
+  }
+}
+
+async function groundIn(
+  folder: string,
+  options: GroundOptions,
+  backend: Backend,
+  open: OpenStore,
+): Promise<Ground> {
+  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, breaks } = options;
+  const { publicJwk, privateJwk } = await sellerKey();
+  const random = randomOf(seed);
+  const signal = AbortSignal.timeout(deadlineMs);
+  const file = join(folder, 'ledger');
+  const urls = { agentUrl: AGENT_URL, publicUrl: PUBLIC_URL, publicJwk };
+  const told = {
+    place: backend.place,
+    mode,
+    ledger: file,
+    leaseMs,
+    waitMs,
+    ...urls,
+    ...(breaks && { breaks }),
+  };
+  // Goes with the run.
+  const fleet = startFleet(told, roles, random, join(options.shared, 'compiled'));
+  return {
+    backend,
+    random,
+    fleet,
+    seller: sellerOf({ fleet, privateJwk, random, timeoutMs, signal }),
+    ledger: ledgerReader(file),
+    stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
+    drained: () => drain(open, fleet, signal),
+    signal,
+  };
+}
+
+/** Sets all up, plays, and leaves nothing behind, however it ends. */
+export async function onGround<T>(options: GroundOptions, play: (ground: Ground) => Promise<T>): Promise<T> {
+  const backend = await BACKENDS[options.kind](options.shared);
+  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-ground-'));
+  const open = openStore(backend.place);
+  await open.store.open();
+  const ground = await groundIn(folder, options, backend, open);
+  try {
+    return await play(ground);
+  } finally {
+    ground.fleet.destroy();
+    ground.seller.close();
+    ground.ledger.close();
+    await open.store.close();
+    await open.end();
+    await backend.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,50 @@
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+
+/** What a process writes of what it does, before it goes on: a process that is killed has still written it. */
+export type Line =
+  /** A handler was called. */
+  | { readonly what: 'run'; readonly key: string; readonly pid: number; readonly attempt: number }
+  /** Its effect outside the store. */
+  | { readonly what: 'effect'; readonly key: string; readonly pid: number; readonly copy: string }
+  /** The store told this owner that it completed the event. */
+  | { readonly what: 'told'; readonly key: string; readonly pid: number; readonly owner: string }
+  /** The process stops (SIGSTOP) in the handler, until somebody lets it go on. */
+  | { readonly what: 'pause'; readonly key: string; readonly pid: number }
+  /** The process kills itself in the handler. */
+  | { readonly what: 'die'; readonly key: string; readonly pid: number };
+
+export type Write = (line: Line) => void;
+
+/** Opened for appending, a line a write: lines of several processes never mix, and none is lost with its process. */
+export function ledgerWriter(file: string): Write {
+  const fd = openSync(file, 'a');
+  return (line) => {
+    writeSync(fd, `${JSON.stringify(line)}\n`);
+  };
+}
+
+/** A ledger as it grows. */
+export interface LedgerReader {
+  /** All lines so far, in the order in which they were written. */
+  readonly read: () => readonly Line[];
+  readonly close: () => void;
+}
+
+export function ledgerReader(file: string): LedgerReader {
+  const fd = openSync(file, 'a+');
+  const lines: Line[] = [];
+  let offset = 0;
+  return {
+    read: () => {
+      const more = Buffer.alloc(fstatSync(fd).size - offset);
+      const text = more.subarray(0, readSync(fd, more, 0, more.length, offset));
+      const end = text.lastIndexOf('\n') + 1;
+      offset += end;
+      for (const line of text.subarray(0, end).toString().split('\n')) {
+        if (line !== '') lines.push(JSON.parse(line) as Line);
+      }
+      return lines;
+    },
+    close: () => closeSync(fd),
+  };
+}

@@ -1,0 +1,56 @@
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { PgClient } from '../../../src/stores/postgres.ts';
+import { postgresStore } from '../../../src/stores/postgres.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+
+/** Where a store's data are: processes are told this. */
+export type Place =
+  | { readonly kind: 'SQLite'; readonly file: string }
+  | { readonly kind: 'Postgres'; readonly url: string; readonly schema: string }
+  | { readonly kind: 'Redis'; readonly port: number };
+
+export type Kind = Place['kind'];
+
+/** A connection of one process. */
+export interface OpenStore {
+  readonly store: Store & { readonly inbox: StoreInbox };
+  /** The handler's write in `ctx.transaction`; absent where the backend has none. */
+  readonly writeEffect?: (tx: unknown, key: string, copy: string) => unknown;
+  /** After the store was closed. */
+  readonly end: () => Promise<void>;
+}
+
+/** Connections of a process to Postgres. */
+const POOL = 6;
+
+const OPEN: { readonly [K in Kind]: (place: Extract<Place, { kind: K }>) => OpenStore } = {
+  SQLite: ({ file }) => ({
+    store: sqliteStore(file),
+    writeEffect: (tx, key, copy) =>
+      (tx as SqliteHandle).prepare('INSERT INTO effect (key, copy) VALUES (?, ?)').run(key, copy),
+    end: async () => undefined,
+  }),
+  Postgres: ({ url, schema }) => {
+    const pool = new Pool({ connectionString: url, max: POOL });
+    pool.on('error', () => undefined);
+    return {
+      store: postgresStore({ pool, schema }),
+      writeEffect: (tx, key, copy) =>
+        (tx as PgClient).query(`INSERT INTO ${schema}.effect (key, copy) VALUES ($1, $2)`, [key, copy]),
+      end: () => pool.end(),
+    };
+  },
+  Redis: ({ port }) => {
+    const client = new Redis({ host: '127.0.0.1', port });
+    client.on('error', () => undefined);
+    return { store: redisStore({ client }), end: async () => client.disconnect() };
+  },
+};
+
+export function openStore(place: Place): OpenStore {
+  return (OPEN[place.kind] as (place: Place) => OpenStore)(place);
+}

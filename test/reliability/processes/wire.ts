@@ -1,0 +1,40 @@
+import type { Jwk } from '../../../src/sender/sign.ts';
+import type { Break } from './breaks.ts';
+import type { Place } from './stores.ts';
+
+export type Mode = 'inline' | 'inbox';
+
+/** What a process does. In mode `inline` every one is a door. */
+export type Role = 'door' | 'worker' | 'both';
+
+/** What a process is told when it starts. */
+export interface ProcessOptions {
+  readonly place: Place;
+  readonly mode: Mode;
+  readonly role: Role;
+  /** File to which its handlers append. */
+  readonly ledger: string;
+  readonly agentUrl: string;
+  readonly publicUrl: string;
+  readonly publicJwk: Jwk;
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  readonly breaks?: Break;
+}
+
+/** It serves. `port`: 0 where it has no door. */
+export interface Ready {
+  readonly port: number;
+}
+
+/** What an event tells its handler to do, in `context`. What is for the first run only is not done again. */
+export interface Orders {
+  readonly inTransaction: boolean;
+  readonly takesMs: number;
+  /** Throws on the first run, after its effect. */
+  readonly fails?: boolean;
+  /** Kills its process on the first run, before or after its effect. */
+  readonly dies?: 'before' | 'after';
+  /** Stops its process on the first run, before its effect, until it is let go on. */
+  readonly pauses?: boolean;
+}

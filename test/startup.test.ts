@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { resolveOptions } from '../src/config/resolve.ts';
+import { ConfigError, Fault } from '../src/errors.ts';
+import type { ReceiverOptions } from '../src/options.ts';
+import { createStartup, type Startup } from '../src/startup.ts';
+import { memoryStore } from '../src/stores/memory.ts';
+import { gate } from './receiver/setup.ts';
+
+interface Bench {
+  readonly startup: Startup<string>;
+  readonly opens: () => number;
+}
+
+/** A startup on a store whose `open` waits for what it is told to, the n-th time for the n-th. */
+function bench(shared: boolean, ...waits: readonly (() => Promise<void>)[]): Bench {
+  let opens = 0;
+  const store = {
+    ...memoryStore(),
+    open: async () => {
+      opens += 1;
+      await waits[opens - 1]?.();
+    },
+  };
+  const options: ReceiverOptions = {
+    publicUrl: 'https://buyer.example/hook',
+    senders: [{ agentUrl: 'https://seller.example/mcp' }],
+    store,
+    requireDurability: 'process',
+    handlers: { other: () => {} },
+  };
+  const keys = {
+    find: () => Promise.reject(new Error('not asked')),
+    findReplaced: () => Promise.reject(new Error('not asked')),
+    revocation: () => Promise.reject(new Error('not asked')),
+    warm: () => Promise.resolve(),
+    stop: () => {},
+  };
+  const config = resolveOptions(options);
+  const equip = () => Promise.resolve('equipped');
+  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, equip, shared });
+  return { startup, opens: () => opens };
+}
+
+const never = (): Promise<void> => new Promise(() => {});
+
+describe('createStartup', () => {
+  it('shared: deliveries that come at once wait for one check', async () => {
+    const { opened, open } = gate();
+    const { startup, opens } = bench(true, () => opened);
+    const all = Promise.all([startup.ready(), startup.passed(), startup.check()]);
+    open();
+    expect(await all).toEqual(['equipped', 'equipped', 'equipped']);
+    expect(opens()).toBe(1);
+  });
+
+  it('not shared: a delivery that never ends holds up no other', async () => {
+    const { startup, opens } = bench(false, never);
+    void startup.ready();
+    expect(await startup.ready()).toBe('equipped');
+    expect(await startup.ready()).toBe('equipped');
+    expect(opens()).toBe(2);
+  });
+
+  it.each([true, false])('checks again after a failure, shared: %s', async (shared) => {
+    const failing = (): Promise<void> => Promise.reject(new ConfigError('no such table. Run migrate.'));
+    const { startup, opens } = bench(shared, failing, failing);
+    await expect(startup.check()).rejects.toThrow(ConfigError);
+    await expect(startup.ready()).rejects.toBeInstanceOf(Fault);
+    expect(await startup.ready()).toBe('equipped');
+    expect(opens()).toBe(3);
+  });
+});
