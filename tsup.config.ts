@@ -19,6 +19,7 @@ export default defineConfig({
     events: 'src/events/index.ts',
     sender: 'src/sender/sign.ts',
     testing: 'src/testing/index.ts',
+    cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',
   },
   format: 'esm',

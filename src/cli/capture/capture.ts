@@ -1,0 +1,22 @@
+import type { Jwk } from '../../crypto/engine.ts';
+
+/** One delivery as somebody captured it, and no more than the capture has. */
+export interface Capture {
+  readonly form: 'raw HTTP' | 'HAR entry' | 'curl command' | 'vector';
+  /** Upper case as captured. */
+  readonly method: string;
+  /** Absolute, or undefined where the capture has only a request target. */
+  readonly url: string | undefined;
+  /** Request target as captured, e.g. `/hook?x=1`. */
+  readonly target: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: Uint8Array;
+  /** Unix ms, where the capture says when. */
+  readonly receivedAt?: number;
+  /** Keys that came with it (vectors). */
+  readonly keys: readonly Jwk[];
+  /** Of the keys beside it only these are known (vectors). */
+  readonly kids?: readonly string[];
+  /** What was done to read it that could matter. */
+  readonly notes: readonly string[];
+}

@@ -1,0 +1,75 @@
+import { UsageError } from '../usage-error.ts';
+import type { Capture } from './capture.ts';
+import {
+  absoluteUrl,
+  asRecord,
+  bodyBytes,
+  headerPairs,
+  type JsonObject,
+  targetOf,
+  textOr,
+} from './members.ts';
+
+/** A whole HAR file, one entry of it, or the entry's request alone with its `postData`. */
+export function isHar(json: JsonObject): boolean {
+  const request = asRecord(json['request']);
+  return (
+    asRecord(json['log']) !== undefined ||
+    'startedDateTime' in json ||
+    (request !== undefined && ('postData' in request || 'httpVersion' in request))
+  );
+}
+
+function isSigned(entry: unknown): boolean {
+  const headers = asRecord(asRecord(entry)?.['request'])?.['headers'];
+  if (!Array.isArray(headers)) return false;
+  return headers.some((header) =>
+    /^(?:signature|x-[a-z0-9-]+-signature)$/i.test(String(asRecord(header)?.['name'])),
+  );
+}
+
+function entryOf(json: JsonObject, index: number | undefined): JsonObject {
+  const log = asRecord(json['log']);
+  if (!log) return json;
+  const entries: unknown[] = Array.isArray(log['entries']) ? (log['entries'] as unknown[]) : [];
+  const signed = entries.filter(isSigned);
+  if (index === undefined && signed.length > 1) {
+    throw new UsageError(
+      `the HAR has ${signed.length} signed requests: say which by --entry, from 0 to ${entries.length - 1}`,
+    );
+  }
+  const entry = asRecord(index === undefined ? (signed[0] ?? entries[0]) : entries[index]);
+  if (!entry)
+    throw new UsageError(`the HAR has ${entries.length} entries, and not the one that was asked for`);
+  return entry;
+}
+
+/** An entry of an HTTP Archive 1.2. */
+export function readHar(json: JsonObject, index?: number): Capture {
+  const entry = entryOf(json, index);
+  const request = asRecord(entry['request']);
+  if (!request) throw new UsageError('the HAR entry has no request');
+  const url = absoluteUrl(request['url'], 'the HAR entry');
+  const data = asRecord(request['postData']);
+  const size = Number(request['bodySize'] ?? 0);
+  if (!data && size > 0) {
+    throw new UsageError(
+      `the HAR entry has no body (request.postData) though it says ${size} bytes: export it with content`,
+    );
+  }
+  const started = Date.parse(String(entry['startedDateTime']));
+  return {
+    form: 'HAR entry',
+    method: textOr(request['method'], 'POST'),
+    url,
+    target: targetOf(url),
+    // Pseudo-headers of HTTP/2 exports; `:authority` is compared as `Host` is.
+    headers: headerPairs(request['headers'], 'the HAR entry').filter(
+      ([name]) => !/^:(?!authority$)/.test(name),
+    ),
+    body: bodyBytes(data?.['text'], data?.['encoding'] === 'base64'),
+    ...(!Number.isNaN(started) && { receivedAt: started }),
+    keys: [],
+    notes: [],
+  };
+}

@@ -1,0 +1,125 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { Duplex } from 'node:stream';
+import { UsageError } from '../usage-error.ts';
+import type { Capture } from './capture.ts';
+
+/** The head as text (latin-1: bytes stay what they are) and where the body begins. */
+interface Split {
+  readonly head: string;
+  readonly body: Uint8Array;
+}
+
+function split(bytes: Uint8Array): Split {
+  const text = Buffer.from(bytes).toString('latin1');
+  const end = /\r?\n\r?\n/.exec(text);
+  if (!end) {
+    throw new UsageError('cut short inside the headers: the blank line after them and the body are missing');
+  }
+  return { head: text.slice(0, end.index), body: bytes.subarray(end.index + end[0].length) };
+}
+
+/** Version text of HTTP/2 dumps and pseudo-header lines: the parser knows HTTP/1.1 only. */
+function normalHead(head: string): string {
+  const lines = head.split(/\r?\n/);
+  const [start = '', ...fields] = lines;
+  const kept = fields.flatMap((line) => {
+    const authority = /^:authority:\s*(.*)$/i.exec(line)?.[1];
+    if (authority !== undefined) return [`Host: ${authority}`];
+    return line.startsWith(':') ? [] : [line];
+  });
+  return [
+    start
+      .trimStart()
+      .replace(/ HTTP\/[\d.]+$/, '')
+      .concat(' HTTP/1.1'),
+    ...kept,
+  ].join('\r\n');
+}
+
+/** Both directions of a connection that is only read from. */
+function connectionOf(bytes: Uint8Array): Duplex {
+  let sent = false;
+  return new Duplex({
+    read() {
+      if (!sent) this.push(bytes);
+      this.push(null);
+      sent = true;
+    },
+    write: (_chunk, _encoding, done) => done(),
+  });
+}
+
+interface Parsed {
+  readonly message: IncomingMessage;
+  readonly body: Uint8Array;
+  /** The parser saw its end. */
+  readonly whole: boolean;
+}
+
+/** Node's own HTTP parser, fed from memory: a server that listens nowhere. @throws UsageError with its reason. */
+function parse(bytes: Uint8Array): Promise<Parsed> {
+  const server = createServer({ maxHeaderSize: 1 << 20, requireHostHeader: false });
+  return new Promise((resolve, reject) => {
+    // Also where the input ends too soon: then the message itself says nothing.
+    let end = (error: Error & { readonly reason?: string }): void => {
+      reject(new UsageError(`no HTTP request (${error.reason ?? error.message})`));
+    };
+    let seen = false;
+    const take = (message: IncomingMessage): void => {
+      if (seen) return;
+      seen = true;
+      const chunks: Buffer[] = [];
+      const finish = (): void => {
+        resolve({ message, body: new Uint8Array(Buffer.concat(chunks)), whole: message.complete });
+      };
+      // What stands behind a whole request is not read, and no fault of its.
+      end = () => {
+        if (!message.complete) finish();
+      };
+      message.on('data', (chunk: Buffer) => chunks.push(chunk));
+      for (const event of ['end', 'error', 'close']) message.on(event, finish);
+    };
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
+    server.on('clientError', (error: Error) => end(error));
+    server.emit('connection', connectionOf(bytes));
+  });
+}
+
+function pairs(raw: readonly string[]): [string, string][] {
+  return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
+}
+
+/** A request as `tcpdump`, `nc` or a proxy's log shows it; lines may end in LF alone. */
+export async function readHttp(bytes: Uint8Array): Promise<Capture> {
+  const { head, body: rest } = split(bytes);
+  const { message, body, whole } = await parse(
+    Buffer.concat([Buffer.from(`${normalHead(head)}\r\n\r\n`, 'latin1'), rest]),
+  );
+  const declared = message.headers['content-length'];
+  const framed = declared !== undefined || message.headers['transfer-encoding'] !== undefined;
+  if (framed && !whole) {
+    const missing =
+      declared === undefined
+        ? 'the last chunks of the body are'
+        : `${Number(declared) - rest.length} of its ${declared} bytes are`;
+    throw new UsageError(`cut short inside the body: ${missing} missing`);
+  }
+  const notes: string[] = [];
+  if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
+  const left = declared === undefined ? 0 : rest.length - Number(declared);
+  const isBlank = /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'));
+  // A line feed at the end is the editor's.
+  if (left > 0 && !isBlank)
+    notes.push(`${left} bytes after the ${declared} of Content-Length were left out.`);
+  const target = message.url ?? '/';
+  return {
+    form: 'raw HTTP',
+    method: message.method ?? '',
+    url: /^https?:\/\//i.test(target) ? target : undefined,
+    target,
+    headers: pairs(message.rawHeaders),
+    body: framed ? body : rest,
+    keys: [],
+    notes,
+  };
+}

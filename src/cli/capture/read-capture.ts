@@ -1,0 +1,51 @@
+import { parseStrictObject } from '../../codec/strict-json.ts';
+import { UsageError } from '../usage-error.ts';
+import type { Capture } from './capture.ts';
+import { readCurl } from './curl.ts';
+import { isHar, readHar } from './har.ts';
+import { readHttp } from './http.ts';
+import { readVector } from './vector.ts';
+
+const EXPECTED =
+  'a raw HTTP request (POST /path HTTP/1.1 …), a HAR file or entry, a curl command, or a vector ({"request":{…}})';
+
+/** How a capture is read. */
+export interface ReadCaptureOptions {
+  /** The name for messages. */
+  readonly file: string;
+  /** HAR with several entries: which one, from 0. */
+  readonly entry?: number;
+  /** Reads the file that `curl --data-binary @file` names. */
+  readonly readFile: (name: string) => Promise<Uint8Array>;
+}
+
+function readJson(bytes: Uint8Array, options: ReadCaptureOptions): Capture {
+  const json = parseStrictObject(bytes);
+  if (!json.ok) throw new UsageError(`the JSON is cut short or broken: ${json.detail}`);
+  if (isHar(json.value)) return readHar(json.value, options.entry);
+  if ('request' in json.value) return readVector(json.value);
+  throw new UsageError(`the JSON has no request. Expected ${EXPECTED}`);
+}
+
+async function readAny(bytes: Uint8Array, options: ReadCaptureOptions): Promise<Capture> {
+  const start = new TextDecoder().decode(bytes.subarray(0, 4096)).trimStart();
+  if (start === '') throw new UsageError(`it is empty. Expected ${EXPECTED}`);
+  if (start.startsWith('{')) return readJson(bytes, options);
+  if (/^(?:\$\s*)?curl\s/.test(start)) return readCurl(new TextDecoder().decode(bytes), options.readFile);
+  if (/^[A-Z]+ \S/.test(start)) return readHttp(bytes);
+  throw new UsageError(`unknown shape. Expected ${EXPECTED}`);
+}
+
+/**
+ * Reads a captured delivery, whichever of the four forms it is in.
+ * @throws UsageError that names the file and what is missing.
+ */
+export async function readCapture(bytes: Uint8Array, options: ReadCaptureOptions): Promise<Capture> {
+  try {
+    return await readAny(bytes, options);
+  } catch (error) {
+    if (error instanceof UsageError)
+      throw new UsageError(`${options.file}: ${error.message.replace(/\.$/, '')}.`);
+    throw error;
+  }
+}

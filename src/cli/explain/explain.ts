@@ -1,0 +1,104 @@
+import type { AuthContext, AuthRequest, Target } from '../../auth/contract.ts';
+import { canonicalTargetUri } from '../../auth/rfc9421/target-uri.ts';
+import { senderSource } from '../../config/senders.ts';
+import { createHashes } from '../../crypto/hashes.ts';
+import { createEngine } from '../../crypto/index.ts';
+import { headerFields, type Delivery } from '../../delivery.ts';
+import { editionFor, type EditionName } from '../../edition.ts';
+import { createKeyResolver } from '../../keys/resolver.ts';
+import { protocolFor } from '../../protocol.ts';
+import type { Sender } from '../../senders.ts';
+import type { Capture } from '../capture/capture.ts';
+import { checklist, type Step } from './checklist.ts';
+import type { Finding } from './finding.ts';
+import { findCauses } from './find-causes.ts';
+
+/** A captured delivery, and what its receiver is configured with. */
+export interface ExplainInput {
+  readonly capture: Capture;
+  /** `publicUrl`: the URL that the seller was given. */
+  readonly url: string;
+  /** Keys as `pins`, or legacy `auth`; nothing is fetched. */
+  readonly sender: Sender;
+  /** Unix ms. */
+  readonly receivedAt: number;
+  readonly protocol?: string | undefined;
+  readonly edition?: EditionName | undefined;
+  readonly hostCheck?: 'strict' | 'off' | undefined;
+  /** 1 048 576. */
+  readonly maxBodyBytes?: number | undefined;
+}
+
+/** The checklist, and why its failed steps failed. */
+export interface Explanation {
+  /** No step failed. */
+  readonly ok: boolean;
+  readonly steps: readonly Step[];
+  /** At least one for each step that failed. */
+  readonly findings: readonly Finding[];
+}
+
+/** Everything that the steps and the searches work on. */
+export interface Case {
+  readonly input: ExplainInput;
+  readonly target: Target;
+  readonly context: AuthContext;
+  readonly request: AuthRequest;
+}
+
+const DEFAULT_MAX_BYTES = 1_048_576;
+
+const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+async function caseOf(input: ExplainInput): Promise<Case> {
+  const protocol = protocolFor(input.protocol);
+  const edition = editionFor(input.edition);
+  const engine = await createEngine();
+  const target = canonicalTargetUri(input.url);
+  const { fixed = [] } = senderSource([input.sender], { edition, allowLoopback: true, maxNoncesPerKey: 1 });
+  const keys = createKeyResolver({
+    protocol,
+    engine,
+    // Pins are all there is: whoever is asked about has been fetched before.
+    transport: () => Promise.reject(new Error('nothing is fetched')),
+    now: () => input.receivedAt,
+    allowLoopback: true,
+    raiseAlarm: () => undefined,
+    logger: quiet,
+  });
+  const { capture, receivedAt, hostCheck = 'strict' } = input;
+  const headers = headerFields(capture.headers);
+  const delivery: Delivery = { method: capture.method, url: capture.target, headers, rawBody: capture.body };
+  const context: AuthContext = {
+    protocol,
+    engine,
+    hashes: createHashes(),
+    keys,
+    hostCheck,
+    raiseAlarm: () => undefined,
+  };
+  return { input, target, context, request: { delivery, target, senders: fixed, arrivedAt: receivedAt } };
+}
+
+const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
+  checklist(context, request, input.maxBodyBytes ?? DEFAULT_MAX_BYTES);
+
+/**
+ * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.
+ * @throws ConfigError, TargetUriError for an unusable sender, protocol, edition or URL; never for the capture.
+ */
+export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
+  const made = await caseOf(input);
+  const steps = await stepsOf(made);
+  const again = {
+    steps: async (mended: ExplainInput) => stepsOf(await caseOf(mended)),
+    explain: explainDelivery,
+  };
+  const findings = await findCauses(made, steps, again);
+  return { ok: !steps.some(({ verdict }) => verdict === 'fail'), steps, findings };
+}

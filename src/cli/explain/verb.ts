@@ -1,0 +1,197 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
+import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
+import type { Jwk } from '../../crypto/engine.ts';
+import { headerFields } from '../../delivery.ts';
+import type { EditionName } from '../../edition.ts';
+import type { Sender, SenderAuth } from '../../senders.ts';
+import type { Capture } from '../capture/capture.ts';
+import { readCapture } from '../capture/read-capture.ts';
+import { readInput } from '../files.ts';
+import { collect, publicJwk, readKeys } from '../key-files.ts';
+import { addChainFlags, chainOf, type ChainFlags } from '../keys/check.ts';
+import { instant, MS_FROM, requireHttpUrl, whole } from '../numbers.ts';
+import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
+import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+import { explainDelivery, type ExplainInput } from './explain.ts';
+import { explanationText } from './text.ts';
+
+interface ExplainFlags extends ChainFlags, SecretFlags {
+  readonly keys?: readonly string[];
+  readonly agentUrl?: string;
+  readonly url?: string;
+  readonly receivedAt?: string;
+  readonly edition?: EditionName;
+  readonly hostCheck?: 'strict' | 'off';
+  readonly maxBodyBytes?: number;
+  readonly entry?: number;
+  readonly json?: boolean;
+}
+
+/** The `keys.json` of a set of vectors lies beside the folder of its cases. */
+async function keysBeside(file: string, context: CliContext): Promise<Jwk[]> {
+  const folder = dirname(resolve(context.cwd, file));
+  for (const place of [join(folder, 'keys.json'), join(folder, '..', 'keys.json')]) {
+    const there = await readFile(place).then(
+      () => true,
+      () => false,
+    );
+    if (there) return readKeys([place], context);
+  }
+  return [];
+}
+
+const NO_KEYS =
+  'no key to verify with. Give --keys FILE (a JWK or JWKS), --agent-url URL (its JWKS is fetched), or --hmac-secret-file / --bearer-token-file for a legacy sender.';
+
+/** One key a kid; those that came with a capture replace others. */
+function distinct(keys: readonly Jwk[]): Jwk[] {
+  return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
+}
+
+async function pinsOf(
+  file: string,
+  capture: Capture,
+  flags: ExplainFlags,
+  context: CliContext,
+): Promise<{ pins: readonly Jwk[]; revokedKids: readonly string[] }> {
+  const given = await readKeys(flags.keys ?? [], context);
+  if (flags.agentUrl !== undefined) {
+    const chain = await chainOf(flags.agentUrl, flags, context);
+    const [fault] = chain.faults;
+    if (chain.jwks.length === 0 && fault !== undefined) {
+      throw new UsageError(
+        `no keys of ${flags.agentUrl}: ${fault} proto-webhooks keys check shows the whole chain.`,
+      );
+    }
+    return { pins: distinct([...chain.jwks, ...given, ...capture.keys]), revokedKids: chain.revocation.kids };
+  }
+  const found = capture.form === 'vector' && given.length === 0 ? await keysBeside(file, context) : [];
+  const beside = found.filter((jwk) => capture.kids?.includes(String(jwk['kid'])) ?? true);
+  return { pins: distinct([...beside, ...given, ...capture.keys]), revokedKids: [] };
+}
+
+async function senderOf(
+  file: string,
+  capture: Capture,
+  flags: ExplainFlags,
+  context: CliContext,
+): Promise<Sender> {
+  const agentUrl = flags.agentUrl ?? 'https://seller.invalid/mcp';
+  const edition = flags.edition === undefined ? {} : { edition: flags.edition };
+  const auth: SenderAuth | undefined = await secretsOf(flags, context);
+  if (auth) return { agentUrl, auth, ...edition };
+  const { pins, revokedKids } = await pinsOf(file, capture, flags, context);
+  if (pins.length === 0) throw new UsageError(NO_KEYS);
+  return { agentUrl, pins, revocation: { revokedKids }, ...edition };
+}
+
+/** When it was received: as told, as captured, else at `created`, so that an old capture can be looked into. */
+function momentOf(
+  capture: Capture,
+  flags: ExplainFlags,
+  context: CliContext,
+): { readonly at: number; readonly how: string } {
+  if (flags.receivedAt !== undefined)
+    return { at: instant('--received-at', flags.receivedAt), how: 'as told' };
+  if (capture.receivedAt !== undefined) return { at: capture.receivedAt, how: `as the ${capture.form} says` };
+  const fields = readSignatureFields(headerFields(capture.headers));
+  const created = fields.kind === 'parsed' ? fields.input.parameters.created : undefined;
+  if (created !== undefined && created > 0 && created < MS_FROM) {
+    return { at: created * 1000, how: 'taken from created; --received-at tells the true one' };
+  }
+  return { at: context.now(), how: 'now' };
+}
+
+/** A `publicUrl` that ends in `/*` takes path and query from the request, as the receiver's does. */
+function underPrefix(url: string, capture: Capture): string {
+  const given = publicUrlOf(url, true);
+  if (given.kind === 'exact') return url;
+  const whole = given.origin + pathAndQuery(capture.target);
+  if (whole.startsWith(given.prefix)) return whole;
+  throw new UsageError(
+    `--url ${url}: the captured path is ${capture.target}, which is not under it. Behind a router that cuts the path, give the receiver the whole one (Express: req.originalUrl), or give its exact URL here.`,
+  );
+}
+
+function urlOf(capture: Capture, flags: ExplainFlags): string {
+  const given = flags.url ?? capture.url;
+  if (given !== undefined) return underPrefix(requireHttpUrl('--url', given), capture);
+  const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
+  if (host === undefined) {
+    throw new UsageError('the capture has no Host. Give the URL that the seller was given: --url https://…');
+  }
+  return requireHttpUrl('--url', `https://${host}${capture.target}`);
+}
+
+async function explain(file: string, flags: ExplainFlags, context: CliContext): Promise<Report> {
+  const bytes = await readInput(file, 'a captured delivery', context);
+  const fromFile = (name: string): Promise<Uint8Array> =>
+    readInput(name, 'the body that the curl command names', context);
+  const capture = await readCapture(bytes, {
+    file,
+    readFile: fromFile,
+    ...(flags.entry !== undefined && { entry: flags.entry }),
+  });
+  const url = urlOf(capture, flags);
+  const { at, how } = momentOf(capture, flags, context);
+  const { protocol, edition, hostCheck, maxBodyBytes } = flags;
+  const sender = await senderOf(file, capture, flags, context);
+  const input: ExplainInput = {
+    capture,
+    url,
+    sender,
+    receivedAt: at,
+    protocol,
+    edition,
+    hostCheck,
+    maxBodyBytes,
+  };
+  const explanation = await explainDelivery(input);
+  const received = new Date(at).toISOString();
+  const intro = [
+    `${capture.method} ${url}, ${capture.body.length} bytes, captured as ${capture.form}`,
+    `Received ${received} (${how})`,
+    ...capture.notes,
+    ...(flags.url === undefined && capture.url === undefined
+      ? ['The URL was made from Host: --url tells the one that the seller was given.']
+      : []),
+  ];
+  return {
+    ok: explanation.ok,
+    json: { url, receivedAt: received, form: capture.form, notes: intro.slice(2), ...explanation },
+    text: (paint) => explanationText(explanation, intro, paint),
+  };
+}
+
+/** `explain FILE`. */
+export function addExplain(parent: Command, run: RunVerb): void {
+  const verb = addVerb(
+    parent,
+    'explain',
+    'say which check a captured delivery fails, why, and what to change',
+    [
+      'explain delivery.http --keys seller-jwks.json --url https://buyer.example/webhooks/proto',
+      'explain delivery.har --agent-url https://seller.example/mcp',
+      'explain - --keys jwks.json < delivery.http',
+      'explain delivery.http --hmac-secret-env WEBHOOK_SECRET --json',
+    ],
+  )
+    .argument('<file>', 'raw HTTP request, HAR file or entry, curl command, or vector; - is standard input')
+    .option('--keys <file>', 'JWK or JWKS of the seller; repeatable', collect)
+    .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
+    .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
+    .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
+    .addOption(new Option('--edition <name>', 'edition of the protocol').choices(['3.0', '3.1', '3.2']))
+    .addOption(
+      new Option('--host-check <how>', 'whether Host is compared with --url').choices(['strict', 'off']),
+    )
+    .option('--max-body-bytes <n>', 'limit of the receiver (default: 1048576)', whole(1))
+    .option('--entry <n>', 'which entry of a HAR, from 0', whole(0));
+  addSecretFlags(addChainFlags(verb)).action((file: string, flags: ExplainFlags) =>
+    run(flags, (context) => explain(file, flags, context)),
+  );
+}

@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs';
+import { createRequire, isBuiltin } from 'node:module';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Store, StoreInbox } from '../../stores/contract.ts';
+import { type PgPool, postgresStore } from '../../stores/postgres.ts';
+import { type RedisClient, redisStore } from '../../stores/redis.ts';
+import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
+import type { CliContext } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** Which store; exactly one. `true`: the URL is in the environment. */
+export interface StoreFlags {
+  readonly sqlite?: string;
+  readonly postgres?: string | true;
+  readonly schema?: string;
+  readonly redis?: string | true;
+  readonly prefix?: string;
+}
+
+/** A store that is open, and how to be done with it. */
+export interface OpenStore {
+  readonly inbox: StoreInbox;
+  readonly close: () => Promise<void>;
+}
+
+interface Made {
+  readonly store: Store;
+  readonly end: () => unknown;
+}
+
+/** A package of the user's project, found from the working directory; else from here; undefined where it is in neither. */
+async function findPackage(name: string, context: CliContext): Promise<Record<string, unknown> | undefined> {
+  const fromProject = createRequire(join(context.cwd, 'package.json'));
+  for (const find of [() => pathToFileURL(fromProject.resolve(name)).href, () => name]) {
+    try {
+      return (await import(find())) as Record<string, unknown>;
+    } catch (error) {
+      if (!/MODULE_NOT_FOUND/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function userPackage(name: 'pg' | 'ioredis', context: CliContext): Promise<Record<string, unknown>> {
+  const found = await findPackage(name, context);
+  if (found) return found;
+  throw new UsageError(
+    `the package ${name} is not installed here. Run npm install ${name}, in the project that has the receiver.`,
+  );
+}
+
+/** CommonJS packages have their names on `default` too, or only there. */
+function named(module: Record<string, unknown>, name: string): unknown {
+  const fallback = module['default'] as Record<string, unknown> | undefined;
+  return module[name] ?? fallback?.[name];
+}
+
+function urlOf(option: string, given: string | true, variable: string, context: CliContext): string {
+  const url = given === true ? (context.env[variable] ?? '') : given;
+  if (url !== '') return url;
+  throw new UsageError(
+    `${option}: no URL. Expected one behind the option, or in the environment variable ${variable}.`,
+  );
+}
+
+/** The drivers of `sqliteStore` for a Node without one of its own. */
+const DRIVERS = ['libsql', 'better-sqlite3'];
+
+async function sqlite(given: string, context: CliContext): Promise<Made> {
+  const file = resolve(context.cwd, given);
+  // A store would make one.
+  if (!existsSync(file)) {
+    throw new UsageError(
+      `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
+    );
+  }
+  if (isBuiltin('node:sqlite')) return { store: sqliteStore(file), end: () => undefined };
+  for (const name of DRIVERS) {
+    const driver = await findPackage(name, context);
+    if (!driver) continue;
+    const Database = driver['default'] as new (path: string) => SqliteHandle & { close(): unknown };
+    const handle = new Database(file);
+    return { store: sqliteStore(handle), end: () => handle.close() };
+  }
+  throw new UsageError(
+    `this Node (${process.version}) has no SQLite. Use Node >= 22.13, or run npm install libsql in the project that has the receiver.`,
+  );
+}
+
+async function postgres(
+  flags: StoreFlags & { readonly postgres: string | true },
+  context: CliContext,
+): Promise<Made> {
+  const connectionString = urlOf('--postgres', flags.postgres, 'DATABASE_URL', context);
+  type Pool = new (options: { connectionString: string; max: number }) => PgPool & { end(): Promise<void> };
+  const Pool = named(await userPackage('pg', context), 'Pool') as Pool;
+  const pool = new Pool({ connectionString, max: 2 });
+  const store = postgresStore({ pool, ...(flags.schema !== undefined && { schema: flags.schema }) });
+  return { store, end: () => pool.end() };
+}
+
+async function redis(
+  flags: StoreFlags & { readonly redis: string | true },
+  context: CliContext,
+): Promise<Made> {
+  const url = urlOf('--redis', flags.redis, 'REDIS_URL', context);
+  type Client = RedisClient & { disconnect(): void; on(event: 'error', listener: () => void): unknown };
+  type Constructor = new (url: string, options: object) => Client;
+  const Redis = named(await userPackage('ioredis', context), 'Redis') as Constructor;
+  const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 });
+  // What goes wrong is told by the store's own rejection.
+  client.on('error', () => undefined);
+  const store = redisStore({ client, ...(flags.prefix !== undefined && { prefix: flags.prefix }) });
+  return { store, end: () => client.disconnect() };
+}
+
+async function make(flags: StoreFlags, context: CliContext): Promise<Made> {
+  const { sqlite: file, postgres: database, redis: server } = flags;
+  if ([file, database, server].filter((one) => one !== undefined).length !== 1) {
+    throw new UsageError(
+      'no store, or several. Expected one of --sqlite FILE, --postgres [URL], --redis [URL].',
+    );
+  }
+  if (file !== undefined) return sqlite(file, context);
+  if (database !== undefined) return postgres({ ...flags, postgres: database }, context);
+  return redis({ ...flags, redis: server ?? true }, context);
+}
+
+/** Opens the store as its receiver would. @throws UsageError, ConfigError, Fault: each with what was expected. */
+export async function openStore(flags: StoreFlags, context: CliContext): Promise<OpenStore> {
+  const { store, end } = await make(flags, context);
+  const close = async (): Promise<void> => {
+    await store.close();
+    await end();
+  };
+  try {
+    await store.open();
+    if (!store.inbox) throw new UsageError(`the ${store.name} store has no inbox.`);
+    return { inbox: store.inbox, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,142 @@
+import { type Command, Option } from 'commander';
+import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
+import { whole } from '../numbers.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
+import { openStore, type StoreFlags } from './open-store.ts';
+
+interface ListFlags extends StoreFlags {
+  readonly state: InboxQuery['state'];
+  readonly sender?: string;
+  readonly limit: number;
+  readonly after?: string;
+  readonly json?: boolean;
+}
+
+type RecordFlags = StoreFlags & { readonly json?: boolean };
+
+const DAY_MS = 86_400_000;
+
+/** Runs `use` on an open store. */
+async function withStore(
+  flags: StoreFlags,
+  context: CliContext,
+  use: (inbox: StoreInbox) => Promise<Report>,
+): Promise<Report> {
+  const { inbox, close } = await openStore(flags, context);
+  try {
+    return await use(inbox);
+  } finally {
+    await close();
+  }
+}
+
+const at = (ms: number): string => new Date(ms).toISOString();
+
+/** Without the body; instants in ISO 8601. */
+function plain({ body: _body, ...record }: InboxRecord): object {
+  const { insertedAt, notBefore, leaseUntil } = record;
+  return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
+}
+
+function recordLine(record: InboxRecord, paint: Paint): string {
+  const { sender, key, state, attempts, crashes, insertedAt, lastError } = record;
+  const detail = lastError === undefined ? '' : `\n       ${paint('dim', lastError)}`;
+  return `${paint(state === 'dead' ? 'bad' : 'warn', state.padEnd(6))} ${at(insertedAt)}  ${attempts} attempts, ${crashes} crashes  ${sender}  ${key}${detail}`;
+}
+
+async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {
+  const { state, sender, limit, after } = flags;
+  const page = await inbox.list({
+    state,
+    limit,
+    ...(sender !== undefined && { sender }),
+    ...(after !== undefined && { after }),
+  });
+  const next = page.next === undefined ? [] : [`More: --after ${page.next}`];
+  const none = page.records.length === 0 ? [`No ${state} events.`] : [];
+  return {
+    ok: true,
+    json: { records: page.records.map(plain), ...(page.next !== undefined && { next: page.next }) },
+    text: (paint) =>
+      [...page.records.map((record) => recordLine(record, paint)), ...none, ...next].join('\n'),
+  };
+}
+
+function absent(sender: string, key: string): Report {
+  const message = `There is no event ${key} of ${sender}.`;
+  return { ok: false, json: { result: 'absent' }, text: () => message };
+}
+
+async function show(sender: string, key: string, inbox: StoreInbox): Promise<Report> {
+  const record = await inbox.inspect(sender, key);
+  if (!record) return absent(sender, key);
+  const body = record.body && new TextDecoder().decode(record.body);
+  const facts = Object.entries(plain(record)).map(([name, value]) => `${name.padEnd(12)} ${String(value)}`);
+  return {
+    ok: true,
+    json: { ...plain(record), ...(body !== undefined && { body }) },
+    text: () => [...facts, '', body ?? '(the body is dropped once an event is done)'].join('\n'),
+  };
+}
+
+/** What each result means, and what has to happen now. */
+const TOLD: Readonly<Record<string, string>> = {
+  queued:
+    "Queued, with all of its attempts: a worker (mode 'inbox') runs it. With receivers in mode 'inline' nobody does: call receiver.inbox.redrive(sender, key) in one of them.",
+  discarded: 'Discarded: it is never handled, and its duplicates are still answered 200.',
+  absent: 'There is no such event.',
+};
+
+function changed(result: string, other: string): Report {
+  const ok = result === 'queued' || result === 'discarded';
+  return { ok, json: { result }, text: (paint) => paint(ok ? 'good' : 'bad', TOLD[result] ?? other) };
+}
+
+const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
+  changed(await inbox.redrive(sender, key), 'It is not dead, so there is nothing to redrive.');
+
+const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
+  changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
+
+function addStoreFlags(verb: Command): Command {
+  return verb
+    .option('--sqlite <file>', 'database file of sqliteStore')
+    .option('--postgres [url]', 'database of postgresStore; DATABASE_URL where no URL is given')
+    .option('--schema <name>', 'its schema (default: proto_webhooks)')
+    .option('--redis [url]', 'server of redisStore; REDIS_URL where no URL is given')
+    .option('--prefix <text>', 'its prefix (default: webhook:)');
+}
+
+type OnRecord = (sender: string, key: string, inbox: StoreInbox) => Promise<Report>;
+
+function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: string, act: OnRecord): void {
+  const example = `inbox ${name} https://seller.example/mcp 4f1c2b6e-8a90-4f5e-9b0e-2d6f0a1c3e57`;
+  const verb = addVerb(parent, name, summary, [
+    `${example} --sqlite webhooks.db`,
+    `${example} --postgres --json`,
+  ])
+    .argument('<sender>', 'agent URL')
+    .argument('<key>', 'idempotency_key');
+  addStoreFlags(verb).action((sender: string, key: string, flags: RecordFlags) =>
+    run(flags, (context) => withStore(flags, context, (inbox) => act(sender, key, inbox))),
+  );
+}
+
+/** `inbox list|show|redrive|discard`. */
+export function addInbox(parent: Command, run: RunVerb): void {
+  const verb = addVerb(parent, 'list', 'events by state, oldest first', [
+    'inbox list --sqlite webhooks.db',
+    'inbox list --state queued --postgres postgres://localhost/app --json',
+    'inbox list --redis redis://localhost --sender https://seller.example/mcp',
+  ])
+    .addOption(new Option('--state <name>', 'which').choices(['dead', 'queued', 'leased']).default('dead'))
+    .option('--sender <url>', 'only of this agent URL')
+    .option('--limit <n>', 'at most so many, up to 1000', whole(1), 100)
+    .option('--after <cursor>', 'the page behind this one');
+  addStoreFlags(verb).action((flags: ListFlags) =>
+    run(flags, (context) => withStore(flags, context, (inbox) => list(flags, inbox))),
+  );
+  addRecordVerb(parent, run, 'show', 'one event, with its body and its last error', show);
+  addRecordVerb(parent, run, 'redrive', 'give a dead event back to the workers', redrive);
+  addRecordVerb(parent, run, 'discard', 'end a dead or queued event without handling it', discard);
+}

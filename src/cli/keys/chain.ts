@@ -1,0 +1,144 @@
+import { senderSource } from '../../config/senders.ts';
+import { createEngine } from '../../crypto/index.ts';
+import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
+import { editionFor, type EditionName } from '../../edition.ts';
+import { ADAGENTS } from '../../keys/adagents.ts';
+import { createLocate } from '../../keys/agent-location.ts';
+import { brandJsonKind } from '../../keys/brand-json.ts';
+import type { Transport } from '../../keys/contract.ts';
+import { JWKS } from '../../keys/jwks.ts';
+import { usableKey } from '../../auth/rfc9421/key-policy.ts';
+import { protocolFor, type Protocol } from '../../protocol.ts';
+import type { Sender, SenderEntry } from '../../senders.ts';
+import { createDocuments, type Documents, type Link } from './documents.ts';
+import { checkRevocations, type RevocationState } from './revocations.ts';
+
+/** A key by which the seller's deliveries are verified, and what speaks against it. */
+export interface ChainKey {
+  readonly kid: string;
+  readonly source: 'JWKS' | 'adagents.json';
+  /** Editions whose receivers take it (check 8); empty: no receiver does, and `flaw` says why. */
+  readonly editions: readonly EditionName[];
+  readonly flaw?: string;
+  readonly revoked: boolean;
+}
+
+/** The whole way from an agent URL to its keys. */
+export interface Chain {
+  readonly agentUrl: string;
+  readonly links: readonly Link[];
+  readonly keys: readonly ChainKey[];
+  readonly revocation: RevocationState;
+  /** In words, each with what it means for deliveries. Empty: all is well. */
+  readonly faults: readonly string[];
+  /** The keys themselves, for `explain`. */
+  readonly jwks: readonly Jwk[];
+}
+
+export interface ChainOptions {
+  readonly sender: Sender;
+  readonly protocol: string | undefined;
+  readonly allowLoopback: boolean;
+  readonly transport: Transport;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+const EDITIONS: readonly EditionName[] = ['3.0', '3.1', '3.2'];
+
+async function judgeKey(
+  jwk: Jwk,
+  source: ChainKey['source'],
+  revoked: ReadonlySet<string>,
+  context: { readonly protocol: Protocol; readonly engine: CryptoEngine },
+): Promise<ChainKey> {
+  const { protocol, engine } = context;
+  const verifyKey = await engine.importKey(jwk);
+  const flaws = EDITIONS.map((name) => {
+    const alg = typeof verifyKey === 'string' ? 'ed25519' : verifyKey.alg;
+    const usable = usableKey(jwk, verifyKey, { protocol, purposes: editionFor(name).keyPurposes, alg });
+    return { name, flaw: typeof usable === 'string' ? usable : undefined };
+  });
+  const editions = flaws.filter(({ flaw }) => flaw === undefined).map(({ name }) => name);
+  const [first] = flaws;
+  const kid = String(jwk['kid']);
+  return {
+    kid,
+    source,
+    editions,
+    revoked: revoked.has(kid),
+    ...(first?.flaw !== undefined && { flaw: first.flaw }),
+  };
+}
+
+/** What the publishers pin for the agent: where any does, only that counts (verification.md, section 5, step 5). */
+async function pinned(
+  documents: Documents,
+  sender: SenderEntry,
+  allowLoopback: boolean,
+  faults: string[],
+): Promise<Jwk[]> {
+  const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
+  const jwks = new Map<string, Jwk>();
+  for (const domain of sender.publishers ?? []) {
+    const url = `${scheme}://${domain}/.well-known/adagents.json`;
+    const answer = await documents.load(ADAGENTS, url);
+    if (!answer.ok)
+      faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
+    const set = answer.ok ? answer.copy.value.pinned.get(sender.agentUrl) : undefined;
+    if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
+    if (typeof set === 'object') for (const [kid, jwk] of set.jwks) jwks.set(kid, jwk);
+  }
+  return [...jwks.values()];
+}
+
+/** Steps 1 to 4 of verification.md, section 5. `listing`: the brand.json that lists the agent, where one was found. */
+async function published(
+  documents: Documents,
+  sender: SenderEntry,
+  allowLoopback: boolean,
+  faults: string[],
+): Promise<{ readonly jwks: readonly Jwk[]; readonly listing: string | undefined }> {
+  let listing: string | undefined;
+  const kind = brandJsonKind(allowLoopback);
+  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined });
+  const location = await locate(sender, (url) => {
+    listing = url;
+    return documents.load(kind, url);
+  });
+  if (!location.ok) {
+    faults.push(`${location.reason}. Deliveries get 503 keys_unavailable.`);
+    return { jwks: [], listing };
+  }
+  const answer = await documents.load(JWKS, location.jwksUri);
+  if (!answer.ok)
+    faults.push(`JWKS at ${location.jwksUri}: ${answer.reason}. Deliveries get 503 keys_unavailable.`);
+  return { jwks: answer.ok ? [...answer.copy.value.jwks.values()] : [], listing };
+}
+
+/**
+ * Walks brand.json → `agents[]` → JWKS → pins → revocation list, with the receiver's own readers and rules.
+ * @throws ConfigError for an unusable agent URL or protocol.
+ */
+export async function walkChain(options: ChainOptions): Promise<Chain> {
+  const { allowLoopback, sender: given } = options;
+  const protocol = protocolFor(options.protocol);
+  const defaults = { edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
+  const [sender] = senderSource([given], defaults).fixed ?? [];
+  if (!sender) throw new TypeError('one sender was given');
+  const documents = createDocuments(options);
+  const faults: string[] = [];
+  const { jwks, listing } = await published(documents, sender, allowLoopback, faults);
+  const pins = await pinned(documents, sender, allowLoopback, faults);
+  const revocation = await checkRevocations({ options, protocol, documents, sender, listing, jwks }, faults);
+  const engine = await createEngine();
+  const revoked = new Set(revocation.kids);
+  const counted = pins.length > 0 ? pins : jwks;
+  const source = pins.length > 0 ? 'adagents.json' : 'JWKS';
+  const keys: ChainKey[] = [];
+  for (const jwk of counted) keys.push(await judgeKey(jwk, source, revoked, { protocol, engine }));
+  if (!keys.some((key) => key.editions.length > 0 && !key.revoked) && faults.length === 0) {
+    faults.push('No key can sign webhooks. Deliveries get 401.');
+  }
+  return { agentUrl: sender.agentUrl, links: documents.links, keys, revocation, faults, jwks: counted };
+}

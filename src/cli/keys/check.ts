@@ -1,0 +1,125 @@
+import type { Command } from 'commander';
+import { defaultTransport } from '../../keys/safe-fetch.ts';
+import { collect } from '../key-files.ts';
+import { requireHttpUrl } from '../numbers.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+import { type Chain, type ChainKey, walkChain } from './chain.ts';
+import type { Link } from './documents.ts';
+
+/** Options that name a seller's documents, shared by `keys check` and `explain`. */
+export interface ChainFlags {
+  readonly brandJson?: string;
+  readonly publisher?: readonly string[];
+  readonly revocations?: string;
+  readonly protocol?: string;
+  readonly allowLoopback?: boolean;
+}
+
+/** Walks the chain of an agent. @throws UsageError where its first document cannot be reached at all. */
+export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
+  requireHttpUrl('agent URL', agentUrl);
+  const allowLoopback = flags.allowLoopback ?? false;
+  const chain = await walkChain({
+    sender: {
+      agentUrl,
+      ...(flags.brandJson !== undefined && { brandJsonUrl: flags.brandJson }),
+      ...(flags.publisher && { publishers: flags.publisher }),
+      ...(flags.revocations !== undefined && { revocation: { url: flags.revocations } }),
+    },
+    protocol: flags.protocol,
+    allowLoopback,
+    transport: defaultTransport(allowLoopback),
+    now: context.now,
+  });
+  const [first] = chain.links;
+  if (first?.state === 'unreachable') {
+    throw new UsageError(
+      `${first.url}: cannot be reached (${first.fault}). Expected the brand.json of ${agentUrl} there; --brand-json names another place, --allow-loopback allows http and private addresses.`,
+    );
+  }
+  return chain;
+}
+
+const MARKS = { good: 'good', absent: 'dim', faulty: 'bad', unreachable: 'bad' } as const;
+
+function linkLines(link: Link, paint: Paint): string[] {
+  const facts = [
+    link.bytes === undefined ? undefined : `${link.bytes} bytes`,
+    link.ageSeconds === undefined ? undefined : `held by caches for ${link.ageSeconds} s`,
+    link.lastModified === undefined ? undefined : `last modified ${link.lastModified}`,
+    link.cacheControl === undefined ? 'no Cache-Control' : `Cache-Control: ${link.cacheControl}`,
+    link.freshSeconds === undefined ? undefined : `used for ${link.freshSeconds} s`,
+  ].filter((fact) => fact !== undefined);
+  const head = `${paint(MARKS[link.state], link.state.padEnd(11))} ${link.document.padEnd(15)} ${link.url}`;
+  const detail = link.state === 'good' ? facts.join(', ') : (link.fault ?? 'not published, which is allowed');
+  return [head, `${' '.repeat(12)}${paint('dim', detail)}`];
+}
+
+function keyLine(key: ChainKey, paint: Paint): string {
+  const fit = key.editions.length > 0 && !key.revoked;
+  const why = key.revoked
+    ? 'revoked'
+    : key.editions.length === 0
+      ? (key.flaw ?? '')
+      : `signs webhooks in edition ${key.editions.join(', ')}`;
+  return `${paint(fit ? 'good' : 'warn', (fit ? 'key' : 'no key').padEnd(11))} ${key.kid}  ${why} (${key.source})`;
+}
+
+function chainText(chain: Chain, paint: Paint): string {
+  const faults = chain.faults.map((fault) => `${paint('bad', 'fault'.padEnd(11))} ${fault}`);
+  const { state, nextUpdate, kids } = chain.revocation;
+  const revocation =
+    nextUpdate === undefined
+      ? []
+      : [`${'revocation'.padEnd(11)} ${state}, ${kids.length} revoked, next update ${nextUpdate}`];
+  return [
+    `Agent ${chain.agentUrl}`,
+    '',
+    ...chain.links.flatMap((link) => linkLines(link, paint)),
+    ...chain.keys.map((key) => keyLine(key, paint)),
+    ...revocation,
+    ...faults,
+    '',
+    faults.length === 0
+      ? paint('good', 'A receiver would find the keys.')
+      : paint('bad', `${faults.length} faults.`),
+  ].join('\n');
+}
+
+async function check(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Report> {
+  const { jwks: _jwks, ...chain } = await chainOf(agentUrl, flags, context);
+  return {
+    ok: chain.faults.length === 0,
+    json: chain,
+    text: (paint) => chainText({ ...chain, jwks: [] }, paint),
+  };
+}
+
+/** `keys check AGENT_URL`. */
+export function addKeysCheck(parent: Command, run: RunVerb): void {
+  addChainFlags(
+    addVerb(
+      parent,
+      'check',
+      'walk brand.json, agents[], JWKS, pins and revocation list as a receiver would',
+      [
+        'keys check https://seller.example/mcp',
+        'keys check https://seller.example/mcp --publisher publisher.example --json',
+        'keys check http://127.0.0.1:4555/mcp --allow-loopback',
+      ],
+    ).argument('<agent-url>', "the seller's agents[].url, byte for byte"),
+  ).action((agentUrl: string, flags: ChainFlags & { json?: boolean }) =>
+    run(flags, (context) => check(agentUrl, flags, context)),
+  );
+}
+
+/** Adds the options of `ChainFlags`. */
+export function addChainFlags(verb: Command): Command {
+  return verb
+    .option('--brand-json <url>', 'where brand.json lies, if not at the host of the agent URL')
+    .option('--publisher <domain>', 'publisher whose adagents.json may pin keys; repeatable', collect)
+    .option('--revocations <url>', 'revocation list, if not at the well-known path')
+    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--allow-loopback', 'allow http and private addresses');
+}

@@ -1,0 +1,86 @@
+import type { Transport } from '../../keys/contract.ts';
+import type { Answer, DocumentKind } from '../../keys/document.ts';
+import { ageOf, lifeOf } from '../../keys/freshness.ts';
+import { fetchDocument } from '../../keys/safe-fetch.ts';
+
+/** One document of a seller's chain, as it was found. */
+export interface Link {
+  /** e.g. `brand.json`, `JWKS`. */
+  readonly document: string;
+  readonly url: string;
+  /** `absent`: not published, which is allowed. */
+  readonly state: 'good' | 'absent' | 'faulty' | 'unreachable';
+  /** What is wrong with it. */
+  readonly fault?: string;
+  readonly bytes?: number;
+  /** Seconds for which caches on the way had held it, where they say so. */
+  readonly ageSeconds?: number;
+  readonly lastModified?: string;
+  readonly cacheControl?: string;
+  /** Seconds for which a receiver uses it without asking again. */
+  readonly freshSeconds?: number;
+}
+
+/** Fetches documents under the receiver's own rules, and keeps a list of what was found. */
+export interface Documents {
+  readonly links: Link[];
+  load<T>(kind: DocumentKind<T>, url: string): Promise<Answer<T>>;
+}
+
+export interface DocumentsOptions {
+  readonly transport: Transport;
+  readonly allowLoopback: boolean;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/** Ms for one document, as the receiver has it. */
+const DEADLINE_MS = 10_000;
+
+/** What the answer's headers say of caches. */
+function cacheFacts(headers: Headers): Partial<Link> {
+  const lastModified = headers.get('last-modified');
+  const cacheControl = headers.get('cache-control');
+  return {
+    ...(headers.has('age') && { ageSeconds: ageOf(headers) }),
+    ...(lastModified !== null && { lastModified }),
+    ...(cacheControl !== null && { cacheControl }),
+  };
+}
+
+export function createDocuments({ transport, allowLoopback, now }: DocumentsOptions): Documents {
+  const links: Link[] = [];
+  let order = 0;
+  return {
+    links,
+    load: async (kind, url) => {
+      let answered = false;
+      const watched: Transport = async (at, init) => {
+        const response = await transport(at, init);
+        answered = true;
+        return response;
+      };
+      const began = now();
+      const rules = { transport: watched, allowLoopback, deadlineMs: DEADLINE_MS };
+      const fetched = await fetchDocument(rules, url, kind.maxBytes, new AbortController());
+      const link = { document: kind.name, url };
+      if (!fetched.ok) {
+        links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });
+        return { ok: false, reason: fetched.reason };
+      }
+      const facts = { ...link, bytes: fetched.bytes.length, ...cacheFacts(fetched.headers) };
+      const parsed = kind.parse(fetched.bytes, url);
+      if (!parsed.ok) {
+        links.push({ ...facts, state: 'faulty', fault: parsed.reason });
+        return parsed;
+      }
+      order += 1;
+      // As `document-fetch` has it: a document that names its next issue is used until then.
+      const until = kind.dueAt?.(parsed.value, began) ?? began + lifeOf(fetched.headers, kind.life);
+      const freshSeconds = Math.round((until - began) / 1000);
+      const fault = 'warning' in parsed ? parsed.warning : undefined;
+      links.push({ ...facts, state: 'good', freshSeconds, ...(fault !== undefined && { fault }) });
+      return { ok: true, copy: { value: parsed.value, began, order, freshUntil: until, hardUntil: until } };
+    },
+  };
+}

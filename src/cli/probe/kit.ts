@@ -1,0 +1,81 @@
+import type { EditionName } from '../../edition.ts';
+import type { Jwk, PayloadInput, SignDeliveryOptions, SignedDelivery } from '../../sender/sign.ts';
+import { signDelivery } from '../../sender/sign.ts';
+import { type SamplePayloads, samplePayloads } from '../../testing/payloads.ts';
+import { post, type PostResult } from '../../testing/seller-post.ts';
+
+/** The part that a key plays in a probe, by its algorithm, purpose and name. */
+export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
+
+/** What cases are made with. */
+export interface ProbeKit {
+  readonly url: string;
+  readonly protocol: string;
+  readonly payloads: SamplePayloads;
+  readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
+  /** Signs with the first signing key, unless `options.key` says otherwise. */
+  readonly sign: (payload: PayloadInput, options?: Partial<SignDeliveryOptions>) => Promise<SignedDelivery>;
+  readonly send: (delivery: SignedDelivery) => Promise<PostResult>;
+  /** Sends what has to be accepted before the case itself can begin. @throws NotBegun */
+  readonly begin: (delivery: SignedDelivery) => Promise<void>;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly edition: EditionName;
+  /** Of the receiver. */
+  readonly maxBodyBytes: number;
+  /** How many deliveries the receiver's cap is below; absent: it is not probed. */
+  readonly rate?: number;
+}
+
+/** A case could not begin: what it builds on was not accepted. */
+export class NotBegun extends Error {
+  override readonly name = 'NotBegun';
+}
+
+export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition' | 'maxBodyBytes' | 'now'> {
+  readonly rate?: number | undefined;
+  readonly keys: readonly Jwk[];
+  /** Where to connect, if not where `url` says. */
+  readonly to?: string | undefined;
+  readonly timeoutMs: number;
+}
+
+/** Sorts keys into their roles: by the kid for the revoked one, by the purpose, by the curve. */
+export function rolesOf(keys: readonly Jwk[], protocol: string): Partial<Record<KeyRole, Jwk>> {
+  const roles: Partial<Record<KeyRole, Jwk>> = {};
+  for (const key of keys) {
+    const purpose = key[`${protocol}_use`] ?? 'webhook-signing';
+    const curve = key['crv'] === 'P-256' ? 'p256' : 'ed25519';
+    const revoked = String(key['kid']).endsWith('-revoked');
+    const other = purpose === 'request-signing' ? 'request' : 'other';
+    const role: KeyRole = revoked ? 'revoked' : purpose === 'webhook-signing' ? curve : other;
+    roles[role] ??= key;
+  }
+  return roles;
+}
+
+/** @param first the key that signs where a case does not care. */
+export function createKit(options: KitOptions, first: Jwk): ProbeKit {
+  const { url, protocol, to, timeoutMs, now, rate, edition, maxBodyBytes } = options;
+  const signal = new AbortController().signal;
+  const send: ProbeKit['send'] = (delivery) =>
+    post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
+  return {
+    url,
+    protocol,
+    edition,
+    maxBodyBytes,
+    now,
+    ...(rate !== undefined && { rate }),
+    payloads: samplePayloads({ now }),
+    keys: rolesOf(options.keys, protocol),
+    sign: (body, more) => signDelivery({ url, body, key: first, protocol, now, ...more }),
+    send,
+    begin: async (delivery) => {
+      const { status, outcome, code } = await send(delivery);
+      if (outcome === 'success') return;
+      const answer = [status ?? outcome, code].filter((part) => part !== undefined).join(' ');
+      throw new NotBegun(`what it builds on was answered ${answer}`);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { Command, CommanderError } from 'commander';
+import { buffer } from 'node:stream/consumers';
+import { TargetUriError } from '../auth/rfc9421/target-uri.ts';
+import { ConfigError, Fault } from '../errors.ts';
+import { addExplain } from './explain/verb.ts';
+import { addInbox } from './inbox/verb.ts';
+import { addKeysCheck } from './keys/check.ts';
+import { addKeysGenerate } from './keys/generate.ts';
+import { createPaint, harmless, wantsColour } from './paint.ts';
+import { addProbe } from './probe/verb.ts';
+import { addSend } from './send/verb.ts';
+import type { CliContext, RunVerb } from './shell.ts';
+import { UsageError } from './usage-error.ts';
+import { addVectorsRun } from './vectors-run.ts';
+
+/** What the command line needs of the process. */
+export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'>;
+
+/** Exit codes: everything passed; something failed; the command could not be done as given. */
+const EXIT = { pass: 0, fail: 1, usage: 2 } as const;
+
+const EXAMPLES = `
+Examples:
+  $ proto-webhooks explain delivery.http --keys seller-jwks.json --url https://buyer.example/webhooks/proto
+  $ proto-webhooks vectors probe https://buyer.example/webhooks/proto --keys probe-keys.json
+  $ proto-webhooks vectors run
+  $ proto-webhooks keys check https://seller.example/mcp
+
+Exit codes: 0 pass, 1 fail, 2 usage.`;
+
+/** Bytes for a file or a pipe stay what they are. */
+function write(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>, text: string): void {
+  stream.write(`${stream.isTTY ? harmless(text) : text}\n`);
+}
+
+function contextOf(process: CliProcess): CliContext {
+  return {
+    env: process.env,
+    cwd: process.cwd(),
+    now: Date.now,
+    stdin: async () => new Uint8Array(await buffer(process.stdin)),
+    notice: (line) => write(process.stderr, line),
+  };
+}
+
+/** What a command was given wrongly, or what cannot be reached. */
+const EXPECTED = [UsageError, ConfigError, Fault, TargetUriError] as const;
+
+/** The one line for stderr, and undefined for what is nobody's mistake but ours. */
+function usageText(error: unknown): string | undefined {
+  const expected = EXPECTED.some((kind) => error instanceof kind);
+  return expected && error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : undefined;
+}
+
+function program(run: RunVerb, process: CliProcess): Command {
+  const top = new Command('proto-webhooks')
+    .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
+    .addHelpText('after', EXAMPLES)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(text),
+      writeErr: (text) => void process.stderr.write(text),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    });
+  addExplain(top, run);
+  addSend(top, run);
+  const vectors = top
+    .command('vectors')
+    .description('conformance: of an implementation, of a running receiver');
+  addVectorsRun(vectors, run);
+  addProbe(vectors, run);
+  const keys = top.command('keys').description('look at and make signing keys');
+  addKeysCheck(keys, run);
+  addKeysGenerate(keys, run);
+  addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
+  return top;
+}
+
+/**
+ * Runs one command.
+ * @param args without node and script.
+ * @returns the exit code.
+ */
+export async function main(args: readonly string[], process: CliProcess): Promise<number> {
+  let exit: number = EXIT.pass;
+  const paint = createPaint(wantsColour(process.stdout.isTTY, process.env));
+  const run: RunVerb = async (options, verb) => {
+    const { ok, json, text } = await verb(contextOf(process));
+    write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
+    exit = ok ? EXIT.pass : EXIT.fail;
+  };
+  try {
+    await program(run, process).parseAsync([...args], { from: 'user' });
+    return exit;
+  } catch (error) {
+    // commander has written its own line by now.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.pass : EXIT.usage;
+    const text =
+      usageText(error) ??
+      `a fault of this tool: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    write(process.stderr, `proto-webhooks: ${text}`);
+    return EXIT.usage;
+  }
+}

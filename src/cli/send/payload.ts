@@ -1,0 +1,48 @@
+import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
+import type { PayloadInput } from '../../sender/sign.ts';
+import { type SampleFamily, samplePayloads } from '../../testing/payloads.ts';
+import { readInput } from '../files.ts';
+import type { CliContext } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** Which sample to send. */
+export interface PayloadFlags {
+  readonly transport: 'tool' | 'agent';
+  readonly status: TaskStatus;
+  readonly report?: DeliveryReport['notification_type'];
+  readonly family?: SampleFamily;
+  readonly body?: string;
+}
+
+export const STATUSES: readonly TaskStatus[] = [
+  'submitted',
+  'working',
+  'input-required',
+  'auth-required',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+];
+export const REPORTS: readonly string[] = ['scheduled', 'final', 'delayed', 'adjusted'];
+export const FAMILIES: readonly SampleFamily[] = [
+  'impairment',
+  'collection_list_changed',
+  'property_list_changed',
+  'revocation-notification',
+  'artifact_push',
+];
+
+/** A body to send: bytes of a file as they are, or a sample. */
+export async function payloadOf(flags: PayloadFlags, context: CliContext): Promise<PayloadInput> {
+  if (flags.body !== undefined) return readInput(flags.body, 'the body to send', context);
+  const payloads = samplePayloads({ now: context.now });
+  if (flags.report !== undefined) return payloads.report(flags.report);
+  if (flags.family !== undefined) return payloads.family(flags.family);
+  if (flags.transport === 'agent') return payloads.agent(flags.status);
+  if (flags.status === 'auth-required')
+    throw new UsageError(
+      '--status auth-required: the tool transport has no such status. Expected --transport agent with it.',
+    );
+  return payloads.tool(flags.status);
+}

@@ -1,0 +1,155 @@
+import { type Command, Option } from 'commander';
+import type { Jwk } from '../../crypto/engine.ts';
+import { MISTAKES } from '../../testing/mistakes.ts';
+import { makeDelivery } from '../../testing/seller-delivery.ts';
+import { post, type PostResult } from '../../testing/seller-post.ts';
+import { collect, isPrivate, readKeys } from '../key-files.ts';
+import { requireHttpUrl, whole } from '../numbers.ts';
+import { identityOf, type IdentityFlags } from '../probe/identity.ts';
+import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+import { httpText } from './http-text.ts';
+import { FAMILIES, type PayloadFlags, payloadOf, REPORTS, STATUSES } from './payload.ts';
+import { type PlanFlags, type Planned, planOf } from './plan.ts';
+
+interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags {
+  readonly keys?: readonly string[];
+  readonly kid?: string;
+  readonly to?: string;
+  readonly timeoutMs: number;
+  readonly print?: boolean;
+  readonly json?: boolean;
+}
+
+async function keyOf(flags: SendFlags, context: CliContext): Promise<Jwk> {
+  const keys = (await readKeys(flags.keys ?? [], context)).filter(isPrivate);
+  const key = flags.kid === undefined ? keys[0] : keys.find((jwk) => jwk['kid'] === flags.kid);
+  if (key) return key;
+  throw new UsageError(
+    `${flags.kid === undefined ? 'no private key' : `no private key with the kid ${flags.kid}`}. Give --keys FILE (proto-webhooks keys generate --out FILE), or --hmac-secret-file / --bearer-token-file.`,
+  );
+}
+
+/** Signs with the key, or as a legacy sender. */
+async function maker(
+  url: string,
+  flags: SendFlags,
+  context: CliContext,
+): Promise<{ readonly make: Parameters<typeof planOf>[2]; readonly keys: readonly Jwk[] }> {
+  const auth = await secretsOf(flags, context);
+  const { protocol = 'proto' } = flags;
+  const key = auth ? {} : await keyOf(flags, context);
+  return {
+    keys: auth ? [] : [key],
+    make: (payload, mistake) =>
+      makeDelivery({ url, payload, key, protocol, now: context.now, auth, mistake, sign: undefined }),
+  };
+}
+
+interface Sent extends Planned {
+  readonly answer: PostResult;
+  readonly ok: boolean;
+}
+
+function passes({ status, code }: Planned, answer: PostResult): boolean {
+  if (status === '2xx') return answer.outcome === 'success';
+  return answer.status === status && (code === undefined || answer.code === code);
+}
+
+async function sendAll(planned: readonly Planned[], flags: SendFlags): Promise<Sent[]> {
+  const sent: Sent[] = [];
+  const { to, timeoutMs } = flags;
+  for (const one of planned) {
+    const answer = await post(one.delivery, {
+      timeoutMs,
+      signal: new AbortController().signal,
+      ...(to !== undefined && { to }),
+    });
+    if (answer.status === undefined) {
+      throw new UsageError(
+        `${to ?? one.delivery.url}: nothing answers there (${answer.outcome.replace('_', ' ')}). Expected a running receiver; --to names another address to connect to.`,
+      );
+    }
+    sent.push({ ...one, answer, ok: passes(one, answer) });
+  }
+  return sent;
+}
+
+function sentLine({ sends, status, code, answer, ok }: Sent, paint: Paint): string {
+  const said = [answer.status, answer.code].filter((part) => part !== undefined).join(' ');
+  const retry = answer.headers['retry-after'];
+  const expected = ok ? '' : `, expected ${[status, code].filter((part) => part !== undefined).join(' ')}`;
+  return `${paint(ok ? 'good' : 'bad', (ok ? 'pass' : 'FAIL').padEnd(5))} ${sends} -> ${said}${retry === undefined ? '' : ` (Retry-After: ${retry})`}${expected}`;
+}
+
+function printed(planned: readonly Planned[]): Report {
+  const json = planned.map(({ sends, delivery }) => ({
+    sends,
+    ...delivery,
+    body: new TextDecoder().decode(delivery.body),
+  }));
+  return { ok: true, json, text: () => planned.map(({ delivery }) => httpText(delivery)).join('\n\n') };
+}
+
+async function send(url: string, flags: SendFlags, context: CliContext): Promise<Report> {
+  requireHttpUrl('URL', url);
+  if (flags.to !== undefined) requireHttpUrl('--to', flags.to);
+  const { make, keys } = await maker(url, flags, context);
+  const planned = await planOf(flags, await payloadOf(flags, context), make, context.now);
+  if (flags.print) return printed(planned);
+  const identity = await identityOf(flags, keys);
+  try {
+    const sent = await sendAll(planned, flags);
+    const json = sent.map(({ sends, ok, status, code, answer }) => ({
+      sends,
+      ok,
+      expected: { status, code },
+      answer,
+    }));
+    return {
+      ok: sent.every(({ ok }) => ok),
+      json,
+      text: (paint) => sent.map((one) => sentLine(one, paint)).join('\n'),
+    };
+  } finally {
+    await identity.close();
+  }
+}
+
+function addPlanFlags(verb: Command): Command {
+  return verb
+    .option('--tamper', 'change the body after it was signed')
+    .option('--dup-key', 'a member twice in the body')
+    .option('--expired', 'signed ten minutes ago')
+    .option('--replay', 'send the same bytes twice')
+    .option('--duplicate', 'send the same event twice, signed anew')
+    .option('--stale', 'send a newer status of a task, then an older one')
+    .addOption(new Option('--mistake <name>', 'spoil it').choices(Object.keys(MISTAKES)));
+}
+
+/** `send URL`. */
+export function addSend(parent: Command, run: RunVerb): void {
+  const verb = addVerb(parent, 'send', 'sign a sample delivery, good or spoilt, and send it', [
+    'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json',
+    'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json --fake-seller 4555 --transport agent --status working',
+    'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json --report final --replay',
+    'send http://127.0.0.1:3000/webhooks/proto --hmac-secret-env WEBHOOK_SECRET --body event.json',
+    'send https://buyer.example/hook --keys seller.private.json --tamper --print > delivery.http',
+  ])
+    .argument('<url>', "the buyer's webhook URL")
+    .option('--keys <file>', 'private key to sign with', collect)
+    .option('--kid <kid>', 'which of several keys')
+    .addOption(new Option('--transport <name>', 'envelope').choices(['tool', 'agent']).default('tool'))
+    .addOption(new Option('--status <name>', 'task status').choices(STATUSES).default('completed'))
+    .addOption(new Option('--report <type>', 'a delivery report instead').choices(REPORTS))
+    .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(FAMILIES))
+    .option('--body <file>', 'these bytes instead; - is standard input');
+  addSecretFlags(addPlanFlags(verb))
+    .option('--fake-seller <port>', 'publish the key at http://127.0.0.1:<port>/mcp meanwhile', whole(0))
+    .option('--to <url>', 'where to connect, if not where URL says')
+    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
+    .option('--print', 'print what would be sent as raw HTTP, and send nothing')
+    .action((url: string, flags: SendFlags) => run(flags, (context) => send(url, flags, context)));
+}

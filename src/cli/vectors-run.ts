@@ -1,0 +1,72 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import type { EditionName } from '../edition.ts';
+import { VectorError } from '../vectors/errors.ts';
+import type { VectorResult } from '../vectors/judge.ts';
+import { formatReport, formatResult } from '../vectors/report.ts';
+import { runVectors } from '../vectors/run.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from './shell.ts';
+import { UsageError } from './usage-error.ts';
+
+interface RunFlags {
+  readonly protocol?: string;
+  readonly edition?: EditionName;
+  readonly json?: boolean;
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Each folder by itself, all files together; nothing named: the package's own. */
+async function resultsOf(paths: readonly string[], flags: RunFlags): Promise<readonly VectorResult[]> {
+  const how = {
+    ...(flags.protocol !== undefined && { protocol: flags.protocol }),
+    ...(flags.edition !== undefined && { edition: flags.edition }),
+  };
+  if (paths.length === 0) return runVectors(how);
+  const results: VectorResult[] = [];
+  for (const dir of paths.filter(isFolder)) results.push(...(await runVectors({ ...how, dir })));
+  const files = paths.filter((path) => !isFolder(path));
+  if (files.length > 0) results.push(...(await runVectors({ ...how, files })));
+  return results;
+}
+
+/** `ok  ` or `FAIL`. */
+const MARK_LENGTH = 4;
+
+function coloured(results: readonly VectorResult[], paint: Paint): string {
+  const summary = formatReport(results, { failuresOnly: true }).split('\n').at(-1) ?? '';
+  const ok = results.every(({ passed }) => passed);
+  const lines = results.map((result) => {
+    const text = formatResult(result);
+    return paint(result.passed ? 'good' : 'bad', text.slice(0, MARK_LENGTH)) + text.slice(MARK_LENGTH);
+  });
+  return [...lines, paint(ok ? 'good' : 'bad', summary)].join('\n');
+}
+
+async function runAll(places: readonly string[], flags: RunFlags, context: CliContext): Promise<Report> {
+  const paths = places.map((place) => resolve(context.cwd, place));
+  try {
+    const results = await resultsOf(paths, flags);
+    const ok = results.every(({ passed }) => passed);
+    return { ok, json: { ok, results }, text: (paint) => coloured(results, paint) };
+  } catch (error) {
+    if (error instanceof VectorError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+/** `vectors run [DIR|FILE…]`. */
+export function addVectorsRun(parent: Command, run: RunVerb): void {
+  addVerb(parent, 'run', "run conformance vectors, this package's own or others', against this library", [
+    'vectors run',
+    'vectors run their-vectors/ --protocol theirs',
+    'vectors run positive/001.json --edition 3.1 --json',
+  ])
+    .argument('[places...]', "folders and files of vectors; without any: this package's own")
+    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .addOption(
+      new Option('--edition <name>', 'edition of vectors that name none').choices(['3.0', '3.1', '3.2']),
+    )
+    .action((places: string[], flags: RunFlags) => run(flags, (context) => runAll(places, flags, context)));
+}

@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest';
+import { readCapture } from '../../../src/cli/capture/read-capture.ts';
+import type { Capture } from '../../../src/cli/capture/capture.ts';
+import { httpText } from '../../../src/cli/send/http-text.ts';
+import { UsageError } from '../../../src/cli/usage-error.ts';
+import type { SignedDelivery } from '../../../src/sender/sign.ts';
+import { bytes, explained, signed, text, URL_GIVEN } from '../explain/captures.ts';
+
+const read = (content: string | Uint8Array, files: Readonly<Record<string, string>> = {}): Promise<Capture> =>
+  readCapture(typeof content === 'string' ? bytes(content) : content, {
+    file: 'capture',
+    readFile: async (name) => bytes(files[name] ?? ''),
+  });
+
+const pairs = (delivery: SignedDelivery): { name: string; value: string }[] =>
+  Object.entries(delivery.headers).map(([name, value]) => ({ name, value }));
+
+const har = (delivery: SignedDelivery, more: object = {}): string => {
+  const request = {
+    method: 'POST',
+    url: delivery.url,
+    httpVersion: 'HTTP/1.1',
+    headers: pairs(delivery),
+    postData: { mimeType: 'application/json', text: text(delivery.body) },
+    bodySize: delivery.body.length,
+    ...more,
+  };
+  return JSON.stringify({ startedDateTime: '2026-01-31T12:00:00.000Z', request });
+};
+
+const quote = (value: string): string => `'${value.replaceAll("'", String.raw`'\''`)}'`;
+const curl = (delivery: SignedDelivery, body = quote(text(delivery.body))): string =>
+  [
+    `curl ${quote(delivery.url)}`,
+    '-X POST',
+    ...pairs(delivery).map(({ name, value }) => `-H ${quote(`${name}: ${value}`)}`),
+    `--data-raw ${body}`,
+  ].join(' \\\n  ');
+
+const vector = (delivery: SignedDelivery, more: object = {}): string =>
+  JSON.stringify({
+    name: 'a vector',
+    reference_now: Date.UTC(2026, 0, 31, 12) / 1000,
+    request: { method: 'POST', url: delivery.url, headers: delivery.headers, body: text(delivery.body) },
+    ...more,
+  });
+
+/** The four forms, each a writer of a delivery. */
+const FORMS: Readonly<Record<Capture['form'], (delivery: SignedDelivery) => string>> = {
+  'raw HTTP': httpText,
+  'HAR entry': har,
+  'curl command': curl,
+  vector,
+};
+
+describe.each(Object.entries(FORMS))('a capture as %s', (form, write) => {
+  it('verifies: not a byte of the body is changed', async () => {
+    const delivery = await signed();
+    const capture = await read(write(delivery));
+    expect(capture.form).toBe(form);
+    expect(text(capture.body)).toBe(text(delivery.body));
+    expect((await explained(capture)).ok).toBe(true);
+    expect(capture.url ?? `https://buyer.example${capture.target}`).toBe(URL_GIVEN);
+  });
+
+  it('shows a mistake that was made before', async () => {
+    const delivery = await signed({ url: URL_GIVEN.replace('https', 'http') });
+    const capture = await read(write({ ...delivery, url: URL_GIVEN }));
+    expect((await explained(capture)).findings).toMatchObject([{ cause: 'scheme' }]);
+  });
+
+  it('says what is missing when it is cut short', async () => {
+    const delivery = await signed();
+    const whole = write(delivery);
+    for (const share of [0.3, 0.6, 0.95]) {
+      const cut = whole.slice(0, Math.floor(whole.length * share));
+      await expect(read(cut)).rejects.toThrow(UsageError);
+      await expect(read(cut)).rejects.toThrow(/^capture: .*(cut short|missing|no URL)/);
+    }
+  });
+});
+
+describe('raw HTTP', () => {
+  it('may have LF line ends, a version 2, pseudo-headers, and a line feed behind the body', async () => {
+    const delivery = await signed();
+    const { method, headers } = await read(httpText(delivery));
+    const lines = headers.map(([name, value]) => `${name}: ${value}`);
+    const target = URL_GIVEN.slice('https://buyer.example'.length);
+    const dump = [
+      `${method} ${target} HTTP/2`,
+      ':authority: buyer.example',
+      ':method: POST',
+      ...lines.slice(1),
+      '',
+      text(delivery.body),
+      '',
+    ].join('\n');
+    const capture = await read(dump);
+    expect(capture.headers.filter(([name]) => name === 'Host')).toEqual([['Host', 'buyer.example']]);
+    expect(capture.notes).toEqual([]);
+    expect((await explained(capture)).ok).toBe(true);
+  });
+
+  it('reads chunks, and takes everything as the body where no length is told', async () => {
+    const delivery = await signed();
+    const { ['Content-Type']: type, ...rest } = delivery.headers;
+    const fields = Object.entries({ 'Content-Type': type, ...rest }).map(
+      ([name, value]) => `${name}: ${value}`,
+    );
+    const head = ['POST /webhooks/proto?tenant=a%2Cb&n=1 HTTP/1.1', 'Host: buyer.example', ...fields].join(
+      '\r\n',
+    );
+    const size = delivery.body.length.toString(16);
+    const chunked = await read(
+      `${head}\r\nTransfer-Encoding: chunked\r\n\r\n${size}\r\n${text(delivery.body)}\r\n0\r\n\r\n`,
+    );
+    expect((await explained(chunked)).ok).toBe(true);
+    await expect(
+      read(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n${size}\r\n${text(delivery.body)}`),
+    ).rejects.toThrow('the last chunks of the body are missing');
+    const bare = await read(`${head}\r\n\r\n${text(delivery.body)}`);
+    expect(bare.notes.join()).toContain('No Content-Length');
+    expect((await explained(bare)).ok).toBe(true);
+  });
+
+  it('says how much of the body is missing, and where the headers end too soon', async () => {
+    await expect(read('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{"a"')).rejects.toThrow(
+      'capture: cut short inside the body: 6 of its 10 bytes are missing.',
+    );
+    await expect(read('POST / HTTP/1.1\r\nHost: a\r\nContent-')).rejects.toThrow(
+      'cut short inside the headers',
+    );
+    await expect(read('POST / HTTP/1.1\r\nno colon\r\n\r\n')).rejects.toThrow('no HTTP request');
+  });
+
+  it('leaves out what stands behind the request', async () => {
+    const delivery = await signed();
+    const capture = await read(`${httpText(delivery)}\r\n-- end of the log --\r\n`);
+    expect(text(capture.body)).toBe(text(delivery.body));
+    expect(capture.notes.join()).toContain('were left out');
+    expect((await explained(capture)).ok).toBe(true);
+  });
+
+  it('keeps repeated headers apart', async () => {
+    const { headers } = await read('POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 2\r\n\r\n{}');
+    expect(headers.slice(0, 2)).toEqual([
+      ['Host', 'a'],
+      ['Host', 'b'],
+    ]);
+  });
+});
+
+describe('curl', () => {
+  it('reads quotes of every kind, continued lines, and bodies in several parts', async () => {
+    const command = String.raw`$ curl --compressed -sS -m 10 "https://a.example/x?y=\"1\"" \
+      -H 'A: it'\''s' -H "B: \$x" --data-raw $'{"caf\u00e9":"it\'s\n"}'`;
+    const capture = await read(command);
+    expect(capture.url).toBe('https://a.example/x?y="1"');
+    expect(capture.headers).toEqual([
+      ['A', "it's"],
+      ['B', '$x'],
+    ]);
+    expect(text(capture.body)).toBe('{"caf\u00e9":"it\'s\n"}');
+    expect(capture.method).toBe('POST');
+    expect(text((await read("curl http://a.example -d a=1 -d 'b=2'")).body)).toBe('a=1&b=2');
+  });
+
+  it('reads the file that --data-binary names, byte for byte, and --data without its line ends', async () => {
+    const files = { 'body.json': '{\n"a":1}\n' };
+    expect(text((await read('curl http://a.example --data-binary @body.json', files)).body)).toBe(
+      '{\n"a":1}\n',
+    );
+    expect(text((await read('curl http://a.example -d @body.json', files)).body)).toBe('{"a":1}');
+    const json = await read("curl http://a.example --json '{}'");
+    expect(json.headers).toEqual([['Content-Type', 'application/json']]);
+  });
+});
+
+describe('HAR and vectors', () => {
+  it('takes the one signed entry of a whole file, and wants to be told which of several', async () => {
+    const entry = JSON.parse(har(await signed())) as object;
+    const unsigned = { request: { method: 'GET', url: 'https://buyer.example/', headers: [], postData: {} } };
+    const whole = await read(JSON.stringify({ log: { entries: [unsigned, entry] } }));
+    expect((await explained(whole)).ok).toBe(true);
+    expect(whole.receivedAt).toBe(Date.UTC(2026, 0, 31, 12));
+    await expect(read(JSON.stringify({ log: { entries: [entry, entry] } }))).rejects.toThrow(
+      '2 signed requests: say which by --entry, from 0 to 1',
+    );
+  });
+
+  it('says that a HAR was exported without its bodies', async () => {
+    const { postData: _, ...request } = (
+      JSON.parse(har(await signed())) as { request: Record<string, unknown> }
+    ).request;
+    await expect(read(JSON.stringify({ startedDateTime: '', request }))).rejects.toThrow(
+      /no body \(request\.postData\) though it says \d+ bytes/,
+    );
+  });
+
+  it('brings the keys of a vector', async () => {
+    const capture = await read(vector(await signed(), { jwks_override: { k: { kty: 'OKP' } } }));
+    expect(capture.keys).toEqual([{ kid: 'k', kty: 'OKP' }]);
+    await expect(read('{"request":{"url":"https://a.example/","headers":{}}}')).rejects.toThrow(
+      'capture: the vector has no request.body (or body_base64).',
+    );
+  });
+});
+
+it.each([
+  ['nothing', '', 'it is empty'],
+  ['prose', 'hello', 'unknown shape. Expected a raw HTTP request'],
+  ['JSON of another kind', '{"a":1}', 'the JSON has no request'],
+])('an unknown shape: %s', async (_, content, message) => {
+  await expect(read(content)).rejects.toThrow(message);
+});

@@ -1,0 +1,176 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { cp, mkdir, symlink } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { createReceiver, PermanentError } from '../../../src/index.ts';
+import type { Receiver } from '../../../src/options.ts';
+import type { Store } from '../../../src/stores/contract.ts';
+import { postgresStore } from '../../../src/stores/postgres.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { startRedis } from '../../support/redis.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { testSchema } from '../../stores/postgres-schemas.ts';
+import { cli, type Ended, tempFolder } from '../run-cli.ts';
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+const URL_GIVEN = 'http://127.0.0.1:9/hook';
+
+/** A store that this process and the command line both open. */
+interface Shared {
+  readonly flags: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly open: () => Store;
+  readonly end: () => unknown;
+}
+
+/** The contract's name of each store, and how the command line is told about it. */
+const STORES: Readonly<Record<string, () => Promise<Shared>>> = {
+  sqlite: async () => {
+    const folder = tempFolder();
+    const file = folder.file('webhooks.db');
+    return { flags: ['--sqlite', file], open: () => sqliteStore(file), end: () => folder[Symbol.dispose]() };
+  },
+  postgres: async () => {
+    const url = await sharedPostgres(inject('shared'));
+    const at = await testSchema(url);
+    const pool = new Pool({ connectionString: url, max: 3 });
+    return {
+      flags: ['--postgres', '--schema', at.schema],
+      env: { DATABASE_URL: url },
+      open: () => postgresStore({ pool, schema: at.schema }),
+      end: async () => {
+        await pool.end();
+        await at.drop();
+      },
+    };
+  },
+  redis: async () => {
+    const server = await startRedis();
+    const prefix = `test:${randomUUID()}:`;
+    const client = new Redis(server.url, { lazyConnect: true });
+    return {
+      flags: ['--redis', server.url, '--prefix', prefix],
+      open: () => redisStore({ client, prefix }),
+      end: async () => {
+        client.disconnect();
+        await server.stop();
+      },
+    };
+  },
+};
+
+describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
+  let shared: Shared;
+  let seller: FakeSeller;
+  let broken = true;
+  const handled: string[] = [];
+
+  const receiver = (mode: 'inline' | 'inbox'): Receiver =>
+    createReceiver({
+      publicUrl: URL_GIVEN,
+      senders: [seller.sender],
+      store: shared.open(),
+      allowLoopback: true,
+      logger: quiet,
+      mode,
+      handlers: {
+        other: async (event) => {
+          if (broken) throw new PermanentError('the ad server said no');
+          handled.push(event.idempotencyKey);
+        },
+      },
+    });
+
+  const run = (...args: string[]): Promise<Ended> =>
+    cli(['inbox', ...args, ...shared.flags], { env: shared.env ?? {} });
+
+  /** Delivers an event that ends DEAD. @returns its key. */
+  async function dead(to: Receiver): Promise<string> {
+    const payload = seller.payloads.tool('completed');
+    const { body, headers } = await seller.sign(payload);
+    expect(await to.verifyAndDispatch(body, headers)).toMatchObject({ kind: 'accepted', state: 'dead' });
+    return payload.idempotency_key;
+  }
+
+  beforeAll(async () => {
+    seller = await createFakeSeller({ url: URL_GIVEN });
+    shared = await make();
+  });
+  afterAll(async () => {
+    await seller.close();
+    await shared.end();
+  });
+
+  it('list, show, redrive, discard', async () => {
+    const door = receiver('inline');
+    const [first, second] = [await dead(door), await dead(door)];
+    await door.stop();
+
+    const listed = await run('list', '--json');
+    expect(listed.code).toBe(0);
+    const { records } = JSON.parse(listed.stdout) as {
+      records: { key: string; state: string; lastError: string }[];
+    };
+    expect(records.map(({ key }) => key)).toEqual([first, second]);
+    expect(records[0]).toMatchObject({ state: 'dead', lastError: 'the ad server said no' });
+    expect((await run('list')).stdout).toContain('the ad server said no');
+
+    const shown = await run('show', seller.agentUrl, first);
+    expect(shown.code).toBe(0);
+    expect(shown.stdout).toContain(`"idempotency_key":"${first}"`);
+    expect((await run('show', seller.agentUrl, 'nothing-of-this-kind')).code).toBe(1);
+
+    const redriven = await run('redrive', seller.agentUrl, first);
+    expect(redriven.code).toBe(0);
+    expect(redriven.stdout).toContain("a worker (mode 'inbox') runs it");
+    expect((await run('redrive', seller.agentUrl, first)).code).toBe(1);
+    const queued = await run('list', '--state', 'queued', '--sender', seller.agentUrl, '--json');
+    expect(JSON.parse(queued.stdout)).toMatchObject({
+      records: [{ key: first, state: 'queued', attempts: 0 }],
+    });
+
+    const discarded = await run('discard', seller.agentUrl, second, '--json');
+    expect({ code: discarded.code, said: JSON.parse(discarded.stdout) as unknown }).toEqual({
+      code: 0,
+      said: { result: 'discarded' },
+    });
+    expect((await run('discard', seller.agentUrl, second)).code).toBe(1);
+    expect((await run('list')).stdout).toBe('No dead events.\n');
+
+    // What was redriven is what a worker runs.
+    broken = false;
+    const worker = receiver('inbox');
+    await worker.start();
+    await expect.poll(() => handled).toEqual([first]);
+    await worker.stop();
+  });
+});
+
+describe('inbox: packages of the user’s project', () => {
+  it('says which one is missing, and how to have it', async () => {
+    using folder = tempFolder();
+    const root = fileURLToPath(new URL('../../../', import.meta.url));
+    // As installed somewhere without pg: only what the command line itself depends on is there.
+    await cp(`${root}dist`, folder.file('dist'), { recursive: true });
+    await cp(`${root}package.json`, folder.file('package.json'));
+    await mkdir(folder.file('node_modules'));
+    for (const name of ['commander', '@noble', 'jose', 'structured-headers', 'tldts', 'tldts-core', 'zod']) {
+      await symlink(`${root}node_modules/${name}`, folder.file(`node_modules/${name}`));
+    }
+    const said = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
+      execFile(
+        process.execPath,
+        [folder.file('dist/cli.js'), 'inbox', 'list', '--postgres', 'postgres://127.0.0.1:9/x'],
+        { cwd: folder.path },
+        (error, _, stderr) => resolve({ code: error?.code, stderr }),
+      );
+    });
+    expect(said.code).toBe(2);
+    expect(said.stderr).toContain('the package pg is not installed here. Run npm install pg');
+  });
+});

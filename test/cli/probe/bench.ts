@@ -1,0 +1,90 @@
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { webhookHandler } from '../../../src/adapters/node.ts';
+import type { ProbeResult } from '../../../src/cli/probe/case.ts';
+import { createKit, type KitOptions } from '../../../src/cli/probe/kit.ts';
+import { PROBE_KEYS } from '../../../src/cli/probe/probe-keys.ts';
+import { probeReceiver } from '../../../src/cli/probe/probe.ts';
+import { createReceiver } from '../../../src/index.ts';
+import type { Receiver, ReceiverOptions } from '../../../src/options.ts';
+import { generateKey, type KeyPair } from '../../../src/sender/sign.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+let made: Promise<readonly KeyPair[]> | undefined;
+
+/** What `keys generate --probe` makes. */
+export function probeKeys(): Promise<readonly KeyPair[]> {
+  return (made ??= Promise.all(
+    PROBE_KEYS.map(({ alg, purpose, kid }) => generateKey(alg, purpose, { kid })),
+  ));
+}
+
+export interface Bench extends AsyncDisposable {
+  readonly url: string;
+  readonly receiver: Receiver;
+}
+
+/** A receiver on a real server, behind whatever `wrap` does to its requests. */
+export async function bench(
+  options: Partial<ReceiverOptions> = {},
+  wrap: (inner: RequestListener, receiver: Receiver) => RequestListener = (inner) => inner,
+): Promise<Bench> {
+  const late: { listener?: RequestListener } = {};
+  const server = createServer((req, res) => late.listener?.(req, res));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks/proto`;
+  const pins = (await probeKeys()).map(({ publicJwk }) => publicJwk);
+  const receiver = createReceiver({
+    publicUrl: url,
+    senders: [
+      { agentUrl: 'https://probe.invalid/mcp', pins, revocation: { revokedKids: ['probe-revoked'] } },
+    ],
+    store: memoryStore(),
+    requireDurability: 'process',
+    allowLoopback: true,
+    logger: quiet,
+    handlers: { other: async () => undefined },
+    ...options,
+  });
+  late.listener = wrap(webhookHandler(receiver), receiver);
+  return {
+    url,
+    receiver,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await receiver.stop();
+    },
+  };
+}
+
+/** Every case against a URL. */
+export async function probed(
+  url: string,
+  options: Partial<KitOptions> = {},
+  wanted: readonly string[] = [],
+): Promise<readonly ProbeResult[]> {
+  const keys = options.keys ?? (await probeKeys()).map(({ privateJwk }) => privateJwk);
+  const kit = createKit(
+    {
+      url,
+      protocol: 'proto',
+      edition: '3.0',
+      maxBodyBytes: 1_048_576,
+      timeoutMs: 30_000,
+      keys,
+      now: Date.now,
+      ...options,
+    },
+    keys[0] ?? {},
+  );
+  return probeReceiver(kit, wanted);
+}
+
+/** Names of the cases that failed. */
+export const failures = (results: readonly ProbeResult[]): readonly string[] =>
+  results.filter(({ verdict }) => verdict === 'fail').map(({ name }) => name);

@@ -1,0 +1,582 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { signHmac } from '../../src/sender/sign.ts';
+import { httpText } from '../../src/cli/send/http-text.ts';
+import { freePort } from '../support/free-port.ts';
+import { keys, signed, URL_GIVEN, withHeaders } from './explain/captures.ts';
+import { bench, probeKeys } from './probe/bench.ts';
+import { CLI, cli, cliOnTerminal, tempFolder } from './run-cli.ts';
+
+const VERBS = [
+  'explain',
+  'send',
+  'vectors probe',
+  'vectors run',
+  'keys check',
+  'keys generate',
+  'inbox list',
+  'inbox show',
+  'inbox redrive',
+  'inbox discard',
+];
+
+// oxlint-disable-next-line no-control-regex
+const ESCAPE = /\u001b\[/;
+
+async function keyFiles(folder: {
+  file: (name: string) => string;
+}): Promise<{ jwks: string; probe: string }> {
+  const { ed25519, p256, other } = await keys();
+  writeFileSync(
+    folder.file('jwks.json'),
+    JSON.stringify({ keys: [ed25519.publicJwk, p256.publicJwk, other.publicJwk] }),
+  );
+  writeFileSync(
+    folder.file('probe.json'),
+    JSON.stringify({ keys: (await probeKeys()).map(({ privateJwk }) => privateJwk) }),
+  );
+  return { jwks: folder.file('jwks.json'), probe: folder.file('probe.json') };
+}
+
+describe('--help', () => {
+  it.concurrent.each(VERBS)('%s: with examples that begin with it', async (verb) => {
+    const { code, stdout, stderr } = await cli([...verb.split(' '), '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('--json');
+    expect(stdout.split('Examples:')[1]).toContain(`$ proto-webhooks ${verb}`);
+  });
+
+  it('of the whole: every group, and the exit codes', async () => {
+    const { code, stdout } = await cli(['--help']);
+    expect(code).toBe(0);
+    for (const word of ['explain', 'send', 'vectors', 'keys', 'inbox', 'Exit codes: 0 pass, 1 fail, 2 usage'])
+      expect(stdout).toContain(word);
+  });
+});
+
+describe('bad input ends with 2 and one line on stderr that says what was expected', () => {
+  const URL = 'http://127.0.0.1:9/hook';
+  it.concurrent.each([
+    [
+      'no file',
+      ['explain', 'nowhere.http', '--keys', 'k'],
+      /nowhere.http: there is no such file. Expected a captured delivery/,
+    ],
+    ['a directory', ['explain', '.', '--keys', 'k'], /it is a directory/],
+    [
+      'an unknown shape',
+      ['explain', 'prose.txt', '--keys', 'jwks.json'],
+      /prose.txt: unknown shape. Expected a raw HTTP request/,
+    ],
+    [
+      'a truncated capture',
+      ['explain', 'cut.http', '--keys', 'jwks.json'],
+      /cut.http: cut short inside the body: 8 of its 10 bytes are missing/,
+    ],
+    ['no keys', ['explain', 'good.http'], /no key to verify with. Give --keys FILE/],
+    ['keys that are none', ['explain', 'good.http', '--keys', 'prose.txt'], /prose.txt: no JSON object/],
+    [
+      'a URL that is none',
+      ['vectors', 'probe', 'buyer', '--keys', 'probe.json'],
+      /"buyer" is no URL. Expected an absolute one/,
+    ],
+    [
+      'an unreachable receiver',
+      ['vectors', 'probe', URL, '--keys', 'probe.json'],
+      /nothing answers there \(connection error\). Expected a running receiver/,
+    ],
+    ['an unreachable URL to send to', ['send', URL, '--keys', 'probe.json'], /nothing answers there/],
+    ['public keys to probe with', ['vectors', 'probe', URL, '--keys', 'jwks.json'], /no private half/],
+    [
+      'a case that is none',
+      ['vectors', 'probe', URL, '--keys', 'probe.json', '--only', 'nonsense'],
+      /--only nonsense: no such case/,
+    ],
+    [
+      'an unreachable agent',
+      ['keys', 'check', 'http://127.0.0.1:9/mcp', '--allow-loopback'],
+      /cannot be reached .*Expected the brand.json of/,
+    ],
+    [
+      'a secret that is not set',
+      ['send', URL, '--hmac-secret-env', 'NOT_SET_AT_ALL'],
+      /NOT_SET_AT_ALL: not set/,
+    ],
+    ['no store', ['inbox', 'list'], /Expected one of --sqlite FILE, --postgres \[URL\], --redis \[URL\]/],
+    [
+      'a database that is not there',
+      ['inbox', 'list', '--sqlite', 'none.db'],
+      /none.db: there is no such file/,
+    ],
+    [
+      'an unreachable database',
+      ['inbox', 'list', '--postgres', 'postgres://127.0.0.1:9/x'],
+      /proto-webhooks: ./,
+    ],
+    [
+      'a state that is none',
+      ['inbox', 'list', '--state', 'lost', '--sqlite', 'x'],
+      /Allowed choices are dead, queued, leased/,
+    ],
+    ['an unknown verb', ['nonsense'], /unknown command 'nonsense'/],
+    ['an unknown option', ['explain', 'x', '--nonsense'], /unknown option '--nonsense'/],
+    ['a missing argument', ['send'], /missing required argument 'url'/],
+  ])('%s', async (_, args, message) => {
+    using folder = tempFolder();
+    await keyFiles(folder);
+    writeFileSync(folder.file('prose.txt'), 'hello');
+    writeFileSync(folder.file('cut.http'), 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{}');
+    writeFileSync(folder.file('good.http'), httpText(await signed()));
+    const { code, stdout, stderr } = await cli(args, { cwd: folder.path });
+    expect(stderr).toMatch(message);
+    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({
+      code: 2,
+      stdout: '',
+      lines: 1,
+    });
+  });
+});
+
+describe('explain', () => {
+  it('passes a good capture with 0, and one from standard input', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    const capture = httpText(await signed());
+    const { code, stdout, stderr } = await cli(['explain', '-', '--keys', jwks, '--url', URL_GIVEN], {
+      input: capture,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('A receiver would accept this delivery');
+    expect(stdout).not.toMatch(ESCAPE);
+  });
+
+  it('fails with 1, names cause and fix, and says the same as JSON', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    writeFileSync(folder.file('a.http'), httpText(await signed({ url: URL_GIVEN.replace('https', 'http') })));
+    const args = ['explain', folder.file('a.http'), '--keys', jwks, '--url', URL_GIVEN];
+    const text = await cli(args);
+    expect(text.code).toBe(1);
+    expect(text.stdout).toMatch(/FAIL {2}10 .*webhook_signature_invalid/);
+    expect(text.stdout).toContain(
+      'Cause (scheme, step 10): The seller signed an http URL, and the configured one says https.',
+    );
+    const json = await cli([...args, '--json']);
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      ok: false,
+      findings: [{ cause: 'scheme', step: '10', proved: true }],
+    });
+  });
+
+  it('finds the keys of an agent, and its revoked ones', async () => {
+    await using seller = await createFakeSeller({ url: URL_GIVEN });
+    using folder = tempFolder();
+    writeFileSync(folder.file('a.http'), httpText(await seller.sign(seller.payloads.tool('completed'))));
+    const args = [
+      'explain',
+      folder.file('a.http'),
+      '--agent-url',
+      seller.agentUrl,
+      '--allow-loopback',
+      '--url',
+      URL_GIVEN,
+    ];
+    expect((await cli(args)).code).toBe(0);
+    seller.revoke([String(seller.keys.ed25519.publicJwk['kid'])]);
+    const { code, stdout } = await cli([...args, '--json']);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ findings: [{ step: '9', cause: 'key-missing' }] });
+  });
+
+  it('takes path and query from the request under a publicUrl that ends in /*', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    writeFileSync(folder.file('a.http'), httpText(await signed()));
+    const args = ['explain', folder.file('a.http'), '--keys', jwks, '--url'];
+    expect((await cli([...args, 'https://buyer.example/webhooks/*'])).code).toBe(0);
+    const outside = await cli([...args, 'https://buyer.example/hooks/*']);
+    expect(outside.code).toBe(2);
+    expect(outside.stderr).toContain('which is not under it');
+    const odd = await cli([...args, 'https://buyer.example:99999/x']);
+    expect({ code: odd.code, lines: odd.stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
+  });
+
+  it('says where the chain of an agent breaks', async () => {
+    await using seller = await createFakeSeller({ url: URL_GIVEN });
+    seller.faults.set('/.well-known/jwks.json', 'html');
+    using folder = tempFolder();
+    writeFileSync(folder.file('a.http'), httpText(await signed()));
+    const { code, stderr } = await cli([
+      'explain',
+      folder.file('a.http'),
+      '--agent-url',
+      seller.agentUrl,
+      '--allow-loopback',
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /^proto-webhooks: no keys of .*JWKS at .* proto-webhooks keys check shows the whole chain.\n$/,
+    );
+  });
+
+  it('takes the time of receipt, the keys.json beside a vector, and a legacy secret from a file', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    const delivery = await signed();
+    writeFileSync(folder.file('a.http'), httpText(delivery));
+    const late = await cli([
+      'explain',
+      folder.file('a.http'),
+      '--keys',
+      jwks,
+      '--url',
+      URL_GIVEN,
+      '--received-at',
+      '2026-01-31T14:00:00Z',
+      '--json',
+    ]);
+    expect(JSON.parse(late.stdout)).toMatchObject({ findings: [{ cause: 'clock-zone' }] });
+    writeFileSync(folder.file('keys.json'), readFileSync(jwks));
+    writeFileSync(
+      folder.file('v.json'),
+      JSON.stringify({
+        reference_now: Date.UTC(2026, 0, 31, 12) / 1000,
+        request: { ...delivery, body: new TextDecoder().decode(delivery.body) },
+      }),
+    );
+    expect((await cli(['explain', folder.file('v.json')])).code).toBe(0);
+    const secret = 'h'.repeat(40);
+    writeFileSync(folder.file('secret'), `${secret}\n`);
+    writeFileSync(folder.file('h.http'), httpText(signHmac({ url: URL_GIVEN, body: '{}', secret })));
+    const legacy = await cli([
+      'explain',
+      folder.file('h.http'),
+      '--hmac-secret-file',
+      folder.file('secret'),
+      '--json',
+    ]);
+    expect(JSON.parse(legacy.stdout)).toMatchObject({
+      steps: expect.arrayContaining([expect.objectContaining({ id: 'hmac', verdict: 'pass' })]),
+    });
+    expect(legacy.stdout).not.toContain(secret);
+  });
+});
+
+describe('vectors run', () => {
+  it("runs this package's own with 0, one line a vector, and the total", async () => {
+    const { code, stdout } = await cli(['vectors', 'run']);
+    const lines = stdout.trim().split('\n');
+    expect(lines.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
+    expect(lines.length - 1).toBe(Number.parseInt(lines.at(-1) ?? '', 10));
+    expect(code).toBe(0);
+  });
+
+  it('fails with 1 where a vector does, and says what was expected', async () => {
+    using folder = tempFolder();
+    const vector = {
+      cases: [
+        {
+          name: 'upper case',
+          input_url: 'https://A.example/',
+          expected_target_uri: 'https://A.example/',
+          expected_authority: 'a.example',
+        },
+      ],
+    };
+    writeFileSync(folder.file('wrong.json'), JSON.stringify(vector));
+    const { code, stdout } = await cli(['vectors', 'run', folder.file('wrong.json'), '--json']);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, results: [{ passed: false, name: 'upper case' }] });
+    const shown = await cli(['vectors', 'run', folder.path]);
+    expect(shown.code).toBe(1);
+    expect(shown.stdout).toContain('0 passed, 1 failed');
+  });
+});
+
+describe('vectors probe', () => {
+  it('passes our receiver with 0, by pins that were printed ready to paste', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const config = await cli(['vectors', 'probe', 'http://127.0.0.1:9/', '--keys', probe, '--print-config']);
+    expect(config.code).toBe(0);
+    expect(config.stdout).not.toContain('"d":');
+    // What was printed is an option of createReceiver, as it stands.
+    writeFileSync(folder.file('config.mjs'), `export const config = { ${config.stdout} };`);
+    const { config: pasted } = (await import(folder.file('config.mjs'))) as {
+      config: Parameters<typeof bench>[0];
+    };
+    await using house = await bench(pasted);
+    const { code, stdout } = await cli(['vectors', 'probe', house.url, '--keys', probe]);
+    expect(stdout.trim().split('\n').at(-1)).toMatch(/^\d+ passed, 0 failed, 1 skipped$/);
+    expect(code).toBe(0);
+  });
+
+  it('passes it with a fake seller too, and says what is missing where the receiver does not know it', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const port = await freePort();
+    await using house = await bench({ senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }] });
+    const args = ['vectors', 'probe', house.url, '--keys', probe, '--json'];
+    const good = await cli([...args, '--fake-seller', String(port)]);
+    expect(JSON.parse(good.stdout)).toMatchObject({
+      ok: true,
+      counts: { fail: 0, skipped: 1, undecided: 0 },
+    });
+    const elsewhere = await freePort();
+    await using stranger = await bench({ senders: [{ agentUrl: `http://127.0.0.1:${elsewhere}/mcp` }] });
+    const lost = await cli([
+      'vectors',
+      'probe',
+      stranger.url,
+      '--keys',
+      probe,
+      '--fake-seller',
+      String(port),
+      '--only',
+      'tool-completed',
+      '--json',
+    ]);
+    expect(lost.code).toBe(1);
+    const { hint } = JSON.parse(lost.stdout) as { hint: string };
+    expect(hint).toContain('Every answer was 503');
+    expect(hint).toContain('Nothing was asked for here');
+    expect(hint).toContain(`senders: [{ agentUrl: 'http://127.0.0.1:${port}/mcp' }]`);
+  });
+
+  it('says what its agent’s documents lack, where the receiver cannot have found the keys', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    await using seller = await createFakeSeller();
+    await using house = await bench({ senders: [{ agentUrl: seller.agentUrl }] });
+    const args = [
+      'vectors',
+      'probe',
+      house.url,
+      '--keys',
+      probe,
+      '--agent-url',
+      seller.agentUrl,
+      '--only',
+      'tool-completed',
+    ];
+    const lacking = await cli(args);
+    expect(lacking.code).toBe(1);
+    expect(lacking.stdout).toContain(
+      '401 webhook_signature_key_unknown: the receiver does not know these keys',
+    );
+    expect(lacking.stdout).toContain('Its JWKS lacks probe-ed25519');
+    seller.faults.set('*', 'unavailable');
+    await using late = await bench({ senders: [{ agentUrl: seller.agentUrl }] });
+    const down = await cli([...args.slice(0, 2), late.url, ...args.slice(3)]);
+    expect(down.stdout).toContain('Every answer was 503');
+    expect(down.stdout).toMatch(/brand.json at .*: answered 503/);
+  });
+
+  it('fails a broken endpoint with 1 and prints what was expected', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    await using house = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
+    const { code, stdout } = await cli([
+      'vectors',
+      'probe',
+      house.url,
+      '--keys',
+      probe,
+      '--only',
+      'unsigned',
+    ]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('answered 200; expected 401 webhook_signature_header_malformed');
+    expect(stdout.trim().endsWith('0 passed, 1 failed, 0 skipped')).toBe(true);
+  });
+});
+
+describe('send', () => {
+  it.concurrent.each([
+    [['--transport', 'agent', '--status', 'working'], ['200']],
+    [['--report', 'final'], ['200']],
+    [['--family', 'impairment'], ['200']],
+    [
+      ['--duplicate', '--replay'],
+      ['200', '200', '401 webhook_signature_replayed'],
+    ],
+    [['--stale'], ['200', '200']],
+    [['--tamper'], ['401 webhook_signature_digest_mismatch']],
+    [['--dup-key'], ['401 webhook_body_malformed']],
+    [['--expired'], ['401 webhook_signature_window_invalid']],
+    [['--mistake', 'text-plain'], ['415']],
+  ])('%j', async (flags, answers) => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    await using house = await bench();
+    const { code, stdout } = await cli(['send', house.url, '--keys', probe, ...flags]);
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => /-> (.*)$/.exec(line)?.[1]),
+    ).toEqual(answers);
+    expect(code).toBe(0);
+  });
+
+  it('ends with 1 where the answer is another one', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const server = createServer((req, res) => void req.resume().on('end', () => res.writeHead(500).end()));
+    const port = await freePort();
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    const { code, stdout } = await cli(['send', `http://127.0.0.1:${port}/`, '--keys', probe]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: 'FAIL  the delivery -> 500, expected 2xx\n' });
+    server.close();
+  });
+
+  it('prints what explain reads', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const { stdout } = await cli(['send', URL_GIVEN, '--keys', probe, '--tamper', '--print']);
+    const explained = await cli(['explain', '-', '--keys', probe, '--url', URL_GIVEN, '--json'], {
+      input: stdout,
+    });
+    expect(explained.code).toBe(1);
+    expect(JSON.parse(explained.stdout)).toMatchObject({
+      findings: [{ step: '11', cause: 'body-trailing-newline' }],
+    });
+  });
+
+  it('sends bytes of a file, signed with a secret of the environment', async () => {
+    using folder = tempFolder();
+    const secret = 'e'.repeat(40);
+    await using house = await bench({
+      senders: [{ agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } }],
+    });
+    writeFileSync(
+      folder.file('event.json'),
+      JSON.stringify(
+        { idempotency_key: crypto.randomUUID(), task_id: 't', status: 'completed', result: {} },
+        undefined,
+        2,
+      ),
+    );
+    const args = [
+      'send',
+      house.url,
+      '--hmac-secret-env',
+      'WEBHOOK_SECRET',
+      '--body',
+      folder.file('event.json'),
+    ];
+    const { code, stdout } = await cli(args, { env: { WEBHOOK_SECRET: secret } });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'pass  the delivery -> 200\n' });
+  });
+});
+
+describe('keys', () => {
+  it('generate: private to a file of its own, public to standard output; never over another file', async () => {
+    using folder = tempFolder();
+    const made = await cli([
+      'keys',
+      'generate',
+      '--alg',
+      'p256',
+      '--kid',
+      'k',
+      '--out',
+      folder.file('k.json'),
+    ]);
+    expect(made.code).toBe(0);
+    expect(JSON.parse(made.stdout)).toMatchObject({
+      keys: [{ kid: 'k', crv: 'P-256', key_ops: ['verify'], proto_use: 'webhook-signing' }],
+    });
+    expect(made.stdout + made.stderr).not.toContain('"d":');
+    expect(JSON.parse(readFileSync(folder.file('k.json'), 'utf8'))).toMatchObject({
+      keys: [{ d: expect.any(String) as string }],
+    });
+    expect(statSync(folder.file('k.json')).mode & 0o777).toBe(0o600);
+    const again = await cli(['keys', 'generate', '--out', folder.file('k.json')]);
+    expect(again.code).toBe(2);
+    expect(again.stderr).toContain('exists already');
+  });
+
+  it('check: the whole chain, with 0; with 1 where it breaks', async () => {
+    await using seller = await createFakeSeller();
+    seller.revoke(['gone'], { form: 'compact' });
+    const args = ['keys', 'check', seller.agentUrl, '--allow-loopback'];
+    const good = await cli([...args, '--json']);
+    expect(good.code).toBe(0);
+    expect(JSON.parse(good.stdout)).toMatchObject({
+      faults: [],
+      links: [
+        { document: 'brand.json', state: 'good' },
+        { document: 'JWKS', state: 'good' },
+        { document: 'revocation list', state: 'good' },
+      ],
+      keys: [{ editions: ['3.0', '3.1', '3.2'], revoked: false }, { source: 'JWKS' }],
+      revocation: { state: 'fresh', kids: ['gone'], signed: true },
+    });
+    expect((await cli(args)).stdout).toContain('A receiver would find the keys.');
+    seller.faults.set('/.well-known/jwks.json', 'html');
+    const broken = await cli(args);
+    expect(broken.code).toBe(1);
+    expect(broken.stdout).toMatch(/fault +JWKS at .*Deliveries get 503 keys_unavailable/);
+    const wrong = await cli(['keys', 'check', `${seller.agentUrl}/`, '--allow-loopback']);
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toContain('differs in trailing slash');
+  });
+
+  it('check: pins of a publisher count instead of the JWKS', async () => {
+    await using seller = await createFakeSeller();
+    const { other } = await keys();
+    seller.documents.set('/.well-known/adagents.json', {
+      authorized_agents: [{ url: seller.agentUrl, signing_keys: [other.publicJwk] }],
+    });
+    const publisher = new URL(seller.agentUrl).host;
+    const { code, stdout } = await cli([
+      'keys',
+      'check',
+      seller.agentUrl,
+      '--allow-loopback',
+      '--publisher',
+      publisher,
+      '--json',
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ keys: [{ kid: 'third', source: 'adagents.json' }] });
+  });
+});
+
+describe('as npm installs it', () => {
+  it('runs through a link, and ends quietly where nobody reads on', async () => {
+    using folder = tempFolder();
+    symlinkSync(CLI, folder.file('proto-webhooks'));
+    const shell = (command: string): Promise<{ code: unknown; stdout: string; stderr: string }> =>
+      new Promise((resolve) => {
+        execFile('sh', ['-c', command], (error, stdout, stderr) =>
+          resolve({ code: error?.code ?? 0, stdout, stderr }),
+        );
+      });
+    const node = `'${process.execPath}' --no-warnings '${folder.file('proto-webhooks')}'`;
+    expect((await shell(`${node} --help`)).stdout).toContain('Usage: proto-webhooks');
+    const piped = await shell(`${node} vectors run | head -n 1`);
+    expect({ code: piped.code, stderr: piped.stderr, lines: piped.stdout.trim().split('\n').length }).toEqual(
+      { code: 0, stderr: '', lines: 1 },
+    );
+  });
+});
+
+describe('colours', () => {
+  it('only on a terminal, and not where NO_COLOR is set', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    writeFileSync(folder.file('a.http'), httpText(withHeaders(await signed(), { Signature: 'sig1=:AAAA:' })));
+    const args = ['explain', folder.file('a.http'), '--keys', jwks, '--url', URL_GIVEN];
+    expect((await cli(args)).stdout).not.toMatch(ESCAPE);
+    expect(await cliOnTerminal(args, { NO_COLOR: '' })).toMatch(ESCAPE);
+    expect(await cliOnTerminal(args, { NO_COLOR: '1' })).not.toMatch(ESCAPE);
+    expect(await cliOnTerminal([...args, '--json'], { NO_COLOR: '' })).not.toMatch(ESCAPE);
+  });
+});
