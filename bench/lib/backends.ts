@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+import type { Store } from '../../dist/index.js';
+import { migrate, postgresStore } from '../../dist/postgres.js';
+import { redisStore } from '../../dist/redis.js';
+import { sqliteStore } from '../../dist/sqlite.js';
+import { startServer as startPostgres } from '../../test/support/postgres.ts';
+import { startServer as startRedis } from '../../test/support/redis-server.ts';
+
+/** A store of its own on a backend, open and empty. */
+export interface Opened {
+  readonly store: Store;
+  /** What it takes on disk or, Redis, in memory, once the backend has tidied up. */
+  readonly bytes: () => Promise<number>;
+  readonly close: () => Promise<void>;
+}
+
+/** A backend at durability `disk`, and the cheapest write it has at the same durability. */
+export interface Backend {
+  readonly bareName: string;
+  readonly open: () => Promise<Opened>;
+  readonly bare: (key: string) => Promise<unknown>;
+  readonly stop: () => Promise<void>;
+}
+
+export type BackendName = 'redis' | 'postgres' | 'sqlite';
+
+const HASH = '3b7c0f4a9d2e51860c4f7a8b9d6e3f2013c5a7e9b1d3f50724681ace0bdf9753';
+const DAY_MS = 86_400_000;
+
+async function redis(): Promise<Backend> {
+  const server = await startRedis({
+    appendonly: 'yes',
+    appendfsync: 'always',
+    // A rewrite would run beside whatever is measured then.
+    'auto-aof-rewrite-percentage': '0',
+  });
+  const client = new Redis({ port: server.port, host: '127.0.0.1' });
+  let stores = 0;
+  return {
+    bareName: 'SET NX PX',
+    bare: (key) => client.set(`bare:${key}`, HASH, 'PX', DAY_MS, 'NX'),
+    open: async () => {
+      stores += 1;
+      const store = redisStore({ client, prefix: `bench-${stores}:` });
+      await store.open();
+      const used = async (): Promise<number> =>
+        Number(/used_memory_dataset:(\d+)/.exec(await client.info('memory'))?.[1]);
+      const before = await used();
+      return { store, bytes: async () => (await used()) - before, close: () => store.close() };
+    },
+    stop: async () => {
+      client.disconnect();
+      await server.remove();
+    },
+  };
+}
+
+/** Connections: more than what 64 concurrent inserts gain by. */
+const POOL = 16;
+
+async function postgres(): Promise<Backend> {
+  const server = await startPostgres();
+  // It is no child of this process, and would stay.
+  process.once('exit', server.remove);
+  const pool = new Pool({ connectionString: server.url, max: POOL });
+  // Dropped with the server, and then nobody asks.
+  pool.on('error', () => undefined);
+  await pool.query('CREATE TABLE bare (key text PRIMARY KEY, hash text NOT NULL)');
+  let stores = 0;
+  return {
+    bareName: 'single-row INSERT',
+    bare: (key) => pool.query('INSERT INTO bare (key, hash) VALUES ($1, $2)', [key, HASH]),
+    open: async () => {
+      stores += 1;
+      const schema = `bench_${stores}`;
+      await migrate(pool, { schema });
+      const store = postgresStore({ pool, schema });
+      await store.open();
+      return {
+        store,
+        bytes: async () => {
+          await pool.query('VACUUM ANALYZE');
+          const { rows } = await pool.query<{ bytes: string }>(
+            `SELECT sum(pg_total_relation_size(c.oid)) AS bytes FROM pg_class c
+              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`,
+            [schema],
+          );
+          return Number(rows[0]?.bytes);
+        },
+        close: () => store.close(),
+      };
+    },
+    stop: async () => {
+      await pool.end();
+      process.off('exit', server.remove);
+      server.remove();
+    },
+  };
+}
+
+async function sqlite(): Promise<Backend> {
+  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-bench-'));
+  const db = new DatabaseSync(join(folder, 'bare.db'));
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  db.exec('CREATE TABLE bare (key TEXT PRIMARY KEY, hash TEXT NOT NULL)');
+  const insert = db.prepare('INSERT INTO bare (key, hash) VALUES (?, ?)');
+  let stores = 0;
+  return {
+    bareName: 'single-row INSERT',
+    bare: async (key) => insert.run(key, HASH),
+    open: async () => {
+      stores += 1;
+      const file = join(folder, `store-${stores}.db`);
+      const handle = new DatabaseSync(file);
+      const store = sqliteStore(handle);
+      await store.open();
+      return {
+        store,
+        bytes: async () => {
+          handle.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+          return statSync(file).size;
+        },
+        close: async () => {
+          await store.close();
+          handle.close();
+        },
+      };
+    },
+    stop: async () => {
+      db.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export const BACKENDS: Readonly<Record<BackendName, () => Promise<Backend>>> = { redis, postgres, sqlite };

@@ -1,0 +1,143 @@
+/** A measured figure: the median of the repetitions with their extremes; ratios have no unit. */
+export interface Figure {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** A figure that has something to reach. */
+export interface Targeted extends Figure {
+  readonly target: string;
+  readonly met: boolean;
+}
+
+export interface Contestant {
+  readonly name: string;
+  /** Runs `count` operations; resolves when all are done. What it prepares in `setUp` is not counted. */
+  readonly run: (count: number) => void | Promise<void>;
+  /** Before each repetition. */
+  readonly setUp?: (count: number) => void | Promise<void>;
+  readonly tearDown?: () => void | Promise<void>;
+}
+
+export interface Plan {
+  /** Operations a repetition. */
+  readonly count: number;
+  readonly repetitions: number;
+}
+
+/** What a section returns: figures by their names. */
+export type Figures = Readonly<Record<string, Figure | Targeted>>;
+
+/** `npm run bench -- --quick`: shows that the benchmarks run; its figures mean nothing. */
+export const QUICK: boolean = process.env['BENCH_QUICK'] === '1';
+
+export function plan(count: number, repetitions = 9): Plan {
+  return QUICK ? { count: Math.ceil(count / 20), repetitions: 2 } : { count, repetitions };
+}
+
+export function figure(values: readonly number[]): Figure {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const low = sorted[Math.ceil(middle) - 1] ?? Number.NaN;
+  const high = sorted[Math.floor(middle)] ?? Number.NaN;
+  return { median: (low + high) / 2, min: sorted[0] ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN };
+}
+
+export function atMost(value: Figure, limit: number): Targeted {
+  return { ...value, target: `≤ ${limit}`, met: value.median <= limit };
+}
+
+export function atLeast(value: Figure, limit: number): Targeted {
+  return { ...value, target: `≥ ${limit}`, met: value.median >= limit };
+}
+
+/** What cannot be measured yet is not met. */
+export function missing(target: string): Targeted {
+  return { median: Number.NaN, min: Number.NaN, max: Number.NaN, target, met: false };
+}
+
+/** A clock in µs. */
+export type Clock = () => number;
+
+const wallClock: Clock = () => Number(process.hrtime.bigint()) / 1000;
+
+/** Processor time of all threads of this process: garbage collection and compilation beside the main thread too. */
+const processorClock: Clock = () => {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+};
+
+/**
+ * For sections that run on one thread and wait for nothing. With `--cpu` it counts the processor's time and not the
+ * clock's: ratios then hold on a busy machine too.
+ */
+export const ownClock: Clock = process.env['BENCH_CPU'] === '1' ? processorClock : wallClock;
+
+/** µs an operation of one repetition. */
+async function once({ run, setUp, tearDown }: Contestant, count: number, clock: Clock): Promise<number> {
+  await setUp?.(count);
+  globalThis.gc?.();
+  const start = clock();
+  await run(count);
+  const spent = clock() - start;
+  await tearDown?.();
+  return spent / count;
+}
+
+/** Times by contestant, repetition by repetition. */
+export type Times = ReadonlyMap<string, readonly number[]>;
+
+/**
+ * Repetitions that alternate the contestants, each time in another order, so that what slows the machine down for a
+ * while slows all of them. The first round warms up and is not counted.
+ */
+export async function alternate(
+  contestants: readonly Contestant[],
+  plan: Plan,
+  clock: Clock = wallClock,
+): Promise<Times> {
+  const times = new Map<string, number[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = -1; round < plan.repetitions; round += 1) {
+    const first = Math.max(0, round) % contestants.length;
+    const order = [...contestants.slice(first), ...contestants.slice(0, first)];
+    for (const contestant of order) {
+      const spent = await once(contestant, plan.count, clock);
+      if (round >= 0) times.get(contestant.name)?.push(spent);
+    }
+  }
+  return times;
+}
+
+/** Time of one over time of the other, repetition by repetition. */
+export function ratio(times: Times, of: string, to: string): Figure {
+  const above = times.get(of) ?? [];
+  const below = times.get(to) ?? [];
+  return figure(above.map((value, at) => value / (below[at] ?? Number.NaN)));
+}
+
+/** µs an operation. */
+export function micros(times: Times, of: string): Figure {
+  return figure(times.get(of) ?? []);
+}
+
+/** Operations a second. */
+export function rate(times: Times, of: string): Figure {
+  return figure((times.get(of) ?? []).map((each) => 1_000_000 / each));
+}
+
+/** Runs `count` operations, at most `width` of them at once. */
+export async function concurrently(
+  count: number,
+  width: number,
+  run: (at: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) {
+      next += 1;
+      await run(next - 1);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
+}

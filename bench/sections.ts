@@ -1,0 +1,64 @@
+import type { Figures } from './lib/measure.ts';
+
+interface Section {
+  readonly title: string;
+  /** Each is measured in a process of its own. */
+  readonly parts: readonly string[];
+  readonly load: () => Promise<{ readonly measure: (part: string) => Promise<Figures> }>;
+}
+
+const STORES = ['redis', 'postgres', 'sqlite'];
+
+/** What is measured, by the names that `npm run bench -- …` takes. */
+export const SECTIONS: Readonly<Record<string, Section>> = {
+  pipeline: {
+    title: 'Whole pipeline ÷ one bare verification (1 KB, one thread, memory store)',
+    parts: [''],
+    load: () => import('./sections/pipeline.ts'),
+  },
+  sizes: {
+    title: 'Whole pipeline ÷ FLOOR (verification, SHA-256, decoding, JSON.parse) by size of the body',
+    parts: ['wasm', 'plain'],
+    load: () => import('./sections/sizes.ts'),
+  },
+  parser: {
+    title: 'Strict parser ÷ JSON.parse',
+    parts: ['wasm', 'plain'],
+    load: () => import('./sections/parser.ts'),
+  },
+  peers: {
+    title: 'Whole pipeline ÷ what peers take to verify the signature alone (1 KB)',
+    parts: [''],
+    load: () => import('./sections/peers.ts'),
+  },
+  http: {
+    title: 'Over HTTP: 32 connections, load from a second process (1 KB, Ed25519)',
+    parts: [''],
+    load: () => import('./sections/http.ts'),
+  },
+  refusals: {
+    title: 'Refusals before cryptography ÷ one bare verification',
+    parts: [''],
+    load: () => import('./sections/refusals.ts'),
+  },
+  flood: {
+    title: 'A flood of bad signatures beside good deliveries',
+    parts: [''],
+    load: () => import('./sections/flood.ts'),
+  },
+  stores: {
+    title: 'Accepts ÷ bare writes at the same durability (every answer on disk)',
+    parts: STORES,
+    load: () => import('./sections/stores.ts'),
+  },
+  growth: {
+    title: 'Growth with the records held',
+    parts: STORES,
+    load: () => import('./sections/growth.ts'),
+  },
+  cold: {
+    title: 'Cold start and installed size',
+    parts: [''],
+    load: () => import('./sections/cold.ts'),
+  },
+};

@@ -1,0 +1,96 @@
+import { createPublicKey, verify } from 'node:crypto';
+import { httpbis } from 'http-message-signatures';
+import { verify as verifyBotAuth } from 'web-bot-auth';
+import type { Jwk } from '../../dist/index.js';
+import { pipelineContestant, receiverFor } from '../lib/contestants.ts';
+import { derSignature } from '../lib/der.ts';
+import { makeKey, prepare, PUBLIC_URL, type Alg, type Prepared } from '../lib/deliveries.ts';
+import {
+  alternate,
+  atMost,
+  figure,
+  micros,
+  ownClock,
+  plan,
+  ratio,
+  type Contestant,
+  type Figure,
+  type Figures,
+} from '../lib/measure.ts';
+
+type Check = (data: Uint8Array, signature: Uint8Array) => boolean;
+
+/** Each peer gets the fastest verification that Node has, in place of its own by WebCrypto. */
+function checkFor(jwk: Jwk, alg: Alg): Check {
+  const key = createPublicKey({ key: jwk, format: 'jwk' });
+  if (alg === 'ed25519') return (data, signature) => verify(null, data, key, signature);
+  return (data, signature) => verify('sha256', data, key, derSignature(signature));
+}
+
+function oneByOne(
+  name: string,
+  all: readonly Prepared[],
+  accepts: (one: Prepared) => Promise<boolean | null>,
+): Contestant {
+  return {
+    name,
+    async run(count) {
+      for (let at = 0; at < count; at += 1) {
+        if (!(await accepts(all[at] as Prepared))) throw new Error(`${name} refused a good signature`);
+      }
+    },
+  };
+}
+
+/** The whole pipeline over what two peers take to verify the signature alone: no digest, no body, no replays. */
+export async function measure(): Promise<Figures> {
+  const results: Record<string, Figure> = {};
+  for (const alg of ['ed25519', 'ecdsa-p256-sha256'] as const) {
+    const pair = await makeKey(alg);
+    const { count, repetitions } = plan(1500, 11);
+    // Standard base64: the peers read no other alphabet. The second one takes its own tag only.
+    const all = await prepare(count, pair, alg, 1024, { alphabet: 'base64' });
+    const tagged = await prepare(count, pair, alg, 1024, {
+      alphabet: 'base64',
+      params: { tag: 'web-bot-auth' },
+    });
+    const check = checkFor(pair.publicJwk, alg);
+    const key = {
+      id: pair.publicJwk['kid'] as string,
+      algs: [alg],
+      verify: async (data: Uint8Array, signature: Uint8Array) => check(data, signature),
+    };
+    const messages = new Map(tagged.map((one) => [one, new Headers(one.headers)]));
+    const times = await alternate(
+      [
+        pipelineContestant('pipeline', () => receiverFor(pair), all),
+        oneByOne('http-message-signatures', all, ({ headers }) =>
+          httpbis.verifyMessage({ keyLookup: async () => key }, { method: 'POST', url: PUBLIC_URL, headers }),
+        ),
+        oneByOne('web-bot-auth', tagged, (one) =>
+          verifyBotAuth(
+            { method: 'POST', url: PUBLIC_URL, headers: messages.get(one) as Headers },
+            (data, signature) => check(Buffer.from(data), signature),
+          ),
+        ),
+      ],
+      { count, repetitions },
+      ownClock,
+    );
+    const [one, other] = ['http-message-signatures', 'web-bot-auth'].map((name) => times.get(name) ?? []);
+    const better = (one ?? []).map((time, at) => Math.min(time, other?.[at] ?? time));
+    const ours = times.get('pipeline') ?? [];
+    const over = figure(ours.map((time, at) => time / (better[at] ?? Number.NaN)));
+    results[`${alg}: whole pipeline, µs`] = micros(times, 'pipeline');
+    results[`${alg}: http-message-signatures verifying alone, µs`] = micros(times, 'http-message-signatures');
+    results[`${alg}: web-bot-auth verifying alone, µs`] = micros(times, 'web-bot-auth');
+    results[`${alg}: whole pipeline ÷ the better peer verifying alone`] = atMost(over, 0.9);
+    results[`${alg}: whole pipeline ÷ http-message-signatures`] = ratio(
+      times,
+      'pipeline',
+      'http-message-signatures',
+    );
+    results[`${alg}: whole pipeline ÷ web-bot-auth`] = ratio(times, 'pipeline', 'web-bot-auth');
+  }
+  return results;
+}

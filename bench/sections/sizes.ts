@@ -1,0 +1,56 @@
+import { floorContestant, pipelineContestant, receiverFor } from '../lib/contestants.ts';
+import { makeKey, prepare } from '../lib/deliveries.ts';
+import {
+  alternate,
+  atMost,
+  micros,
+  ownClock,
+  plan,
+  ratio,
+  type Figure,
+  type Figures,
+} from '../lib/measure.ts';
+
+interface Size {
+  readonly name: string;
+  readonly bytes: number;
+  readonly count: number;
+  /** Without WASM. */
+  readonly most: number;
+}
+
+const SIZES: readonly Size[] = [
+  { name: '1 KB', bytes: 1024, count: 1500, most: 1.2 },
+  { name: '10 KB', bytes: 10_240, count: 800, most: 1.3 },
+  { name: '100 KB', bytes: 102_400, count: 150, most: 1.45 },
+  // Under the default cap of a body.
+  { name: '1 MB', bytes: 1_000_000, count: 20, most: 1.55 },
+];
+
+const MOST_WITH_WASM = 1.2;
+
+/** `one.ts` takes WebAssembly away before anything is loaded. */
+const WAYS: Readonly<Record<string, string>> = { wasm: 'with WebAssembly', plain: 'without WebAssembly' };
+
+/** The whole pipeline over FLOOR by size of the body: Ed25519, one thread, memory store. */
+export async function measure(part: string): Promise<Figures> {
+  const results: Record<string, Figure> = {};
+  const key = await makeKey('ed25519');
+  for (const { name, bytes, count: each, most } of SIZES) {
+    const { count, repetitions } = plan(each);
+    const all = await prepare(count, key, 'ed25519', bytes);
+    const times = await alternate(
+      [
+        floorContestant('floor', key, 'ed25519', all),
+        pipelineContestant('pipeline', () => receiverFor(key), all),
+      ],
+      { count, repetitions },
+      ownClock,
+    );
+    const limit = part === 'plain' ? most : MOST_WITH_WASM;
+    const of = `${name}, ${WAYS[part]}`;
+    results[`${of}: FLOOR, µs`] = micros(times, 'floor');
+    results[`${of}: whole pipeline ÷ FLOOR`] = atMost(ratio(times, 'pipeline', 'floor'), limit);
+  }
+  return results;
+}
