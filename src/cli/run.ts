@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
 import { TargetUriError } from '../auth/rfc9421/target-uri.ts';
 import { ConfigError, Fault } from '../errors.ts';
@@ -52,9 +53,16 @@ function usageText(error: unknown): string | undefined {
   return expected && error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : undefined;
 }
 
+/** Of the package that this file is part of, wherever it was bundled to. */
+function ownVersion(): string {
+  const own = createRequire(import.meta.url)('proto-webhooks/package.json') as { readonly version: string };
+  return own.version;
+}
+
 function program(run: RunVerb, process: CliProcess): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
+    .version(ownVersion())
     .addHelpText('after', EXAMPLES)
     .exitOverride()
     .configureOutput({

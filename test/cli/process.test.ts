@@ -42,6 +42,13 @@ async function keyFiles(folder: {
   return { jwks: folder.file('jwks.json'), probe: folder.file('probe.json') };
 }
 
+it('--version: of the package', async () => {
+  const own = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  expect(await cli(['--version'])).toMatchObject({ code: 0, stdout: `${own.version}\n`, stderr: '' });
+});
+
 describe('--help', () => {
   it.concurrent.each(VERBS)('%s: with examples that begin with it', async (verb) => {
     const { code, stdout, stderr } = await cli([...verb.split(' '), '--help']);
