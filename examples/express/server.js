@@ -33,7 +33,7 @@ const receiver = createReceiver({
       console.log('report', event.report.notification_type, event.sequenceNumber);
     },
     other: async (event) => {
-      console.log(event.kind, event.status);
+      console.log(event.kind, event.status, event.idempotencyKey);
     },
   },
 });
@@ -45,7 +45,7 @@ app.use(express.json());
 app.get('/media-buys', (req, res) => {
   res.json(database.prepare('SELECT * FROM media_buys').all());
 });
-const server = app.listen(Number(PORT), () => console.log('listening'));
+const server = app.listen(Number(PORT), '127.0.0.1', () => console.log('listening'));
 
 async function stop() {
   server.close();

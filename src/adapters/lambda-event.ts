@@ -3,28 +3,30 @@ import type { Reply } from '../outcome.ts';
 type Single = Readonly<Record<string, string | undefined>>;
 type Multi = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** What is needed of an HTTP event of Lambda, in any of its forms. */
+/** What is needed of an HTTP event of Lambda, in any of its forms; `undefined`, because `@types/aws-lambda` says it. */
 export interface LambdaEvent {
   /** `2.0`: HTTP APIs and function URLs. */
-  readonly version?: string;
-  readonly httpMethod?: string;
-  readonly path?: string;
-  readonly rawPath?: string;
-  readonly rawQueryString?: string;
-  readonly headers?: Single | null;
-  readonly multiValueHeaders?: Multi | null;
-  readonly queryStringParameters?: Single | null;
-  readonly multiValueQueryStringParameters?: Multi | null;
-  readonly requestContext?: {
-    /** Application Load Balancer. */
-    readonly elb?: unknown;
-    /** Payload 2.0. */
-    readonly http?: { readonly method: string };
-    /** Payload 1.0: with the stage in front, where the default domain is called. */
-    readonly path?: string;
-  };
-  readonly body?: string | null;
-  readonly isBase64Encoded?: boolean;
+  readonly version?: string | undefined;
+  readonly httpMethod?: string | undefined;
+  readonly path?: string | undefined;
+  readonly rawPath?: string | undefined;
+  readonly rawQueryString?: string | undefined;
+  readonly headers?: Single | null | undefined;
+  readonly multiValueHeaders?: Multi | null | undefined;
+  readonly queryStringParameters?: Single | null | undefined;
+  readonly multiValueQueryStringParameters?: Multi | null | undefined;
+  readonly requestContext?:
+    | {
+        /** Application Load Balancer. */
+        readonly elb?: unknown;
+        /** Payload 2.0. */
+        readonly http?: { readonly method: string } | undefined;
+        /** Payload 1.0: with the stage in front, where the default domain is called. */
+        readonly path?: string | undefined;
+      }
+    | undefined;
+  readonly body?: string | null | undefined;
+  readonly isBase64Encoded?: boolean | undefined;
 }
 
 /** What Lambda's front makes an HTTP answer of. */

@@ -1,0 +1,109 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const call = promisify(execFile);
+
+type Env = Readonly<Record<string, string>>;
+
+/** A copy of one of `examples/`, with the packed package and what its `package.json` asks for installed. */
+export interface Example {
+  readonly folder: string;
+  /** Runs a script of its `package.json` to its end. @throws Error with what it printed. */
+  readonly script: (name: string, env?: Env) => Promise<void>;
+  /** Starts one, and leaves it running. */
+  readonly start: (name: string, env: Env) => Running;
+  readonly remove: () => Promise<void>;
+}
+
+/** A server that an example started. */
+export interface Running {
+  /** What it printed so far. */
+  readonly printed: () => string;
+  /** Resolves once this URL answers, whatever it answers. @throws Error with what was printed, where it ends before. */
+  readonly answers: (url: string) => Promise<void>;
+  /** SIGTERM. @returns its exit code, null where the signal ended it. */
+  readonly stop: () => Promise<number | null>;
+}
+
+/** Installing is the registry's time, and building the machine's. */
+export const INSTALL_MS = 300_000;
+
+/** What npm and vitest tell their scripts about this repository; an example is somebody else's project. */
+const OURS = /^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|VITEST|NODE_ENV$)/;
+
+function outside(): NodeJS.ProcessEnv {
+  const theirs = Object.entries(process.env).filter(([name]) => !OURS.test(name));
+  return { ...Object.fromEntries(theirs), NEXT_TELEMETRY_DISABLED: '1' };
+}
+
+export async function installed(name: string): Promise<Example> {
+  const folder = await mkdtemp(join(tmpdir(), `proto-webhooks-example-${name}-`));
+  await cp(join(root, 'examples', name), folder, { recursive: true });
+  const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  const { stdout } = await call('npm', pack, { cwd: root });
+  const [packed] = JSON.parse(stdout) as [{ filename: string }];
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', join(folder, packed.filename)];
+  await call('npm', install, { cwd: folder, env: outside() });
+  const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  const options = (env: Env) => {
+    const path = `${join(folder, 'node_modules/.bin')}${delimiter}${process.env['PATH'] ?? ''}`;
+    return { cwd: folder, env: { ...outside(), ...env, PATH: path } };
+  };
+  // What `npm run` does, without a process of npm's in between, which signals would have to pass.
+  const line = (script: string): string => `exec ${scripts[script] ?? 'false'}`;
+  return {
+    folder,
+    script: async (script, env = {}) => {
+      const parts = (scripts[script] ?? 'false').split(' && ');
+      for (const part of parts) await ended(part, options(env));
+    },
+    start: (script, env) => started(line(script), options(env)),
+    remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+  };
+}
+
+interface Options {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+async function ended(line: string, options: Options): Promise<void> {
+  await call('sh', ['-c', line], options).catch((error: { stdout: string; stderr: string }) => {
+    throw new Error(`${line}:\n${error.stdout}\n${error.stderr}`);
+  });
+}
+
+function started(line: string, options: Options): Running {
+  const child = spawn('sh', ['-c', line], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+  }
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  return {
+    printed: () => printed,
+    answers: async (url) => {
+      while (child.exitCode === null && child.signalCode === null) {
+        const answer = await fetch(url).catch(() => undefined);
+        if (answer) return;
+        await sleep(50);
+      }
+      throw new Error(`${line} ended:\n${printed}`);
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      return (await exited)[0];
+    },
+  };
+}
