@@ -19,7 +19,7 @@ const receiver = createReceiver({
   senders: [{ agentUrl: AGENT_URL, ...(BRAND_JSON_URL && { brandJsonUrl: BRAND_JSON_URL }) }],
   store: sqliteStore(database),
   // Only for a seller on this machine, e.g. createFakeSeller from proto-webhooks/testing.
-  allowLoopback: process.env.NODE_ENV !== 'production',
+  allowLoopback: process.env.ALLOW_LOOPBACK === '1',
   handlers: {
     completed: async (event, ctx) => {
       // The row is written and the event completed, or neither.

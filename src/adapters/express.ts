@@ -8,10 +8,7 @@ export type { DoorReceiver } from './door.ts';
 export type { NodeResponse } from './node-door.ts';
 
 /** What is needed of a request of Express 4 or 5. */
-export interface ExpressRequest extends NodeRequest {
-  /** The target as received; a mounted router cuts its own path from `url`. */
-  readonly originalUrl?: string;
-}
+export type ExpressRequest = NodeRequest;
 
 /** `next` of Express. Absent where somebody else calls the handler. */
 type Next = (error?: unknown) => void;

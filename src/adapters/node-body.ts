@@ -16,6 +16,8 @@ export const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
 export interface NodeRequest extends Readable {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
+  /** The target as received, where a framework that mounts handlers cuts its own path from `url`. */
+  readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Name, value, name, value, …: repeated lines stay visible. */
   readonly rawHeaders?: readonly string[];

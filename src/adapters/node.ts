@@ -21,6 +21,6 @@ export function webhookHandler(receiver: DoorReceiver): (req: NodeRequest, res: 
   const check = wiringOf('node', receiver);
   return (req, res) => {
     check(req);
-    serveSafely(receiver, { door: 'node', req, res, url: req.url });
+    serveSafely(receiver, { door: 'node', req, res, url: req.originalUrl ?? req.url });
   };
 }

@@ -2,6 +2,7 @@ import express from 'express';
 import express4 from 'express4';
 import { describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/express.ts';
+import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
 import { listening, POST, rawClient, statuses } from './raw-client.ts';
 import { header, recordingReceiver, text } from './recording-receiver.ts';
 
@@ -74,6 +75,15 @@ describe.each([
     await using server = await listening(app);
     expect((await post(`${server.url}/webhooks/proto?x`, '{}')).status).toBe(200);
     expect(receiver.handed[0]?.request.url).toBe('/webhooks/proto?x');
+  });
+
+  test("node's own door, mounted, gets the original URL too", async () => {
+    const receiver = recordingReceiver();
+    const app = express();
+    app.use('/hooks', nodeHandler(receiver));
+    await using server = await listening(app);
+    expect((await post(`${server.url}/hooks/proto?x`, '{}')).status).toBe(200);
+    expect(receiver.handed[0]?.request.url).toBe('/hooks/proto?x');
   });
 
   test('mounted by app.use() it answers other methods itself', async () => {
