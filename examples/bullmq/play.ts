@@ -15,11 +15,16 @@ interface Told {
   readonly says?: string;
 }
 
-/** A process that has said that it is ready. */
+/** A process that has said that it is ready; one that never says so is ended. */
 async function start(file: URL, env: Record<string, string>): Promise<ChildProcess> {
   const child = fork(file, { env: { ...process.env, ...env } });
-  await heard(child, ({ ready }) => ready === true);
-  return child;
+  try {
+    await heard(child, ({ ready }) => ready === true);
+    return child;
+  } catch (error) {
+    await kill(child);
+    throw error;
+  }
 }
 
 function heard(child: ChildProcess, isIt: (told: Told) => boolean): Promise<void> {
@@ -59,23 +64,25 @@ export async function play(here: string, given: Record<string, string>): Promise
     AGENT_URL: seller.agentUrl,
     BRAND_JSON_URL: seller.brandJsonUrl,
   };
-  let receiver = await start(new URL('receiver.ts', here), env);
-  const worker = await start(new URL('worker.ts', here), env);
+  let receiver: ChildProcess | undefined;
+  let worker: ChildProcess | undefined;
   const ran: string[] = [];
-  worker.on('message', ({ ran: key, says }: Told) => {
-    if (key === undefined) return;
-    ran.push(key);
-    console.log(`  ${says}`);
-  });
   const send = async (what: string, payload: object): Promise<number | undefined> => {
     const { last } = await seller.deliver(payload, { retry: RETRY });
     console.log(`${what}: ${last.status}`);
     return last.status;
   };
-  const hasRun = async (key: string): Promise<void> => {
-    if (!ran.includes(key)) await heard(worker, (told) => told.ran === key);
+  const hasRun = async (its: ChildProcess, key: string): Promise<void> => {
+    if (!ran.includes(key)) await heard(its, (told) => told.ran === key);
   };
   try {
+    receiver = await start(new URL('receiver.ts', here), env);
+    worker = await start(new URL('worker.ts', here), env);
+    worker.on('message', ({ ran: key, says }: Told) => {
+      if (key === undefined) return;
+      ran.push(key);
+      console.log(`  ${says}`);
+    });
     const first = seller.payloads.tool('completed');
     const report = seller.payloads.report();
     const answers = [await send('an event', first), await send('the same event', first)];
@@ -94,8 +101,8 @@ export async function play(here: string, given: Record<string, string>): Promise
     // One more, so that whatever came before it has been run.
     const last = seller.payloads.tool('completed');
     answers.push(await send('another event', last));
-    await hasRun(last.idempotency_key);
-    await hasRun(crash.idempotency_key);
+    await hasRun(worker, last.idempotency_key);
+    await hasRun(worker, crash.idempotency_key);
     const each = [first, report, crash, last].map(({ idempotency_key }) => idempotency_key);
     const right =
       answers.every((status) => status === 200) && String(ran.toSorted()) === String(each.toSorted());

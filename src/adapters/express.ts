@@ -26,8 +26,9 @@ async function serveOrPass(receiver: DoorReceiver, visit: Visit, next: Next): Pr
  *
  * It needs the exact bytes of the body. Mount it before `app.use(express.json())`; where that cannot be, give its
  * path `express.raw({ type: '*\/*', limit: '1mb' })`, or keep the bytes with
- * `express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } })`. A body that was parsed is answered
- * 503 `body_consumed`, and the log names these fixes. Exceptions, which only a bug can cause, go to `next`.
+ * `express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } })`. Both limits must be
+ * `maxBodyBytes` or more: over it the parser answers 413. A body that was parsed is answered 503 `body_consumed`, and
+ * the log names these fixes. Exceptions, which only a bug can cause, go to `next`.
  */
 export function webhookHandler(
   receiver: DoorReceiver,

@@ -33,8 +33,9 @@ export const CONSUMED: Readonly<Record<DoorName, string>> = {
   express:
     `${GONE}Express: mount the handler before app.use(express.json()), or give its path ` +
     "express.raw({ type: '*/*', limit: '1mb' }), or keep the bytes with " +
-    'express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } }). ' +
-    'Nest: NestFactory.create(AppModule, { rawBody: true }).',
+    "express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } }). " +
+    "Nest: NestFactory.create(AppModule, { rawBody: true }), then app.useBodyParser('json', { limit: '1mb' }). " +
+    'A limit is maxBodyBytes or more: the default of 100 KB answers 413, and sellers give up.',
   fastify:
     `${GONE}Fastify: an onRequest hook read request.raw. app.register(webhookPlugin(receiver, path)) outside of the ` +
     'scope in which that hook was added, or leave the bytes in request.raw.rawBody.',

@@ -6,9 +6,11 @@ import type { JobOptions, WebhookJob } from './job.ts';
 
 export type { JobOptions, WebhookJob } from './job.ts';
 
-/** What is needed of a queue: `Queue` of `bullmq` 5 and 6 fits. It stays its owner's to close. */
+/** What is needed of a queue: `Queue` of `bullmq` 5.17.1 and later, and 6, fits. It stays its owner's to close. */
 export interface BullQueue<Data, Options> {
   readonly name: string;
+  /** Never called. It is there where the queue knows deduplication: since 5.17.1. */
+  removeDeduplicationKey(id: string): Promise<unknown>;
   add(name: string, data: Data, options?: Options): Promise<BullJob>;
 }
 
@@ -51,13 +53,20 @@ function rememberFor(ms: number = WEEK_MS): number {
   );
 }
 
+const tooOld = (queue: string): ConfigError =>
+  new ConfigError(
+    `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so that an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
+  );
+
+/** Before anything is added: what such a BullMQ takes runs once for each retry. */
+function requireDeduplication(queue: BullQueue<unknown, object>): void {
+  const { name } = queue;
+  if (!('removeDeduplicationKey' in queue)) throw tooOld(name);
+}
+
 /** The answer of `add` says whose job stands for this event. */
 function requireOwnJob(job: BullJob, id: string, queue: string): void {
-  if (job.deduplicationId !== id) {
-    throw new ConfigError(
-      `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so that an event whose job was removed could run twice. Update bullmq.`,
-    );
-  }
+  if (job.deduplicationId !== id) throw tooOld(queue);
   if (job.id !== id) throw new Error(`queue ${queue} has no job for ${id}: job ${job.id} took its place`);
 }
 
@@ -65,7 +74,7 @@ function requireOwnJob(job: BullJob, id: string, queue: string): void {
  * A handler that hands an event to a BullMQ queue, once: `ctx.deliveryId` is the job's id, and BullMQ remembers it
  * for `rememberMs` even where the job is removed as soon as it is done (`removeOnComplete`). It returns when Redis
  * has the job; a queue that is away is a handler that failed (503).
- * @throws ConfigError where an option would lose or double events.
+ * @throws ConfigError where an option, or a BullMQ before 5.17.1, would lose or double events.
  */
 export function enqueue<Options, E extends Event = Event>(
   queue: BullQueue<WebhookJob, Options>,
@@ -82,6 +91,7 @@ export function enqueue(
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
   const { jobName = ({ kind }) => kind, data = webhookJob, jobOptions } = options;
   const ttl = rememberFor(options.rememberMs);
+  requireDeduplication(queue);
   if (typeof jobOptions === 'object') requireOptions('bullmq enqueue', jobOptions, REFUSED);
 
   return async (event, ctx) => {

@@ -115,8 +115,8 @@ async function put(
   }
 }
 
-/** The transaction's connection, as pg-boss wants it. */
-function databaseOf(tx: unknown): BossDatabase {
+/** The transaction's connection, as pg-boss wants it; nobody else's once `signal` has aborted. */
+function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
   const client = tx as {
     readonly query?: (text: string, values?: unknown[]) => Promise<{ rows: unknown[] }>;
   };
@@ -126,7 +126,10 @@ function databaseOf(tx: unknown): BossDatabase {
     );
   }
   return {
-    executeSql: async (text, values) => (client.query as NonNullable<typeof client.query>)(text, values),
+    executeSql: async (text, values) => {
+      signal.throwIfAborted();
+      return (client.query as NonNullable<typeof client.query>)(text, values);
+    },
   };
 }
 
@@ -148,22 +151,30 @@ export function enqueue(
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
   const { data = webhookJob, jobOptions, transaction = false } = options;
   if (typeof jobOptions === 'object') requireOptions('pg-boss enqueue', jobOptions, REFUSED);
-  const queues = new Map<string, BossQueue>();
+  const known = new Set<string>();
 
   async function jobOf(event: Event, ctx: HandlerContext): Promise<Job> {
     const own = optionsFor(jobOptions, event);
     requireOptions('pg-boss enqueue', own, REFUSED);
     const queueName = typeof name === 'string' ? name : name(event);
-    const queue = queues.get(queueName) ?? (await boss.getQueue(queueName));
-    requireQueue(queueName, queue);
-    if (!transaction) requireKept(queueName, { ...queue, ...own });
-    queues.set(queueName, queue);
+    // In a transaction a job that the queue drops fails, and none comes again: one look is enough. Without one, how
+    // long the queue keeps jobs counts for each, and its owner may change that (`updateQueue`).
+    if (!transaction || !known.has(queueName)) {
+      const queue = await boss.getQueue(queueName);
+      requireQueue(queueName, queue);
+      if (!transaction) requireKept(queueName, { ...queue, ...own });
+      known.add(queueName);
+    }
     return { name: queueName, id: ctx.deliveryId, data: storableJson(data(event, ctx)), options: own };
   }
 
   return async (event, ctx) => {
     const job = await within(ctx.signal, () => jobOf(event, ctx));
-    if (transaction) await ctx.transaction((tx) => put(boss, job, databaseOf(tx)));
-    else await within(ctx.signal, () => put(boss, job));
+    if (!transaction) return within(ctx.signal, () => put(boss, job));
+    await ctx.transaction((tx) => {
+      const database = databaseOf(tx, ctx.signal);
+      // A transaction whose function never ends would keep its connection, and the event.
+      return within(ctx.signal, () => put(boss, job, database));
+    });
   };
 }

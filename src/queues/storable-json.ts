@@ -3,7 +3,8 @@ const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 
 /**
  * PostgreSQL's `jsonb` refuses NUL and lone surrogates, which JSON allows: an event that has one could never be
- * stored. They become U+FFFD, and nothing else changes.
+ * stored. They become U+FFFD, and nothing else changes. Members of one object whose names are the same after that
+ * become one, the last: `jsonb` could not tell them apart.
  */
 export function storableJson(value: object): object {
   const text = JSON.stringify(value);

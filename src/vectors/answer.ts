@@ -7,18 +7,45 @@ const isAuthentic = ({ status }: Answer): boolean =>
 
 const isProved = (answer: Answer): boolean => isAuthentic(answer) || answer.code === 'webhook_body_malformed';
 
+/** Of 4xx, those that ask for another try: they say nothing about the sender. */
+const LATER: readonly number[] = [408, 425, 429];
+
+/** Codes that are answered with 503 or 429, and not because of the signature (verification.md, sections 2 and 4). */
+const UNDECIDED = /_unavailable$|_revocation_stale$|_rate_abuse$|^webhook_target_uri_malformed$/;
+
+const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>
+  status >= 500 || LATER.includes(status) || UNDECIDED.test(code ?? '');
+
+/**
+ * What an answer says of a sender: true, false, or in words that it says nothing. A receiver that only ever answers 503
+ * has refused nobody.
+ */
+function verdict(expected: Expectation, answer: Answer, holds: boolean): boolean | string {
+  const { status } = answer;
+  const refuses = status >= 400 && status < 500 && !LATER.includes(status);
+  return holds || refuses || mayBeUndecided(expected) ? holds : `undecided (${status})`;
+}
+
 interface Member {
   /** In the words of the vectors' files. */
   readonly name: string;
   readonly expected: (expected: Expectation) => unknown;
   /** Undefined: the implementation cannot tell, and it is not compared. */
-  readonly actual: (answer: Answer) => unknown;
+  readonly actual: (answer: Answer, expected: Expectation) => unknown;
 }
 
 /** A code that is not told is none: an implementation that refuses has to say why. */
 const MEMBERS: readonly Member[] = [
-  { name: 'authentic', expected: ({ authentic }) => authentic, actual: isAuthentic },
-  { name: 'proved', expected: ({ proved }) => proved, actual: isProved },
+  {
+    name: 'authentic',
+    expected: ({ authentic }) => authentic,
+    actual: (answer, expected) => verdict(expected, answer, isAuthentic(answer)),
+  },
+  {
+    name: 'proved',
+    expected: ({ proved }) => proved,
+    actual: (answer, expected) => verdict(expected, answer, isProved(answer)),
+  },
   { name: 'status', expected: ({ status }) => status, actual: ({ status }) => status },
   { name: 'code', expected: ({ code }) => code, actual: ({ code }) => code ?? null },
   {
@@ -47,7 +74,7 @@ const MEMBERS: readonly Member[] = [
 export function mismatches(expected: Expectation, answer: Answer): readonly string[] {
   return MEMBERS.flatMap((member) => {
     const wanted = member.expected(expected);
-    const got = member.actual(answer);
+    const got = member.actual(answer, expected);
     if (wanted === undefined || got === undefined || wanted === got) return [];
     return [`${member.name}: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(got)}`];
   });

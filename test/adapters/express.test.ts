@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
 import express from 'express';
 import express4 from 'express4';
 import { describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/express.ts';
 import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
+import { CONSUMED } from '../../src/adapters/wiring.ts';
 import { listening, POST, rawClient, statuses } from './raw-client.ts';
 import { header, recordingReceiver, text } from './recording-receiver.ts';
 
@@ -64,6 +67,21 @@ describe.each([
     await using server = await listening(app);
     expect((await post(`${server.url}/hook`, '{ "a": 1 }')).status).toBe(200);
     expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
+  });
+
+  test('the line to change, as the log and docs/frameworks.md have it, takes a body of maxBodyBytes', async () => {
+    const line = /express\.json\((\{ limit: .*?\} )\}\)/;
+    const [logged = '', options = ''] = line.exec(CONSUMED.express) ?? [];
+    expect(readFileSync(new URL('../../docs/frameworks.md', import.meta.url), 'utf8')).toContain(logged);
+    const maxBodyBytes = 1_048_576;
+    const receiver = recordingReceiver({ maxBodyBytes, maxBufferedBytes: maxBodyBytes });
+    const app = express();
+    app.use(express.json(runInNewContext(`(${options}})`) as object));
+    app.post('/hook', webhookHandler(receiver));
+    await using server = await listening(app);
+    const body = JSON.stringify({ a: 'x'.repeat(maxBodyBytes - 8) });
+    expect((await post(`${server.url}/hook`, body)).status).toBe(200);
+    expect(receiver.handed[0]?.rawBody.byteLength).toBe(maxBodyBytes);
   });
 
   test('a mounted router hands over the original URL', async () => {

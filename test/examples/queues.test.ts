@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { startServer } from '../support/postgres.ts';
@@ -22,6 +25,32 @@ describe('examples of queues: a receiver, a worker and a seller in three process
       expect(said).toMatch(/^4 events, 4 jobs, each run once$/m);
     } finally {
       await server.remove();
+    }
+  });
+
+  it('a worker that does not start: the example fails, and leaves no process and no folder behind', async () => {
+    const place = mkdtempSync(join(tmpdir(), 'proto-webhooks-play-'));
+    try {
+      const own = join(place, 'examples');
+      mkdirSync(own);
+      const receiver = [
+        "import { writeFileSync } from 'node:fs';",
+        `writeFileSync(${JSON.stringify(join(place, 'pid'))}, String(process.pid));`,
+        'process.send({ ready: true });',
+        'setInterval(() => {}, 60_000);',
+      ];
+      writeFileSync(join(own, 'receiver.ts'), receiver.join('\n'));
+      writeFileSync(join(own, 'worker.ts'), 'process.exit(3);');
+      const play = JSON.stringify(String(pathToFileURL(`${root}/examples/bullmq/play.ts`)));
+      const main = join(own, 'run.ts');
+      writeFileSync(main, `import { play } from ${play};\nawait play(import.meta.url, {});`);
+      const played = run(process.execPath, [main], { env: { ...process.env, TMPDIR: place } });
+      await expect(played).rejects.toThrow('the process ended');
+      const pid = Number(readFileSync(join(place, 'pid'), 'utf8'));
+      expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+      expect(readdirSync(place).toSorted()).toEqual(['examples', 'pid']);
+    } finally {
+      rmSync(place, { recursive: true, force: true });
     }
   });
 

@@ -184,10 +184,8 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
 });
 
 describe('enqueue: what would lose or double an event is refused', () => {
-  const queue: BullQueue<unknown, object> = {
-    name: 'events',
-    add: () => Promise.reject(new Error('unused')),
-  };
+  const unused = (): Promise<never> => Promise.reject(new Error('unused'));
+  const queue: BullQueue<unknown, object> = { name: 'events', add: unused, removeDeduplicationKey: unused };
 
   it.each([0, 1000, 86_399_999, Number.NaN, Infinity])('rememberMs %d', (rememberMs) => {
     expect(() => enqueue(queue, { rememberMs })).toThrow(ConfigError);
@@ -210,18 +208,24 @@ describe('enqueue: what would lose or double an event is refused', () => {
     expect(String(error)).toContain(`jobOptions.${name}`);
   });
 
-  it('a BullMQ that knows no deduplication', async () => {
-    const old = {
-      name: 'old',
+  it('a BullMQ that knows no deduplication (before 5.17.1), before it takes a job', () => {
+    const old = { name: 'old', add: unused } as unknown as typeof queue;
+    expect(() => enqueue(old)).toThrow(ConfigError);
+    expect(() => enqueue(old)).toThrow(/knows no deduplication.*Update bullmq to 5\.17\.1/);
+  });
+
+  it('one that has the method and takes no notice of the option', async () => {
+    const deaf = {
+      ...queue,
       add: async (_n: string, _d: unknown, o?: object) => ({ id: (o as { jobId: string }).jobId }),
     };
-    const here = await house({ handler: enqueue(old) });
+    const here = await house({ handler: enqueue(deaf) });
     expect(said(await here.deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
   });
 
   it('another job took the event’s place', async () => {
     const other = {
-      name: 'other',
+      ...queue,
       add: async (_name: string, _data: unknown, o?: object) => ({
         id: 'another',
         deduplicationId: (o as { jobId: string }).jobId,

@@ -4,7 +4,7 @@ import PgBoss10 from 'pg-boss10';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { enqueue, type EnqueueOptions } from '../../src/queues/pg-boss.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
+import { gate, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
 import { testSchema, type TestSchema } from '../stores/postgres-schemas.ts';
 import { startServer } from '../support/postgres.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
@@ -34,6 +34,26 @@ async function started(Boss: BossClass, connectionString: string, schema: string
   boss.on('error', () => undefined);
   await boss.start();
   return boss;
+}
+
+/** The same, with one method of its own. */
+function withMember(boss: Its, member: keyof Its, own: (...args: unknown[]) => Promise<unknown>): Its {
+  return new Proxy(boss, {
+    get: (target, name) => {
+      if (name === member) return own;
+      const value: unknown = Reflect.get(target, name);
+      // Version 12 has private members, which a proxy has not.
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+/** The same; something happens between the look at its queue and each `send`. */
+function beforeSend(boss: Its, happens: () => Promise<void>): Its {
+  return withMember(boss, 'send', async (...args) => {
+    await happens();
+    return boss.send(...(args as Parameters<typeof boss.send>));
+  });
 }
 
 /** A house whose handler is `enqueue`, and what it threw. */
@@ -138,15 +158,21 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
 
   it('a job that was dropped is never a 2xx: 503 until there is room', async () => {
     const queue = await newQueue();
-    const here = await enqueuing(boss, queue);
-    expect(said(await here.deliver(payloads.tool('completed')))).toBe('accepted 200');
     // Behind the handler's back: it has looked at the queue.
-    await sql(`UPDATE ${schema}.queue SET policy = 'short' WHERE name = $1`, [queue]);
-    await sql(`UPDATE ${schema}.job SET policy = 'short' WHERE name = $1`, [queue]);
+    const behind = beforeSend(boss, async () => {
+      await sql(`UPDATE ${schema}.queue SET policy = 'short' WHERE name = $1`, [queue]);
+      await sql(`UPDATE ${schema}.job SET policy = 'short' WHERE name = $1`, [queue]);
+    });
+    const here = await enqueuing(behind, queue);
+    const standard = (): Promise<unknown> =>
+      sql(`UPDATE ${schema}.queue SET policy = 'standard' WHERE name = $1`, [queue]);
+    expect(said(await here.deliver(payloads.tool('completed')))).toBe('accepted 200');
+    await standard();
     const payload = payloads.tool('completed');
     expect(said(await here.deliver(payload))).toBe('unavailable handler_failed 503');
     expect(here.errors[0]?.message).toContain('dropped the job');
     await sql(`UPDATE ${schema}.job SET state = 'completed', completed_on = now() WHERE name = $1`, [queue]);
+    await standard();
     expect(said(await here.deliver(payload))).toBe('accepted 200');
     expect((await jobs(queue)).map(({ state }) => String(state)).toSorted()).toEqual([
       'completed',
@@ -174,6 +200,15 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
         const kept = await enqueuing(boss, queue, { jobOptions: { deleteAfterSeconds } });
         expect(said(await kept.deliver(payloads.tool('completed')))).toBe('accepted 200');
       }
+    });
+
+    it('a queue that is told later to delete them sooner is refused from then on', async () => {
+      const queue = await newQueue();
+      const here = await enqueuing(boss, queue);
+      expect(said(await here.deliver(payloads.tool('completed')))).toBe('accepted 200');
+      await (boss as unknown as PgBoss).updateQueue(queue, { deleteAfterSeconds: 3600 });
+      expect(said(await here.deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
+      expect(here.errors[0]?.message).toContain('deleteAfterSeconds to 86400');
     });
 
     it('the policy key_strict_fifo takes every event, in order by task', async () => {
@@ -206,21 +241,47 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
 
     it('an owner that lost its lease leaves no job behind', async () => {
       const queue = await newQueue();
-      const stolen = new Proxy(boss, {
-        get: (target, name) =>
-          name === 'send'
-            ? async (...args: Parameters<typeof boss.send>) => {
-                const id = await target.send(...args);
-                expect(id).not.toBeNull();
-                await at.sql("UPDATE webhook_record SET owner = 'somebody else'");
-                return id;
-              }
-            : (Reflect.get(target, name) as unknown),
+      const stolen = withMember(boss, 'send', async (...args) => {
+        const id = await boss.send(...(args as Parameters<typeof boss.send>));
+        expect(id).not.toBeNull();
+        await at.sql("UPDATE webhook_record SET owner = 'somebody else'");
+        return id;
       });
       const here = await enqueuing(stolen, queue, transaction, { store: at.store() });
       expect((await here.deliver(payloads.tool('completed'))).response.status).toBe(503);
       expect(here.seen).toHaveLength(1);
       expect(await jobs(queue)).toEqual([]);
+      await here.receiver.stop();
+    });
+
+    it('the time is over while pg-boss is silent: 503, rolled back, and nothing of it comes later', async () => {
+      const queue = await newQueue();
+      const [asked, answered] = [gate(), gate()];
+      let late: Promise<unknown> = Promise.resolve();
+      const silent = withMember(boss, 'send', (...args) => {
+        asked.open();
+        late = answered.opened.then(() => boss.send(...(args as Parameters<typeof boss.send>)));
+        return late;
+      });
+      const time = new AbortController();
+      const store = at.store();
+      const handler = enqueue(silent, queue, transaction);
+      const here = await house({
+        store,
+        handler: (event, ctx) => handler(event, { ...ctx, signal: time.signal }),
+      });
+      const payload = payloads.tool('completed');
+      const first = here.deliver(payload);
+      await asked.opened;
+      time.abort(new Error('the time is over'));
+      expect(said(await first)).toBe('unavailable handler_failed 503');
+      answered.open();
+      // By now the connection is somebody else's.
+      await expect(late).rejects.toThrow('the time is over');
+      expect(await jobs(queue)).toEqual([]);
+      const well = await enqueuing(boss, queue, transaction, { store });
+      expect(said(await well.deliver(payload))).toBe('accepted 200');
+      expect(await jobs(queue)).toMatchObject([{ id: here.seen[0]?.ctx.deliveryId }]);
       await here.receiver.stop();
     });
 

@@ -10,6 +10,10 @@ describe('storableJson', () => {
     expect(storableJson(value)).toBe(value);
   });
 
+  it('of members whose names become the same the last stays', () => {
+    expect(storableJson({ 'a\0': 1, 'a\ud800': 2, b: 3 })).toEqual({ 'a\uFFFD': 2, b: 3 });
+  });
+
   it('changes NUL and lone surrogates, in names too, and nothing else', () => {
     const text = string({
       unit: constantFrom('\0', '\\', '\ud83d', '\ude00', '😀', 'u0000', '"', 'a'),

@@ -106,6 +106,23 @@ describe('vectors of others', () => {
     expect(await passed({ codeOf })).toEqual([true, true, false, true]);
   });
 
+  test('without a code: refused is what a refusal says, and not what asks for another try', async () => {
+    const { pair, vector } = await foreign();
+    const negative = (outcome: object) => ({ ...vector, expected_outcome: { success: false, ...outcome } });
+    const keys = { keys: [pair.publicJwk] };
+    const answeredBy = async (status: number, outcome: object = {}): Promise<boolean> => {
+      const dir = folderOf({ 'keys.json': keys, 'negative/1.json': negative(outcome) });
+      const subject = { open: () => ({ deliver: () => ({ status, code: null }) }) };
+      return (await run({ dir, subject })).passed;
+    };
+    const passed = async (statuses: readonly number[], outcome?: object): Promise<boolean[]> =>
+      Promise.all(statuses.map((status) => answeredBy(status, outcome)));
+    expect(await passed([401, 403, 415])).toEqual([true, true, true]);
+    expect(await passed([200, 302, 400, 408, 409, 429, 500, 503])).toEqual(Array(8).fill(false));
+    expect(await passed([503, 401], { status: 503 })).toEqual([true, false]);
+    expect(await passed([429, 503], { status: 429 })).toEqual([true, false]);
+  });
+
   test('the edition decides which key purposes count', async () => {
     const { pair, vector } = await foreign(
       await generateKey('ed25519', 'request-signing', { kid: 'k1', protocol: 'ad-x' }),

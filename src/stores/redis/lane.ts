@@ -33,8 +33,11 @@ export function laneOf(connection: Connection, watch: Watch, options: LaneOption
   const running = new Set<Promise<unknown>>();
   const gate = gateOf(connection);
   const ready = async (deadline: number): Promise<void> => {
-    await gate.ready(deadline);
-    await watch.passed();
+    // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
+    do {
+      await gate.ready(deadline);
+      await watch.passed(deadline);
+    } while (connection.status !== 'ready');
   };
   const wire = { connection, gate: { ready } };
   const batches = batchesOf(wire, options, running);

@@ -21,21 +21,25 @@ const sleep = (ms: number): Promise<void> =>
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 
 /** By name; by source where the server has forgotten it (restart, SCRIPT FLUSH, failover). */
-async function evaluate(connection: Connection, call: Call): Promise<unknown> {
+async function evaluate(connection: Connection, { call, isSettled }: Job): Promise<unknown> {
   try {
     return await connection.evalshaBuffer(call.script.sha, ...argsOf(call));
   } catch (error) {
-    if (!isNoScript(error)) throw error;
+    if (!isNoScript(error) || isSettled()) throw error;
     return connection.evalBuffer(call.script.source, ...argsOf(call));
   }
 }
 
-/** Sends one script; what passes is tried once more. */
+/**
+ * Sends one script; what passes is tried once more. Nothing is sent for a call that was given up: what it would do,
+ * such as take a lease, nobody would know of.
+ */
 export async function sendOne({ connection, gate }: Wire, job: Job): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
     try {
       await gate.ready(job.deadline);
-      job.resolve(await evaluate(connection, job.call));
+      if (job.isSettled()) return;
+      job.resolve(await evaluate(connection, job));
     } catch (error) {
       if (tries === 2 || !isPassing(error)) job.reject(error);
       else await sleep(AGAIN_MS);
@@ -57,7 +61,7 @@ export async function sendBatch(wire: Wire, batch: readonly Job[], options: Lane
     bySource = again.some(({ error }) => isNoScript(error));
     // A single command follows the slot to its node, and so does the client from then on.
     const moved = again.find(({ error }) => isMoved(error));
-    if (moved) await evaluate(wire.connection, moved.job.call).catch(() => undefined);
+    if (moved) await evaluate(wire.connection, moved.job).catch(() => undefined);
     else if (left.length > 0 && !bySource) await sleep(AGAIN_MS);
   }
 }
@@ -74,13 +78,16 @@ interface Failed {
 
 async function sendPipeline(
   { connection, gate }: Wire,
-  batch: readonly Job[],
+  jobs: readonly Job[],
   options: LaneOptions,
   bySource: boolean,
 ): Promise<Failed[]> {
   const replicas = options.replicas();
+  let batch = jobs;
   try {
-    await gate.ready(Math.max(...batch.map(({ deadline }) => deadline)));
+    await gate.ready(Math.max(...jobs.map(({ deadline }) => deadline)));
+    batch = jobs.filter((job) => !job.isSettled());
+    if (batch.length === 0) return [];
     const pipeline = connection.pipeline();
     for (const { call } of batch) add(pipeline, call, bySource);
     pipeline.wait(replicas, options.waitTimeoutMs);

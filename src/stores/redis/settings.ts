@@ -1,8 +1,9 @@
-import { ConfigError } from '../../errors.ts';
+import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { Connection } from './client.ts';
 import { isCluster, primaries } from './client.ts';
-import { isForbidden } from './faults.ts';
+import { isForbidden, isPassing } from './faults.ts';
+import { withTimeout } from './send.ts';
 
 /** What one primary says of itself. */
 interface Server {
@@ -78,17 +79,44 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
+/** What was so when the store was opened, and for how long a server may be silent. */
+export interface KeptOptions {
+  /** Answers were on disk. */
+  readonly onDisk: boolean;
+  readonly timeoutMs: number;
+}
+
+/** Of the time of a call, what the look at one of several primaries may take: those of the others go on. */
+const SHARE = 1 / 4;
+
 /**
- * That every primary keeps what is answered as it did before.
- * @param onDisk whether it was on disk then.
- * @throws ConfigError with the setting to change.
+ * That every primary keeps what is answered as it did before. One of several that does not answer is passed over: the
+ * calls of its own slots fail by themselves, and those of the others must not. It is looked at when it is back, which
+ * is a new connection, or with the next look.
+ * @throws ConfigError with the setting to change; what the connection said where no primary answers.
  */
-export async function checkKept(connection: Connection, onDisk: boolean): Promise<void> {
-  for (const server of await serversOf(connection)) {
-    await checkEviction(server);
-    if (onDisk && (await isOnDisk(server)) === false) {
-      throw new ConfigError(`redisStore: answers were on disk when the store was opened. ${ADVICE}`);
-    }
+export async function checkKept(connection: Connection, options: KeptOptions): Promise<void> {
+  const nodes = primaries(connection);
+  const timeoutMs = nodes.length > 1 ? options.timeoutMs * SHARE : options.timeoutMs;
+  const looks = await Promise.allSettled(
+    nodes.map((node) => withTimeout(checkNode(node, options.onDisk), timeoutMs)),
+  );
+  const failed = looks.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
+  const errors = failed.map(({ reason }): unknown => reason);
+  const answered = errors.find((error) => !isSilence(error));
+  if (answered !== undefined) throw answered;
+  if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
+}
+
+function isSilence(error: unknown): boolean {
+  return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
+}
+
+async function checkNode(node: Connection, onDisk: boolean): Promise<void> {
+  const server = await serverOf(node);
+  await checkEviction(server);
+  if (onDisk && (await isOnDisk(server)) === false) {
+    throw new ConfigError(`redisStore: answers were on disk when the store was opened. ${ADVICE}`);
   }
 }
 

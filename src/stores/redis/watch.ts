@@ -11,9 +11,9 @@ export interface Watch {
   /**
    * Looks with each new connection and, as it is used, every 10 s; once something is wrong, with each call until it is
    * mended. Else resolves at once.
-   * @throws Fault `not_durable`, with the setting to change.
+   * @throws Fault `not_durable`, with the setting to change; `store_unavailable` at `deadline` (`performance.now()`).
    */
-  readonly passed: () => Promise<void>;
+  readonly passed: (deadline: number) => Promise<void>;
 }
 
 const LOOK_AGAIN_MS = 10_000;
@@ -38,7 +38,7 @@ export function watchOf(connection: Connection, { timeoutMs, onDisk }: WatchOpti
     // Not due while this one is under way.
     lookedAt = Infinity;
     try {
-      await withTimeout(checkKept(connection, onDisk), timeoutMs);
+      await checkKept(connection, { onDisk, timeoutMs });
       // Unless a new connection came meanwhile.
       if (lookedAt === Infinity) lookedAt = since;
     } catch (error) {
@@ -47,13 +47,13 @@ export function watchOf(connection: Connection, { timeoutMs, onDisk }: WatchOpti
     }
   };
   return {
-    passed: () => {
+    passed: async (deadline) => {
       if (performance.now() - lookedAt >= LOOK_AGAIN_MS) {
         looking ??= look().finally(() => {
           looking = undefined;
         });
       }
-      return looking ?? Promise.resolve();
+      if (looking) await withTimeout(looking, Math.max(0, deadline - performance.now()));
     },
   };
 }

@@ -6,26 +6,48 @@ import type { SqliteHandle, SqliteRow } from './handle.ts';
 export interface Place {
   /**
    * Before each transaction: a file that was deleted, moved or replaced under its connection is still written to, and
-   * gone when the connection closes. SQLite itself looks in rollback modes only (SQLITE_READONLY_DBMOVED).
-   * @throws Fault `store_unavailable` until the same file is back.
+   * gone when the connection closes, or its process dies. SQLite itself looks in rollback modes only (SQLITE_READONLY_DBMOVED).
+   * @throws Fault `store_unavailable` until the same files are back.
    */
   check(): void;
 }
 
-/** Of an open connection, as it is now. `:memory:` and temporary databases are nowhere. */
+/**
+ * Beside the file in WAL mode: what was committed last, and the locks of all processes. No other process takes them
+ * away as long as a connection has them open; who closes last does.
+ */
+const BESIDE = ['-wal', '-shm'];
+
+/**
+ * Of a connection that has had a transaction, as it is now. `:memory:` and temporary databases are nowhere. What is
+ * not there now is not looked for: without WAL, or in a mode of locking without `-shm`.
+ */
 export function placeOf(db: SqliteHandle): Place {
   const file = fileOf(db);
-  const inode = file === '' ? undefined : inodeOf(file);
+  const places = file === '' ? [] : ['', ...BESIDE].map((end) => file + end);
+  const inodes = new Map(places.map((path) => [path, inodeOf(path)]));
   return {
     check: () => {
-      if (inode === undefined || inodeOf(file) === inode) return;
-      throw new Fault(
-        'store_unavailable',
-        `SQLite: ${file} was deleted, moved or replaced while it was open. Put it back; if it is to be another one, restart.`,
-      );
+      for (const [path, inode] of inodes) {
+        if (inode === undefined || inodeOf(path) === inode) continue;
+        if (path === file || isWal(db)) throw gone(path);
+        // Somebody else with this handle has left WAL.
+        inodes.delete(path);
+      }
     },
   };
 }
+
+function isWal(db: SqliteHandle): boolean {
+  const row = db.prepare('PRAGMA journal_mode').get() as SqliteRow | undefined;
+  return row?.['journal_mode'] === 'wal';
+}
+
+const gone = (path: string): Fault =>
+  new Fault(
+    'store_unavailable',
+    `SQLite: ${path} was deleted, moved or replaced while it was open. Put it back; if it is to be another one, restart.`,
+  );
 
 /** Path of the main database; empty where it has none. */
 export function fileOf(db: SqliteHandle): string {

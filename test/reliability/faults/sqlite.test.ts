@@ -165,4 +165,19 @@ describe('the file', () => {
     expect(await delivered(at, second)).toBe('accepted 200');
     expect(await delivered(at, first)).toBe('duplicate 200');
   });
+
+  it.each(['-wal', '-shm'])(
+    'has lost its %s: 503 until a restart, and nothing was answered that is lost',
+    async (end) => {
+      at = await doorOf(storeOn(temp.file));
+      const [first, second] = [newEvent(), newEvent()];
+      expect(await delivered(at, first)).toBe('accepted 200');
+      rmSync(`${temp.file}${end}`);
+      await expectUnavailable(at, second, 'store_unavailable', /-(wal|shm) was deleted/);
+      await at.receiver.stop();
+      at = await doorOf(storeOn(temp.file));
+      expect(await delivered(at, second)).toBe('accepted 200');
+      expect(await delivered(at, first)).toBe('duplicate 200');
+    },
+  );
 });

@@ -9,6 +9,9 @@ import { clientOf } from '../redis-harness.ts';
 const TIMEOUT_MS = 30_000;
 const NOT_DURABLE = { name: 'Fault', code: 'not_durable' };
 
+/** The deadline of a call that begins now. */
+const late = (): number => performance.now() + TIMEOUT_MS;
+
 let server: RedisServer;
 let connection: Connection;
 
@@ -32,17 +35,17 @@ describe('settings that are looked at again', () => {
   it('not before it is time, and then with each call until they are mended', async () => {
     const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
     await set('maxmemory-policy', 'allkeys-lru');
-    await watch.passed();
+    await watch.passed(late());
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
-    const together = [watch.passed(), watch.passed()];
+    const together = [watch.passed(late()), watch.passed(late())];
     for (const looked of together) await expect(looked).rejects.toMatchObject(NOT_DURABLE);
-    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+    await expect(watch.passed(late())).rejects.toMatchObject(NOT_DURABLE);
     await set('maxmemory-policy', 'noeviction');
-    await watch.passed();
+    await watch.passed(late());
     // From here on it is time again after 10 s.
     await set('maxmemory-policy', 'allkeys-lru');
-    await watch.passed();
+    await watch.passed(late());
   });
 
   it('with each new connection', async () => {
@@ -53,7 +56,7 @@ describe('settings that are looked at again', () => {
     });
     await ask(server.port, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
     await again;
-    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+    await expect(watch.passed(late())).rejects.toMatchObject(NOT_DURABLE);
   });
 
   it('where answers were not on disk when the store was opened it is eviction alone', async () => {
@@ -61,10 +64,10 @@ describe('settings that are looked at again', () => {
     await set('appendonly', 'no');
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
-    await watch.passed();
+    await watch.passed(late());
     await set('maxmemory-policy', 'volatile-lru');
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_002);
-    await expect(watch.passed()).rejects.toMatchObject(NOT_DURABLE);
+    await expect(watch.passed(late())).rejects.toMatchObject(NOT_DURABLE);
   });
 
   it('a server that does not answer is no weaker: what the client says is thrown, and it is looked again', async () => {
@@ -73,14 +76,14 @@ describe('settings that are looked at again', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
     await server.kill();
     await until('it is noticed', () =>
-      watch.passed().then(
+      watch.passed(late()).then(
         () => false,
         (error: unknown) => (error as { code?: string }).code !== 'not_durable',
       ),
     );
     await server.start();
     await until('it is looked at', () =>
-      watch.passed().then(
+      watch.passed(late()).then(
         () => true,
         () => false,
       ),

@@ -1,9 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SqliteHandle } from '../../../src/stores/sqlite/handle.ts';
+import { openDatabase } from '../../../src/stores/sqlite/open.ts';
+import type { Place } from '../../../src/stores/sqlite/place.ts';
 import { fileOf, placeOf } from '../../../src/stores/sqlite/place.ts';
 import type { TempFile } from '../sqlite-files.ts';
-import { tempFile } from '../sqlite-files.ts';
+import { DRIVERS, tempFile } from '../sqlite-files.ts';
 
 let temp: TempFile;
 let db: DatabaseSync;
@@ -17,6 +23,20 @@ afterEach(() => {
   if (db.isOpen) db.close();
   temp.remove();
 });
+
+const OTHER = fileURLToPath(new URL('../fixtures/hold-lock.ts', import.meta.url));
+
+/** Another process that has run this; it closes the database and ends when called. */
+async function otherProcess(sql: string): Promise<() => Promise<void>> {
+  const child = spawn(process.execPath, [OTHER, temp.file, sql], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const gone = once(child, 'exit');
+  const [said] = (await Promise.race([once(child.stdout, 'data'), gone])) as [unknown];
+  expect(String(said)).toBe('held\n');
+  return async () => {
+    child.stdin.end();
+    await gone;
+  };
+}
 
 const GONE = { name: 'Fault', code: 'store_unavailable' };
 
@@ -45,5 +65,57 @@ describe('the place of a database', () => {
     expect(() => place.check()).toThrow(expect.objectContaining(GONE) as Error);
     rmSync(temp.file);
     expect(() => place.check()).toThrow(/was deleted, moved or replaced/);
+  });
+});
+
+describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (driver) => {
+  /** Opened as the store opens it. */
+  async function opened(): Promise<{ readonly handle: SqliteHandle; readonly place: Place }> {
+    const connected = DRIVERS[driver]?.(temp.file) ?? temp.file;
+    const handle = typeof connected === 'string' ? new DatabaseSync(connected) : connected;
+    const options = { busyMs: 0, delay: async () => {}, random: () => 0 };
+    const { db: its } = await openDatabase(
+      () => handle,
+      () => undefined,
+      options,
+    );
+    return { handle, place: placeOf(its) };
+  }
+
+  it.each(['-wal', '-shm'])('is lost while its %s is away, and found when it is back', async (end) => {
+    const { handle, place } = await opened();
+    const path = `${temp.file}${end}`;
+    place.check();
+    renameSync(path, `${path}.away`);
+    expect(() => place.check()).toThrow(expect.objectContaining(GONE) as Error);
+    expect(() => place.check()).toThrow(`${path} was deleted, moved or replaced`);
+    writeFileSync(path, '');
+    expect(() => place.check()).toThrow(expect.objectContaining(GONE) as Error);
+    renameSync(`${path}.away`, path);
+    expect(() => place.check()).not.toThrow();
+    handle.close();
+  });
+
+  it('is not lost by other processes, which write, checkpoint and close', async () => {
+    const { handle, place } = await opened();
+    for (const mode of ['PASSIVE', 'FULL', 'RESTART', 'TRUNCATE']) {
+      const leave = await otherProcess(
+        `CREATE TABLE its_${mode} (n INTEGER); PRAGMA wal_checkpoint(${mode})`,
+      );
+      place.check();
+      handle.exec(`INSERT INTO its_${mode} VALUES (1); PRAGMA wal_checkpoint(${mode})`);
+      await leave();
+      place.check();
+    }
+    handle.exec('VACUUM');
+    place.check();
+    handle.close();
+  });
+
+  it('is the file alone once this handle has left WAL', async () => {
+    const { handle, place } = await opened();
+    handle.exec('PRAGMA journal_mode = DELETE');
+    expect(() => place.check()).not.toThrow();
+    handle.close();
   });
 });
