@@ -1,7 +1,7 @@
 export { createReceiver } from './receiver.ts';
 export { ConfigError, PermanentError } from './errors.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
-export type { Jwk } from './crypto/engine.ts';
+export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';
 export type { EditionName } from './edition.ts';
 export type * from './events/event.ts';

@@ -1,6 +1,8 @@
 /** Counts what is under way, so that a receiver can stop without dropping any of it. */
 export interface Lifecycle {
   readonly stopping: () => boolean;
+  /** Deliveries that have arrived and are not yet answered. */
+  readonly inFlight: () => number;
   /** A delivery, from its arrival to its answer. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
   /** Work that goes on after the answer. Never rejects out of here. */
@@ -22,6 +24,7 @@ export function createLifecycle(): Lifecycle {
 
   return {
     stopping: () => stopping,
+    inFlight: () => deliveries.size,
     track: (work) => keep(deliveries, work),
     background: (work) => {
       keep(late, work).catch(() => {});

@@ -1,4 +1,5 @@
 import type { Alarm, Logger } from './alarms.ts';
+import type { Sodium, Verification } from './crypto/engine.ts';
 import type { EditionName } from './edition.ts';
 import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
@@ -113,6 +114,10 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly requireDurability?: Durability;
   /** Counts where the backend's settings cannot be read. */
   readonly declaredDurability?: Durability;
+  /** Which threads verify signatures. `auto`. */
+  readonly verification?: Verification;
+  /** The module `sodium-native`, to verify Ed25519 in half the time. Not with `verification: 'pool'`. */
+  readonly sodium?: Sodium;
   /** `off`: the request's `Host` is not compared with `publicUrl`. `strict`. */
   readonly hostCheck?: 'strict' | 'off';
   /** Development: http and private addresses in `publicUrl`, agent and key URLs. */

@@ -1,14 +1,16 @@
 import type { Logger, RaiseAlarm } from './alarms.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
-import type { CryptoEngine, Hashes } from './crypto/engine.ts';
+import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
 import { createEngine } from './crypto/index.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
+import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { requestsMayShare } from './keys/sharing.ts';
+import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { once } from './once.ts';
@@ -29,6 +31,7 @@ export interface Parts {
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
   readonly startup: Startup<Equipped>;
+  readonly lifecycle: Lifecycle;
   /** Rings when there is work for a worker of this process. */
   readonly bell: Bell;
   readonly queued: () => void;
@@ -54,12 +57,19 @@ export interface Equipped extends Parts {
 
 type Engine = () => Promise<AuthContext['engine']>;
 
+interface Equipment {
+  readonly shared: boolean;
+  readonly sodium: Sodium | undefined;
+}
+
 /** The reader of bodies has the schemas with it, a fifth of the package. */
-async function equip(parts: Parts, engine: Engine, shared: boolean): Promise<Equipped> {
+async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
   const [hashes, { readBody }] = await Promise.all([loadHashes(), import('./events/reading.ts')]);
   const { protocol, keys, raiseAlarm, config } = parts;
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm };
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
+  // What is handed in is looked at before the first delivery.
+  if (sodium) await engine();
   return { ...parts, hashes, readBody, authContext };
 }
 
@@ -78,11 +88,14 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const config = resolveOptions(options);
   const logger = harmlessLogger(options.logger ?? consoleLogger());
   const { protocol, allowLoopback, admissionPressure: thresholds } = config;
-  const { transport, now = Date.now } = options;
+  const { transport, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const shared = requestsMayShare();
   const bell = createBell();
-  const engine = once(() => createEngine(engineName), shared);
+  const lifecycle = createLifecycle();
+  // A runtime without requests that share has no threads to share either.
+  const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
+  const engine = once(() => createEngine(engineName, { offMain, sodium }), shared);
   const source = { protocol, engine, transport, now, allowLoopback, raiseAlarm, logger, thresholds };
   const keys = keysOnDemand(source, shared);
   const checked = { config, options, keys, raiseAlarm, shared };
@@ -96,7 +109,8 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     store: options.store,
     keys,
     waiting: createWaiting(options.store, shared),
-    startup: createStartup({ ...checked, equip: () => equip(parts, engine, shared) }),
+    startup: createStartup({ ...checked, equip: () => equip(parts, engine, { shared, sodium }) }),
+    lifecycle,
     bell,
     queued: bell.ring,
     logger,

@@ -4,7 +4,7 @@ import { deliveryId } from './delivery-id.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
-import { createLifecycle, type Lifecycle } from './lifecycle.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
 import type { Verdict } from './outcome.ts';
@@ -91,7 +91,7 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 
 /** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
 export function receiverOf(parts: Parts): Receiver {
-  const lifecycle = createLifecycle();
+  const { lifecycle } = parts;
   const rooms: Corridor = { lobby: parts, lifecycle, legacySeen: new Set() };
 
   async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {

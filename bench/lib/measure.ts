@@ -52,11 +52,6 @@ export function atLeast(value: Figure, limit: number): Targeted {
   return { ...value, target: `≥ ${limit}`, met: value.median >= limit };
 }
 
-/** What cannot be measured yet is not met. */
-export function missing(target: string): Targeted {
-  return { median: Number.NaN, min: Number.NaN, max: Number.NaN, target, met: false };
-}
-
 /** A clock in µs. */
 export type Clock = () => number;
 

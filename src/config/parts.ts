@@ -30,6 +30,8 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   maxNonces: true,
   requireDurability: true,
   declaredDurability: true,
+  verification: true,
+  sodium: true,
   hostCheck: true,
   allowLoopback: true,
   retry: true,

@@ -1,3 +1,4 @@
+import type { Verification } from '../crypto/engine.ts';
 import { editionFor, type Edition } from '../edition.ts';
 import { ConfigError } from '../errors.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
@@ -9,6 +10,7 @@ import { pressureThresholds } from './admission-pressure.ts';
 import { checkParts } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
+import { verificationOf } from './verification.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
@@ -32,6 +34,7 @@ export interface Config {
   readonly retry: RetryLimits & { readonly baseMs: number; readonly maxMs: number };
   readonly admissionPressure: AdmissionPressure;
   readonly retryAfterSeconds: number;
+  readonly verification: Verification;
   readonly hostCheck: 'strict' | 'off';
   readonly allowLoopback: boolean;
 }
@@ -162,6 +165,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     },
     admissionPressure: pressureThresholds(options.admissionPressure),
     retryAfterSeconds: wholeNumber('retryAfterSeconds', options.retryAfterSeconds, 5, 0, 86_400),
+    verification: verificationOf(options),
     hostCheck: oneOf('hostCheck', options.hostCheck, ['strict', 'off']) ?? 'strict',
     allowLoopback,
   };

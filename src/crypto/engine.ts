@@ -23,6 +23,18 @@ export interface CryptoEngine {
   verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolean | Promise<boolean>;
 }
 
+/**
+ * Where signatures are verified. `main`: in the thread that runs the receiver, at once. `pool`: on the threads of the
+ * runtime's pool (Node and Bun; elsewhere as `main`). `auto`: there while more than one delivery is in flight.
+ */
+export type Verification = 'main' | 'pool' | 'auto';
+
+/** The part of `sodium-native` (or of another binding of libsodium) that is used. */
+export interface Sodium {
+  /** Whether the 64 bytes sign `message` under the 32 bytes of the key (RFC 8032 §5.1.7). */
+  crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
+}
+
 /** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
 export interface Hashes {
   sha256(data: Uint8Array): Uint8Array;

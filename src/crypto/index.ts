@@ -1,17 +1,34 @@
 import { ConfigError } from '../errors.ts';
-import type { CryptoEngine } from './engine.ts';
+import type { CryptoEngine, Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';
 import { nodeCrypto } from './node-crypto.ts';
+import { hasThreadPool, type OffMain, pooledVerify } from './pool.ts';
 import { engineWorks } from './self-test.ts';
 import { webcryptoEngine } from './webcrypto.ts';
 
 type EngineName = CryptoEngine['name'];
 
+/** What `createEngine` may use; none of it changes a verdict. */
+export interface EngineOptions {
+  /**
+   * Engine `native`, on runtimes with a thread pool (Node, Bun): whether the next verification is done there. Asked
+   * once a verification. Never by default.
+   */
+  readonly offMain?: OffMain | undefined;
+  /** Verifies Ed25519 instead of OpenSSL, in the main thread. Only with the engine `native`. */
+  readonly sodium?: Sodium | undefined;
+}
+
+type Maker = (options: EngineOptions) => CryptoEngine | undefined | Promise<CryptoEngine>;
+
 /** Each gives undefined where the runtime lacks what it is built on. */
-const MAKERS: Record<EngineName, () => CryptoEngine | undefined | Promise<CryptoEngine>> = {
-  native: () => {
+const MAKERS: Record<EngineName, Maker> = {
+  native: ({ offMain, sodium }) => {
     const crypto = nodeCrypto();
-    return crypto && nativeEngine(crypto);
+    if (!crypto) return undefined;
+    const verify = offMain && hasThreadPool() ? pooledVerify(crypto, offMain) : undefined;
+    if (!sodium) return nativeEngine(crypto, { verify });
+    return import('./sodium.ts').then(({ sodiumEngine }) => sodiumEngine(crypto, sodium, verify));
   },
   webcrypto: () => {
     const subtle = globalThis.crypto?.subtle;
@@ -27,14 +44,16 @@ const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 /**
  * Chooses the engine that verifies signatures, once for a receiver: the first that the runtime has with both Ed25519
  * and P-256, or the one that `name` says. All give the same verdict on every input.
- * @throws ConfigError (rejects) where the engine named is not to be had on this runtime.
+ * @throws ConfigError (rejects) where the engine named is not to be had on this runtime, and where `sodium` gives other
+ * verdicts than the engines.
  */
-export async function createEngine(name?: EngineName): Promise<CryptoEngine> {
-  for (const candidate of name === undefined ? ORDER : [name]) {
-    const engine = await MAKERS[candidate]();
+export async function createEngine(name?: EngineName, options: EngineOptions = {}): Promise<CryptoEngine> {
+  const wanted = name ?? (options.sodium && 'native');
+  for (const candidate of wanted === undefined ? ORDER : [wanted]) {
+    const engine = await MAKERS[candidate](options);
     if (engine && (await engineWorks(engine))) return engine;
   }
   throw new ConfigError(
-    `crypto: this runtime has no engine ${name ?? ''} with Ed25519 and P-256. Leave the name out, and one that works is chosen.`,
+    `crypto: this runtime has no engine ${wanted ?? ''} with Ed25519 and P-256. Leave the name out, and one that works is chosen.`,
   );
 }

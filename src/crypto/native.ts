@@ -1,6 +1,7 @@
 import type { CryptoEngine } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
-import { screenedEngine } from './screened.ts';
+import type { NodeVerify } from './pool.ts';
+import { type Primitives, screenedEngine } from './screened.ts';
 
 /** Writes 32 bytes of a positive integer at `to` as a DER INTEGER: no leading zeros, one where the sign bit is set. */
 function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: number): number {
@@ -28,16 +29,28 @@ export function derSignature(signature: Uint8Array): Uint8Array {
   return der.subarray(0, end);
 }
 
-/** OpenSSL or BoringSSL by way of node:crypto: synchronous, with keys that were parsed once. */
-export function nativeEngine(crypto: NodeCrypto): CryptoEngine {
+/** What a native engine can be made of beside `node:crypto` as it is. */
+export interface NativeParts {
+  /** `crypto.verify`, at once, by default. */
+  readonly verify?: NodeVerify | undefined;
+  /** OpenSSL by default. */
+  readonly ed25519?: Primitives['ed25519'] | undefined;
+}
+
+/** OpenSSL or BoringSSL by way of node:crypto: synchronous unless `verify` is not, with keys that were parsed once. */
+export function nativeEngine(crypto: NodeCrypto, parts: NativeParts = {}): CryptoEngine {
+  const verify: NodeVerify =
+    parts.verify ?? ((algorithm, data, key, signature) => crypto.verify(algorithm, data, key, signature));
   return screenedEngine('native', {
-    ed25519: ({ jwk }) => {
-      const key = crypto.createPublicKey({ key: jwk, format: 'jwk' });
-      return (data, signature) => crypto.verify(null, data, key, signature);
-    },
+    ed25519:
+      parts.ed25519 ??
+      (({ jwk }) => {
+        const key = crypto.createPublicKey({ key: jwk, format: 'jwk' });
+        return (data, signature) => verify(null, data, key, signature);
+      }),
     'ecdsa-p256-sha256': ({ jwk }) => {
       const key = crypto.createPublicKey({ key: jwk, format: 'jwk' });
-      return (data, signature) => crypto.verify('sha256', data, key, derSignature(signature));
+      return (data, signature) => verify('sha256', data, key, derSignature(signature));
     },
   });
 }

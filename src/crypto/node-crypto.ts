@@ -9,6 +9,14 @@ interface Digest {
 export interface NodeCrypto {
   createPublicKey(input: { readonly key: PublicJwk; readonly format: 'jwk' }): object;
   verify(algorithm: string | null, data: Uint8Array, key: object, signature: Uint8Array): boolean;
+  /** On a thread of the pool, where the runtime has one. */
+  verify(
+    algorithm: string | null,
+    data: Uint8Array,
+    key: object,
+    signature: Uint8Array,
+    done: (error: unknown, verdict: boolean) => void,
+  ): unknown;
   createHash(algorithm: 'sha256'): Digest;
   createHmac(algorithm: 'sha256', key: Uint8Array): Digest;
   /** Twice as fast on short input where the runtime has it: Node, but not every runtime that resembles it. */

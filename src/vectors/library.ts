@@ -124,10 +124,16 @@ async function deliver(
   return answerOf(outcome, run);
 }
 
-async function open(setup: Setup, engine: CryptoEngine['name'] | undefined): Promise<OpenReceiver> {
+type Verifying = Pick<ReceiverOptions, 'verification' | 'sodium'>;
+
+async function open(
+  setup: Setup,
+  engine: CryptoEngine['name'] | undefined,
+  verifying: Verifying,
+): Promise<OpenReceiver> {
   const run: Run = { nowMs: setup.nowMs, handlerFails: false, handled: false };
   const store = storeAt(run);
-  const receiver = receiverOf(createParts(optionsOf(setup, run, store), engine));
+  const receiver = receiverOf(createParts({ ...optionsOf(setup, run, store), ...verifying }, engine));
   await receiver.ready();
   await burnNonces(store, setup);
   return {
@@ -153,10 +159,11 @@ function baseOf({ headers, method, url }: VectorRequest): string | undefined {
  * This library, through the way that deliveries of users take: a receiver with the vector's keys as pins, on a memory
  * store, with the vector's clock.
  * @param engine the crypto engine; the fastest of the runtime by default.
+ * @param verifying the receiver's options of these names.
  */
-export function librarySubject(engine?: CryptoEngine['name']): Required<Subject> {
+export function librarySubject(engine?: CryptoEngine['name'], verifying: Verifying = {}): Required<Subject> {
   return {
-    open: (setup) => open(setup, engine),
+    open: (setup) => open(setup, engine, verifying),
     signatureBase: baseOf,
     targetUri: canonicalTargetUri,
     extract: (payload) => ({ format: detectFormat(payload), data: extractData(payload) }),

@@ -1,19 +1,36 @@
 import { ED25519_CASES } from '../crypto/ed25519-cases.ts';
 import { P256_CASES } from '../crypto/p256-cases.ts';
-import { type Check, type Checks, type EngineName, envelope, same } from './kit.ts';
+import { house } from './house.ts';
+import { type Check, type Checks, type EngineName, envelope, type Library, same } from './kit.ts';
 
 const URL_GIVEN = 'https://buyer.example/hook';
 const ALL: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /** verification.md, section 3: every engine gives the same verdict on every input. */
-const oneVerdict: Check = async ({ rfc9421 }, { engines }) => {
-  for (const name of engines) {
-    const engine = await rfc9421.createEngine(name);
-    for (const { name: about, jwk, message, signature, expected } of [...ED25519_CASES, ...P256_CASES]) {
-      const key = await engine.importKey(jwk);
-      const verdict = typeof key === 'string' ? 'refused' : await engine.verify(key, message, signature);
-      same(verdict, expected, `${name}, ${about}:`);
+const oneVerdict =
+  (options: Parameters<Library['rfc9421']['createEngine']>[1]): Check =>
+  async ({ rfc9421 }, { engines }) => {
+    for (const name of engines) {
+      const engine = await rfc9421.createEngine(name, options);
+      for (const { name: about, jwk, message, signature, expected } of [...ED25519_CASES, ...P256_CASES]) {
+        const key = await engine.importKey(jwk);
+        const verdict = typeof key === 'string' ? 'refused' : await engine.verify(key, message, signature);
+        same(verdict, expected, `${name}, ${about}:`);
+      }
     }
+  };
+
+/** Also where several are on their way at once, and where the runtime has no pool. */
+const anyThread: Check = async (lib) => {
+  for (const verification of ['main', 'pool', 'auto'] as const) {
+    const { deliver, receiver } = await house(lib, { verification });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => deliver()));
+    same(
+      answers,
+      answers.map(() => '200'),
+      `${verification}:`,
+    );
+    await receiver.stop();
   }
 };
 
@@ -49,6 +66,8 @@ const signed: Check = async ({ rfc9421, sender }, { engines }) => {
 
 export const ENGINE_CHECKS: Checks = {
   'the engines that the runtime has, and the fastest of them by default': chosen,
-  'one verdict on every edge case of keys and signatures (verification.md, section 3)': oneVerdict,
+  'one verdict on every edge case of keys and signatures (verification.md, section 3)': oneVerdict({}),
+  'the same verdicts where engines may use the thread pool': oneVerdict({ offMain: () => true }),
+  'verification on the main thread, in the pool, or as it pays: deliveries are accepted': anyThread,
   'signed messages verify, changed ones do not, under every engine': signed,
 };

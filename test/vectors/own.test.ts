@@ -1,7 +1,15 @@
 import { describe, test } from 'vitest';
-import { runVectors } from '../../src/vectors/index.ts';
+import { librarySubject, runVectors } from '../../src/vectors/index.ts';
+import { sodiumNative } from '../crypto/sodium-native.ts';
 
 /** verification.md, section 3: every engine gives the same verdict on every input. */
 describe.each(['native', 'webcrypto', 'noble'] as const)("the package's own vectors, engine %s", (engine) => {
   runVectors({ engine, test });
+});
+
+describe.each([
+  ["verification: 'pool'", librarySubject('native', { verification: 'pool' })],
+  ['sodium-native', librarySubject('native', { sodium: sodiumNative })],
+])("the package's own vectors, %s", (_, subject) => {
+  runVectors({ subject, test });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
+import { ALL_ENGINES } from '../crypto/all-engines.ts';
 import { flip, okp } from '../crypto/make.ts';
 
 /*
@@ -24,8 +24,7 @@ describe('the vectors of @stablelib/ed25519', () => {
     expect(vectors.length).toBeGreaterThanOrEqual(1024);
   });
 
-  test.each(['native', 'webcrypto', 'noble'] as const)('%s', async (name) => {
-    const engine = await createEngine(name);
+  test.each(ALL_ENGINES)('%s', async (_, engine) => {
     for (const [i, { jwk, message, signature }] of vectors.entries()) {
       const key = await engine.importKey(jwk);
       if (typeof key === 'string') throw new Error(`vector ${i}: ${key}`);

@@ -2,8 +2,17 @@
  * `proto-webhooks/rfc9421`: the signature profile by itself (RFC 9421 as narrowed by interface.md, "Webhook
  * signing"), for tools that sign, inspect or verify single messages.
  */
-export type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
+export type {
+  CryptoEngine,
+  Hashes,
+  Jwk,
+  SignatureAlgorithm,
+  Sodium,
+  VerifyKey,
+} from '../../crypto/engine.ts';
+export type { EngineOptions } from '../../crypto/index.ts';
 export { createEngine } from '../../crypto/index.ts';
+export type { OffMain } from '../../crypto/pool.ts';
 export type { HeaderFields, HeadersInput } from '../../delivery.ts';
 export type { Refusal } from '../../outcome.ts';
 export type { Target } from '../contract.ts';
