@@ -21,41 +21,70 @@ export interface Delivery {
   readonly rawBody: Uint8Array;
 }
 
-function* arrayLines(input: readonly unknown[]): Iterable<readonly [string, string]> {
-  const paired = input.every((item) => Array.isArray(item) && item.length === 2);
-  if (!paired && (input.length % 2 !== 0 || input.some((item) => typeof item !== 'string'))) {
-    throw new ConfigError(
-      'headers: an array must be rawHeaders (name, value, name, value, …) or [name, value] pairs.',
-    );
-  }
-  const flat = paired ? input.flat() : input;
-  for (let i = 0; i < flat.length; i += 2) yield [String(flat[i]), String(flat[i + 1])];
+type Fields = Map<string, string[]>;
+
+function addLine(fields: Fields, name: string, value: string): void {
+  const key = name.toLowerCase();
+  const lines = fields.get(key);
+  if (lines === undefined) fields.set(key, [trimmed(value)]);
+  else lines.push(trimmed(value));
 }
 
-function* headerLines(input: HeadersInput): Iterable<readonly [string, string]> {
-  if (Array.isArray(input)) {
-    yield* arrayLines(input);
-    return;
+/** Names and values by turns, as in `rawHeaders`; false where it is anything else. */
+function addFlat(fields: Fields, input: readonly unknown[]): boolean {
+  if (input.length % 2 !== 0) return false;
+  for (let i = 0; i < input.length; i += 2) {
+    const name = input[i];
+    const value = input[i + 1];
+    if (typeof name !== 'string' || typeof value !== 'string') return false;
+    addLine(fields, name, value);
   }
+  return true;
+}
+
+/** Pairs of a name and a value; false where it is anything else. */
+function addPairs(fields: Fields, input: readonly unknown[]): boolean {
+  for (const pair of input) {
+    if (!Array.isArray(pair) || pair.length !== 2) return false;
+    addLine(fields, String(pair[0]), String(pair[1]));
+  }
+  return true;
+}
+
+function addArray(fields: Fields, input: readonly unknown[]): void {
+  const add = typeof input[0] === 'string' ? addFlat : addPairs;
+  if (add(fields, input)) return;
+  throw new ConfigError(
+    'headers: an array must be rawHeaders (name, value, name, value, …) or [name, value] pairs.',
+  );
+}
+
+function addEntries(fields: Fields, input: HeadersInput): void {
   const entries: Iterable<readonly [string, unknown]> =
     Symbol.iterator in input ? (input as Iterable<readonly [string, unknown]>) : Object.entries(input);
   for (const [name, value] of entries) {
     if (value === undefined) continue;
-    for (const line of Array.isArray(value) ? value : [value]) yield [name, String(line)];
+    for (const line of Array.isArray(value) ? value : [value]) addLine(fields, name, String(line));
   }
 }
+
+const SPACE = 0x20;
+const TAB = 0x09;
 
 /**
  * RFC 9110 §5.5: optional white space (SP, HTAB) around a field value is no part of it. By index: a regular
  * expression for the end takes quadratic time on white space inside.
  */
 function trimmed(value: string): string {
-  const blank = (at: number): boolean => value[at] === ' ' || value[at] === '\t';
+  const blank = (at: number): boolean => {
+    const code = value.charCodeAt(at);
+    return code === SPACE || code === TAB;
+  };
   let start = 0;
   let end = value.length;
   while (start < end && blank(start)) start += 1;
   while (end > start && blank(end - 1)) end -= 1;
-  return value.slice(start, end);
+  return start === 0 && end === value.length ? value : value.slice(start, end);
 }
 
 /**
@@ -68,20 +97,16 @@ export function headerFields(input: unknown): HeaderFields {
       'headers: pass a Headers object, req.headers, req.rawHeaders or [name, value] pairs.',
     );
   }
-  const fields = new Map<string, string[]>();
-  for (const [name, value] of headerLines(input as HeadersInput)) {
-    const key = name.toLowerCase();
-    const line = trimmed(value);
-    const lines = fields.get(key);
-    if (lines) lines.push(line);
-    else fields.set(key, [line]);
-  }
+  const fields: Fields = new Map();
+  if (Array.isArray(input)) addArray(fields, input);
+  else addEntries(fields, input as HeadersInput);
   return fields;
 }
 
 /** All lines of a field joined as RFC 9110 §5.3 and RFC 9421 §2.1 say, or undefined where it is absent. */
 export function fieldValue(fields: HeaderFields, name: string): string | undefined {
-  return fields.get(name)?.join(', ');
+  const lines = fields.get(name);
+  return lines?.length === 1 ? lines[0] : lines?.join(', ');
 }
 
 /**

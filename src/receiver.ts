@@ -1,6 +1,5 @@
 import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts';
 import { headerFields, requireRawBytes, type Delivery } from './delivery.ts';
-import { deliveryId } from './delivery-id.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
@@ -50,13 +49,15 @@ async function corridor(
   announceLegacy(authentic.identity, legacySeen, raiseAlarm);
 
   const body = read(authentic, parts);
-  const id = body.claim && deliveryId(parts.hashes, sender, body.claim.key);
-  if (body.reading.ok) Object.assign(trace, { event: body.reading.event, deliveryId: id });
+  if (body.claim) {
+    trace.event = body.reading.event;
+    trace.deliveryId = body.deliveryId;
+  }
 
   const admitted = await admit(body, parts, signal);
   if (admitted.kind !== 'won') return admitted;
 
-  const log = boundLogger(parts.logger, { sender, deliveryId: id });
+  const log = boundLogger(parts.logger, { sender, deliveryId: admitted.deliveryId });
   const dispatched = await dispatch(admitted, parts, log);
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
   if (ends(settled)) return settled;

@@ -39,6 +39,8 @@ export interface Identity {
   readonly kind: 'authentic';
   readonly sender: SenderEntry;
   readonly scheme: AuthPolicy['scheme'];
+  /** SHA-256 of the raw body in hex, where a check has compared it (signatures only). */
+  readonly bodyHash?: string;
   readonly nonce?: { readonly keyid: string; readonly nonce: string; readonly expiresAtMs: number };
 }
 

@@ -6,23 +6,31 @@ import { bearerToken } from './bearer-token.ts';
 
 type Scheme = AuthPolicy['scheme'];
 
-/** Names of fields by the scheme that they belong to, lower case. */
-type SchemeFields = Record<Scheme, readonly string[]>;
+/** The name of a field, lower case, that is there and belongs to the scheme. */
+type Found = (headers: HeaderFields, protocol: Protocol) => string | undefined;
 
-function ownFields(protocol: Protocol): SchemeFields {
-  return {
-    signature: ['signature-input', 'signature'],
-    hmac: [protocol.hmacSignatureHeader, protocol.hmacTimestampHeader],
-    bearer: ['authorization'],
-  };
+function signatureField(headers: HeaderFields): string | undefined {
+  if (headers.has('signature-input')) return 'signature-input';
+  return headers.has('signature') ? 'signature' : undefined;
 }
+
+const hmacField: Found = (headers, { hmacSignatureHeader }) =>
+  headers.has(hmacSignatureHeader) ? hmacSignatureHeader : undefined;
+
+const OWN: Readonly<Record<Scheme, Found>> = {
+  signature: signatureField,
+  hmac: (headers, protocol) =>
+    hmacField(headers, protocol) ??
+    (headers.has(protocol.hmacTimestampHeader) ? protocol.hmacTimestampHeader : undefined),
+  bearer: (headers) => (headers.has('authorization') ? 'authorization' : undefined),
+};
 
 /** Fields that may not be there at all, whatever else is: those that prove a delivery under another scheme. */
-function foreignFields(protocol: Protocol): SchemeFields {
-  const signature = ['signature-input', 'signature'];
-  const hmac = [protocol.hmacSignatureHeader];
-  return { signature: hmac, hmac: signature, bearer: [...signature, ...hmac] };
-}
+const FOREIGN: Readonly<Record<Scheme, Found>> = {
+  signature: hmacField,
+  hmac: signatureField,
+  bearer: (headers, protocol) => signatureField(headers) ?? hmacField(headers, protocol),
+};
 
 function mismatch(detail: string): Refusal {
   return { kind: 'refused', code: 'webhook_mode_mismatch', detail };
@@ -38,9 +46,9 @@ function mismatch(detail: string): Refusal {
  * token only.
  */
 export function modeMismatch(scheme: Scheme, headers: HeaderFields, protocol: Protocol): Refusal | undefined {
-  const foreign = foreignFields(protocol)[scheme].find((name) => headers.has(name));
+  const foreign = FOREIGN[scheme](headers, protocol);
   if (foreign !== undefined) return mismatch(`${foreign} came from a sender registered with ${scheme}`);
-  if (ownFields(protocol)[scheme].some((name) => headers.has(name))) return undefined;
+  if (OWN[scheme](headers, protocol) !== undefined) return undefined;
   const hasToken = (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
   if (!hasToken) return undefined;
   return mismatch(`a bearer token alone came from a sender registered with ${scheme}`);

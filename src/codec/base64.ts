@@ -11,7 +11,7 @@ const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const NONE = 255;
 
 /** ASCII code → 6-bit value, for both alphabets. */
-const SEXTETS: readonly number[] = Array.from({ length: 128 }, (_, code) => {
+const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   const char = String.fromCharCode(code);
   const standard = STANDARD.indexOf(char);
   const value = standard >= 0 ? standard : URL_SAFE.indexOf(char);
@@ -50,6 +50,17 @@ export function decodeBase64(text: string): Uint8Array | undefined {
     }
   }
   return pending === 0 ? bytes : undefined;
+}
+
+/**
+ * The byte sequence (RFC 8941 §3.3.5) of a dictionary field as senders write it: one member, no parameters.
+ * @param start label and value up to the first colon, e.g. `sig1=:`.
+ * @returns undefined where the field is anything else, or no base64: the general way says what.
+ */
+export function usualBytes(field: string, start: string): Uint8Array | undefined {
+  const end = field.length - 1;
+  if (!field.startsWith(start) || field.indexOf(':', start.length) !== end) return undefined;
+  return decodeBase64(field.slice(start.length, end));
 }
 
 function encode(bytes: Uint8Array, alphabet: string): string {

@@ -1,4 +1,6 @@
 import { duplicateNames } from './duplicate-names.ts';
+import { type CountMembers, countMembers, TOO_DEEP } from './member-count.ts';
+import { simdCounter } from './member-count-simd.ts';
 import { printableName } from './printable.ts';
 
 /** `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body. */
@@ -12,16 +14,12 @@ export const MAX_DEPTH = 64;
 /** How many duplicate names a log line shows (verification.md, section 2, last paragraph). */
 const MAX_NAMES = 4;
 
+const DEEP = `the body nests deeper than ${MAX_DEPTH} levels`;
+
 // `ignoreBOM` keeps a BOM in the text, where it is no JSON; the default would swallow it.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-const QUOTE = 0x22;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-/** `[` and `{` differ in this bit alone, and so do `]` and `}`. */
-const BRACKET_BIT = 0x20;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
+const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
 
 /**
  * Check 14 of verification.md, section 2: UTF-8 JSON, an object, and no object in it at any depth has a name twice,
@@ -31,16 +29,15 @@ const CLOSE = 0x7d;
 export function parseStrictObject(bytes: Uint8Array): StrictJson {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
-  const { members, depth } = measure(bytes);
+  let members = countFast === undefined ? TOO_DEEP : countFast(bytes, MAX_DEPTH);
+  if (members === TOO_DEEP) members = countMembers(bytes, MAX_DEPTH);
   // Before the parse: some engines' JSON.parse recurses, and so does everything that reads the value later.
-  if (depth > MAX_DEPTH) return refuse(`the body nests deeper than ${MAX_DEPTH} levels`);
+  if (members === TOO_DEEP) return refuse(DEEP);
   const value = parse(text);
-  if (value === undefined) {
-    return refuse(text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON');
-  }
+  if (value === undefined) return refuse(describeNoJson(bytes, text));
   if (!isObject(value) || Array.isArray(value)) return refuse('the body is not a JSON object');
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
-  if (countMembers(value) !== members) return refuse(describeDuplicates(text));
+  if (ownMembers(value) !== members) return refuse(describeDuplicates(text));
   return { ok: true, value };
 }
 
@@ -69,43 +66,30 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** One pass over the bytes: every byte looked for is ASCII, so none occurs inside a longer UTF-8 sequence. */
-function measure(bytes: Uint8Array): { readonly members: number; readonly depth: number } {
-  let members = 0;
-  let level = 0;
-  let depth = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte === QUOTE) at = stringEnd(bytes, at);
-    else if (byte === COLON) members += 1;
-    else if ((byte | BRACKET_BIT) === OPEN) {
-      level += 1;
-      if (level > depth) depth = level;
-    } else if ((byte | BRACKET_BIT) === CLOSE) level -= 1;
-  }
-  return { members, depth };
-}
-
-/** Index of the quote that ends the string which begins at `start`; the end of the bytes where none does. */
-function stringEnd(bytes: Uint8Array, start: number): number {
-  let at = start + 1;
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
-  return at;
-}
-
-/** Own members of every object in `value`; recursion is bounded by MAX_DEPTH. */
-function countMembers(value: object): number {
+/**
+ * Own members of every object in `value`; recursion is bounded by MAX_DEPTH. A `for-in` loop reads an object's shape
+ * instead of making a list of its names; whatever somebody added to `Object.prototype` is no member.
+ */
+function ownMembers(value: object): number {
   let count = 0;
   if (Array.isArray(value)) {
-    for (const item of value as readonly unknown[]) if (isObject(item)) count += countMembers(item);
+    for (const item of value as readonly unknown[]) if (isObject(item)) count += ownMembers(item);
     return count;
   }
   const members = value as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(members)) {
+  for (const name in members) {
+    // V8 leaves this very call out where the loop has just read the name from the shape; not `Object.hasOwn`.
+    if (!Object.prototype.hasOwnProperty.call(members, name)) continue;
     const member = members[name];
-    count += isObject(member) ? 1 + countMembers(member) : 1;
+    count += isObject(member) ? 1 + ownMembers(member) : 1;
   }
   return count;
+}
+
+/** The two counters agree on valid JSON alone; the words of a refusal must not depend on which one counted. */
+function describeNoJson(bytes: Uint8Array, text: string): string {
+  if (countMembers(bytes, MAX_DEPTH) === TOO_DEEP) return DEEP;
+  return text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON';
 }
 
 function describeDuplicates(text: string): string {

@@ -38,6 +38,7 @@ export interface Sodium {
 /** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
 export interface Hashes {
   sha256(data: Uint8Array): Uint8Array;
-  sha256Hex(data: Uint8Array): string;
+  /** Lower case. Of a string: of its UTF-8. */
+  sha256Hex(data: Uint8Array | string): string;
   hmacSha256(key: Uint8Array, ...data: readonly Uint8Array[]): Uint8Array;
 }

@@ -1,4 +1,3 @@
-import { hex } from '../codec/hex.ts';
 import type { Hashes } from './engine.ts';
 import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 
@@ -14,7 +13,8 @@ export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Has
     plain(crypto.hash?.('sha256', data, 'buffer') ?? crypto.createHash('sha256').update(data).digest());
   return {
     sha256: digest,
-    sha256Hex: (data) => hex(digest(data)),
+    sha256Hex: (data) =>
+      crypto.hash?.('sha256', data, 'hex') ?? crypto.createHash('sha256').update(data).digest('hex'),
     hmacSha256: (key, ...data) => {
       const mac = crypto.createHmac('sha256', key);
       for (const part of data) mac.update(part);

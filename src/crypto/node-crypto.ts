@@ -1,8 +1,10 @@
 import type { PublicJwk } from './public-key.ts';
 
 interface Digest {
-  update(data: Uint8Array): Digest;
+  /** Of a string: of its UTF-8. */
+  update(data: Uint8Array | string): Digest;
   digest(): Uint8Array;
+  digest(encoding: 'hex'): string;
 }
 
 /** The part of `node:crypto` that is used, written out so that the core needs neither the module nor its types. */
@@ -21,6 +23,7 @@ export interface NodeCrypto {
   createHmac(algorithm: 'sha256', key: Uint8Array): Digest;
   /** Twice as fast on short input where the runtime has it: Node, but not every runtime that resembles it. */
   hash?(algorithm: 'sha256', data: Uint8Array, encoding: 'buffer'): Uint8Array;
+  hash?(algorithm: 'sha256', data: Uint8Array | string, encoding: 'hex'): string;
 }
 
 /** `node:crypto` where the runtime has it (Node, Bun, Deno, workerd with nodejs_compat), without an import. */

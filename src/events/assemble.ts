@@ -34,20 +34,36 @@ export function assembleEvent(
   return taskEvent(draft, sender, protocol);
 }
 
-function baseOf(draft: Draft, sender: string, more: readonly EventWarning[]): Base {
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Optional members one by one, in one order: events that have the same ones are of one shape. */
+function baseOf<K extends Event['kind']>(
+  kind: K,
+  draft: Draft,
+  sender: string,
+  more: readonly EventWarning[],
+): Base & { readonly kind: K } {
   const { idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
-  const { operationId, taskType, timestamp, message, context, contextId, notificationId } = draft;
-  return {
+  const warnings = more.length === 0 ? draft.warnings : [...draft.warnings, ...more];
+  const base: Writable<Base> & { kind: K } = {
+    kind,
     transport,
     sender,
     idempotencyKey,
     idempotencyKeySource,
-    ...defined({ operationId, taskType, timestamp, message, context, contextId, notificationId }),
     data,
     reemission: false,
-    warnings: [...draft.warnings, ...more],
+    warnings,
     envelope,
   };
+  if (draft.operationId !== undefined) base.operationId = draft.operationId;
+  if (draft.taskType !== undefined) base.taskType = draft.taskType;
+  if (draft.timestamp !== undefined) base.timestamp = draft.timestamp;
+  if (draft.message !== undefined) base.message = draft.message;
+  if (draft.context !== undefined) base.context = draft.context;
+  if (draft.contextId !== undefined) base.contextId = draft.contextId;
+  if (draft.notificationId !== undefined) base.notificationId = draft.notificationId;
+  return base;
 }
 
 /** Of task envelopes alone: a family's status is its own. */
@@ -73,8 +89,7 @@ function otherEvent(
   const { taskId, status } = draft;
   const warnings = [...statusWarnings(draft), ...timestampWarnings(draft), ...more];
   const event = {
-    kind: 'other',
-    ...baseOf(draft, sender, warnings),
+    ...baseOf('other', draft, sender, warnings),
     ...defined({ taskId, status, family }),
   } as const;
   return { ok: true, event, terminal: false };
@@ -92,8 +107,11 @@ function reportEvent(draft: Draft, sender: string): AssembledEvent {
   }
   const sequenceNumber = report.sequence_number ?? undefined;
   const event = {
-    kind: 'delivery-report',
-    ...baseOf(draft, sender, [...statusWarnings(draft), ...timestampWarnings(draft), ...warnings]),
+    ...baseOf('delivery-report', draft, sender, [
+      ...statusWarnings(draft),
+      ...timestampWarnings(draft),
+      ...warnings,
+    ]),
     ...defined({ taskId, sequenceNumber }),
     status,
     report,
@@ -107,14 +125,12 @@ function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledE
     return envelopeFailure('missing_envelope_fields', 'the payload names no task');
   }
   const instant = instantOf(draft);
-  const { warnings, ...progress } = progressOf(status, data);
-  const event = {
-    kind: 'task',
-    ...baseOf(draft, sender, [...timestampWarnings(draft, instant), ...warnings]),
-    taskId,
-    status,
-    ...progress,
-    ...defined({ error: isJsonObject(data) ? present(data, protocol.errorMember) : undefined }),
-  } as const;
+  const { warnings, progress, inputRequest } = progressOf(status, data);
+  const more = [...timestampWarnings(draft, instant), ...warnings];
+  const event: Writable<TaskEvent> = Object.assign(baseOf('task', draft, sender, more), { taskId, status });
+  if (progress !== undefined) event.progress = progress;
+  if (inputRequest !== undefined) event.inputRequest = inputRequest;
+  const error = isJsonObject(data) ? present(data, protocol.errorMember) : undefined;
+  if (error !== undefined) event.error = error;
   return { ok: true, event, terminal: isTerminal(status), ...(instant && { instant }) };
 }

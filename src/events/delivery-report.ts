@@ -16,9 +16,14 @@ const NOTIFICATION_TYPES: Record<DeliveryReport['notification_type'], true> = {
   adjusted: true,
 };
 
+/** In lower case, `-` as `_`: for nearly every `task_type` what it is already. */
+function plainName(text: string): string {
+  return /^[0-9_a-z]*$/.test(text) ? text : text.toLowerCase().replaceAll('-', '_');
+}
+
 /** Whether a result claims to be a delivery report: by its envelope's `task_type` or by its own members. */
 export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
-  const name = taskType?.toLowerCase().replaceAll('-', '_');
+  const name = taskType === undefined ? undefined : plainName(taskType);
   if (name === REPORT_TASK_TYPE) return true;
   if (!isJsonObject(result)) return false;
   return (

@@ -64,9 +64,14 @@ function familyNamed(payload: JsonObject, discriminators: readonly string[]): Fa
   return undefined;
 }
 
+/** What no spelling has to be undone in: nearly every `task_type`. */
+const PLAIN = /^[0-9_a-z]*$/;
+
 /** The family of a discriminator's value, e.g. of a `task_type`. */
 export function familyNamedBy(said: string | undefined): Family | undefined {
-  const names = said?.toLowerCase().replaceAll('-', '_').split(/[./:]/) ?? [];
+  if (said === undefined) return undefined;
+  if (PLAIN.test(said)) return FAMILY_BY_NAME.get(said);
+  const names = said.toLowerCase().replaceAll('-', '_').split(/[./:]/);
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
 }
 

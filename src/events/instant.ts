@@ -12,29 +12,54 @@ const RFC3339 =
 /** Seconds from year 0 to 1970, so that keys are never negative. */
 const EPOCH_OFFSET_S = 62_167_219_200 + 86_400;
 
+/** Days of each month; February's in a leap year. */
+const DAYS: readonly number[] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+function isDate(year: number, month: number, day: number): boolean {
+  if (month < 1 || day < 1 || day > (DAYS[month - 1] ?? 0)) return false;
+  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return month !== 2 || day < 29 || leap;
+}
+
+const DAY_S = 86_400;
+
+/** Unix seconds at which a day begins. `Date.UTC` takes years under 100 for those of the last century. */
+function startOfDay(year: number, month: number, day: number): number {
+  if (year >= 100) return Date.UTC(year, month - 1, day) / 1000;
+  // 400 years are as many days, whichever they are.
+  return Date.UTC(year + 400, month - 1, day) / 1000 - 146_097 * DAY_S;
+}
+
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (end > 0 && digits.endsWith('0', end)) end -= 1;
+  return digits.slice(0, end);
+}
+
 /** Reads an ISO 8601 / RFC 3339 date-time with a zone; undefined where it is none. A leap second counts as :59. */
 export function parseInstant(text: string): Instant | undefined {
   const match = RFC3339.exec(text);
   if (!match) return undefined;
-  const [, year, month, day, hour, minute, second, fraction = '', sign, zoneHour = '0', zoneMinute = '0'] =
-    match;
-  const date = new Date(0);
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
-  const valid =
-    date.getUTCMonth() === Number(month) - 1 &&
-    date.getUTCDate() === Number(day) &&
-    Number(hour) < 24 &&
-    Number(minute) < 60 &&
-    Number(second) <= 60 &&
-    Number(zoneHour) < 24 &&
-    Number(zoneMinute) < 60;
-  if (!valid) return undefined;
-  const zone = (Number(zoneHour) * 60 + Number(zoneMinute)) * 60 * (sign === '-' ? -1 : 1);
-  const seconds =
-    date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Math.min(Number(second), 59) - zone;
-  const digits = fraction.replace(/0+$/, '');
+  const year = Number(match[1]);
+  const month = Number(match[2]);
+  const day = Number(match[3]);
+  const hour = Number(match[4]);
+  const minute = Number(match[5]);
+  const second = Number(match[6]);
+  const zone = zoneSeconds(match[8], match[9], match[10]);
+  if (!isDate(year, month, day) || hour > 23 || minute > 59 || second > 60) return undefined;
+  if (zone === undefined) return undefined;
+  const time = hour * 3600 + minute * 60 + Math.min(second, 59);
+  const seconds = startOfDay(year, month, day) + time - zone;
+  const digits = withoutTrailingZeros(match[7] ?? '');
   return {
     key: `${String(seconds + EPOCH_OFFSET_S).padStart(12, '0')}.${digits}`,
-    ms: seconds * 1000 + Number(digits.padEnd(3, '0').slice(0, 3)),
+    ms: seconds * 1000 + Number(digits.slice(0, 3).padEnd(3, '0')),
   };
+}
+
+/** Offset from UTC; undefined where there is none such. */
+function zoneSeconds(sign: string | undefined, hour = '0', minute = '0'): number | undefined {
+  if (Number(hour) > 23 || Number(minute) > 59) return undefined;
+  return (Number(hour) * 60 + Number(minute)) * (sign === '-' ? -60 : 60);
 }

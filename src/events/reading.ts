@@ -11,7 +11,7 @@ import { readTool } from './tool.ts';
 /** `readEvent`'s options. */
 export interface ReadOptions {
   /** The format the sender is registered with; it is looked for first. */
-  readonly format?: Transport;
+  readonly format?: Transport | undefined;
   /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
   readonly sender?: string;
   /** Names of the wire identifiers; `protocolFor('proto')` by default. */

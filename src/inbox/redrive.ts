@@ -42,13 +42,15 @@ async function runHere(
   parts: Equipped,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
-  const log = boundLogger(parts.logger, { sender, deliveryId: deliveryId(parts.hashes, sender, key) });
+  const id = deliveryId(parts.hashes, sender, key);
+  const log = boundLogger(parts.logger, { sender, deliveryId: id });
   const origin = originOf(parts.config, sender);
   // No seller brings it again, and no worker: a failure must not leave it waiting for either.
   const won: Won = {
     kind: 'won',
     origin,
     key,
+    deliveryId: id,
     lease: win.lease,
     place: win,
     firstCopy: () => copy,

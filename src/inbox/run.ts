@@ -15,6 +15,7 @@ function wonOf(event: LeasedEvent, parts: Equipped): Won {
     kind: 'won',
     origin,
     key,
+    deliveryId: deliveryId(parts.hashes, sender, key),
     lease,
     place: event,
     firstCopy: () => readStored(origin, key, body, parts),
@@ -27,8 +28,9 @@ function wonOf(event: LeasedEvent, parts: Equipped): Won {
  * crashed; never rejects: what cannot be settled runs out, and is leased again.
  */
 export async function runLeased(event: LeasedEvent, parts: Equipped, abort: AbortController): Promise<void> {
-  const { sender, key, lease } = event;
-  const log = boundLogger(parts.logger, { sender, deliveryId: deliveryId(parts.hashes, sender, key) });
+  const { sender, lease } = event;
+  const won = wonOf(event, parts);
+  const log = boundLogger(parts.logger, { sender, deliveryId: won.deliveryId });
   const late: Promise<unknown>[] = [];
   const delivery = {
     log,
@@ -37,7 +39,7 @@ export async function runLeased(event: LeasedEvent, parts: Equipped, abort: Abor
     patienceMs: parts.config.leaseMs,
   };
   try {
-    const dispatched = await dispatch(wonOf(event, parts), parts, log, abort);
+    const dispatched = await dispatch(won, parts, log, abort);
     const result = await settle(dispatched, parts, delivery);
     if (result.kind === 'settled') {
       log.info({ attempt: lease.attempt, state: result.state }, `event ${result.state}`);

@@ -24,15 +24,18 @@ export interface KeySearch {
   readonly undecided: readonly string[];
 }
 
+/** Check 9. */
+export type RevocationState = 'valid' | 'revoked' | 'stale';
+
 export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
    * most 8 at a time and 32 a call) and searched.
    * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
-   * which has to be called before "invalid" is answered. Never rejects.
+   * which has to be called before "invalid" is answered. Never rejects. No promise where everything is at hand.
    * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
    */
-  find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): Promise<KeySearch>;
+  find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): KeySearch | Promise<KeySearch>;
   /**
    * After every candidate's key failed to verify: fetches again the set of each sender that is not pinned and whose
    * set is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from `tried`.
@@ -46,7 +49,7 @@ export interface KeyResolver {
     arrivedAt: number,
   ): Promise<KeySearch>;
   /** Check 9. `stale`: the sender has a revocation list and it is older than its grace: 503. */
-  revocation(sender: SenderEntry, keyid: string): Promise<'valid' | 'revoked' | 'stale'>;
+  revocation(sender: SenderEntry, keyid: string): RevocationState | Promise<RevocationState>;
   /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */

@@ -41,16 +41,43 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
       leave,
     };
   };
+  const searched = async (
+    keyid: string,
+    senders: readonly SenderEntry[],
+    arrivedAt: number,
+  ): Promise<KeySearch> => {
+    const search = start(keyid, arrivedAt);
+    const found = await find(context, search, senders);
+    budgets.set(found.candidates, search.leave);
+    return found;
+  };
   return {
-    find: async (keyid, senders, arrivedAt) => {
-      const search = start(keyid, arrivedAt);
-      const found = await find(context, search, senders);
-      budgets.set(found.candidates, search.leave);
-      return found;
+    find: (keyid, senders, arrivedAt) => {
+      const pinned = pinnedAtHand(context.each, keyid, senders);
+      // Nothing was fetched for it: `findReplaced` begins with a whole budget.
+      if (pinned !== undefined) return { candidates: pinned, undecided: NOBODY };
+      return searched(keyid, senders, arrivedAt);
     },
     findReplaced: (keyid, senders, tried, arrivedAt) =>
       findReplaced(context, start(keyid, arrivedAt, budgets.get(tried)), senders, tried),
   };
+}
+
+const NOBODY: readonly string[] = [];
+
+/** The usual case without a promise: every sender's pins say at once whether the key is theirs, and one has it. */
+function pinnedAtHand(
+  each: SenderSearch,
+  keyid: string,
+  senders: readonly SenderEntry[],
+): readonly Candidate[] | undefined {
+  const candidates: Candidate[] = [];
+  for (const sender of senders) {
+    const reply = each.atHand(sender, keyid);
+    if (reply === undefined) return undefined;
+    if (reply.candidates !== undefined) candidates.push(...reply.candidates);
+  }
+  return candidates.length > 0 ? candidates : undefined;
 }
 
 function fetchBudget(documents: number): () => MayFetch {

@@ -16,10 +16,14 @@ export function keysOnDemand(options: DiscoveryOptions, shared: boolean): KeyRes
     if (stopped) made.stop();
     return made;
   }, shared);
+  const loaded = async <T>(ask: (made: KeyResolver) => T | Promise<T>): Promise<T> => await ask(await keys());
   return {
-    find: async (...given) => (await keys()).find(...given),
+    // Once the code is there a delivery waits for nothing that needs no waiting.
+    find: (keyid, senders, arrivedAt) =>
+      made ? made.find(keyid, senders, arrivedAt) : loaded((it) => it.find(keyid, senders, arrivedAt)),
     findReplaced: async (...given) => (await keys()).findReplaced(...given),
-    revocation: async (...given) => (await keys()).revocation(...given),
+    revocation: (sender, keyid) =>
+      made ? made.revocation(sender, keyid) : loaded((it) => it.revocation(sender, keyid)),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);
     },

@@ -14,6 +14,10 @@ export interface Pins {
    * (check 8). A string says why the list is none.
    */
   key(sender: PinnedSender, kid: string): Promise<SenderKey | string | undefined>;
+  /** The same without waiting: undefined where it was not asked for before, or only under other key ids. */
+  imported(sender: PinnedSender, kid: string): SenderKey | undefined;
+  /** Whether the list has been read and has nothing under `kid`. */
+  lacks(sender: PinnedSender, kid: string): boolean;
   /**
    * Imports every pin.
    * @returns why some of them will never verify a delivery (check 8), for the owner: a set that is pinned as the seller
@@ -45,6 +49,15 @@ export function createPins(engine: EngineSource, protocol: Protocol, shared = tr
     key: async (sender, kid) => {
       const set = setOf(sender);
       return typeof set === 'string' ? set : await importedKey(set, kid, engine, shared);
+    },
+    imported: (sender, kid) => {
+      const set = sets.get(sender.pins);
+      const key = typeof set === 'object' ? set.imported.get(kid) : undefined;
+      return key !== undefined && 'kid' in key ? key : undefined;
+    },
+    lacks: (sender, kid) => {
+      const set = sets.get(sender.pins);
+      return typeof set === 'object' && !set.jwks.has(kid);
     },
     importAll: async (sender) => {
       const set = pinnedSet(sender.agentUrl, sender.pins);

@@ -1,5 +1,6 @@
 import type { SenderEntry } from '../senders.ts';
 import type { CacheOptions } from './cache-state.ts';
+import type { KeyResolver, RevocationState } from './contract.ts';
 import type { Copy, DocumentKind } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
 import { within } from './freshness.ts';
@@ -18,8 +19,6 @@ import { backgroundTimer, noTimer, type Schedule } from './schedule.ts';
 import type { SenderKeys } from './sender-keys.ts';
 import { settledWithin } from './timeout.ts';
 
-export type RevocationState = 'valid' | 'revoked' | 'stale';
-
 export interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;
   /** Timers of the poll. `backgroundTimer`. */
@@ -29,7 +28,7 @@ export interface RevocationOptions extends CacheOptions, ListSourceOptions {
 /** Check 9 of verification.md, section 2; the lists are those of its section 5. */
 export interface Revocations {
   /** Never waits for a list that may not exist longer than for the refresh of one that does. */
-  readonly check: (sender: SenderEntry, keyid: string) => Promise<RevocationState>;
+  readonly check: KeyResolver['revocation'];
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
   readonly warm: (sender: SenderEntry) => Promise<void>;
   readonly stop: () => void;
@@ -68,10 +67,10 @@ export function createRevocations(options: RevocationOptions): Revocations {
   const context: Context = { options, cache, kind, registers, poll };
   const sourceOf = createListSource(options);
   return {
-    check: async (sender, keyid) => {
+    check: (sender, keyid) => {
       if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
       const source = sourceOf(sender);
-      return source === undefined ? 'valid' : await judge(context, source, sender, keyid);
+      return source === undefined ? 'valid' : judge(context, source, sender, keyid);
     },
     warm: async (sender) => {
       const source = sourceOf(sender);
@@ -96,21 +95,33 @@ function registerOf({ registers, options }: Context, source: ListSource, sender:
   return register;
 }
 
-async function judge(
+function judge(
   context: Context,
   source: ListSource,
   sender: SenderEntry,
   keyid: string,
+): RevocationState | Promise<RevocationState> {
+  const register = registerOf(context, source, sender);
+  if (isCurrent(context, register)) return stateOf(context, register, sender, keyid);
+  return refreshedState(context, register, sender, keyid);
+}
+
+async function refreshedState(
+  context: Context,
+  register: Register,
+  sender: SenderEntry,
+  keyid: string,
 ): Promise<RevocationState> {
   const { limits, now, deadlineMs } = context.options;
-  const register = registerOf(context, source, sender);
-  if (!isCurrent(context, register)) {
-    const decides = register.required && !isFresh(register, now());
-    await settledWithin(refresh(context, register, sender), decides ? deadlineMs : limits.patienceMs);
-  }
+  const decides = register.required && !isFresh(register, now());
+  await settledWithin(refresh(context, register, sender), decides ? deadlineMs : limits.patienceMs);
+  return stateOf(context, register, sender, keyid);
+}
+
+function stateOf(context: Context, register: Register, sender: SenderEntry, keyid: string): RevocationState {
   // A key once revoked stays so, however old the list is.
   if (register.held?.kids.has(keyid) === true) return 'revoked';
-  if (isFresh(register, now())) {
+  if (isFresh(register, context.options.now())) {
     register.reported = false;
     return 'valid';
   }

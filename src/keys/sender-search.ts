@@ -26,6 +26,8 @@ export interface Search {
 export interface SenderSearch {
   /** Fetches what a first delivery would need. */
   warm(sender: SenderEntry): Promise<void>;
+  /** `held` for a sender whose own pins alone say it, without waiting; undefined where `held` has to be asked. */
+  atHand(sender: SenderEntry, keyid: string): Reply | undefined;
   /** From what is held. `overdue`: there is a key, from a copy past its life. */
   held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
   /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
@@ -52,11 +54,21 @@ export function createSenderSearch(context: SenderSearchContext): SenderSearch {
       const publishers = await context.publishers.current(sender);
       if (!restricted(sender, publishers)) await context.keys.current(sender);
     },
+    atHand: (sender, keyid) => atHand(context, sender, keyid),
     held: (sender, keyid) => held(context, sender, keyid),
     refreshed: (sender, search) => refreshed(context, sender, search),
     ask: (sender, search) => ask(context, sender, search),
     askAgain: (sender, search, tried) => askAgain(context, sender, search, tried),
   };
+}
+
+const NOTHING: Reply = {};
+
+function atHand({ pins }: SenderSearchContext, sender: SenderEntry, keyid: string): Reply | undefined {
+  if (!isPinned(sender)) return undefined;
+  const key = pins.imported(sender, keyid);
+  if (key !== undefined) return { candidates: [{ sender, key }] };
+  return sender.publishers === undefined && pins.lacks(sender, keyid) ? NOTHING : undefined;
 }
 
 async function held(

@@ -4,7 +4,7 @@ import type { Refusal, Unavailability, Verdict } from '../outcome.ts';
 import type { AcceptDecision, EventClaim, Store } from '../stores/contract.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
-import type { Read, ReadContext } from './read.ts';
+import type { Read, ReadContext, ReadEvent } from './read.ts';
 import { readStored, type FirstCopy } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import type { Won } from './won.ts';
@@ -52,14 +52,14 @@ export async function admit(
   context: AdmitContext,
   signal: AbortSignal | undefined,
 ): Promise<WonDelivery | Verdict> {
-  const { reading, claim, identity } = read;
+  const { claim, identity } = read;
   // Legacy schemes have no nonce to burn: nothing of an unreadable body needs the store.
   if (!claim && !identity.nonce) return unreadable(read);
   const request = acceptRequest(read, context);
   const result = await context.store.accept(request);
   announce(result, { sender: request.sender, key: claim?.key }, context.raiseAlarm);
-  if (!claim || !reading.ok) return nonceVerdict(result, read);
-  const delivered = { read, copy: reading, claim };
+  if (read.claim === undefined) return nonceVerdict(result, read);
+  const delivered = { read, copy: read.reading, claim: read.claim };
   return decide(result, delivered, context) ?? waitForOther(result, { ...delivered, signal }, context);
 }
 
@@ -74,7 +74,7 @@ function nonceVerdict(result: AcceptDecision, read: Read): Refusal {
 
 /** A delivery whose body gave an event. */
 interface Delivered {
-  readonly read: Read;
+  readonly read: ReadEvent;
   readonly copy: FirstCopy;
   readonly claim: EventClaim;
 }
@@ -86,6 +86,7 @@ function won(win: Win, { read, copy, claim }: Delivered, context: AdmitContext):
     kind: 'won',
     origin,
     key: claim.key,
+    deliveryId: read.deliveryId,
     lease,
     place: win,
     firstCopy: () => (body ? readStored(origin, claim.key, body, context) : copy),

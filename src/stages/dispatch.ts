@@ -1,7 +1,5 @@
 import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
-import type { Hashes } from '../crypto/engine.ts';
-import { deliveryId } from '../delivery-id.ts';
 import { Fault } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
@@ -43,7 +41,6 @@ export interface Dispatched {
 export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
-  readonly hashes: Hashes;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -79,7 +76,7 @@ function work(won: Won, context: DispatchContext, ctx: HandlerContext, transacti
 }
 
 function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortController): Run {
-  const { config, store, hashes } = context;
+  const { config, store } = context;
   const { agentUrl: sender } = won.origin;
   const { key } = won;
   const { owner, attempt } = won.lease;
@@ -98,7 +95,7 @@ function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortC
   });
   const transaction = runTransaction(store, complete);
   const ctx: HandlerContext = {
-    deliveryId: deliveryId(hashes, sender, key),
+    deliveryId: won.deliveryId,
     attempt,
     signal: abort.signal,
     sender,

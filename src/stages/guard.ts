@@ -20,8 +20,8 @@ const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED})
 const refuse = (code: RefusedCode, detail: string): Refusal => ({ kind: 'refused', code, detail });
 
 function contentTypeProblem(headers: HeaderFields): string | undefined {
-  const lines = headers.get('content-type') ?? [];
-  if (lines.length !== 1) return `${lines.length} Content-Type lines`;
+  const lines = headers.get('content-type');
+  if (lines?.length !== 1) return `${lines?.length ?? 0} Content-Type lines`;
   return mediaTypeProblem(lines[0] ?? '');
 }
 
@@ -31,6 +31,7 @@ function unquoted(value: string): string {
 }
 
 function mediaTypeProblem(type: string): string | undefined {
+  if (type === 'application/json') return undefined;
   let rest = type.replace(JSON_TYPE, '');
   if (rest === type) return 'Content-Type is not application/json';
   while (rest !== '') {
@@ -48,7 +49,7 @@ export function guardHeaders(method: string, headers: HeaderFields): Refusal | u
   if (method !== 'POST') return refuse('method_not_allowed', `method ${JSON.stringify(method.slice(0, 16))}`);
   const problem = contentTypeProblem(headers);
   if (problem) return refuse('unsupported_media_type', problem);
-  const encoding = (fieldValue(headers, 'content-encoding') ?? '').toLowerCase();
+  const encoding = fieldValue(headers, 'content-encoding')?.toLowerCase() ?? '';
   if (encoding !== '' && encoding !== 'identity') {
     return refuse('unsupported_content_encoding', 'Content-Encoding is not identity');
   }

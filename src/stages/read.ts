@@ -1,5 +1,6 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
+import { deliveryId } from '../delivery-id.ts';
 import type { EventReading, ReadBody } from '../events/reading.ts';
 import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
@@ -10,15 +11,30 @@ import type { EventClaim, ReportClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './stored-id.ts';
 
-/** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
-export interface Read {
+interface ReadBase {
   readonly kind: 'read';
   readonly identity: Identity;
   readonly rawBody: Uint8Array;
-  readonly reading: EventReading;
-  /** What the store compares and keeps, where there is an event. */
-  readonly claim?: EventClaim;
 }
+
+type Readable = Extract<EventReading, { ok: true }>;
+
+/** A body that gave an event. */
+export interface ReadEvent extends ReadBase {
+  readonly reading: Readable;
+  /** What the store compares and keeps. */
+  readonly claim: EventClaim;
+  readonly deliveryId: string;
+}
+
+interface Unreadable extends ReadBase {
+  readonly reading: Exclude<EventReading, Readable>;
+  readonly claim?: undefined;
+  readonly deliveryId?: undefined;
+}
+
+/** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
+export type Read = ReadEvent | Unreadable;
 
 export interface ReadContext {
   readonly protocol: Protocol;
@@ -30,13 +46,21 @@ export interface ReadContext {
 /** Who sent it, and in which format where registration told. */
 export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'>;
 
-/** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
-export function readFrom(sender: Origin, bytes: Uint8Array, context: ReadContext): EventReading {
+/**
+ * Reads bytes of a known sender: this delivery's, or a stored first copy's.
+ * @param hash their SHA-256 in hex, where it is known.
+ */
+export function readFrom(
+  sender: Origin,
+  bytes: Uint8Array,
+  context: ReadContext,
+  hash?: string,
+): EventReading {
   return context.readBody(bytes, {
     sender: sender.agentUrl,
     protocol: context.protocol,
-    hash: (raw) => context.hashes.sha256Hex(raw),
-    ...(sender.format !== undefined && { format: sender.format }),
+    hash: (raw) => hash ?? context.hashes.sha256Hex(raw),
+    format: sender.format,
   });
 }
 
@@ -51,42 +75,42 @@ function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportCla
   };
 }
 
-/** What the store compares and keeps of an event. */
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * What the store compares and keeps of an event.
+ * @param rawHash SHA-256 of the body in hex, where it is known.
+ */
 export function claimOf(
   edition: Edition,
   rawBody: Uint8Array,
-  reading: Extract<EventReading, { ok: true }>,
+  reading: Readable,
   hashes: Hashes,
+  rawHash: string = hashes.sha256Hex(rawBody),
 ): EventClaim {
   const { event, instant, terminal } = reading;
-  return {
-    key: event.idempotencyKey,
-    body: rawBody,
-    rawHash: hashes.sha256Hex(rawBody),
-    ...(edition.fingerprint === 'canonical' && {
-      canonicalHash: hashes.sha256Hex(new TextEncoder().encode(canonicalJson(event.envelope))),
-    }),
-    onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
-    // Reports and other families are neither ordered nor serialised (design.md, "The store", Ordering).
-    ...(event.kind === 'task' && {
-      task: {
-        id: storedId(event.taskId, hashes),
-        terminal,
-        ...(instant && { instant: instant.key, instantMs: instant.ms }),
-      },
-    }),
-    ...(event.kind === 'delivery-report' && { report: reportClaim(event, hashes) }),
-    ...(event.notificationId !== undefined && {
-      notificationId: storedId(event.notificationId, hashes),
-    }),
-  };
+  const onChanged = edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins';
+  const claim: Writable<EventClaim> = { key: event.idempotencyKey, body: rawBody, rawHash, onChanged };
+  if (edition.fingerprint === 'canonical') {
+    claim.canonicalHash = hashes.sha256Hex(canonicalJson(event.envelope));
+  }
+  // Reports and other families are neither ordered nor serialised (design.md, "The store", Ordering).
+  if (event.kind === 'task') {
+    const id = storedId(event.taskId, hashes);
+    claim.task = instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
+  }
+  if (event.kind === 'delivery-report') claim.report = reportClaim(event, hashes);
+  if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
+  return claim;
 }
 
 /** Check 14, then the envelope rules of verification.md section 7. No I/O. */
 export function read({ delivery, identity }: Authentic, context: ReadContext): Read {
   const { rawBody } = delivery;
-  const { sender } = identity;
-  const reading = readFrom(sender, rawBody, context);
-  const read = { kind: 'read', identity, rawBody, reading } as const;
-  return reading.ok ? { ...read, claim: claimOf(sender.edition, rawBody, reading, context.hashes) } : read;
+  const { sender, bodyHash } = identity;
+  const reading = readFrom(sender, rawBody, context, bodyHash);
+  if (!reading.ok) return { kind: 'read', identity, rawBody, reading };
+  const claim = claimOf(sender.edition, rawBody, reading, context.hashes, bodyHash);
+  const id = deliveryId(context.hashes, sender.agentUrl, claim.key);
+  return { kind: 'read', identity, rawBody, reading, claim, deliveryId: id };
 }

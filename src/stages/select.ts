@@ -60,8 +60,7 @@ export async function select(
       : prefixedTarget(publicUrl, delivery.url ?? '/', raiseAlarm);
   if ('kind' in target) return target;
   const senders = await sendersFor(target, resolve, raiseAlarm);
-  const [first, ...rest] = senders;
-  if (!first) {
+  if (!isNotEmpty(senders)) {
     return {
       kind: 'refused',
       code: 'webhook_signature_key_unknown',
@@ -69,7 +68,11 @@ export async function select(
       detail: `no sender is registered for ${target.targetUri}`,
     };
   }
-  return { kind: 'selected', delivery, target, senders: [first, ...rest] };
+  return { kind: 'selected', delivery, target, senders };
+}
+
+function isNotEmpty(senders: readonly SenderEntry[]): senders is Selected['senders'] {
+  return senders.length > 0;
 }
 
 /** A look-up that hangs would hold the delivery, and `stop()`, for ever. Ms. */
@@ -95,7 +98,9 @@ async function sendersFor(
   raiseAlarm: RaiseAlarm,
 ): Promise<readonly SenderEntry[]> {
   try {
-    return await inTime(Promise.resolve(resolve.forUrl(target.targetUri)));
+    const senders = resolve.forUrl(target.targetUri);
+    // A list is there at once; only a function's promise needs a timer.
+    return 'then' in senders ? await inTime(senders) : senders;
   } catch (error) {
     const message = `the senders function failed for ${target.targetUri}: ${String(error)}`;
     raiseAlarm({ code: 'senders_failed', message });

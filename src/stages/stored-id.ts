@@ -6,5 +6,5 @@ import type { Hashes } from '../crypto/engine.ts';
  */
 export function storedId(id: string, hashes: Hashes): string {
   if (/^[\x20-\x7e]{1,255}$/.test(id)) return id;
-  return `sha-256:${hashes.sha256Hex(new TextEncoder().encode(JSON.stringify(id)))}`;
+  return `sha-256:${hashes.sha256Hex(JSON.stringify(id))}`;
 }

@@ -7,6 +7,8 @@ export interface Won {
   readonly kind: 'won';
   readonly origin: Origin;
   readonly key: string;
+  /** Of sender and key. */
+  readonly deliveryId: string;
   readonly lease: Lease;
   readonly place: Place;
   /** @throws Fault `misconfigured` where the stored body cannot be read any more. */

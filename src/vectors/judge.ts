@@ -1,8 +1,9 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
-import type { CanonicalizationCase, DeliveryCase, ExtractionCase, VectorCase, VectorKind } from './case.ts';
+import type { CanonicalizationCase, DeliveryCase, Expectation, ExtractionCase } from './case.ts';
+import type { VectorCase, VectorKind } from './case.ts';
 import { describeAnswer, describeExpectation, mismatches } from './answer.ts';
 import { compareBases } from './base-diff.ts';
-import type { CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
+import type { Answer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
 
 /** How one vector ended. */
 export interface VectorResult {
@@ -25,14 +26,20 @@ type Verdict = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail'>;
 
 const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise<Verdict> {
-  let last: Verdict = { passed: true, expected: 'nothing', actual: 'nothing' };
+interface Judged extends Verdict {
+  /** To the last request. */
+  readonly answer?: Answer;
+}
+
+async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise<Judged> {
+  let last: Judged = { passed: true, expected: 'nothing', actual: 'nothing' };
   for (const { name, request, nowMs, handlerFails, expected } of vector.steps) {
     const answer = await receiver.deliver(request, { nowMs, handlerFails });
     const wrong = mismatches(expected, answer);
     const at = name === undefined ? '' : `${name}: `;
     last = {
       passed: wrong.length === 0,
+      answer,
       expected: at + describeExpectation(expected),
       actual: at + describeAnswer(answer, expected),
       ...(wrong.length > 0 && { detail: wrong.join('\n') }),
@@ -42,18 +49,40 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
   return last;
 }
 
+/** The check that builds the base (verification.md, section 2). */
+const BASE_CHECK = 10;
+
+/** Whether the verifier of a vector gets as far as its base: where it verifies, or where a later check refuses it. */
+function reachesBase({ authentic, check }: Expectation, answer: Answer | undefined): boolean {
+  // `9a` is decided after check 10, but other verifiers may decide it in its place: it is not compared.
+  return authentic === true || Number(check ?? answer?.check) >= BASE_CHECK;
+}
+
+/** How the subject's base differs from the vector's. Undefined: it does not, or it is not compared. */
+function baseDifference(
+  { signatureBase, steps: [first] }: DeliveryCase,
+  subject: Subject,
+  answer: Answer | undefined,
+): string | undefined {
+  if (signatureBase === undefined || !subject.signatureBase || !first) return undefined;
+  if (!reachesBase(first.expected, answer)) return undefined;
+  const actual = subject.signatureBase(first.request);
+  // Check 10 compares the authorities first: a URL without a canonical form has no base.
+  if (actual === undefined && first.expected.code === 'webhook_target_uri_malformed') return undefined;
+  return compareBases(signatureBase, actual);
+}
+
 async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Verdict> {
   if (!subject.open) throw missing('open');
   const receiver = await subject.open(vector.setup);
-  let verdict: Verdict;
+  let judged: Judged;
   try {
-    verdict = await judgeSteps(vector, receiver);
+    judged = await judgeSteps(vector, receiver);
   } finally {
     await receiver.close?.();
   }
-  const [first] = vector.steps;
-  if (vector.signatureBase === undefined || !subject.signatureBase || !first) return verdict;
-  const difference = compareBases(vector.signatureBase, subject.signatureBase(first.request));
+  const { answer, ...verdict } = judged;
+  const difference = baseDifference(vector, subject, answer);
   if (difference === undefined) return verdict;
   const detail = [verdict.detail, difference].filter((part) => part !== undefined).join('\n');
   return { ...verdict, passed: false, detail };

@@ -96,8 +96,7 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
 }
 
 /** @throws VectorError naming the file. */
-function loadFile(file: string, options: LoadOptions): readonly VectorCase[] {
-  const json = readJson(file);
+function casesOf(json: unknown, file: string, options: LoadOptions): readonly VectorCase[] {
   try {
     return readCases(json, contextOf(file, options));
   } catch (error) {
@@ -110,11 +109,19 @@ function loadFile(file: string, options: LoadOptions): readonly VectorCase[] {
 /** In a folder a file that cannot be read is a case that fails, and the others run; a key set is no vector. */
 function loadFound(file: string, options: LoadOptions): readonly VectorCase[] {
   try {
-    return isKeySet(readJson(file)) ? [] : loadFile(file, options);
+    const json = readJson(file);
+    return isKeySet(json) ? [] : casesOf(json, file, options);
   } catch (error) {
     if (!(error instanceof VectorError)) throw error;
     return [{ kind: 'unreadable', name: basename(file), file, reason: error.message }];
   }
+}
+
+/** Of files that were named: a shell's `*.json` names the key set too, which is no vector unless nothing else is named. */
+function loadNamed(files: readonly string[], options: LoadOptions): readonly VectorCase[] {
+  const read = files.map((file) => ({ file, json: readJson(file) }));
+  const vectors = read.filter(({ json }) => !isKeySet(json));
+  return (vectors.length > 0 ? vectors : read).flatMap(({ file, json }) => casesOf(json, file, options));
 }
 
 /**
@@ -135,5 +142,5 @@ export function loadVectors(options: LoadOptions = {}): readonly VectorCase[] {
   if (folder !== undefined && found.length === 0) {
     throw new VectorError(`${folder}: no vectors in it: expected JSON files like positive/001.json`);
   }
-  return [...found, ...(files ?? []).flatMap((file) => loadFile(file, options))];
+  return [...found, ...loadNamed(files ?? [], options)];
 }

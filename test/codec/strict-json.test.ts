@@ -137,6 +137,27 @@ describe('check 14: __proto__ is harmless', () => {
   });
 });
 
+describe('check 14: a polluted Object.prototype', () => {
+  it('adds no member to a body', () => {
+    const key = 'added-by-somebody';
+    // oxlint-disable-next-line no-extend-native -- what somebody else may do
+    const add = (): void => void Object.defineProperty(Object.prototype, key, ADDED);
+    const parseThen = (text: string): boolean => {
+      add();
+      try {
+        return parse(text).ok;
+      } finally {
+        Reflect.deleteProperty(Object.prototype, key);
+      }
+    };
+    expect(parseThen('{"a":{"b":1},"c":[{}]}')).toBe(true);
+    expect(parseThen(`{"a":{"${key}":1}}`)).toBe(true);
+    expect(parseThen('{"a":1,"a":2}')).toBe(false);
+  });
+});
+
+const ADDED: PropertyDescriptor = { value: 1, enumerable: true, configurable: true, writable: true };
+
 describe('check 14: absurd bodies', () => {
   it(`takes depth ${MAX_DEPTH} and refuses one more`, () => {
     expect(parse(nested(MAX_DEPTH)).ok).toBe(true);

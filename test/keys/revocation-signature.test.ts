@@ -42,8 +42,8 @@ interface SignedBench extends Bench, Seller {
 async function seller(...keys: readonly Jwk[]): Promise<SignedBench> {
   const started = await startSeller(...keys);
   const bench = await setup();
-  const check: SignedBench['check'] = (keyid, sender = started.sender) =>
-    bench.keys.revocation(sender, keyid);
+  const check: SignedBench['check'] = async (keyid, sender = started.sender) =>
+    await bench.keys.revocation(sender, keyid);
   return { ...started, ...bench, check };
 }
 
@@ -169,7 +169,7 @@ test('keys that hang hold no delivery up while the list in force is fresh', asyn
   const { server, sender } = await startSeller(ed25519.publicJwk);
   // Whoever waited for the keys would wait longer than the test may take.
   const { keys, advance } = await setup({ limits: { patienceMs: 1, deadlineMs: 600_000 } });
-  const check = (keyid: string): Promise<string> => keys.revocation(sender, keyid);
+  const check = async (keyid: string): Promise<string> => await keys.revocation(sender, keyid);
   await signed(server, ed25519);
   await keys.find('ed', [sender], START);
   await expect.poll(() => check('revoked'), { timeout: 30_000 }).toBe('revoked');

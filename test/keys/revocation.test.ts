@@ -172,7 +172,7 @@ describe('a list that the brand.json origin may serve', () => {
   async function discovered(limits = {}): Promise<Discovered> {
     const { server, sender } = await startSeller(publicJwk('k'));
     const bench = await setup({ limits });
-    return { ...bench, server, sender, check: (keyid) => bench.keys.revocation(sender, keyid) };
+    return { ...bench, server, sender, check: async (keyid) => await bench.keys.revocation(sender, keyid) };
   }
 
   test('is on where it is served', async () => {

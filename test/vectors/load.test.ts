@@ -107,6 +107,16 @@ describe('bad input ends with one line that says what was expected', () => {
     expect((await failure({ files: [file] })).message).toMatch(/keys\.json: no known shape of vectors/);
   });
 
+  test('a key set among files that are named, as `*.json` names them, is no vector', async () => {
+    const urls = { cases: [{ name: 'n', input_url: 'x', reject: true }] };
+    const dir = folderOf({ 'keys.json': { keys: [{ kid: 'k' }] }, 'urls.json': urls, 'bad.json': {} });
+    const named = (...files: readonly string[]) => ({ files: files.map((file) => join(dir, file)) });
+    const results = await runVectors(named('keys.json', 'urls.json'));
+    expect(results.map(({ name, passed }) => [name, passed])).toEqual([['n', true]]);
+    expect((await failure(named('keys.json', 'bad.json'))).message).toMatch(/bad\.json: no known shape/);
+    expect((await failure(named('keys.json', 'keys.json'))).message).toMatch(/keys\.json: no known shape/);
+  });
+
   test('a subject that can do nothing', async () => {
     expect((await failure({ subject: {} })).message).toMatch(
       /^subject: no vector can be run: expected one with/,

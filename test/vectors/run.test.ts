@@ -1,11 +1,31 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { generateKey, signDelivery } from '../../src/sender/sign.ts';
 import type { KeyPair } from '../../src/sender/sign.ts';
-import { runVectors, type RunVectorsOptions, type VectorResult } from '../../src/vectors/index.ts';
+import {
+  type Answer,
+  librarySubject,
+  runVectors,
+  type RunVectorsOptions,
+  type VectorResult,
+} from '../../src/vectors/index.ts';
 import { folderOf } from './folder.ts';
 
 const NOW = 1_788_000_000;
 const URL_GIVEN = 'https://buyer.example/other/hooks';
+
+const NONCE = 'AAAAAAAAAAAAAAAAAAAAAA';
+const HMAC_SECRET = 'a-secret-of-at-least-thirty-two-characters';
+const HMAC_VECTOR = {
+  id: 'right',
+  timestamp: NOW,
+  raw_body: '{}',
+  expected_signature: `sha256=${createHmac('sha256', HMAC_SECRET).update(`${NOW}.{}`).digest('hex')}`,
+};
+const hmacWith = (action: string) => ({
+  secret: HMAC_SECRET,
+  vectors: [{ ...HMAC_VECTOR, expected_verifier_action: action }],
+});
 
 /** Vectors as another publisher would write them, of a protocol with another name. */
 async function foreign(key?: KeyPair) {
@@ -16,7 +36,7 @@ async function foreign(key?: KeyPair) {
     key: pair.privateJwk,
     protocol: 'ad-x',
     now: () => NOW * 1000,
-    nonce: 'AAAAAAAAAAAAAAAAAAAAAA',
+    nonce: NONCE,
     alphabet: 'base64',
   });
   return {
@@ -123,6 +143,62 @@ describe('vectors of others', () => {
     expect(await passed([429, 503], { status: 429 })).toEqual([true, false]);
   });
 
+  test.each([
+    ['on a refusal before the base: not compared', { success: false, failed_step: 5 }, NOW + 1000, true],
+    ['on a refusal by check 5, which the vector does not number', { success: false }, NOW + 1000, true],
+    ['on a refusal after it: compared', { success: false, failed_step: 12 }, NOW, false],
+    ['on a refusal after it, which the vector does not number', { success: false }, NOW, false],
+    ['on a request that verifies: compared', { success: true }, NOW, false],
+  ])('another signature base %s', async (_, expected_outcome, reference_now, passes) => {
+    const { pair, vector } = await foreign();
+    const more = expected_outcome.success
+      ? {}
+      : { test_harness_state: { replay_cache_entries: [{ keyid: 'k1', nonce: NONCE }] } };
+    const judged = async (expected_signature_base: string): Promise<VectorResult> => {
+      const content = { ...vector, ...more, reference_now, expected_outcome, expected_signature_base };
+      return run({
+        dir: folderOf({ 'keys.json': { keys: [pair.publicJwk] }, 'any/1.json': content }),
+      });
+    };
+    const other = await judged('"@method": GET');
+    expect(other.passed).toBe(passes);
+    if (!passes) expect(other.detail).toMatch(/^signature base: first difference at byte 11/);
+    expect((await judged('')).passed).toBe(true);
+    const { request } = vector;
+    const right = librarySubject().signatureBase({ ...request, method: 'POST', body: new Uint8Array() });
+    expect((await judged(right ?? 'none')).passed).toBe(true);
+  });
+
+  test('a signature base of a URL that has no canonical form is not compared', async () => {
+    const { pair, vector } = await foreign();
+    const content = {
+      ...vector,
+      request: { ...vector.request, url: 'https://[::1/hooks' },
+      expected_signature_base: '"@method": POST\n"@target-uri": https://[::1/hooks',
+      expected_outcome: { success: false, error_code: 'webhook_target_uri_malformed', failed_step: 10 },
+    };
+    const dir = folderOf({ 'keys.json': { keys: [pair.publicJwk] }, 'negative/1.json': content });
+    expect((await run({ dir })).passed).toBe(true);
+  });
+
+  test('a kid of jwks_ref that keys.json lacks is a key that nobody published, where a refusal is expected', async () => {
+    const { pair, vector } = await foreign();
+    const unknown = { success: false, error_code: 'webhook_signature_key_unknown', failed_step: 7 };
+    const other = { ...pair.publicJwk, kid: 'k2' };
+    for (const keys of [[], [other]]) {
+      const content = { ...vector, jwks_ref: ['k1', ...keys.map(({ kid }) => kid)] };
+      const files = { 'keys.json': { keys }, 'negative/1.json': { ...content, expected_outcome: unknown } };
+      expect((await run({ dir: folderOf(files) })).actual).toBe(
+        '401 webhook_signature_key_unknown (check 7)',
+      );
+      expect((await run({ dir: folderOf(files) })).passed).toBe(true);
+      const positive = folderOf({ 'keys.json': { keys }, 'positive/1.json': content });
+      expect((await run({ dir: positive })).actual).toMatch(
+        /jwks_ref names "k1": expected a kid of keys\.json$/,
+      );
+    }
+  });
+
   test('the edition decides which key purposes count', async () => {
     const { pair, vector } = await foreign(
       await generateKey('ed25519', 'request-signing', { kid: 'k1', protocol: 'ad-x' }),
@@ -139,7 +215,7 @@ describe('vectors of others', () => {
       test_harness_state,
       expected_outcome: { success: false, error_code, failed_step },
     });
-    const nonce = { keyid: 'k1', nonce: 'AAAAAAAAAAAAAAAAAAAAAA', expires_at: NOW };
+    const nonce = { keyid: 'k1', nonce: NONCE, expires_at: NOW };
     const dir = folderOf({
       'keys.json': { keys: [pair.publicJwk] },
       'negative/a.json': state({ replay_cache_entries: [nonce] }, 'webhook_signature_replayed', 12),
@@ -200,6 +276,64 @@ describe('vectors of others', () => {
       kind: 'hmac',
       actual: '401 webhook_signature_invalid',
     });
+  });
+
+  test.each([
+    ['accept', true],
+    ['Accepted', true],
+    ['verify', true],
+    ['valid', true],
+    ['pass', true],
+    ['success', true],
+    ['ok', true],
+    ['must_not_reject', true],
+    ['reject', false],
+    ['rejected', false],
+    ['refuse', false],
+    ['deny', false],
+    ['invalid', false],
+    ['fail', false],
+    ['failure', false],
+    ['error', false],
+    ['must_reject', false],
+    ['must-not-accept', false],
+    ['must not accept', false],
+    ['reject-malformed', false],
+  ])('HMAC: expected_verifier_action %j: accepted is %j', async (action, accepted) => {
+    const passed = async (answer: Answer): Promise<boolean> => {
+      const dir = folderOf({ 'hmac.json': hmacWith(action) });
+      return (await run({ dir, subject: { open: () => ({ deliver: () => answer }) } })).passed;
+    };
+    expect(await passed({ status: 200 })).toBe(accepted);
+    expect(await passed({ status: 400 })).toBe(accepted);
+    expect(await passed({ status: 401, code: 'webhook_body_malformed' })).toBe(!accepted);
+    expect(await passed({ status: 503 })).toBe(false);
+  });
+
+  test.each([
+    'maybe',
+    '',
+    'not_accept',
+    'accept-or-reject',
+    'reject-or-accept',
+    'reject-not',
+    'unacceptable',
+  ])('HMAC: expected_verifier_action %j is not guessed', async (action) => {
+    expect(await run({ dir: folderOf({ 'hmac.json': hmacWith(action) }) })).toMatchObject({
+      kind: 'unreadable',
+      passed: false,
+      actual: expect.stringContaining(`expected_verifier_action ${JSON.stringify(action)} is not known`),
+    });
+  });
+
+  test('HMAC: the library by the words of others', async () => {
+    const vectors = [
+      { ...HMAC_VECTOR, id: 'a', expected_verifier_action: 'pass' },
+      { ...HMAC_VECTOR, id: 'b', expected_verifier_action: 'fail' },
+      { ...HMAC_VECTOR, id: 'c', expected_verifier_action: 'must_not_accept' },
+    ];
+    const results = await runVectors({ dir: folderOf({ 'hmac.json': { secret: HMAC_SECRET, vectors } }) });
+    expect(results.map(({ passed }) => passed)).toEqual([true, false, false]);
   });
 
   test('extraction: other words for the two transports', async () => {

@@ -128,6 +128,31 @@ describe('mistakes that vectors catch', () => {
     expect(failed.filter(({ file }) => file.includes('positive'))).toHaveLength(positive.length);
   });
 
+  test('a fault for everything: nothing is met by it but what must be a fault', async () => {
+    const results = await runVectors({ subject: { open: () => ({ deliver: () => ({ status: 503 }) }) } });
+    expect(results.filter(({ passed }) => passed).map(({ name }) => name)).toEqual([]);
+  });
+
+  test('HMAC: a body that is no JSON, refused with another code or challenge', async () => {
+    const names = async (answer: Answer): Promise<readonly string[]> => {
+      const results = await runVectors({ subject: { open: () => ({ deliver: () => answer }) } });
+      return results.flatMap(({ kind, name, passed }) => (kind === 'hmac' && passed ? [name] : []));
+    };
+    const malformed = ['duplicate-key', 'duplicate-key-escaped', 'empty-body'];
+    const code = 'webhook_body_malformed';
+    const wwwAuthenticate = `Signature error="${code}"`;
+    expect(await names({ status: 401, code, wwwAuthenticate })).toEqual(expect.arrayContaining(malformed));
+    const others: Answer[] = [
+      { status: 401, code: 'webhook_signature_invalid' },
+      { status: 403, code },
+      { status: 401, code, wwwAuthenticate: null },
+    ];
+    for (const other of others) {
+      const passed = await names(other);
+      expect(malformed.filter((name) => passed.includes(name))).toEqual([]);
+    }
+  });
+
   test.each([
     [
       '409 for a duplicate',

@@ -47,6 +47,7 @@ export function raiseSharedKeyAlarm(
   signer: Candidate,
   among: readonly Candidate[],
 ): void {
+  if (among.length === 1) return;
   const others = among.filter(
     (other) => other.sender.agentUrl !== signer.sender.agentUrl && material(other) === material(signer),
   );

@@ -41,7 +41,7 @@ function signatureRefusal(host: HostComparison): Refusal {
     : refuse(10, 'webhook_signature_invalid', 'The signature does not verify.');
 }
 
-/** Checks 8 to 10 for one candidate. */
+/** Checks 8 to 10 for one candidate. Awaits only what is not there at once. */
 async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialResult> {
   const { context, signed, host } = trial;
   const { sender, key } = candidate;
@@ -50,13 +50,15 @@ async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialRe
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
-  const revocation = await context.keys.revocation(sender, keyid);
+  const told = context.keys.revocation(sender, keyid);
+  const revocation = typeof told === 'string' ? told : await told;
   if (revocation === 'stale') return STALE;
   if (revocation === 'revoked') {
     return refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
   }
   if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
-  const verified = await context.engine.verify(usable, trial.base, signed.signature);
+  const verdict = context.engine.verify(usable, trial.base, signed.signature);
+  const verified = typeof verdict === 'boolean' ? verdict : await verdict;
   return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
 }
 
@@ -83,10 +85,12 @@ export async function tryCandidates(
 ): Promise<TrialResult | undefined> {
   let failure: Failure | undefined;
   for (const candidate of candidates) {
-    const result = await tryCandidate(trial, candidate).catch((error: unknown) => ({
-      kind: 'faulted' as const,
-      error,
-    }));
+    let result: TrialResult;
+    try {
+      result = await tryCandidate(trial, candidate);
+    } catch (error) {
+      result = { kind: 'faulted', error };
+    }
     if (result.kind === 'verified') return result;
     failure = furthest(failure, result);
   }

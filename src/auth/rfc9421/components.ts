@@ -12,13 +12,13 @@ export interface RequestFacts {
 }
 
 /** The five that every signature of the profile covers (interface.md, "Webhook signing"). */
-export const REQUIRED_COMPONENTS: readonly string[] = [
+export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
   '@method',
   '@target-uri',
   '@authority',
   'content-type',
   'content-digest',
-];
+]);
 
 /** Scheme, path and query (with its `?`) of a canonical target URI. */
 const CANONICAL_URI = /^(https?):\/\/[^/]*([^?]*)(.*)$/s;

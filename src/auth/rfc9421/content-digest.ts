@@ -1,5 +1,6 @@
 import type { Hashes } from '../../crypto/engine.ts';
-import { decodeBase64 } from '../../codec/base64.ts';
+import { decodeBase64, usualBytes } from '../../codec/base64.ts';
+import { isHexOf } from '../../codec/hex.ts';
 import { readDictionary } from './fields.ts';
 
 /** What `Content-Digest` says. Members other than `sha-256` are ignored; without it nothing can match. */
@@ -9,8 +10,7 @@ export interface ContentDigest {
 
 const SHA256_BYTES = 32;
 
-/** What senders write: one member, no parameters. */
-const USUAL = /^sha-256=:([A-Za-z0-9+/_=-]*):$/;
+const USUAL = 'sha-256=:';
 
 function fromBase64(base64: string | undefined): ContentDigest | string {
   const sha256 = base64 === undefined ? undefined : decodeBase64(base64);
@@ -25,16 +25,24 @@ function fromBase64(base64: string | undefined): ContentDigest | string {
 export function readContentDigest(lines: readonly string[]): ContentDigest | string {
   const [line = ''] = lines;
   if (lines.length > 1) return 'is repeated';
-  const usual = USUAL.exec(line);
-  if (usual) return fromBase64(usual[1]);
+  const usual = usualBytes(line, USUAL);
+  if (usual?.length === SHA256_BYTES) return { sha256: usual };
   const members = readDictionary(line);
   if (typeof members === 'string') return members;
   const member = members.get('sha-256');
   return member ? fromBase64(member.base64) : { sha256: undefined };
 }
 
-/** Check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, time may leak. */
+/**
+ * Check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, time may leak.
+ * @returns that digest in hex, which the store wants too; undefined where they differ.
+ */
+export function matchingHash(digest: ContentDigest, body: Uint8Array, hashes: Hashes): string | undefined {
+  const actual = hashes.sha256Hex(body);
+  return digest.sha256 && isHexOf(actual, digest.sha256) ? actual : undefined;
+}
+
+/** Check 11, where the digest itself is of no further use. */
 export function digestMatches(digest: ContentDigest, body: Uint8Array, hashes: Hashes): boolean {
-  const actual = hashes.sha256(body);
-  return digest.sha256?.every((byte, i) => byte === actual[i]) ?? false;
+  return matchingHash(digest, body, hashes) !== undefined;
 }

@@ -44,24 +44,32 @@ function isRepeated(delivery: Delivery, name: 'host' | ':authority'): boolean {
   return lines.length > 1 || lines.some((line) => line.includes(','));
 }
 
+const SAME: HostComparison = { kind: 'same' };
+
+/** One `Host` line that is our authority as it is written in canonical form, and no other name of it. */
+function isUsual({ headers, url }: Delivery, { authority }: Target): boolean {
+  const lines = headers.get('host');
+  const alone = lines?.length === 1 && lines[0] === authority && !headers.has(':authority');
+  return alone && (url === undefined || url.startsWith('/'));
+}
+
 /**
  * The part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
  * @param hostCheck `off`: the configured URL stands alone; contradictions inside the request remain.
  */
 export function compareHost(delivery: Delivery, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
+  if (isUsual(delivery, target)) return SAME;
   if (isRepeated(delivery, 'host') || isRepeated(delivery, ':authority')) {
     return { kind: 'contradiction', detail: 'Host is repeated.' };
   }
   const scheme: Scheme = target.targetUri.startsWith('https:') ? 'https' : 'http';
   const [received, ...others] = authoritiesOf(delivery, scheme);
-  if (received === undefined) return { kind: 'same' };
+  if (received === undefined) return SAME;
   if (others.some((other) => other !== received)) {
     return {
       kind: 'contradiction',
       detail: 'Host, :authority and request target name different authorities.',
     };
   }
-  return hostCheck === 'off' || received === target.authority
-    ? { kind: 'same' }
-    : { kind: 'differs', received };
+  return hostCheck === 'off' || received === target.authority ? SAME : { kind: 'differs', received };
 }

@@ -26,23 +26,15 @@ export interface KeyPolicy {
  */
 export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPolicy): VerifyKey | string {
   if (typeof verifyKey === 'string') return verifyKey;
+  const { protocol, purposes, alg } = policy;
   const operations = jwk['key_ops'];
-  const purpose = jwk[policy.protocol.purposeMember];
-  const names = JWK_NAMES[policy.alg];
-  const rules: readonly (readonly [boolean, string])[] = [
-    [jwk['use'] === 'sig', 'use is not sig'],
-    [Array.isArray(operations) && operations.includes('verify'), 'key_ops does not include verify'],
-    [
-      typeof purpose === 'string' && policy.purposes.includes(purpose),
-      `${policy.protocol.purposeMember} is not ${policy.purposes.join(' or ')}`,
-    ],
-    [
-      jwk['kty'] === names.kty &&
-        jwk['crv'] === names.crv &&
-        jwk['alg'] === names.alg &&
-        verifyKey.alg === policy.alg,
-      `kty, crv and alg do not agree with ${policy.alg}`,
-    ],
-  ];
-  return rules.find(([holds]) => !holds)?.[1] ?? verifyKey;
+  const purpose = jwk[protocol.purposeMember];
+  if (jwk['use'] !== 'sig') return 'use is not sig';
+  if (!Array.isArray(operations) || !operations.includes('verify')) return 'key_ops does not include verify';
+  if (typeof purpose !== 'string' || !purposes.includes(purpose)) {
+    return `${protocol.purposeMember} is not ${purposes.join(' or ')}`;
+  }
+  const { kty, crv, alg: name } = JWK_NAMES[alg];
+  const agree = jwk['kty'] === kty && jwk['crv'] === crv && jwk['alg'] === name && verifyKey.alg === alg;
+  return agree ? verifyKey : `kty, crv and alg do not agree with ${alg}`;
 }

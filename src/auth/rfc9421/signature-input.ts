@@ -3,6 +3,7 @@ import type { Refusal } from '../../outcome.ts';
 import type { Member } from './fields.ts';
 import { innerListOf, readDictionary } from './fields.ts';
 import { refuse } from './refuse.ts';
+import { parseUsualSignatureInput } from './usual-input.ts';
 
 /** The one label that is processed; others are ignored (verification.md, section 2). */
 export const LABEL = 'sig1';
@@ -87,23 +88,6 @@ export function parseAnySignatureInput(field: string): SignatureInput | Refusal 
   }
   const member = members.get(LABEL);
   return member ? readInput(member) : malformed(`lacks the label ${LABEL}`);
-}
-
-/** What senders write: one label, plain components, known parameters without escapes, nothing else. */
-const USUAL =
-  /^sig1=\(("[a-z0-9@-]+"(?: "[a-z0-9@-]+")*)\)((?:;(?:created|expires)=[0-9]{1,15}|;(?:nonce|keyid|alg|tag)="[ !#-[\]-~]*")+)$/;
-
-/** The usual shape in a quarter of the time; undefined sends the field the general way. */
-function parseUsualSignatureInput(field: string): SignatureInput | undefined {
-  const [whole, names = '', tail = ''] = USUAL.exec(field) ?? [];
-  if (whole === undefined) return undefined;
-  const parameters: Record<string, string | number> = {};
-  for (const [, name = '', digits, text] of tail.matchAll(/;([a-z]+)=(?:([0-9]+)|"([^"]*)")/g)) {
-    if (Object.hasOwn(parameters, name)) return undefined;
-    parameters[name] = digits === undefined ? (text ?? '') : Number(digits);
-  }
-  const components = names.slice(1, -1).split('" "');
-  return { kind: 'signature-input', components, parameters, raw: field.slice(LABEL.length + 1) };
 }
 
 /**

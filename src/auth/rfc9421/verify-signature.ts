@@ -1,3 +1,4 @@
+import { utf8 } from '../../codec/utf8.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
@@ -76,7 +77,7 @@ function baseOf(
   const facts = { method: delivery.method, target, headers: delivery.headers };
   const base = signatureBase(components, facts, params);
   if (base === undefined) return refuse(6, 'webhook_signature_components_incomplete', 'There is no base.');
-  return new TextEncoder().encode(base);
+  return utf8(base);
 }
 
 /**

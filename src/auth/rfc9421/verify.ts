@@ -1,3 +1,4 @@
+import { utf8 } from '../../codec/utf8.ts';
 import { Fault } from '../../errors.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
@@ -7,7 +8,7 @@ import type { Failure, Trial } from './candidates.ts';
 import { furthest, tryCandidates } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { checkSignatureFields, readSignatureFields, SKEW_S } from './checks.ts';
-import { digestMatches } from './content-digest.ts';
+import { matchingHash } from './content-digest.ts';
 import { compareHost } from './host-check.ts';
 import { quoted, refuse } from './refuse.ts';
 import { signatureBase } from './signature-base.ts';
@@ -31,7 +32,7 @@ function trialOf(context: AuthContext, request: AuthRequest, signed: CheckedSign
   const text = signatureBase(signed.components, facts, signed.signatureParams);
   if (text === undefined) return undefined;
   const host = compareHost(delivery, target, context.hostCheck);
-  return { context, signed, base: new TextEncoder().encode(text), host };
+  return { context, signed, base: utf8(text), host };
 }
 
 function undecided(senders: readonly string[]): Fault {
@@ -69,7 +70,8 @@ async function findReplaced(
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
 async function findSigner(trial: Trial, request: AuthRequest): Promise<Found | Refusal | Unavailability> {
   const { keyid } = trial.signed.parameters;
-  const search = await trial.context.keys.find(keyid, request.senders, request.arrivedAt);
+  const found = trial.context.keys.find(keyid, request.senders, request.arrivedAt);
+  const search = 'candidates' in found ? found : await found;
   const first = await tryCandidates(trial, search.candidates);
   if (!first) {
     if (search.undecided.length > 0) throw undecided(search.undecided);
@@ -91,12 +93,13 @@ function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
 
-function identityOf({ sender }: Candidate, { parameters }: CheckedSignature): Identity {
+function identityOf({ sender }: Candidate, { parameters }: CheckedSignature, bodyHash: string): Identity {
   const { keyid, nonce, expires } = parameters;
   return {
     kind: 'authentic',
     sender,
     scheme: 'signature',
+    bodyHash,
     nonce: { keyid: copy(keyid), nonce: copy(nonce), expiresAtMs: (expires + SKEW_S) * 1000 },
   };
 }
@@ -121,8 +124,9 @@ export const authenticateSignature: Authenticate = async (context, request): Pro
   if (trial.host.kind === 'differs') {
     return rewrittenHost(context.raiseAlarm, candidate.sender, trial.host.received, request.target);
   }
-  if (!digestMatches(signed.digest, request.delivery.rawBody, context.hashes)) {
+  const bodyHash = matchingHash(signed.digest, request.delivery.rawBody, context.hashes);
+  if (bodyHash === undefined) {
     return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
   }
-  return identityOf(candidate, signed);
+  return identityOf(candidate, signed, bodyHash);
 };

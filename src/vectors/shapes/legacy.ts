@@ -1,4 +1,5 @@
-import type { DeliveryCase, Expectation, VectorCase } from '../case.ts';
+import type { DeliveryCase, VectorCase } from '../case.ts';
+import { actionExpectation } from './action.ts';
 import { readEach } from './each.ts';
 import {
   DEFAULT_AGENT,
@@ -30,18 +31,6 @@ function setupOf(
   };
   const sender = { agentUrl: DEFAULT_AGENT, keys: [], edition: context.edition, legacy };
   return plainSetup(context, { url: optionalText(json, 'url') ?? DEFAULT_URL, nowMs, senders: [sender] });
-}
-
-/**
- * What `expected_verifier_action` asks for: a word with "accept" or with "reject" in it. With both or neither, and
- * without the member, only the digest is judged.
- */
-function actionOf(vector: JsonObject): Expectation {
-  const action = (optionalText(vector, 'expected_verifier_action') ?? '').toLowerCase();
-  const accepts = action.includes('accept');
-  const rejects = action.includes('reject');
-  if (accepts === rejects) return { proved: true };
-  return accepts ? { authentic: true } : { authentic: false };
 }
 
 /** Seconds as a number or as text. What is neither needs a `reference_now` of its own. */
@@ -89,7 +78,7 @@ export function readHmac(json: JsonObject, context: ShapeContext): readonly Vect
     };
     const expected = isJsonObject(vector['expected'])
       ? stepExpectation(vector['expected'])
-      : actionOf(vector);
+      : actionExpectation(vector);
     const steps = [{ request, nowMs: ms, handlerFails: false, expected }];
     return { kind: 'hmac', name, file: context.file, setup, steps };
   });

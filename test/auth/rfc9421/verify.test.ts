@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { authenticateSignature } from '../../../src/auth/rfc9421/verify.ts';
@@ -41,6 +42,7 @@ describe('a delivery that passes checks 1 to 11', () => {
         kind: 'authentic',
         sender: seller,
         scheme: 'signature',
+        bodyHash: createHash('sha256').update(BODY).digest('hex'),
         nonce: { keyid: 'k', nonce: NONCE, expiresAtMs: (NOW + 300 + 60) * 1000 },
       });
       expect(at.alarms).toEqual([]);
