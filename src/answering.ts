@@ -26,6 +26,7 @@ export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>):
 
 /** A hook sees the outcome before it is answered, and must not be able to change the answer. */
 function frozen(reply: Reply): Reply {
+  if (Object.isFrozen(reply)) return reply;
   return Object.freeze({ ...reply, headers: Object.freeze({ ...reply.headers }) });
 }
 
@@ -38,13 +39,9 @@ function levelOf(outcome: Outcome): 'info' | 'error' {
 export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome {
   const { event: known, ...rest } = trace;
   const event = 'event' in verdict ? verdict.event : known;
-  const outcome: Outcome = {
-    ...rest,
-    ...verdict,
-    ...(event && { event }),
-    response: frozen(respond(verdict, parts.config.retryAfterSeconds)),
-  };
-  const { response, event: _event, ...fields } = outcome;
+  const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
+  const outcome: Outcome = { ...rest, ...verdict, ...(event && { event }), response };
+  const { response: _response, event: _event, ...fields } = outcome;
   parts.logger[levelOf(outcome)]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
     parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });

@@ -12,26 +12,36 @@ export interface Lifecycle {
 }
 
 export function createLifecycle(): Lifecycle {
-  const deliveries = new Set<Promise<unknown>>();
   const late = new Set<Promise<unknown>>();
+  const idlers: (() => void)[] = [];
+  let deliveries = 0;
   let stopping = false;
 
-  function keep<T>(set: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
-    const settled = work.catch(() => {}).finally(() => set.delete(settled));
-    set.add(settled);
-    return work;
-  }
+  const answered = (): void => {
+    deliveries -= 1;
+    if (deliveries === 0) for (const resolve of idlers.splice(0)) resolve();
+  };
+
+  const allAnswered = async (): Promise<void> => {
+    if (deliveries > 0) await new Promise<void>((resolve) => idlers.push(resolve));
+  };
 
   return {
     stopping: () => stopping,
-    inFlight: () => deliveries.size,
-    track: (work) => keep(deliveries, work),
+    inFlight: () => deliveries,
+    // Counted, and not kept: every delivery comes by here.
+    track: (work) => {
+      deliveries += 1;
+      work.then(answered, answered);
+      return work;
+    },
     background: (work) => {
-      keep(late, work).catch(() => {});
+      const settled = work.catch(() => {}).finally(() => late.delete(settled));
+      late.add(settled);
     },
     async drain(graceMs) {
       stopping = true;
-      await Promise.all(deliveries);
+      await allAnswered();
       let timer: ReturnType<typeof setTimeout> | undefined;
       const grace = new Promise((resolve) => {
         timer = setTimeout(resolve, graceMs);

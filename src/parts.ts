@@ -17,6 +17,7 @@ import { once } from './once.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
+import { createTurns, type Turns } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
@@ -30,6 +31,7 @@ export interface Parts {
   readonly store: Store;
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
+  readonly turns: Turns;
   readonly startup: Startup<Equipped>;
   readonly lifecycle: Lifecycle;
   /** Rings when there is work for a worker of this process. */
@@ -109,6 +111,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     store: options.store,
     keys,
     waiting: createWaiting(options.store, shared),
+    turns: createTurns(shared),
     startup: createStartup({ ...checked, equip: () => equip(parts, engine, { shared, sodium }) }),
     lifecycle,
     bell,

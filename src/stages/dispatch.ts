@@ -1,26 +1,20 @@
 import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
-import { Fault } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 import { eventToHandle, handlerFor, type HandleContext } from './handle.ts';
-import { keepLease, type LeaseKeeper } from './lease.ts';
 import { runTransaction, type RunTransaction } from './transaction.ts';
+import type { Turns } from './turns.ts';
+import { watchRun, type RunEnd } from './watch.ts';
 import type { Won } from './won.ts';
-
-/** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
-export type RunEnd =
-  | { readonly kind: 'returned' }
-  | { readonly kind: 'threw'; readonly error: unknown }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'abandoned' };
 
 /** A handler's run, under a lease that is being renewed. */
 export interface Run {
   readonly won: Won;
   readonly complete: CompleteRequest;
-  readonly keeper: LeaseKeeper;
+  /** It is completed, failed or nobody's: its lease is renewed no more. */
+  readonly stop: () => void;
   /** The event as the handler gets it, once it was read. */
   readonly event: () => Event | undefined;
   /** The handler's: why it aborted, where it did. */
@@ -41,6 +35,7 @@ export interface Dispatched {
 export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
+  readonly turns: Turns;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -55,82 +50,76 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
   );
 }
 
+const RETURNED: RunEnd = { kind: 'returned' };
+const OVERRUN = { kind: 'overrun' } as const;
+
 /** The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. */
-function work(won: Won, context: DispatchContext, ctx: HandlerContext, transaction: RunTransaction) {
-  let handled: Event | undefined;
-  async function run(): Promise<RunEnd> {
-    try {
-      const event = await eventToHandle(won, context);
-      handled = event;
-      await handlerFor(context.handlers, event)(event as never, ctx);
-      await transaction.idle();
-      warnOfLostWrites(transaction, ctx);
-      return { kind: 'returned' };
-    } catch (error) {
-      // What the handler threw is what counts.
-      await transaction.idle().catch(() => {});
-      return { kind: 'threw', error };
-    }
+async function work(
+  won: Won,
+  context: DispatchContext,
+  ctx: HandlerContext,
+  transaction: RunTransaction,
+  seen: (event: Event) => void,
+): Promise<RunEnd> {
+  try {
+    const made = eventToHandle(won, context);
+    const event = made instanceof Promise ? await made : made;
+    seen(event);
+    await handlerFor(context.handlers, event)(event as never, ctx);
+    await transaction.idle();
+    warnOfLostWrites(transaction, ctx);
+    return RETURNED;
+  } catch (error) {
+    // What the handler threw is what counts.
+    await transaction.idle().catch(() => {});
+    return { kind: 'threw', error };
   }
-  return { ended: run(), event: () => handled };
 }
 
-function startRun(won: Won, context: DispatchContext, log: Logger, abort: AbortController): Run {
-  const { config, store } = context;
-  const { agentUrl: sender } = won.origin;
-  const { key } = won;
-  const { owner, attempt } = won.lease;
-  const { leaseMs, renewMs, maxRunMs, retentionMs } = config;
-  const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  const keeper = keepLease({
-    store,
-    sender,
-    key,
-    owner,
-    leaseMs,
-    renewMs,
-    maxRunMs,
-    log,
-    closed: context.closed,
-  });
-  const transaction = runTransaction(store, complete);
-  const ctx: HandlerContext = {
-    deliveryId: won.deliveryId,
-    attempt,
-    signal: abort.signal,
-    sender,
-    log,
-    transaction: transaction.run,
-  };
-  const { ended, event } = work(won, context, ctx, transaction);
-  const given = keeper.ended.then((kind): RunEnd => {
-    abort.abort(new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over'));
-    return { kind };
-  });
-  const finished = Promise.race([ended, given]);
-  return { won, complete, keeper, event, signal: abort.signal, committed: transaction.committed, finished };
+function handlerContext(
+  { won, complete }: Pick<Run, 'won' | 'complete'>,
+  signal: AbortSignal,
+  run: RunTransaction['run'],
+  log: Logger,
+): HandlerContext {
+  const { sender } = complete;
+  return { deliveryId: won.deliveryId, attempt: won.lease.attempt, signal, sender, log, transaction: run };
 }
 
 /**
  * Runs the handler until it settles or its deadline is over, whichever comes first.
  * @param abort the handler's signal, for a worker that has to stop.
  */
-export async function dispatch(
+export function dispatch(
   won: Won,
   context: DispatchContext,
   log: Logger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
-  const { handlerDeadlineMs } = context.config;
-  const run = startRun(won, context, log, abort);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const deadline = new Promise<Dispatched['end']>((resolve) => {
-    timer = setTimeout(() => {
-      abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
-      resolve({ kind: 'overrun' });
-    }, handlerDeadlineMs);
+  const { config, store, closed, turns } = context;
+  const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
+  const heldSince = performance.now();
+  const { origin, key } = won;
+  const { agentUrl: sender } = origin;
+  const { owner } = won.lease;
+  const complete: CompleteRequest = { sender, key, owner, retentionMs };
+  const transaction = runTransaction(store, complete);
+  const { signal } = abort;
+  const ctx = handlerContext({ won, complete }, signal, transaction.run, log);
+  let event: Event | undefined;
+  const ended = work(won, context, ctx, transaction, (handled) => {
+    event = handled;
   });
-  const end = await Promise.race([run.finished, deadline]);
-  clearTimeout(timer);
-  return { kind: 'dispatched', run, end };
+  return new Promise((resolve) => {
+    const watch = watchRun(ended, turns, {
+      lease: { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, heldSince },
+      abort,
+      handlerDeadlineMs,
+      overrun: () => resolve({ kind: 'dispatched', run, end: OVERRUN }),
+    });
+    const { finished, stop } = watch;
+    const committed = transaction.committed;
+    const run: Run = { won, complete, stop, event: () => event, signal, committed, finished };
+    void finished.then((end) => resolve({ kind: 'dispatched', run, end }));
+  });
 }

@@ -14,7 +14,7 @@ export interface HandleContext extends ReadContext {
 }
 
 /** The event as its handler gets it: the first copy, with what the store knows. */
-export async function eventToHandle(won: Won, context: HandleContext): Promise<Event> {
+export function eventToHandle(won: Won, context: HandleContext): Event | Promise<Event> {
   const { reemission, afterTerminal, afterFinal } = won.place;
   const { event: first, terminal } = won.firstCopy();
   const warnings: EventWarning[] = [...first.warnings];

@@ -24,12 +24,14 @@ export interface LeaseRequest {
   readonly log: Logger;
   /** Aborts when the receiver has stopped: its store is closed. */
   readonly closed: AbortSignal;
+  /** When the lease was known to be ours, on the clock of `performance.now()`; now by default. */
+  readonly heldSince?: number;
 }
 
 /** Renews once, one at a time; says whether the lease may still be ours. */
 function createRenewal(request: LeaseRequest): () => Promise<boolean> {
   const { store, log, sender, key, owner, leaseMs } = request;
-  let heldSince = performance.now();
+  let { heldSince = performance.now() } = request;
   let renewing = false;
   return async () => {
     const asked = performance.now();
@@ -78,7 +80,8 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
       clearTimeout(limit);
       closed.removeEventListener('abort', stop);
     };
-    closed.addEventListener('abort', stop);
+    if (closed.aborted) stop();
+    else closed.addEventListener('abort', stop);
   });
   return { ended, stop };
 }

@@ -82,6 +82,9 @@ function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
   }
 }
 
+/** The same for all: nobody can change it. */
+const TAKEN: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
+
 const unavailableReply = (retryAfterSeconds: number): Reply =>
   reply(503, { 'Retry-After': String(retryAfterSeconds) });
 
@@ -91,7 +94,7 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
     case 'accepted':
     case 'duplicate':
     case 'stale':
-      return reply(200);
+      return TAKEN;
     case 'refused':
       return refusalReply(verdict, retryAfterSeconds);
     case 'unavailable':

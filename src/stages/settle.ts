@@ -5,9 +5,10 @@ import type { Unavailability } from '../outcome.ts';
 import type { FailRequest, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import { backoffMs } from './backoff.ts';
-import type { Dispatched, Run, RunEnd } from './dispatch.ts';
+import type { Dispatched, Run } from './dispatch.ts';
 import { errorText } from './error-text.ts';
 import type { Waiting } from './wait.ts';
+import type { RunEnd } from './watch.ts';
 import type { Won } from './won.ts';
 
 export interface SettleContext {
@@ -131,7 +132,7 @@ async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled 
         return unavailable('handler_timeout', 'the handler ran over maxRunMs: its lease runs out');
     }
   } finally {
-    run.keeper.stop();
+    run.stop();
     context.waiting.wake(run.complete.sender);
   }
 }
@@ -140,7 +141,7 @@ async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled 
  * Every path after `admit` ends here: complete or fail, by owner. A handler past its deadline is answered 503 and
  * settled when it ends; the sender's retry is then told 200.
  */
-export async function settle(
+export function settle(
   { run, end }: Dispatched,
   rooms: SettleContext,
   { log, background, patienceMs = PATIENCE_MS }: SettleDelivery,
@@ -153,5 +154,6 @@ export async function settle(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
   if (run.committed()) return succeed(run, context);
-  return unavailable('handler_timeout', `the handler ran over ${rooms.config.handlerDeadlineMs} ms`);
+  const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
+  return Promise.resolve(unavailable('handler_timeout', over));
 }

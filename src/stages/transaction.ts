@@ -35,13 +35,16 @@ export function runTransaction(store: Store, complete: CompleteRequest): RunTran
   let committed = false;
   let failure: { readonly error: unknown } | undefined;
   let pending = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  let last: Promise<unknown> | undefined;
 
-  async function commit<T>(before: Promise<unknown>, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
+  async function commit<T>(
+    before: Promise<unknown> | undefined,
+    fn: (tx: unknown) => T | Promise<T>,
+  ): Promise<T> {
     pending += 1;
     try {
       // One after the other: a second one must see whether the first has committed.
-      await before.catch(() => {});
+      await before?.catch(() => {});
       refuseWhere(store, committed);
       const value = await store.transaction(complete, fn);
       committed = true;

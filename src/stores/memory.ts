@@ -25,20 +25,21 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
   const rows = memoryRows(state);
   let closed = false;
-  /** Runs to its end without yielding, so that steps never overlap, whichever handle they come from. */
-  const atomic = async <T>(step: (rows: Rows, now: number) => T): Promise<T> => {
+  const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
-    return step(rows, Date.now() + clockOffsetMs());
+    return Date.now() + clockOffsetMs();
   };
+  // Each method runs to its end without yielding, so that steps never overlap, whichever handle they come from.
+  const atomic = async <T>(step: (rows: Rows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
-    open: () => atomic(() => undefined),
+    open: async () => void now(),
     durability: async () => 'process',
-    accept: (request) => atomic((rows, now) => accept(rows, request, now)),
-    complete: (request) => atomic((rows, now) => complete(rows, request, now)),
-    fail: (request) => atomic((rows, now) => fail(rows, request, now)),
-    renew: (request) => atomic((rows, now) => renew(rows, request, now)),
-    peek: (sender, key) => atomic((rows, now) => peek(rows, sender, key, now)),
+    accept: async (request) => accept(rows, request, now()),
+    complete: async (request) => complete(rows, request, now()),
+    fail: async (request) => fail(rows, request, now()),
+    renew: async (request) => renew(rows, request, now()),
+    peek: async (sender, key) => peek(rows, sender, key, now()),
     inbox: inboxOf(atomic),
     close: async () => {
       closed = true;

@@ -17,7 +17,8 @@ function decide(step: Step): AcceptDecision {
   const { rows, request, now } = step;
   const event = request.event;
   const record = event && rows.record(request.sender, event.key, now);
-  const known = request.nonce && rows.nonce({ sender: request.sender, ...request.nonce }, now);
+  const { sender, nonce } = request;
+  const known = nonce && rows.nonce({ sender, keyid: nonce.keyid, nonce: nonce.nonce }, now);
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
   const decision: AcceptDecision = event ? decideEvent(step, event, record) : { kind: 'burned' };

@@ -83,9 +83,14 @@ export function pressure(rows: Rows, request: AcceptRequest, now: number): reado
   return nearLimits(rows, request, near);
 }
 
+const NONE: readonly Pressure[] = [];
+
 function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
   const used = rows.usage(request.sender, request.nonce?.keyid);
-  return names.filter(
-    (name) => used[PRESSURE_USAGE[name]] >= request.limits[PRESSURE_LIMIT[name]] * PRESSURE_SHARE,
-  );
+  let near = NONE;
+  for (const name of names) {
+    const most = request.limits[PRESSURE_LIMIT[name]] * PRESSURE_SHARE;
+    if (used[PRESSURE_USAGE[name]] >= most) near = [...near, name];
+  }
+  return near;
 }

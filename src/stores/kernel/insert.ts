@@ -1,82 +1,114 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
-import { leased, wonAnswer } from './lease.ts';
+import { wonAnswer } from './lease.ts';
 import { isAfterTerminal, isAhead, holderOf, markExpiry, taskRow } from './order.ts';
 import { parkedUntil } from './park.ts';
 import { noteReport } from './reports.ts';
 import type { RecordRow, TaskRow } from './rows.ts';
 import type { Step } from './step.ts';
 
-/** A record before its first lease; what differs from case to case is overwritten. */
-function fresh(step: Step, event: EventClaim): RecordRow {
-  const { request, now } = step;
+/** What of a new record differs from case to case. */
+type Start = Pick<
+  RecordRow,
+  | 'state'
+  | 'claim'
+  | 'owner'
+  | 'leaseUntil'
+  | 'acked'
+  | 'parkedUntil'
+  | 'reemission'
+  | 'afterTerminal'
+  | 'afterFinal'
+  | 'bodyBytes'
+  | 'expiresAt'
+>;
+
+/** A new record: made at once and not by changes, for every delivery makes one. */
+function newRecord({ request, now }: Step, event: EventClaim, start: Start): RecordRow {
+  const runs = start.state === 'leased' ? 1 : 0;
   return {
     sender: request.sender,
     key: event.key,
-    state: 'queued',
-    claim: 'waiting',
+    state: start.state,
+    claim: start.claim,
     claimedBy: request.acceptId,
-    owner: null,
-    fence: 0,
-    leaseUntil: 0,
-    attempts: 0,
+    owner: start.owner,
+    fence: runs,
+    leaseUntil: start.leaseUntil,
+    attempts: runs,
     crashes: 0,
-    acked: false,
+    acked: start.acked,
     insertedAt: now,
     notBefore: now,
-    parkedUntil: 0,
+    parkedUntil: start.parkedUntil,
     lastError: null,
     rawHash: event.rawHash,
     canonicalHash: event.canonicalHash ?? null,
     task: event.task ?? null,
-    reemission: false,
-    afterTerminal: false,
+    reemission: start.reemission,
+    afterTerminal: start.afterTerminal,
     ahead: isAhead(event.task, now),
-    afterFinal: false,
-    bodyBytes: event.body.length,
-    expiresAt: now + request.retentionMs,
+    afterFinal: start.afterFinal,
+    bodyBytes: start.bodyBytes,
+    expiresAt: start.expiresAt,
   };
 }
 
 /** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
 export function insertStale(step: Step, event: EventClaim): void {
-  step.rows.insertRecord({
-    ...fresh(step, event),
+  const start: Start = {
     state: 'stale',
     claim: 'stale',
+    owner: null,
+    leaseUntil: 0,
     acked: true,
+    parkedUntil: 0,
+    reemission: false,
+    afterTerminal: false,
+    afterFinal: false,
     bodyBytes: 0,
-  });
+    expiresAt: step.now + step.request.retentionMs,
+  };
+  step.rows.insertRecord(newRecord(step, event, start));
 }
 
 /** Rule 5: record, task and notification id; inline and the task free, leased at once. */
 export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undefined): AcceptDecision {
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
-  const afterFinal = noteReport(step);
-  const queued: RecordRow = { ...fresh(step, event), reemission, afterFinal };
-  const record = atInsertion(step, queued, task);
+  const record = newRecord(step, event, startOf(step, event, task, reemission));
   rows.insertRecord(record, event.body);
   if (event.task) {
-    const holder = record.state === 'leased' ? { holder: record.key } : {};
+    const holder = record.state === 'leased' ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
-    rows.saveTask(taskRow(task, of, { ...holder, expiresAt: markExpiry(now, request.retentionMs) }));
+    rows.saveTask(taskRow(task, of, { holder, expiresAt: markExpiry(now, request.retentionMs) }));
   }
   if (record.claim === 'won') return wonAnswer(record, false);
   if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
   return { kind: 'task-busy', changed: false };
 }
 
-function atInsertion(step: Step, queued: RecordRow, task: TaskRow | undefined): RecordRow {
+/** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
+function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
   const { rows, request, now } = step;
   const holder = holderOf(rows, task, now);
-  if (request.mode === 'inbox') {
-    const parked = holder ? { parkedUntil: parkedUntil(holder, now) } : {};
-    return { ...queued, claim: 'queued', acked: true, expiresAt: null, ...parked };
-  }
-  if (holder) return queued;
-  const won = { claim: 'won', claimedBy: request.acceptId } as const;
-  const lease = leased(queued, { ...request, owner: request.acceptId }, now);
-  return { ...lease, ...won, afterTerminal: isAfterTerminal(queued.task, task) };
+  const isInbox = request.mode === 'inbox';
+  const isLeased = !isInbox && !holder;
+  const leaseUntil = now + request.leaseMs;
+  const expiresAt = now + request.retentionMs;
+  return {
+    state: isLeased ? 'leased' : 'queued',
+    claim: isLeased ? 'won' : isInbox ? 'queued' : 'waiting',
+    owner: isLeased ? request.acceptId : null,
+    leaseUntil: isLeased ? leaseUntil : 0,
+    acked: isInbox,
+    parkedUntil: isInbox && holder ? parkedUntil(holder, now) : 0,
+    reemission,
+    afterTerminal: isLeased && isAfterTerminal(event.task, task),
+    afterFinal: noteReport(step),
+    bodyBytes: event.body.length,
+    // Never under a live lease.
+    expiresAt: isInbox ? null : isLeased ? Math.max(expiresAt, leaseUntil) : expiresAt,
+  };
 }
 
 /** Whether the id came before under another key: a re-emission, not a retry (interface.md, Persistent channels). */

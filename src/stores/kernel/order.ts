@@ -41,12 +41,25 @@ export function markExpiry(now: number, retentionMs: number): number {
   return now + Math.max(retentionMs, MARK_RETENTION_MS);
 }
 
+/** What stays as it is, is absent. */
+interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
+  readonly holder?: string | undefined;
+  readonly mark?: string;
+  readonly markTerminal?: boolean;
+}
+
 /** The task's row after a change; `known` is undefined for a task that is new or was forgotten. */
 export function taskRow(
   known: TaskRow | undefined,
   of: { readonly sender: string; readonly id: string },
-  change: Partial<Pick<TaskRow, 'holder' | 'mark' | 'markTerminal'>> & Pick<TaskRow, 'expiresAt'>,
+  change: TaskChange,
 ): TaskRow {
-  const base = known ?? { sender: of.sender, id: of.id, holder: null, mark: null, markTerminal: false };
-  return { ...base, ...change };
+  return {
+    sender: of.sender,
+    id: of.id,
+    holder: change.holder ?? known?.holder ?? null,
+    mark: change.mark ?? known?.mark ?? null,
+    markTerminal: change.markTerminal ?? known?.markTerminal ?? false,
+    expiresAt: change.expiresAt,
+  };
 }

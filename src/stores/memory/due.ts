@@ -2,14 +2,18 @@ import type { InboxQuery } from '../contract.ts';
 import { dueAt } from '../kernel/park.ts';
 import type { RecordRow, RowPage, Rows } from '../kernel/rows.ts';
 import { push, takeDue } from './expiry-queue.ts';
-import type { Due, MemoryState, SenderState } from './state.ts';
+import type { Due, HeldRecord, MemoryState, SenderState } from './state.ts';
 import { senderState } from './state.ts';
 
-/** To be called before `row` replaces the one that its key has. */
-export function noteDue(state: MemoryState, of: SenderState, row: RecordRow): void {
+/** @param before what `row` replaces; undefined for a new record. */
+export function noteDue(
+  state: MemoryState,
+  of: SenderState,
+  row: RecordRow,
+  before: RecordRow | undefined,
+  serial: number,
+): void {
   const { sender, key } = row;
-  const serial = of.serials.get(key) ?? 0;
-  const before = of.records.get(key);
   const at = dueAt(row);
   if (at !== null && (!before || dueAt(before) !== at)) push(state.due, { at, serial, sender, key });
   if (row.task) notePark(of, row.task.id, row);
@@ -29,9 +33,8 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
   const first = (): { readonly due: Due; readonly record: RecordRow } | undefined => {
     for (let due = state.due[0]; due; due = state.due[0]) {
       const of = senderState(state, due.sender);
-      const record = of.records.get(due.key);
-      const holds = record && of.serials.get(due.key) === due.serial && dueAt(record) === due.at;
-      if (holds) return { due, record };
+      const held = of.records.get(due.key);
+      if (held && held.serial === due.serial && dueAt(held.row) === due.at) return { due, record: held.row };
       takeDue(state.due, Infinity);
     }
     return undefined;
@@ -43,10 +46,13 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
     },
     nextDue: () => first()?.due.at,
     parked: (sender, taskId) => {
-      const { parked, records, serials } = senderState(state, sender);
-      const keys = [...(parked.get(taskId) ?? [])];
-      const oldest = keys.sort((a, b) => (serials.get(a) ?? 0) - (serials.get(b) ?? 0))[0];
-      return oldest === undefined ? undefined : records.get(oldest);
+      const { parked, records } = senderState(state, sender);
+      let oldest: HeldRecord | undefined;
+      for (const key of parked.get(taskId) ?? []) {
+        const held = records.get(key);
+        if (held && (!oldest || held.serial < oldest.serial)) oldest = held;
+      }
+      return oldest?.row;
     },
     page: (query, now) => page(state, query, now),
   };
@@ -55,10 +61,10 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
 /** Goes through all of them: a memory store is for tests and development. */
 function page(state: MemoryState, { state: wanted, sender, limit, after }: InboxQuery, now: number): RowPage {
   const senders = sender === undefined ? [...state.senders.values()] : [senderState(state, sender)];
-  const found = senders.flatMap(({ records, serials }) =>
-    [...records.values()]
-      .filter(({ state, expiresAt }) => state === wanted && (expiresAt === null || expiresAt > now))
-      .map((record) => ({ record, serial: serials.get(record.key) ?? 0 })),
+  const found = senders.flatMap(({ records }) =>
+    [...records.values()].filter(
+      ({ row: { state, expiresAt } }) => state === wanted && (expiresAt === null || expiresAt > now),
+    ),
   );
   const behind = found
     .filter(({ serial }) => serial > Number(after ?? 0))
@@ -66,5 +72,5 @@ function page(state: MemoryState, { state: wanted, sender, limit, after }: Inbox
   const rows = behind.slice(0, limit);
   const last = rows.at(-1);
   const more = behind.length > rows.length && last !== undefined;
-  return { rows: rows.map(({ record }) => record), ...(more && { next: String(last.serial) }) };
+  return { rows: rows.map(({ row }) => row), ...(more && { next: String(last.serial) }) };
 }

@@ -6,9 +6,17 @@ export interface Timed {
   readonly serial?: number;
 }
 
-/** Something to look at when its time has come; whoever takes it checks whether it still holds. */
+/** Rows that expire, by key. */
+export interface Shelf {
+  /** When the row is to go, Unix ms; null: never; undefined: there is none. */
+  readonly expiresAt: (key: string) => number | null | undefined;
+  readonly forget: (key: string) => void;
+}
+
+/** A row to look at when its time has come: it may be gone by then, or live longer. */
 export interface Expiry extends Timed {
-  readonly drop: () => void;
+  readonly shelf: Shelf;
+  readonly key: string;
 }
 
 /**
@@ -56,4 +64,33 @@ function sink<T extends Timed>(queue: TimedQueue<T>, moved: T): void {
     at = 2 * at + (useRight ? 2 : 1);
   }
   queue[at] = moved;
+}
+
+/**
+ * Notes when a row is to be looked at. A row that lives longer than before is in the queue already: it is put back
+ * when its first time comes, so that an update costs nothing.
+ * @param before of the row in whose place it comes; undefined where there was none.
+ */
+export function noteExpiry(
+  queue: ExpiryQueue,
+  shelf: Shelf,
+  key: string,
+  before: number | null | undefined,
+  after: number | null,
+): void {
+  if (after === null) return;
+  if (before === undefined || before === null || after < before) push(queue, { at: after, shelf, key });
+}
+
+/** Forgets what has expired, of at most so many rows whose time seems to have come. */
+export function purge(queue: ExpiryQueue, now: number, atMost: number): void {
+  for (let taken = 0; taken < atMost; taken += 1) {
+    const due = takeDue(queue, now);
+    if (due === undefined) return;
+    const { shelf, key } = due;
+    const at = shelf.expiresAt(key);
+    if (at === undefined || at === null) continue;
+    if (at <= now) shelf.forget(key);
+    else push(queue, { at, shelf, key });
+  }
 }

@@ -1,9 +1,7 @@
-import type { KeyOwner, NonceId, NonceRow, RecordRow, Rows, Usage } from '../kernel/rows.ts';
-import type { ExpiryQueue } from './expiry-queue.ts';
-import { push, takeDue } from './expiry-queue.ts';
+import type { RecordRow, Rows, Usage } from '../kernel/rows.ts';
+import { noteExpiry, purge } from './expiry-queue.ts';
 import { dueRows, noteDue } from './due.ts';
-import type { MemoryState } from './state.ts';
-import { forgetRecord, senderState } from './state.ts';
+import { putNonce, senderState, type MemoryState } from './state.ts';
 
 /** Entries looked at by each accept, of each queue: more than one accept adds. */
 const PURGE_AN_ACCEPT = 16;
@@ -14,35 +12,6 @@ interface Expiring {
 
 function unexpired<R extends Expiring>(row: R | undefined, now: number): R | undefined {
   return row && (row.expiresAt === null || row.expiresAt > now) ? row : undefined;
-}
-
-/**
- * A slice of a header string keeps the whole header alive; as a key it would do so until the nonce is forgotten.
- * JSON makes a fresh string of the same code units, lone surrogates included.
- */
-function detached(text: string): string {
-  return JSON.parse(JSON.stringify(text)) as string;
-}
-
-function purge(queue: ExpiryQueue, now: number, atMost: number): void {
-  for (let taken = 0; taken < atMost; taken += 1) {
-    const expired = takeDue(queue, now);
-    if (expired === undefined) return;
-    expired.drop();
-  }
-}
-
-/** Puts a row where it belongs and notes its expiry; dropped then only if no other row took its place. */
-function put<R extends Expiring>(
-  queue: ExpiryQueue,
-  map: Map<string, R>,
-  key: string,
-  row: R,
-  drop: () => void,
-): void {
-  map.set(key, row);
-  if (row.expiresAt === null) return;
-  push(queue, { at: row.expiresAt, drop: () => map.get(key) === row && drop() });
 }
 
 /** `Rows` over maps. JavaScript runs one step at a time: that is what makes each one atomic. */
@@ -68,56 +37,52 @@ function usage(state: MemoryState, sender: string, keyid: string | undefined): U
   return {
     entries: records.size + tasks.size + notifications.size,
     pendingBytes,
-    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.size ?? 0),
+    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.size ?? 0),
     allNonces: state.allNonces,
   };
 }
 
 function nonceRows(state: MemoryState): Pick<Rows, 'nonce' | 'saveNonce'> {
-  const ofKey = ({ sender, keyid }: KeyOwner): Map<string, NonceRow> => {
-    const { nonces } = senderState(state, sender);
-    const known = nonces.get(keyid);
-    if (known) return known;
-    const created = new Map<string, NonceRow>();
-    nonces.set(detached(keyid), created);
-    return created;
-  };
   return {
-    nonce: (id: NonceId, now) =>
-      unexpired(senderState(state, id.sender).nonces.get(id.keyid)?.get(id.nonce), now),
-    saveNonce: (given) => {
-      const row = { ...given, keyid: detached(given.keyid), nonce: detached(given.nonce) };
-      const map = ofKey(row);
-      if (!map.has(row.nonce)) state.allNonces += 1;
-      put(state.nonceExpiry, map, row.nonce, row, () => {
-        map.delete(row.nonce);
-        state.allNonces -= 1;
-      });
-    },
+    nonce: ({ sender, keyid, nonce }, now) =>
+      unexpired(senderState(state, sender).nonces.get(keyid)?.rows.get(nonce), now),
+    saveNonce: (row) => putNonce(state, row),
   };
 }
 
 function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertRecord' | 'updateRecord'> {
-  const save = (row: RecordRow): void => {
+  const note = (
+    row: RecordRow,
+    before: RecordRow | undefined,
+    expired: RecordRow | undefined,
+    serial: number,
+  ) => {
     const of = senderState(state, row.sender);
-    of.pendingBytes += row.bodyBytes - (of.records.get(row.key)?.bodyBytes ?? 0);
-    if (row.bodyBytes === 0) of.bodies.delete(row.key);
-    noteDue(state, of, row);
-    put(state.expiry, of.records, row.key, row, () => forgetRecord(of, row));
+    const last = before ?? expired;
+    of.pendingBytes += row.bodyBytes - (last?.bodyBytes ?? 0);
+    noteDue(state, of, row, before, serial);
+    noteExpiry(state.expiry, of.shelves.records, row.key, last?.expiresAt, row.expiresAt);
   };
   return {
-    record: (sender, key, now) => unexpired(senderState(state, sender).records.get(key), now),
-    body: (sender, key) => senderState(state, sender).bodies.get(key)?.slice() ?? new Uint8Array(),
+    record: (sender, key, now) => unexpired(senderState(state, sender).records.get(key)?.row, now),
+    body: (sender, key) => senderState(state, sender).records.get(key)?.body?.slice() ?? new Uint8Array(),
     insertRecord: (row, body) => {
+      const { records } = senderState(state, row.sender);
+      const expired = records.get(row.key)?.row;
+      const serial = (state.serial += 1);
       // A copy: the caller's bytes may be a view into a pooled buffer, or change.
-      const of = senderState(state, row.sender);
-      const expired = of.records.get(row.key);
-      if (expired) forgetRecord(of, expired);
-      of.serials.set(row.key, (state.serial += 1));
-      if (body && row.bodyBytes > 0) of.bodies.set(row.key, new Uint8Array(body));
-      save(row);
+      const kept = body && row.bodyBytes > 0 ? new Uint8Array(body) : undefined;
+      records.set(row.key, { row, body: kept, serial });
+      note(row, undefined, expired, serial);
     },
-    updateRecord: save,
+    updateRecord: (row) => {
+      const held = senderState(state, row.sender).records.get(row.key);
+      if (!held) return;
+      const before = held.row;
+      held.row = row;
+      if (row.bodyBytes === 0) held.body = undefined;
+      note(row, before, undefined, held.serial);
+    },
   };
 }
 
@@ -125,13 +90,16 @@ function markRows(state: MemoryState): Pick<Rows, 'task' | 'saveTask' | 'notific
   return {
     task: (sender, id, now) => unexpired(senderState(state, sender).tasks.get(id), now),
     saveTask: (row) => {
-      const { tasks } = senderState(state, row.sender);
-      put(state.expiry, tasks, row.id, row, () => tasks.delete(row.id));
+      const { tasks, shelves } = senderState(state, row.sender);
+      noteExpiry(state.expiry, shelves.tasks, row.id, tasks.get(row.id)?.expiresAt, row.expiresAt);
+      tasks.set(row.id, row);
     },
     notification: (sender, id, now) => unexpired(senderState(state, sender).notifications.get(id), now),
     saveNotification: (row) => {
-      const { notifications } = senderState(state, row.sender);
-      put(state.expiry, notifications, row.id, row, () => notifications.delete(row.id));
+      const { notifications, shelves } = senderState(state, row.sender);
+      const before = notifications.get(row.id)?.expiresAt;
+      noteExpiry(state.expiry, shelves.notifications, row.id, before, row.expiresAt);
+      notifications.set(row.id, row);
     },
   };
 }

@@ -10,14 +10,27 @@ import { DECIDE } from './sql/decide.ts';
 import { FINISH } from './sql/finish.ts';
 import { INBOX } from './sql/inbox.ts';
 import { LOCK } from './sql/lock.ts';
+import { LONE } from './sql/lone.ts';
 import { RUN } from './sql/run.ts';
 import { SETTLE } from './sql/settle.ts';
 import { STEP } from './sql/step.ts';
 import { TABLES } from './sql/tables.ts';
 
-const VERSION_1 = [TABLES, STEP, CAPS, CLAIM, ACCEPT, DECIDE, SETTLE, LOCK, COUNTS, RUN, FINISH, INBOX].join(
-  '\n',
-);
+const VERSION_1 = [
+  TABLES,
+  STEP,
+  CAPS,
+  CLAIM,
+  ACCEPT,
+  DECIDE,
+  SETTLE,
+  LOCK,
+  LONE,
+  COUNTS,
+  RUN,
+  FINISH,
+  INBOX,
+].join('\n');
 
 /** One step a version: step n takes a schema of version n to n + 1. */
 const MIGRATIONS: readonly string[] = [VERSION_1];

@@ -1,11 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ExpiryQueue, Timed } from '../../../src/stores/memory/expiry-queue.ts';
+import type { Timed } from '../../../src/stores/memory/expiry-queue.ts';
 import { push, takeDue } from '../../../src/stores/memory/expiry-queue.ts';
 
-const drop = (): void => {};
-
-function takeAll(queue: ExpiryQueue, now: number): number[] {
+function takeAll(queue: Timed[], now: number): number[] {
   const taken: number[] = [];
   for (let next = takeDue(queue, now); next; next = takeDue(queue, now)) taken.push(next.at);
   return taken;
@@ -13,9 +11,9 @@ function takeAll(queue: ExpiryQueue, now: number): number[] {
 
 describe('expiry queue', () => {
   it('gives nothing before its time', () => {
-    const queue: ExpiryQueue = [];
+    const queue: Timed[] = [];
     expect(takeDue(queue, 10)).toBeUndefined();
-    push(queue, { at: 11, drop });
+    push(queue, { at: 11 });
     expect(takeDue(queue, 10)).toBeUndefined();
     expect(takeDue(queue, 11)?.at).toBe(11);
     expect(queue).toEqual([]);
@@ -24,10 +22,10 @@ describe('expiry queue', () => {
   it('gives all whose time has come, earliest first, and keeps the others', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(100)), fc.array(fc.nat(100)), fc.nat(100), (first, second, now) => {
-        const queue: ExpiryQueue = [];
-        for (const at of first) push(queue, { at, drop });
+        const queue: Timed[] = [];
+        for (const at of first) push(queue, { at });
         const early = takeAll(queue, now);
-        for (const at of second) push(queue, { at, drop });
+        for (const at of second) push(queue, { at });
         const late = takeAll(queue, 100);
         const sorted = (all: number[]): number[] => all.toSorted((a, b) => a - b);
         expect(early).toEqual(sorted(first.filter((at) => at <= now)));

@@ -35,12 +35,21 @@ DECLARE
   s webhook_step;
 BEGIN
   PERFORM webhook_enter(p_lock_ms, p_sync);
-  IF EXISTS (SELECT FROM unnest(v_calls) x WHERE length(x.nonce) > 512 OR length(x.keyid) > 512) THEN
+  s.changes := '{}';
+  IF cardinality(v_calls) = 1 THEN
+    c := v_calls[1];
+    IF length(c.nonce) > 512 OR length(c.keyid) > 512 THEN
+      v_calls := webhook_fit(v_calls);
+      c := v_calls[1];
+    END IF;
+    s := webhook_lock_lone(s, c);
+  ELSIF EXISTS (SELECT FROM unnest(v_calls) x WHERE length(x.nonce) > 512 OR length(x.keyid) > 512) THEN
     v_calls := webhook_fit(v_calls);
   END IF;
-  PERFORM webhook_register(v_calls);
-  s.changes := '{}';
-  s := webhook_lock(s, v_calls);
+  IF s.exact IS NULL THEN
+    PERFORM webhook_register(v_calls);
+    s := webhook_lock(s, v_calls);
+  END IF;
   s.at := webhook_now(p_offset);
   s.turn := p_turn;
   s.most := 16 + 4 * cardinality(v_calls);

@@ -1,0 +1,80 @@
+import { Fault } from '../errors.ts';
+import { keepLease, type LeaseKeeper, type LeaseRequest } from './lease.ts';
+import type { Turns } from './turns.ts';
+
+/** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
+export type RunEnd =
+  | { readonly kind: 'returned' }
+  | { readonly kind: 'threw'; readonly error: unknown }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'abandoned' };
+
+/** What a run that outlasts its first turn needs: its lease renewed, and an end to the wait for it. */
+export interface WatchRequest {
+  readonly lease: LeaseRequest & Required<Pick<LeaseRequest, 'heldSince'>>;
+  readonly abort: AbortController;
+  readonly handlerDeadlineMs: number;
+  /** The deadline is over, and the handler still runs. */
+  readonly overrun: () => void;
+}
+
+export interface Watch {
+  /** How the run ended. Never rejects. */
+  readonly finished: Promise<RunEnd>;
+  /** The lease is renewed no more. */
+  readonly stop: () => void;
+}
+
+interface Course {
+  /** Undefined once the run is settled, so that what waits for the next turn keeps nothing of it. */
+  request: WatchRequest | undefined;
+  hasEnded: boolean;
+  keeper: LeaseKeeper | undefined;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  end: (end: RunEnd) => void;
+}
+
+function arm(course: Course): void {
+  const { request } = course;
+  if (!request) return;
+  const { lease, abort, handlerDeadlineMs, overrun } = request;
+  const giveUp = (kind: 'lost' | 'abandoned'): void => {
+    abort.abort(new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over'));
+    course.end({ kind });
+  };
+  course.keeper = keepLease(lease);
+  void course.keeper.ended.then(giveUp);
+  if (course.hasEnded) return;
+  const leftMs = handlerDeadlineMs - (performance.now() - lease.heldSince);
+  course.timer = setTimeout(
+    () => {
+      abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
+      overrun();
+    },
+    Math.max(0, leftMs),
+  );
+}
+
+/** Nothing but the course is to be held until then. */
+function armLater(turns: Turns, course: Course): void {
+  turns.next(() => arm(course));
+}
+
+/** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
+export function watchRun(ended: Promise<RunEnd>, turns: Turns, request: WatchRequest): Watch {
+  const course: Course = { request, hasEnded: false, keeper: undefined, timer: undefined, end: () => {} };
+  const finished = new Promise<RunEnd>((resolve) => {
+    course.end = (end) => {
+      course.hasEnded = true;
+      if (course.timer !== undefined) clearTimeout(course.timer);
+      resolve(end);
+    };
+  });
+  void ended.then(course.end);
+  armLater(turns, course);
+  const stop = (): void => {
+    course.request = undefined;
+    course.keeper?.stop();
+  };
+  return { finished, stop };
+}

@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTurns } from '../../src/stages/turns.ts';
+import { watchRun, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+
+let abort: AbortController;
+let overruns: number;
+
+function request(): WatchRequest {
+  const store = { renew: async (): Promise<'renewed'> => 'renewed' };
+  const of = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
+  const closed = new AbortController().signal;
+  const heldSince = performance.now();
+  const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
+  const overrun = (): void => void (overruns += 1);
+  return { lease: { ...of, ...times, store, log, closed }, abort, handlerDeadlineMs: 8_000, overrun };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  abort = new AbortController();
+  overruns = 0;
+});
+
+afterEach(() => vi.useRealTimers());
+
+describe('turns', () => {
+  it('one timer for all that wait for the next turn', async () => {
+    const { next } = createTurns(true);
+    const begun: number[] = [];
+    for (const at of [1, 2, 3]) next(() => void begun.push(at));
+    expect([begun, vi.getTimerCount()]).toEqual([[], 1]);
+    await vi.advanceTimersByTimeAsync(0);
+    next(() => void begun.push(4));
+    await vi.advanceTimersByTimeAsync(0);
+    expect([begun, vi.getTimerCount()]).toEqual([[1, 2, 3, 4], 0]);
+  });
+
+  it('nothing waits where one request may not serve another', () => {
+    const begin = vi.fn();
+    createTurns(false).next(begin);
+    expect([begin.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0]);
+  });
+});
+
+describe('watchRun', () => {
+  it('makes no timer for a run that is settled within its turn', async () => {
+    const returned = Promise.resolve<RunEnd>({ kind: 'returned' });
+    const { finished, stop } = watchRun(returned, createTurns(true), request());
+    expect(await finished).toEqual({ kind: 'returned' });
+    stop();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('renews the lease of a run that has ended and is not settled', async () => {
+    const returned = Promise.resolve<RunEnd>({ kind: 'returned' });
+    const { finished, stop } = watchRun(returned, createTurns(true), request());
+    await finished;
+    await vi.advanceTimersByTimeAsync(0);
+    // Renewal and `maxRunMs`, and no deadline.
+    expect(vi.getTimerCount()).toBe(2);
+    stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('the deadline counts from the beginning of the run', async () => {
+    const { stop } = watchRun(new Promise(() => {}), createTurns(true), request());
+    await vi.advanceTimersByTimeAsync(7_999);
+    expect([overruns, abort.signal.aborted]).toEqual([0, false]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([overruns, abort.signal.aborted]).toEqual([1, true]);
+    stop();
+  });
+
+  it('a lease that is lost ends the run', async () => {
+    const lost = request();
+    const store = { renew: async (): Promise<'lost'> => 'lost' };
+    const { finished } = watchRun(new Promise(() => {}), createTurns(true), {
+      ...lost,
+      lease: { ...lost.lease, store },
+    });
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([await finished, abort.signal.aborted]).toEqual([{ kind: 'lost' }, true]);
+  });
+});
