@@ -53,7 +53,8 @@ function authOf({ legacy }: VectorSender): Pick<Sender, 'auth'> {
   };
 }
 
-function senderOf(sender: VectorSender, setup: Setup): Sender {
+/** A vector's sender as options have it. */
+export function senderOf(sender: VectorSender, setup: Setup): Sender {
   const { agentUrl, keys, edition } = sender;
   const url = revocationUrl(setup);
   const full = setup.fullKids.length > 0;

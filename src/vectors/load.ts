@@ -73,7 +73,7 @@ function filesIn(dir: string): readonly string[] {
 }
 
 /** The keys for a file: `keys.json` beside it, or in the folder above. */
-function keysBeside(file: string): readonly Jwk[] {
+export function keysBeside(file: string): readonly Jwk[] {
   const folder = dirname(file);
   const found = [folder, dirname(folder)]
     .map((place) => join(place, 'keys.json'))

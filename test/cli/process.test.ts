@@ -8,7 +8,7 @@ import { signHmac } from '../../src/sender/sign.ts';
 import { httpText } from '../../src/cli/send/http-text.ts';
 import { freePort } from '../support/free-port.ts';
 import { keys, signed, URL_GIVEN, withHeaders } from './explain/captures.ts';
-import { bench, probeKeys } from './probe/bench.ts';
+import { bench, probeKeys, probeKit } from './probe/bench.ts';
 import { CLI, cli, cliOnTerminal, tempFolder } from './run-cli.ts';
 
 const VERBS = [
@@ -129,6 +129,25 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
       ['inbox', 'list', '--state', 'lost', '--sqlite', 'x'],
       /Allowed choices are dead, queued, leased/,
     ],
+    ...[
+      ['--stale', '--replay'],
+      ['--stale', '--tamper'],
+      ['--stale', '--report', 'final'],
+      ['--tamper', '--replay'],
+      ['--tamper', '--duplicate'],
+      ['--tamper', '--expired'],
+      ['--mistake', 'not-json', '--replay'],
+      ['--report', 'delayed', '--transport', 'agent'],
+      ['--report', 'delayed', '--family', 'impairment'],
+      ['--family', 'impairment', '--status', 'completed'],
+      ['--body', 'x.json', '--status', 'working'],
+      ['--hmac-secret-env', 'PATH', '--expired'],
+      ['--bearer-token-file', 'x', '--mistake', 'wrong-tag'],
+    ].map((flags): [string, string[], RegExp] => [
+      `send: ${flags.join(' ')}`,
+      ['send', 'http://127.0.0.1:9/', '--keys', 'probe.json', ...flags],
+      /--[-a-z]+ and --[-a-z ]+: .*Expected one of them/,
+    ]),
     ['an unknown verb', ['nonsense'], /unknown command 'nonsense'/],
     ['an unknown option', ['explain', 'x', '--nonsense'], /unknown option '--nonsense'/],
     ['a missing argument', ['send'], /missing required argument 'url'/],
@@ -346,13 +365,50 @@ describe('vectors probe', () => {
       String(port),
       '--only',
       'tool-completed',
+      '--wait-ms',
+      '0',
       '--json',
     ]);
     expect(lost.code).toBe(1);
     const { hint } = JSON.parse(lost.stdout) as { hint: string };
     expect(hint).toContain('Every answer was 503');
     expect(hint).toContain('Nothing was asked for here');
+    expect(hint).toContain('or it remembers for up to 60 s');
     expect(hint).toContain(`senders: [{ agentUrl: 'http://127.0.0.1:${port}/mcp' }]`);
+  });
+
+  it('waits where the receiver remembers that the fake seller was not there before', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const port = await freePort();
+    // The receiver's clock goes on by requests: the second failure of a fetch is remembered for the same few of them.
+    const start = Date.now();
+    let asked = 0;
+    await using house = await bench(
+      {
+        senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }],
+        now: () => start + asked * 300,
+        retryAfterSeconds: 1,
+      },
+      (inner) => (req, res) => {
+        asked += 1;
+        inner(req, res);
+      },
+    );
+    const args = ['vectors', 'probe', house.url, '--keys', probe, '--only', 'tool-completed'];
+    expect(await cli(args)).toMatchObject({ code: 1, stderr: '' });
+    const served = await cli([...args, '--fake-seller', String(port)]);
+    expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
+    expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
+  });
+
+  it('passes a receiver with hostCheck off, told so', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    await using house = await bench({ hostCheck: 'off' });
+    const args = ['vectors', 'probe', house.url, '--keys', probe, '--only', 'other-host'];
+    expect((await cli([...args, '--host-check', 'off'])).code).toBe(0);
+    expect((await cli(args)).code).toBe(1);
   });
 
   it('says what its agent’s documents lack, where the receiver cannot have found the keys', async () => {
@@ -553,6 +609,63 @@ describe('keys', () => {
     ]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ keys: [{ kid: 'third', source: 'adagents.json' }] });
+  });
+
+  it.each([
+    ['JWKS', '/.well-known/jwks.json'],
+    ['brand.json', '/.well-known/brand.json'],
+  ])('check: without the %s, which pins make needless, deliveries are accepted', async (name, path) => {
+    await using seller = await createFakeSeller();
+    const { other } = await keys();
+    seller.documents.set('/.well-known/adagents.json', {
+      authorized_agents: [{ url: seller.agentUrl, signing_keys: [other.publicJwk] }],
+    });
+    seller.documents.delete(path);
+    const publishers = [new URL(seller.agentUrl).host];
+    // What the receiver does is the measure.
+    await using house = await bench({ senders: [{ agentUrl: seller.agentUrl, publishers }] });
+    const kit = await probeKit(house.url, { keys: [other.privateJwk] });
+    expect(await kit.send(await kit.sign(kit.payloads.tool('completed')))).toMatchObject({ status: 200 });
+    const args = ['keys', 'check', seller.agentUrl, '--allow-loopback', '--publisher', ...publishers];
+    const { code, stdout } = await cli(args);
+    expect({ code, stdout }).toMatchObject({ code: 0 });
+    expect(stdout).toMatch(new RegExp(`note +${name} at .*Not needed: only the pinned keys count`));
+    expect(stdout).toContain('A receiver would find the keys.');
+  });
+
+  it('check: with pins, where brand.json cannot be reached; a list without keys pins nothing', async () => {
+    await using publisher = await createFakeSeller();
+    const { other } = await keys();
+    const agentUrl = `http://127.0.0.1:${await freePort()}/mcp`;
+    const pin = (signing_keys: readonly object[]): void => {
+      publisher.documents.set('/.well-known/adagents.json', {
+        authorized_agents: [{ url: agentUrl, signing_keys }],
+      });
+    };
+    const args = [
+      'keys',
+      'check',
+      agentUrl,
+      '--allow-loopback',
+      '--publisher',
+      new URL(publisher.agentUrl).host,
+    ];
+    pin([other.publicJwk]);
+    expect(await cli([...args, '--json'])).toMatchObject({ code: 0, stderr: '' });
+    pin([]);
+    expect(await cli(args)).toMatchObject({ code: 2 });
+  });
+
+  it('check: judges the keys by the edition that the receiver has', async () => {
+    await using seller = await createFakeSeller();
+    const request = (await probeKeys()).find(({ publicJwk }) => publicJwk['kid'] === 'probe-request');
+    seller.documents.set('/.well-known/jwks.json', { keys: [request?.publicJwk] });
+    const args = ['keys', 'check', seller.agentUrl, '--allow-loopback'];
+    const strict = await cli(args);
+    expect(strict.code).toBe(1);
+    expect(strict.stdout).toMatch(/no key +probe-request +signs webhooks in edition 3.1, 3.2, not 3.0/);
+    expect(strict.stdout).toMatch(/fault +No key can sign webhooks in edition 3.0: deliveries get 401/);
+    expect((await cli([...args, '--edition', '3.1'])).code).toBe(0);
   });
 });
 

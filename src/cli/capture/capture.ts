@@ -1,4 +1,4 @@
-import type { Jwk } from '../../crypto/engine.ts';
+import type { JsonObject } from './members.ts';
 
 /** One delivery as somebody captured it, and no more than the capture has. */
 export interface Capture {
@@ -13,10 +13,8 @@ export interface Capture {
   readonly body: Uint8Array;
   /** Unix ms, where the capture says when. */
   readonly receivedAt?: number;
-  /** Keys that came with it (vectors). */
-  readonly keys: readonly Jwk[];
-  /** Of the keys beside it only these are known (vectors). */
-  readonly kids?: readonly string[];
+  /** Of a vector all of it: it says who may send, too. */
+  readonly vector?: JsonObject;
   /** What was done to read it that could matter. */
   readonly notes: readonly string[];
 }

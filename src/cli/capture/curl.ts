@@ -3,6 +3,7 @@ import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
 import { targetOf } from './members.ts';
 import { shellWords } from './shell-words.ts';
+import { contentLengths, requireWhole } from './whole-body.ts';
 
 const OPTIONS = {
   request: { type: 'string', short: 'X' },
@@ -76,15 +77,18 @@ export async function readCurl(command: string, readFile: ReadFile): Promise<Cap
   const headers = [given.header ?? []].flat().map(headerOf);
   const typed = headers.some(([name]) => name.toLowerCase() === 'content-type');
   if (given.json !== undefined && !typed) headers.push(['Content-Type', 'application/json']);
-  const notes = parts.length === 0 ? ['The curl command has no body (--data-raw).'] : [];
+  const body = new Uint8Array(Buffer.concat(parts));
+  const declared = contentLengths(headers);
+  requireWhole(body, declared);
+  if (parts.length === 0 && declared.length === 0)
+    throw new UsageError('the curl command has no body: expected --data-raw or --data-binary');
   return {
     form: 'curl command',
     method: [given.request ?? (parts.length > 0 ? 'POST' : 'GET')].flat()[0] ?? 'POST',
     url,
     target: targetOf(url),
     headers,
-    body: new Uint8Array(Buffer.concat(parts)),
-    keys: [],
-    notes,
+    body,
+    notes: [],
   };
 }

@@ -9,6 +9,7 @@ import {
   targetOf,
   textOr,
 } from './members.ts';
+import { contentLengths, requireWhole } from './whole-body.ts';
 
 /** A whole HAR file, one entry of it, or the entry's request alone with its `postData`. */
 export function isHar(json: JsonObject): boolean {
@@ -44,32 +45,49 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
   return entry;
 }
 
+/** HAR 1.2: `bodySize` is -1 where it is not known, and 0 where there is no body. */
+function declaredSizes(request: JsonObject, headers: readonly (readonly [string, string])[]): number[] {
+  const size = request['bodySize'];
+  return [...contentLengths(headers), ...(typeof size === 'number' && size >= 0 ? [size] : [])];
+}
+
+/** @throws UsageError where the export left it out, or cut it. */
+function bodyOf(
+  request: JsonObject,
+  method: string,
+  headers: readonly (readonly [string, string])[],
+): Uint8Array {
+  const data = asRecord(request['postData']);
+  const body = bodyBytes(data?.['text'], data?.['encoding'] === 'base64');
+  const declared = declaredSizes(request, headers);
+  const most = Math.max(0, ...declared);
+  if (body.length === 0 && (most > 0 || (declared.length === 0 && !/^(?:GET|HEAD)$/i.test(method)))) {
+    const told = most > 0 ? ` though it says ${most} bytes, which are missing` : '';
+    throw new UsageError(`the HAR entry has no body (request.postData)${told}: export it with content`);
+  }
+  requireWhole(body, declared);
+  return body;
+}
+
 /** An entry of an HTTP Archive 1.2. */
 export function readHar(json: JsonObject, index?: number): Capture {
   const entry = entryOf(json, index);
   const request = asRecord(entry['request']);
   if (!request) throw new UsageError('the HAR entry has no request');
   const url = absoluteUrl(request['url'], 'the HAR entry');
-  const data = asRecord(request['postData']);
-  const size = Number(request['bodySize'] ?? 0);
-  if (!data && size > 0) {
-    throw new UsageError(
-      `the HAR entry has no body (request.postData) though it says ${size} bytes: export it with content`,
-    );
-  }
+  const method = textOr(request['method'], 'POST');
+  const headers = headerPairs(request['headers'], 'the HAR entry');
+  const body = bodyOf(request, method, headers);
   const started = Date.parse(String(entry['startedDateTime']));
   return {
     form: 'HAR entry',
-    method: textOr(request['method'], 'POST'),
+    method,
     url,
     target: targetOf(url),
     // Pseudo-headers of HTTP/2 exports; `:authority` is compared as `Host` is.
-    headers: headerPairs(request['headers'], 'the HAR entry').filter(
-      ([name]) => !/^:(?!authority$)/.test(name),
-    ),
-    body: bodyBytes(data?.['text'], data?.['encoding'] === 'base64'),
+    headers: headers.filter(([name]) => !/^:(?!authority$)/.test(name)),
+    body,
     ...(!Number.isNaN(started) && { receivedAt: started }),
-    keys: [],
     notes: [],
   };
 }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
+import { cutShort } from './whole-body.ts';
 
 /** The head as text (latin-1: bytes stay what they are) and where the body begins. */
 interface Split {
@@ -98,11 +99,8 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   const declared = message.headers['content-length'];
   const framed = declared !== undefined || message.headers['transfer-encoding'] !== undefined;
   if (framed && !whole) {
-    const missing =
-      declared === undefined
-        ? 'the last chunks of the body are'
-        : `${Number(declared) - rest.length} of its ${declared} bytes are`;
-    throw new UsageError(`cut short inside the body: ${missing} missing`);
+    if (declared !== undefined) throw cutShort(rest.length, Number(declared));
+    throw new UsageError('cut short inside the body: the last chunks of the body are missing');
   }
   const notes: string[] = [];
   if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
@@ -119,7 +117,6 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
     target,
     headers: pairs(message.rawHeaders),
     body: framed ? body : rest,
-    keys: [],
     notes,
   };
 }

@@ -59,7 +59,15 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   },
   webhook_signature_revocation_stale: {
     cause: 'key-missing',
-    fix: 'The operator has to publish a fresh revocation list.',
+    fix: 'The operator has to publish a fresh revocation list; until then deliveries get 503. proto-webhooks keys check AGENT_URL shows the list.',
+  },
+  webhook_signature_rate_abuse: {
+    cause: 'rate',
+    fix: 'Raise maxNoncesPerKey, or the seller has to send less often: it is answered 429 and tries again.',
+  },
+  webhook_signature_replayed: {
+    cause: 'replay',
+    fix: 'The seller has to sign each attempt anew, with a nonce of its own.',
   },
   webhook_body_malformed: {
     cause: 'body',

@@ -9,10 +9,11 @@ import { readEvent } from '../../events/read.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard } from '../../stages/guard.ts';
 import { MS_FROM } from '../numbers.ts';
+import { type Known, revocationRow, storeRow } from './known.ts';
 
 /** One step of the way through a receiver, as this delivery took it. */
 export interface Step {
-  /** `request`, `mode`, `1` to `11`, `12`, `14`, `envelope`; for legacy senders `hmac`, `bearer`. */
+  /** `request`, `mode`, `1` to `11`, `12` (`9a` where that is known to fail), `14`, `envelope`; for legacy senders `hmac`, `bearer`. */
   readonly id: string;
   readonly title: string;
   /** `open`: not judged, `detail` says why. */
@@ -37,13 +38,6 @@ const CHECKS: readonly (readonly [CheckId, string])[] = [
   [10, 'the signature verifies'],
   [11, 'Content-Digest matches the body'],
 ];
-
-const REPLAY: Step = {
-  id: '12',
-  title: 'not seen before, under the caps (9a, 12, 13)',
-  verdict: 'open',
-  detail: "only the receiver's store knows",
-};
 
 /** A legacy sender's check has no number. */
 const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
@@ -101,19 +95,21 @@ function momentOf({ delivery }: AuthRequest): number | undefined {
   return created !== undefined && created > 0 && created < MS_FROM ? created * 1000 : undefined;
 }
 
-async function signatureSteps(context: AuthContext, request: AuthRequest): Promise<Step[]> {
+async function signatureSteps(context: AuthContext, request: AuthRequest, known: Known): Promise<Step[]> {
   const failed = await failure(context, request);
   const steps = rows(failed);
   const moment = failed?.check === 5 ? momentOf(request) : undefined;
   const later = moment === undefined ? undefined : await failure(context, { ...request, arrivedAt: moment });
   const beyond = moment === undefined || later?.check === 5 ? steps : rows(later);
   const digest = digestRow(request, context);
-  return steps.map((step, index): Step => {
+  const judged = steps.map((step, index): Step => {
     const open = step.verdict === 'open' ? (beyond[index] ?? step) : step;
+    if (open.id === '9') return revocationRow(open, known);
     return open.id === '11' && open.verdict === 'open' && digest
       ? { id: step.id, title: step.title, ...digest }
       : open;
   });
+  return [...judged, storeRow(request, judged, known)];
 }
 
 async function legacyStep(
@@ -155,7 +151,7 @@ function bodySteps({ delivery, senders }: AuthRequest, { protocol }: AuthContext
 export async function checklist(
   context: AuthContext,
   request: AuthRequest,
-  maxBodyBytes: number,
+  { maxBodyBytes, ...known }: Known & { readonly maxBodyBytes: number },
 ): Promise<Step[]> {
   const { delivery, senders } = request;
   const scheme = senders[0]?.auth.scheme ?? 'signature';
@@ -176,7 +172,7 @@ export async function checklist(
       ...(mismatch && { code: mismatch.code, detail: mismatch.detail }),
     },
   ];
-  if (scheme === 'signature') steps.push(...(await signatureSteps(context, request)), REPLAY);
+  if (scheme === 'signature') steps.push(...(await signatureSteps(context, request, known)));
   else steps.push(await legacyStep(scheme, context, request));
   return [...steps, ...bodySteps(request, context)];
 }

@@ -12,14 +12,15 @@ import type { Capture } from '../capture/capture.ts';
 import { checklist, type Step } from './checklist.ts';
 import type { Finding } from './finding.ts';
 import { findCauses } from './find-causes.ts';
+import { type Known, withKnown } from './known.ts';
 
 /** A captured delivery, and what its receiver is configured with. */
-export interface ExplainInput {
+export interface ExplainInput extends Known {
   readonly capture: Capture;
   /** `publicUrl`: the URL that the seller was given. */
   readonly url: string;
-  /** Keys as `pins`, or legacy `auth`; nothing is fetched. */
-  readonly sender: Sender;
+  /** All of one scheme. Keys as `pins`, or legacy `auth`; nothing is fetched. */
+  readonly senders: readonly Sender[];
   /** Unix ms. */
   readonly receivedAt: number;
   readonly protocol?: string | undefined;
@@ -60,7 +61,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
   const edition = editionFor(input.edition);
   const engine = await createEngine();
   const target = canonicalTargetUri(input.url);
-  const { fixed = [] } = senderSource([input.sender], { edition, allowLoopback: true, maxNoncesPerKey: 1 });
+  const { fixed = [] } = senderSource(input.senders, { edition, allowLoopback: true, maxNoncesPerKey: 1 });
   const keys = createKeyResolver({
     protocol,
     engine,
@@ -78,7 +79,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
     protocol,
     engine,
     hashes: createHashes(),
-    keys,
+    keys: withKnown(keys, input),
     hostCheck,
     raiseAlarm: () => undefined,
   };
@@ -86,11 +87,11 @@ async function caseOf(input: ExplainInput): Promise<Case> {
 }
 
 const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
-  checklist(context, request, input.maxBodyBytes ?? DEFAULT_MAX_BYTES);
+  checklist(context, request, { ...input, maxBodyBytes: input.maxBodyBytes ?? DEFAULT_MAX_BYTES });
 
 /**
  * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.
- * @throws ConfigError, TargetUriError for an unusable sender, protocol, edition or URL; never for the capture.
+ * @throws ConfigError, TargetUriError for an unusable senders, protocol, edition or URL; never for the capture.
  */
 export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
   const made = await caseOf(input);

@@ -64,7 +64,8 @@ const lookAtPurpose: Look = async ({ input, request, context }, step, again) => 
   const editions: readonly EditionName[] = ['3.1', '3.2'];
   const current = request.senders[0]?.edition ?? editionFor();
   for (const edition of editions.filter((name) => name !== current.name)) {
-    const steps = await again.steps({ ...input, sender: { ...input.sender, edition } });
+    const senders = input.senders.map((sender) => ({ ...sender, edition }));
+    const steps = await again.steps({ ...input, senders });
     if (!passes(steps, '8')) continue;
     const says = `The key's ${context.protocol.purposeMember} is allowed from edition ${edition} on.`;
     return [

@@ -55,6 +55,9 @@ export type Cause =
   | 'request'
   | 'body'
   | 'envelope'
+  // What was delivered before.
+  | 'rate'
+  | 'replay'
   | 'unknown';
 
 /** Why a step failed, and what to change. */

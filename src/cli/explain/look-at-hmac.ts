@@ -28,9 +28,8 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
 
 /** HMAC-SHA256 in lower-case hex, by each secret of the sender. */
 function macs({ request, context }: Case, prefix: string, body: Uint8Array): readonly string[] {
-  const auth = request.senders[0]?.auth;
   const encoder = new TextEncoder();
-  const secrets = auth?.scheme === 'hmac' ? auth.secrets : [];
+  const secrets = request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
   return secrets.map((secret) =>
     Buffer.from(context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body)).toString(
       'hex',

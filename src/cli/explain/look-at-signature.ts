@@ -11,7 +11,7 @@ import { partsOf } from './url-axes.ts';
 
 async function namedKeys({ context, request }: Case): Promise<NamedKey[]> {
   const keys: NamedKey[] = [];
-  for (const jwk of request.senders[0]?.pins ?? []) {
+  for (const jwk of request.senders.flatMap(({ pins = [] }) => pins)) {
     const key = await context.engine.importKey(jwk);
     if (typeof key !== 'string') keys.push({ kid: String(jwk['kid']), key });
   }
@@ -44,6 +44,8 @@ async function sceneOf(made: Case): Promise<Scene | undefined> {
 /** Checks 7 and 10. */
 export const lookAtSignature: Look = async (made, step) => {
   const { request, target, context } = made;
+  // The keys were never tried: nothing that was signed otherwise is to be found.
+  if (step.code === 'keys_unavailable') return [];
   const host = compareHost(request.delivery, target, context.hostCheck);
   if (host.kind === 'contradiction')
     return [

@@ -23,15 +23,20 @@ function findingLines(finding: Finding, next: Finding | undefined, paint: Paint)
   return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
 }
 
+/** What has to be so besides, where a step that could be judged was left open. */
+function acceptance(steps: readonly Step[]): string {
+  const revocation = steps.find(({ id, verdict }) => id === '9' && verdict === 'open');
+  const condition = revocation ? ', and its key is not revoked' : '';
+  return `A receiver would accept this delivery, if it has not had it before${condition}.`;
+}
+
 /** The checklist, then each cause with its fix. */
 export function explanationText(
   { ok, steps, findings }: Explanation,
   intro: readonly string[],
   paint: Paint,
 ): string {
-  const end = ok
-    ? ['', paint('good', 'A receiver would accept this delivery, if it has not had it before.')]
-    : [];
+  const end = ok ? ['', paint('good', acceptance(steps))] : [];
   return [
     ...intro,
     '',

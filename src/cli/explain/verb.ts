@@ -1,92 +1,27 @@
-import { readFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
-import type { Jwk } from '../../crypto/engine.ts';
 import { headerFields } from '../../delivery.ts';
-import type { EditionName } from '../../edition.ts';
-import type { Sender, SenderAuth } from '../../senders.ts';
 import type { Capture } from '../capture/capture.ts';
 import { readCapture } from '../capture/read-capture.ts';
 import { readInput } from '../files.ts';
-import { collect, publicJwk, readKeys } from '../key-files.ts';
-import { addChainFlags, chainOf, type ChainFlags } from '../keys/check.ts';
+import { collect } from '../key-files.ts';
+import { addChainFlags } from '../keys/check.ts';
 import { instant, MS_FROM, requireHttpUrl, whole } from '../numbers.ts';
-import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
+import { addSecretFlags } from '../secrets.ts';
 import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
+import { configured, type SenderFlags } from './configured.ts';
 import { explainDelivery, type ExplainInput } from './explain.ts';
 import { explanationText } from './text.ts';
 
-interface ExplainFlags extends ChainFlags, SecretFlags {
-  readonly keys?: readonly string[];
-  readonly agentUrl?: string;
+interface ExplainFlags extends SenderFlags {
   readonly url?: string;
   readonly receivedAt?: string;
-  readonly edition?: EditionName;
   readonly hostCheck?: 'strict' | 'off';
   readonly maxBodyBytes?: number;
   readonly entry?: number;
   readonly json?: boolean;
-}
-
-/** The `keys.json` of a set of vectors lies beside the folder of its cases. */
-async function keysBeside(file: string, context: CliContext): Promise<Jwk[]> {
-  const folder = dirname(resolve(context.cwd, file));
-  for (const place of [join(folder, 'keys.json'), join(folder, '..', 'keys.json')]) {
-    const there = await readFile(place).then(
-      () => true,
-      () => false,
-    );
-    if (there) return readKeys([place], context);
-  }
-  return [];
-}
-
-const NO_KEYS =
-  'no key to verify with. Give --keys FILE (a JWK or JWKS), --agent-url URL (its JWKS is fetched), or --hmac-secret-file / --bearer-token-file for a legacy sender.';
-
-/** One key a kid; those that came with a capture replace others. */
-function distinct(keys: readonly Jwk[]): Jwk[] {
-  return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
-}
-
-async function pinsOf(
-  file: string,
-  capture: Capture,
-  flags: ExplainFlags,
-  context: CliContext,
-): Promise<{ pins: readonly Jwk[]; revokedKids: readonly string[] }> {
-  const given = await readKeys(flags.keys ?? [], context);
-  if (flags.agentUrl !== undefined) {
-    const chain = await chainOf(flags.agentUrl, flags, context);
-    const [fault] = chain.faults;
-    if (chain.jwks.length === 0 && fault !== undefined) {
-      throw new UsageError(
-        `no keys of ${flags.agentUrl}: ${fault} proto-webhooks keys check shows the whole chain.`,
-      );
-    }
-    return { pins: distinct([...chain.jwks, ...given, ...capture.keys]), revokedKids: chain.revocation.kids };
-  }
-  const found = capture.form === 'vector' && given.length === 0 ? await keysBeside(file, context) : [];
-  const beside = found.filter((jwk) => capture.kids?.includes(String(jwk['kid'])) ?? true);
-  return { pins: distinct([...beside, ...given, ...capture.keys]), revokedKids: [] };
-}
-
-async function senderOf(
-  file: string,
-  capture: Capture,
-  flags: ExplainFlags,
-  context: CliContext,
-): Promise<Sender> {
-  const agentUrl = flags.agentUrl ?? 'https://seller.invalid/mcp';
-  const edition = flags.edition === undefined ? {} : { edition: flags.edition };
-  const auth: SenderAuth | undefined = await secretsOf(flags, context);
-  if (auth) return { agentUrl, auth, ...edition };
-  const { pins, revokedKids } = await pinsOf(file, capture, flags, context);
-  if (pins.length === 0) throw new UsageError(NO_KEYS);
-  return { agentUrl, pins, revocation: { revokedKids }, ...edition };
 }
 
 /** When it was received: as told, as captured, else at `created`, so that an old capture can be looked into. */
@@ -118,8 +53,9 @@ function underPrefix(url: string, capture: Capture): string {
 }
 
 function urlOf(capture: Capture, flags: ExplainFlags): string {
-  const given = flags.url ?? capture.url;
-  if (given !== undefined) return underPrefix(requireHttpUrl('--url', given), capture);
+  if (flags.url !== undefined) return underPrefix(requireHttpUrl('--url', flags.url), capture);
+  // As it stands: what a receiver's options refuse (a fragment, a `*`) is none of a request's fault.
+  if (capture.url !== undefined) return capture.url;
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
     throw new UsageError('the capture has no Host. Give the URL that the seller was given: --url https://…');
@@ -139,16 +75,15 @@ async function explain(file: string, flags: ExplainFlags, context: CliContext): 
   const url = urlOf(capture, flags);
   const { at, how } = momentOf(capture, flags, context);
   const { protocol, edition, hostCheck, maxBodyBytes } = flags;
-  const sender = await senderOf(file, capture, flags, context);
   const input: ExplainInput = {
     capture,
     url,
-    sender,
     receivedAt: at,
     protocol,
     edition,
     hostCheck,
     maxBodyBytes,
+    ...(await configured(file, capture, flags, context)),
   };
   const explanation = await explainDelivery(input);
   const received = new Date(at).toISOString();

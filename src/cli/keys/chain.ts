@@ -31,6 +31,10 @@ export interface Chain {
   readonly revocation: RevocationState;
   /** In words, each with what it means for deliveries. Empty: all is well. */
   readonly faults: readonly string[];
+  /** What is wrong, and does not keep deliveries from being accepted. */
+  readonly notes: readonly string[];
+  /** By which the keys are judged. */
+  readonly edition: EditionName;
   /** The keys themselves, for `explain`. */
   readonly jwks: readonly Jwk[];
 }
@@ -38,6 +42,8 @@ export interface Chain {
 export interface ChainOptions {
   readonly sender: Sender;
   readonly protocol: string | undefined;
+  /** What the receiver has for this seller. */
+  readonly edition?: EditionName | undefined;
   readonly allowLoopback: boolean;
   readonly transport: Transport;
   /** Unix ms. */
@@ -71,13 +77,18 @@ async function judgeKey(
   };
 }
 
+/** Whether a receiver of that edition takes deliveries by the key. */
+export function isFit(key: ChainKey, edition: EditionName): boolean {
+  return key.editions.includes(edition) && !key.revoked;
+}
+
 /** What the publishers pin for the agent: where any does, only that counts (verification.md, section 5, step 5). */
 async function pinned(
   documents: Documents,
   sender: SenderEntry,
   allowLoopback: boolean,
   faults: string[],
-): Promise<Jwk[]> {
+): Promise<readonly Jwk[]> {
   const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
   const jwks = new Map<string, Jwk>();
   for (const domain of sender.publishers ?? []) {
@@ -92,13 +103,20 @@ async function pinned(
   return [...jwks.values()];
 }
 
-/** Steps 1 to 4 of verification.md, section 5. `listing`: the brand.json that lists the agent, where one was found. */
+interface Published {
+  readonly jwks: readonly Jwk[];
+  /** The brand.json that lists the agent, where one was found. */
+  readonly listing: string | undefined;
+  /** Why there is no JWKS. */
+  readonly trouble?: string;
+}
+
+/** Steps 1 to 4 of verification.md, section 5. */
 async function published(
   documents: Documents,
   sender: SenderEntry,
   allowLoopback: boolean,
-  faults: string[],
-): Promise<{ readonly jwks: readonly Jwk[]; readonly listing: string | undefined }> {
+): Promise<Published> {
   let listing: string | undefined;
   const kind = brandJsonKind(allowLoopback);
   const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined });
@@ -106,14 +124,19 @@ async function published(
     listing = url;
     return documents.load(kind, url);
   });
-  if (!location.ok) {
-    faults.push(`${location.reason}. Deliveries get 503 keys_unavailable.`);
-    return { jwks: [], listing };
-  }
+  if (!location.ok) return { jwks: [], listing, trouble: location.reason };
   const answer = await documents.load(JWKS, location.jwksUri);
-  if (!answer.ok)
-    faults.push(`JWKS at ${location.jwksUri}: ${answer.reason}. Deliveries get 503 keys_unavailable.`);
-  return { jwks: answer.ok ? [...answer.copy.value.jwks.values()] : [], listing };
+  if (answer.ok) return { jwks: [...answer.copy.value.jwks.values()], listing };
+  return { jwks: [], listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
+}
+
+/** What speaks against all keys together. */
+function keyFault(keys: readonly ChainKey[], edition: EditionName): string | undefined {
+  if (keys.some((key) => isFit(key, edition))) return undefined;
+  const others = EDITIONS.filter((name) => keys.some((key) => isFit(key, name)));
+  return others.length === 0
+    ? 'No key can sign webhooks. Deliveries get 401.'
+    : `No key can sign webhooks in edition ${edition}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
 /**
@@ -127,18 +150,24 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
   const documents = createDocuments(options);
+  const edition = editionFor(options.edition).name;
   const faults: string[] = [];
-  const { jwks, listing } = await published(documents, sender, allowLoopback, faults);
+  const notes: string[] = [];
+  const { jwks, listing, trouble } = await published(documents, sender, allowLoopback);
   const pins = await pinned(documents, sender, allowLoopback, faults);
-  const revocation = await checkRevocations({ options, protocol, documents, sender, listing, jwks }, faults);
+  const isPinned = pins.length > 0;
+  if (trouble !== undefined && isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
+  if (trouble !== undefined && !isPinned) faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
+  const check = { options, protocol, documents, sender, listing, jwks, pinned: isPinned };
+  const revocation = await checkRevocations(check, { faults, notes });
   const engine = await createEngine();
   const revoked = new Set(revocation.kids);
-  const counted = pins.length > 0 ? pins : jwks;
-  const source = pins.length > 0 ? 'adagents.json' : 'JWKS';
+  const counted = isPinned ? pins : jwks;
+  const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted) keys.push(await judgeKey(jwk, source, revoked, { protocol, engine }));
-  if (!keys.some((key) => key.editions.length > 0 && !key.revoked) && faults.length === 0) {
-    faults.push('No key can sign webhooks. Deliveries get 401.');
-  }
-  return { agentUrl: sender.agentUrl, links: documents.links, keys, revocation, faults, jwks: counted };
+  const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
+  if (unfit !== undefined) faults.push(unfit);
+  const { agentUrl } = sender;
+  return { agentUrl, links: documents.links, keys, revocation, faults, notes, edition, jwks: counted };
 }

@@ -1,10 +1,11 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { EditionName } from '../../edition.ts';
 import { defaultTransport } from '../../keys/safe-fetch.ts';
 import { collect } from '../key-files.ts';
 import { requireHttpUrl } from '../numbers.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import { type Chain, type ChainKey, walkChain } from './chain.ts';
+import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
 import type { Link } from './documents.ts';
 
 /** Options that name a seller's documents, shared by `keys check` and `explain`. */
@@ -13,10 +14,11 @@ export interface ChainFlags {
   readonly publisher?: readonly string[];
   readonly revocations?: string;
   readonly protocol?: string;
+  readonly edition?: EditionName;
   readonly allowLoopback?: boolean;
 }
 
-/** Walks the chain of an agent. @throws UsageError where its first document cannot be reached at all. */
+/** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
 export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
   requireHttpUrl('agent URL', agentUrl);
   const allowLoopback = flags.allowLoopback ?? false;
@@ -28,12 +30,13 @@ export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliC
       ...(flags.revocations !== undefined && { revocation: { url: flags.revocations } }),
     },
     protocol: flags.protocol,
+    edition: flags.edition,
     allowLoopback,
     transport: defaultTransport(allowLoopback),
     now: context.now,
   });
   const [first] = chain.links;
-  if (first?.state === 'unreachable') {
+  if (first?.state === 'unreachable' && chain.keys.length === 0) {
     throw new UsageError(
       `${first.url}: cannot be reached (${first.fault}). Expected the brand.json of ${agentUrl} there; --brand-json names another place, --allow-loopback allows http and private addresses.`,
     );
@@ -56,18 +59,20 @@ function linkLines(link: Link, paint: Paint): string[] {
   return [head, `${' '.repeat(12)}${paint('dim', detail)}`];
 }
 
-function keyLine(key: ChainKey, paint: Paint): string {
-  const fit = key.editions.length > 0 && !key.revoked;
+function keyLine(key: ChainKey, edition: EditionName, paint: Paint): string {
+  const fit = isFit(key, edition);
+  const other = fit ? '' : `, not ${edition}`;
   const why = key.revoked
     ? 'revoked'
     : key.editions.length === 0
       ? (key.flaw ?? '')
-      : `signs webhooks in edition ${key.editions.join(', ')}`;
+      : `signs webhooks in edition ${key.editions.join(', ')}${other}`;
   return `${paint(fit ? 'good' : 'warn', (fit ? 'key' : 'no key').padEnd(11))} ${key.kid}  ${why} (${key.source})`;
 }
 
 function chainText(chain: Chain, paint: Paint): string {
   const faults = chain.faults.map((fault) => `${paint('bad', 'fault'.padEnd(11))} ${fault}`);
+  const notes = chain.notes.map((note) => `${paint('warn', 'note'.padEnd(11))} ${note}`);
   const { state, nextUpdate, kids } = chain.revocation;
   const revocation =
     nextUpdate === undefined
@@ -77,8 +82,9 @@ function chainText(chain: Chain, paint: Paint): string {
     `Agent ${chain.agentUrl}`,
     '',
     ...chain.links.flatMap((link) => linkLines(link, paint)),
-    ...chain.keys.map((key) => keyLine(key, paint)),
+    ...chain.keys.map((key) => keyLine(key, chain.edition, paint)),
     ...revocation,
+    ...notes,
     ...faults,
     '',
     faults.length === 0
@@ -108,7 +114,14 @@ export function addKeysCheck(parent: Command, run: RunVerb): void {
         'keys check https://seller.example/mcp --publisher publisher.example --json',
         'keys check http://127.0.0.1:4555/mcp --allow-loopback',
       ],
-    ).argument('<agent-url>', "the seller's agents[].url, byte for byte"),
+    )
+      .argument('<agent-url>', "the seller's agents[].url, byte for byte")
+      .addOption(
+        new Option(
+          '--edition <name>',
+          'edition that the receiver has for this seller (default: 3.0)',
+        ).choices(['3.0', '3.1', '3.2']),
+      ),
   ).action((agentUrl: string, flags: ChainFlags & { json?: boolean }) =>
     run(flags, (context) => check(agentUrl, flags, context)),
   );

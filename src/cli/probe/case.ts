@@ -1,4 +1,3 @@
-import type { EditionName } from '../../edition.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
 import type { KeyRole, ProbeKit } from './kit.ts';
 
@@ -18,7 +17,7 @@ export interface ProbeCase {
   readonly name: string;
   /** What is sent, in words. */
   readonly sends: string;
-  readonly expect: Expected | ((edition: EditionName) => Expected);
+  readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck'>) => Expected);
   /** Without this key, or option, the case is left out. */
   readonly needs?: KeyRole | 'rate';
   readonly run: (kit: ProbeKit) => Promise<PostResult>;

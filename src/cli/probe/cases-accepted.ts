@@ -62,6 +62,7 @@ export const ACCEPTED_CASES: readonly ProbeCase[] = [
       keys.request ? { key: keys.request } : {},
     ),
     needs: 'request',
-    expect: (edition) => (edition === '3.0' ? refused('webhook_signature_key_purpose_invalid') : ACCEPTED),
+    expect: ({ edition }) =>
+      edition === '3.0' ? refused('webhook_signature_key_purpose_invalid') : ACCEPTED,
   },
 ];

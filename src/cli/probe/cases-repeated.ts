@@ -67,7 +67,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   {
     name: 'changed-payload',
     sends: 'the same idempotency_key with another payload',
-    expect: (edition) => (edition === '3.2' ? { status: 409, code: 'payload_changed' } : ACCEPTED),
+    expect: ({ edition }) => (edition === '3.2' ? { status: 409, code: 'payload_changed' } : ACCEPTED),
     run: changed,
   },
   {

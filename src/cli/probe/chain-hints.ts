@@ -1,17 +1,18 @@
 import type { Jwk } from '../../sender/sign.ts';
-import { chainOf } from '../keys/check.ts';
+import { chainOf, type ChainFlags } from '../keys/check.ts';
 import type { CliContext } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** What is wrong with the chain that the receiver has to follow, seen from here. */
 export async function chainHints(
   agentUrl: string,
-  flags: { readonly protocol?: string },
+  flags: Pick<ChainFlags, 'protocol' | 'edition'>,
   keys: readonly Jwk[],
   context: CliContext,
 ): Promise<string[]> {
   const allowLoopback = agentUrl.startsWith('http:');
-  const named = flags.protocol === undefined ? {} : { protocol: flags.protocol };
+  const { protocol, edition } = flags;
+  const named = { ...(protocol !== undefined && { protocol }), ...(edition && { edition }) };
   try {
     const { faults, jwks } = await chainOf(agentUrl, { allowLoopback, ...named }, context);
     const published = new Set(jwks.map((jwk) => jwk['kid']));

@@ -1,5 +1,6 @@
 import type { PostResult } from '../../testing/seller-post.ts';
 import type { Expected } from './case.ts';
+import { leakOf } from './leaks.ts';
 
 /** `401 webhook_signature_replayed`. */
 export function answerText({ status, outcome, code }: PostResult): string {
@@ -39,11 +40,11 @@ const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) =
     /^\d+$/.test(headers['retry-after'] ?? '') ? undefined : '429 without Retry-After in seconds',
 };
 
-/** verification.md, section 2: no key ids, no digests, nothing that a prober could use. */
-function leak({ body }: PostResult, secrets: readonly string[]): string | undefined {
-  return secrets.some((secret) => secret !== '' && body.includes(secret))
-    ? 'the body tells a key id or a digest'
-    : undefined;
+/** verification.md, section 2: the challenge goes with 401 alone; `Signature error=` ends the event at its seller. */
+function strayChallenge({ status, headers }: PostResult): string | undefined {
+  const header = headers['www-authenticate'];
+  if (status === 401 || header === undefined) return undefined;
+  return `${status} with WWW-Authenticate (${JSON.stringify(header)}), which only a 401 may have`;
 }
 
 /**
@@ -62,5 +63,5 @@ export function gradeAnswer(
     const meaning = status === 503 ? ": a fault on the receiver's side, which sellers retry" : '';
     return `answered ${status}${meaning}`;
   }
-  return WITH[status]?.(answer, expected.code ?? '') ?? leak(answer, secrets);
+  return WITH[status]?.(answer, expected.code ?? '') ?? strayChallenge(answer) ?? leakOf(answer, secrets);
 }

@@ -12,11 +12,15 @@ const HOW: Readonly<Record<Identity['how'], string>> = {
 /** Of everything that was sent with a good signature. */
 const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 
+/** verification.md, section 5: failures are remembered at most so many ms. */
+const REMEMBERED_MS = 60_000;
+
 /**
  * Says what is missing where the receiver cannot have found the keys: every answer was 503, or it took every good
  * delivery for one by a key that nobody publishes.
+ * @param waitedMs for which a receiver that remembers a failed fetch was waited for.
  */
-export function hintOf(results: readonly ProbeResult[], identity: Identity): string[] {
+export function hintOf(results: readonly ProbeResult[], identity: Identity, waitedMs: number): string[] {
   const sent = results.filter(({ answered }) => answered !== '-');
   const good = sent.filter(({ name }) => GOOD.includes(name));
   const faults = sent.filter(({ answered }) => answered.startsWith('503'));
@@ -32,7 +36,7 @@ export function hintOf(results: readonly ProbeResult[], identity: Identity): str
       ? []
       : [
           asked === 0
-            ? 'Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback.'
+            ? `Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback${waitedMs < REMEMBERED_MS ? ', or it remembers for up to 60 s that nothing was served here' : ''}.`
             : `Documents were asked for here ${asked} times.`,
         ];
   return [what, ...fetched, HOW[identity.how], identity.config];

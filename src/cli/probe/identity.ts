@@ -12,6 +12,8 @@ export interface Identity {
   readonly config: string;
   /** How often the receiver asked for documents here; undefined where it asks elsewhere. */
   readonly fetches?: () => number;
+  /** Whether it asked for the revocation list, where one is served here. */
+  readonly askedForList?: () => boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -44,12 +46,14 @@ async function served(port: number, keys: readonly Jwk[], protocol: string | und
     },
   );
   seller.documents.set('/.well-known/jwks.json', { keys: keys.map(publicJwk) });
+  const listPath = new URL(seller.revocationsUrl).pathname;
   const revoked = keys.filter(isRevoked).map((jwk) => String(jwk['kid']));
   if (revoked.length > 0) seller.revoke(revoked);
   return {
     how: 'fake-seller',
     config: `senders: [{ agentUrl: '${seller.agentUrl}' }],\nallowLoopback: true,`,
     fetches: () => seller.fetches(),
+    ...(revoked.length > 0 && { askedForList: () => seller.fetches(listPath) > 0 }),
     close: seller.close,
   };
 }

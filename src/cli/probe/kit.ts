@@ -21,6 +21,8 @@ export interface ProbeKit {
   /** Unix ms. */
   readonly now: () => number;
   readonly edition: EditionName;
+  /** Of the receiver: `off` where it does not compare `Host` with its URL. */
+  readonly hostCheck: 'strict' | 'off';
   /** Of the receiver. */
   readonly maxBodyBytes: number;
   /** How many deliveries the receiver's cap is below; absent: it is not probed. */
@@ -34,6 +36,8 @@ export class NotBegun extends Error {
 
 export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition' | 'maxBodyBytes' | 'now'> {
   readonly rate?: number | undefined;
+  /** `strict` where absent. */
+  readonly hostCheck?: ProbeKit['hostCheck'] | undefined;
   readonly keys: readonly Jwk[];
   /** Where to connect, if not where `url` says. */
   readonly to?: string | undefined;
@@ -56,7 +60,7 @@ export function rolesOf(keys: readonly Jwk[], protocol: string): Partial<Record<
 
 /** @param first the key that signs where a case does not care. */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
-  const { url, protocol, to, timeoutMs, now, rate, edition, maxBodyBytes } = options;
+  const { url, protocol, to, timeoutMs, now, rate, edition, hostCheck = 'strict', maxBodyBytes } = options;
   const signal = new AbortController().signal;
   const send: ProbeKit['send'] = (delivery) =>
     post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
@@ -64,6 +68,7 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     url,
     protocol,
     edition,
+    hostCheck,
     maxBodyBytes,
     now,
     ...(rate !== undefined && { rate }),

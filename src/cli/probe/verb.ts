@@ -1,17 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import type { EditionName } from '../../edition.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../key-files.ts';
 import { requireHttpUrl, whole } from '../numbers.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb, type Style } from '../shell.ts';
+import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import type { ProbeResult } from './case.ts';
+import { awaitKeys, type Patience } from './await-keys.ts';
 import { chainHints } from './chain-hints.ts';
 import { hintOf } from './hints.ts';
-import { identityOf, type IdentityFlags } from './identity.ts';
+import { type Identity, identityOf, type IdentityFlags } from './identity.ts';
 import { createKit, type ProbeKit, rolesOf } from './kit.ts';
 import { PROBE_CASES, probeReceiver } from './probe.ts';
+import { reportOf } from './report.ts';
 
 interface ProbeFlags extends IdentityFlags {
   readonly keys: readonly string[];
@@ -19,56 +21,12 @@ interface ProbeFlags extends IdentityFlags {
   readonly edition?: EditionName;
   readonly maxBodyBytes: number;
   readonly rate?: number;
+  readonly hostCheck?: 'strict' | 'off';
   readonly timeoutMs: number;
+  readonly waitMs: number;
   readonly only?: readonly string[];
   readonly printConfig?: boolean;
   readonly json?: boolean;
-}
-
-const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> = {
-  pass: ['good', 'pass'],
-  fail: ['bad', 'FAIL'],
-  skipped: ['dim', 'skip'],
-  undecided: ['warn', '?'],
-};
-
-function resultLine({ name, sends, expected, answered, verdict, why }: ProbeResult, paint: Paint): string {
-  const [style, mark] = MARKS[verdict];
-  const detail =
-    verdict === 'pass'
-      ? ''
-      : `\n      ${paint(style, `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`)}`;
-  return `${paint(style, mark.padEnd(5))} ${name.padEnd(24)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
-}
-
-function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'], number> {
-  const counts = { pass: 0, fail: 0, skipped: 0, undecided: 0 };
-  for (const { verdict } of results) counts[verdict] += 1;
-  return counts;
-}
-
-function reportOf(url: string, results: readonly ProbeResult[], hint: readonly string[]): Report {
-  const counts = countsOf(results);
-  const { pass, fail, skipped, undecided } = counts;
-  const summary = `${pass} passed, ${fail} failed, ${skipped} skipped${undecided === 0 ? '' : `, ${undecided} undecided`}`;
-  return {
-    ok: fail === 0 && pass > 0,
-    json: {
-      url,
-      ok: fail === 0 && pass > 0,
-      counts,
-      results,
-      ...(hint.length > 0 && { hint: hint.join('\n') }),
-    },
-    text: (paint) =>
-      [
-        ...results.map((result) => resultLine(result, paint)),
-        '',
-        ...hint,
-        ...(hint.length > 0 ? [''] : []),
-        paint(fail === 0 ? 'good' : 'bad', summary),
-      ].join('\n'),
-  };
 }
 
 /** The keys to sign with, and which of them signs where a case does not care. */
@@ -100,6 +58,27 @@ async function requireReachable(kit: ProbeKit): Promise<void> {
   }
 }
 
+/** Keys that are served only while the probe runs: the receiver may remember that they were not there before. */
+function waitingFor(
+  identity: Identity,
+  { waitMs, only = [] }: ProbeFlags,
+  { now, notice }: CliContext,
+): Parameters<typeof probeReceiver>[2] {
+  if (identity.how !== 'fake-seller') return undefined;
+  const needsList = only.length === 0 || only.includes('revoked');
+  const patience: Patience = {
+    ms: waitMs,
+    now,
+    pause: (ms) => delay(ms),
+    begins: () =>
+      notice(
+        `A good delivery gets 503: the receiver may remember that the fake seller was not there before. Waiting up to ${Math.round(waitMs / 1000)} s.`,
+      ),
+    complete: needsList ? identity.askedForList : undefined,
+  };
+  return (kit) => awaitKeys(kit, patience);
+}
+
 function requireCases(wanted: readonly string[] = []): void {
   const unknown = wanted.find((name) => !PROBE_CASES.some((probe) => probe.name === name));
   if (unknown !== undefined)
@@ -117,15 +96,15 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
   try {
     if (flags.printConfig)
       return { ok: true, json: { config: identity.config }, text: () => identity.config };
-    const { to, maxBodyBytes, rate, timeoutMs, edition = '3.0' } = flags;
+    const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition = '3.0' } = flags;
     const protocol = protocolFor(flags.protocol).name;
     const kit = createKit(
-      { url, to, protocol, edition, maxBodyBytes, rate, timeoutMs, keys, now: context.now },
+      { url, to, protocol, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now },
       first,
     );
     await requireReachable(kit);
-    const results = await probeReceiver(kit, flags.only);
-    const hint = hintOf(results, identity);
+    const results = await probeReceiver(kit, flags.only, waitingFor(identity, flags, context));
+    const hint = hintOf(results, identity, flags.waitMs);
     if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint);
     return reportOf(url, results, [...hint, ...(await chainHints(flags.agentUrl, flags, keys, context))]);
   } finally {
@@ -133,9 +112,29 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
   }
 }
 
+/** What the receiver under test is configured with. */
+function addReceiverFlags(verb: Command): Command {
+  return verb
+    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .addOption(
+      new Option('--edition <name>', 'edition that the receiver has for this sender (default: 3.0)').choices([
+        '3.0',
+        '3.1',
+        '3.2',
+      ]),
+    )
+    .addOption(
+      new Option('--host-check <how>', 'whether the receiver compares Host with its URL').choices([
+        'strict',
+        'off',
+      ]),
+    )
+    .option('--max-body-bytes <n>', 'limit of the receiver', whole(1), 1_048_576);
+}
+
 /** `vectors probe URL`. */
 export function addProbe(parent: Command, run: RunVerb): void {
-  addVerb(
+  const verb = addVerb(
     parent,
     'probe',
     'send a running receiver every kind of delivery, good and bad, and grade its answers',
@@ -158,18 +157,16 @@ export function addProbe(parent: Command, run: RunVerb): void {
       '--print-config',
       'print what the receiver under test has to be configured with, and send nothing',
     )
-    .option('--to <url>', 'where to connect, if not where URL says')
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
-    .addOption(
-      new Option('--edition <name>', 'edition that the receiver has for this sender (default: 3.0)').choices([
-        '3.0',
-        '3.1',
-        '3.2',
-      ]),
-    )
-    .option('--max-body-bytes <n>', 'limit of the receiver', whole(1), 1_048_576)
+    .option('--to <url>', 'where to connect, if not where URL says');
+  addReceiverFlags(verb)
     .option('--rate <n>', 'send so many deliveries more, and expect 429 among them', whole(1))
     .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
+    .option(
+      '--wait-ms <n>',
+      'with --fake-seller: how long a receiver that remembers a failed fetch is waited for',
+      whole(0),
+      65_000,
+    )
     .option('--only <case>', 'only this case; repeatable', collect)
     .action((url: string, flags: ProbeFlags) => run(flags, (context) => probe(url, flags, context)));
 }

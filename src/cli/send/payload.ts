@@ -7,8 +7,10 @@ import { UsageError } from '../usage-error.ts';
 
 /** Which sample to send. */
 export interface PayloadFlags {
-  readonly transport: 'tool' | 'agent';
-  readonly status: TaskStatus;
+  /** `tool` where absent. */
+  readonly transport?: 'tool' | 'agent';
+  /** `completed` where absent. */
+  readonly status?: TaskStatus;
   readonly report?: DeliveryReport['notification_type'];
   readonly family?: SampleFamily;
   readonly body?: string;
@@ -39,10 +41,11 @@ export async function payloadOf(flags: PayloadFlags, context: CliContext): Promi
   const payloads = samplePayloads({ now: context.now });
   if (flags.report !== undefined) return payloads.report(flags.report);
   if (flags.family !== undefined) return payloads.family(flags.family);
-  if (flags.transport === 'agent') return payloads.agent(flags.status);
-  if (flags.status === 'auth-required')
+  const { transport, status = 'completed' } = flags;
+  if (transport === 'agent') return payloads.agent(status);
+  if (status === 'auth-required')
     throw new UsageError(
       '--status auth-required: the tool transport has no such status. Expected --transport agent with it.',
     );
-  return payloads.tool(flags.status);
+  return payloads.tool(status);
 }

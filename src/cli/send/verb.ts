@@ -10,6 +10,7 @@ import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import { httpText } from './http-text.ts';
+import { requireTogether } from './conflicts.ts';
 import { FAMILIES, type PayloadFlags, payloadOf, REPORTS, STATUSES } from './payload.ts';
 import { type PlanFlags, type Planned, planOf } from './plan.ts';
 
@@ -94,6 +95,7 @@ function printed(planned: readonly Planned[]): Report {
 
 async function send(url: string, flags: SendFlags, context: CliContext): Promise<Report> {
   requireHttpUrl('URL', url);
+  requireTogether(flags);
   if (flags.to !== undefined) requireHttpUrl('--to', flags.to);
   const { make, keys } = await maker(url, flags, context);
   const planned = await planOf(flags, await payloadOf(flags, context), make, context.now);
@@ -140,8 +142,8 @@ export function addSend(parent: Command, run: RunVerb): void {
     .argument('<url>', "the buyer's webhook URL")
     .option('--keys <file>', 'private key to sign with', collect)
     .option('--kid <kid>', 'which of several keys')
-    .addOption(new Option('--transport <name>', 'envelope').choices(['tool', 'agent']).default('tool'))
-    .addOption(new Option('--status <name>', 'task status').choices(STATUSES).default('completed'))
+    .addOption(new Option('--transport <name>', 'envelope (default: tool)').choices(['tool', 'agent']))
+    .addOption(new Option('--status <name>', 'task status (default: completed)').choices(STATUSES))
     .addOption(new Option('--report <type>', 'a delivery report instead').choices(REPORTS))
     .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(FAMILIES))
     .option('--body <file>', 'these bytes instead; - is standard input');

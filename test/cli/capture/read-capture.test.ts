@@ -165,6 +165,18 @@ describe('curl', () => {
     expect(text((await read("curl http://a.example -d a=1 -d 'b=2'")).body)).toBe('a=1&b=2');
   });
 
+  it('says what is missing where Content-Length is more than the data, or there is none', async () => {
+    await expect(read(`curl https://a.example/ -H 'content-length: 10' --data-raw '{"a"'`)).rejects.toThrow(
+      'capture: cut short inside the body: 6 of its 10 bytes are missing.',
+    );
+    await expect(read("curl https://a.example/ -H 'Content-Length: 10'")).rejects.toThrow(
+      '10 of its 10 bytes are missing',
+    );
+    await expect(read('curl -X POST https://a.example/')).rejects.toThrow('the curl command has no body');
+    expect((await read("curl https://a.example/ --data-raw ''")).body).toHaveLength(0);
+    expect(text((await read("curl https://a.example/ -H 'Content-Length: 2' -d '{}'")).body)).toBe('{}');
+  });
+
   it('reads the file that --data-binary names, byte for byte, and --data without its line ends', async () => {
     const files = { 'body.json': '{\n"a":1}\n' };
     expect(text((await read('curl http://a.example --data-binary @body.json', files)).body)).toBe(
@@ -193,13 +205,37 @@ describe('HAR and vectors', () => {
       JSON.parse(har(await signed())) as { request: Record<string, unknown> }
     ).request;
     await expect(read(JSON.stringify({ startedDateTime: '', request }))).rejects.toThrow(
-      /no body \(request\.postData\) though it says \d+ bytes/,
+      /no body \(request\.postData\) though it says \d+ bytes, which are missing/,
     );
   });
 
-  it('brings the keys of a vector', async () => {
+  it.each<[string, { readonly cut?: number; readonly postData?: undefined; readonly bodySize?: number }]>([
+    ['40 characters of text', { cut: 40 }],
+    ['no postData, bodySize unknown', { postData: undefined, bodySize: -1 }],
+    ['an empty text', { cut: 0 }],
+    ['an empty text, bodySize unknown', { cut: 0, bodySize: -1 }],
+    ['text that only Content-Length says is cut', { cut: 40, bodySize: 40 }],
+  ])('says that a HAR was cut short: %s', async (_, { cut, ...more }) => {
+    const delivery = await signed();
+    const length = delivery.body.length;
+    const postData = { mimeType: 'application/json', text: text(delivery.body).slice(0, cut) };
+    const whole = { ...delivery, headers: { ...delivery.headers, 'Content-Length': String(length) } };
+    await expect(read(har(whole, { postData, ...more }))).rejects.toThrow(
+      new RegExp(`${length - 40} of its ${length} bytes are missing|${length} bytes, which are missing`),
+    );
+  });
+
+  it('takes an empty body of a HAR only where it says so, and more bytes than it says', async () => {
+    const delivery = await signed();
+    const bare = (bodySize: number): string => har(delivery, { postData: undefined, bodySize });
+    await expect(read(bare(-1))).rejects.toThrow('no body (request.postData): export it with content');
+    expect((await read(bare(0))).body).toHaveLength(0);
+    expect(text((await read(har(delivery, { bodySize: 12 }))).body)).toBe(text(delivery.body));
+  });
+
+  it('wants a vector to have a body, and keeps what it says besides', async () => {
     const capture = await read(vector(await signed(), { jwks_override: { k: { kty: 'OKP' } } }));
-    expect(capture.keys).toEqual([{ kid: 'k', kty: 'OKP' }]);
+    expect(capture.vector).toMatchObject({ jwks_override: { k: { kty: 'OKP' } } });
     await expect(read('{"request":{"url":"https://a.example/","headers":{}}}')).rejects.toThrow(
       'capture: the vector has no request.body (or body_base64).',
     );

@@ -51,7 +51,6 @@ export function captured(delivery: SignedDelivery, changes: Partial<Capture> = {
     target: /^https?:\/\/[^/]*(.*)$/.exec(delivery.url)?.[1] ?? '/',
     headers: Object.entries(delivery.headers),
     body: delivery.body,
-    keys: [],
     notes: [],
     ...changes,
   };
@@ -71,10 +70,13 @@ export async function explained(capture: Capture, changes: Partial<ExplainInput>
   return explainDelivery({
     capture,
     url: URL_GIVEN,
-    sender: {
-      agentUrl: 'https://seller.example/mcp',
-      pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
-    },
+    senders: [
+      {
+        agentUrl: 'https://seller.example/mcp',
+        pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
+      },
+    ],
+    revocations: { state: 'none' },
     receivedAt: NOW,
     ...changes,
   });

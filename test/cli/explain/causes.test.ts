@@ -316,7 +316,9 @@ describe('explain: keys, DER, several causes at once', () => {
   it('names a purpose that no edition takes', async () => {
     const key = await generateKey('ed25519', 'token-signing', { kid: 'tokens' });
     const sender = { agentUrl: 'https://seller.example/mcp', pins: [key.publicJwk] };
-    const { findings } = await explained(captured(await signed({ key: key.privateJwk })), { sender });
+    const { findings } = await explained(captured(await signed({ key: key.privateJwk })), {
+      senders: [sender],
+    });
     expect(findings).toMatchObject([{ cause: 'key-purpose', step: '8' }]);
   });
 
@@ -357,10 +359,10 @@ describe('explain: keys, DER, several causes at once', () => {
     const key = await generateKey('ed25519', 'request-signing', { kid: 'requests' });
     const delivery = await signed({ key: key.privateJwk });
     const sender = { agentUrl: 'https://seller.example/mcp', pins: [key.publicJwk] };
-    const { findings } = await explained(captured(delivery), { sender });
+    const { findings } = await explained(captured(delivery), { senders: [sender] });
     expect(findings).toMatchObject([{ cause: 'edition', step: '8', proved: true }]);
     expect(findings[0]?.fix).toContain("edition: '3.1'");
-    expect((await explained(captured(delivery), { sender, edition: '3.1' })).ok).toBe(true);
+    expect((await explained(captured(delivery), { senders: [sender], edition: '3.1' })).ok).toBe(true);
   });
 
   it('finds its way through a body that is nested deeper than any stack, and through white space around one', async () => {
@@ -420,7 +422,7 @@ describe('explain names the cause that was put in: legacy HMAC', () => {
       () => withHeaders(made(BODY), { 'x-proto-signature': `sha256=${'0'.repeat(64)}` }),
     ],
   ])('%s', async (_, cause, delivery) => {
-    const { findings } = await explained(captured(delivery()), { sender });
+    const { findings } = await explained(captured(delivery()), { senders: [sender] });
     expect(findings[0]).toMatchObject({ cause, step: 'hmac' });
   });
 });
@@ -440,13 +442,15 @@ describe('explain: a delivery that is right', () => {
     const secret = 's'.repeat(32);
     const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
     const delivery = signHmac({ url: URL_GIVEN, body: BODY, secret, now: () => NOW });
-    expect((await explained(captured(delivery), { sender })).ok).toBe(true);
-    const { steps } = await explained(captured({ ...delivery, body: bytes(`${BODY} `) }), { sender });
+    expect((await explained(captured(delivery), { senders: [sender] })).ok).toBe(true);
+    const { steps } = await explained(captured({ ...delivery, body: bytes(`${BODY} `) }), {
+      senders: [sender],
+    });
     expect(steps.find(({ id }) => id === 'hmac')).toMatchObject({
       verdict: 'fail',
       code: 'webhook_signature_invalid',
     });
-    const wrong = await explained(captured(await signed()), { sender });
+    const wrong = await explained(captured(await signed()), { senders: [sender] });
     expect(wrong.findings[0]).toMatchObject({ cause: 'mode' });
   });
 });

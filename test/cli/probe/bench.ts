@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { webhookHandler } from '../../../src/adapters/node.ts';
 import type { ProbeResult } from '../../../src/cli/probe/case.ts';
-import { createKit, type KitOptions } from '../../../src/cli/probe/kit.ts';
+import { createKit, type KitOptions, type ProbeKit } from '../../../src/cli/probe/kit.ts';
 import { PROBE_KEYS } from '../../../src/cli/probe/probe-keys.ts';
 import { probeReceiver } from '../../../src/cli/probe/probe.ts';
 import { createReceiver } from '../../../src/index.ts';
@@ -62,14 +62,10 @@ export async function bench(
   };
 }
 
-/** Every case against a URL. */
-export async function probed(
-  url: string,
-  options: Partial<KitOptions> = {},
-  wanted: readonly string[] = [],
-): Promise<readonly ProbeResult[]> {
+/** What cases are sent with, to a URL. */
+export async function probeKit(url: string, options: Partial<KitOptions> = {}): Promise<ProbeKit> {
   const keys = options.keys ?? (await probeKeys()).map(({ privateJwk }) => privateJwk);
-  const kit = createKit(
+  return createKit(
     {
       url,
       protocol: 'proto',
@@ -82,7 +78,15 @@ export async function probed(
     },
     keys[0] ?? {},
   );
-  return probeReceiver(kit, wanted);
+}
+
+/** Every case against a URL. */
+export async function probed(
+  url: string,
+  options: Partial<KitOptions> = {},
+  wanted: readonly string[] = [],
+): Promise<readonly ProbeResult[]> {
+  return probeReceiver(await probeKit(url, options), wanted);
 }
 
 /** Names of the cases that failed. */

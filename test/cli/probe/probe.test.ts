@@ -1,14 +1,19 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
+import type { Patience } from '../../../src/cli/probe/await-keys.ts';
+import type { ProbeKit } from '../../../src/cli/probe/kit.ts';
+import type { FakeSeller } from '../../../src/testing/seller-types.ts';
 import type { Outcome } from '../../../src/outcome.ts';
 import type { Receiver } from '../../../src/options.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
-import { PROBE_CASES } from '../../../src/cli/probe/probe.ts';
-import { bench, failures, probed, probeKeys } from './bench.ts';
+import { awaitKeys } from '../../../src/cli/probe/await-keys.ts';
+import { PROBE_CASES, probeReceiver } from '../../../src/cli/probe/probe.ts';
+import { bench, failures, probed, probeKeys, probeKit } from './bench.ts';
 
 describe('probe: our own receiver passes every case, through a real server', () => {
   it.each(['3.0', '3.1', '3.2'] as const)('edition %s', async (edition) => {
@@ -33,6 +38,13 @@ describe('probe: our own receiver passes every case, through a real server', () 
       ['unknown-key', 'undecided'],
       ['tool-completed', 'pass'],
     ]);
+  });
+
+  it('that does not compare Host with its URL', async () => {
+    await using house = await bench({ hostCheck: 'off' });
+    expect(failures(await probed(house.url, { hostCheck: 'off' }))).toEqual([]);
+    // Told otherwise, it is what differs.
+    expect(failures(await probed(house.url))).toEqual(['other-host']);
   });
 
   it('in mode inbox, and under another name of the protocol', async () => {
@@ -72,6 +84,10 @@ const custom =
     };
     respond().catch(() => res.destroy());
   };
+
+/** As the cases are sent. */
+const inOrder = (one: string, other: string): number =>
+  PROBE_CASES.findIndex(({ name }) => name === one) - PROBE_CASES.findIndex(({ name }) => name === other);
 
 const ask = (receiver: Receiver, req: IncomingMessage, body: Uint8Array): Promise<Outcome> =>
   receiver.verifyAndDispatch(body, req.rawHeaders, { method: req.method ?? 'POST' });
@@ -137,7 +153,8 @@ describe('probe finds what is wrong with', () => {
 
   it('one that answers 401 without WWW-Authenticate, or with more in it', async () => {
     const refused = PROBE_CASES.filter(
-      ({ expect: given }) => (typeof given === 'function' ? given('3.0') : given).status === 401,
+      ({ expect: given }) =>
+        (typeof given === 'function' ? given({ edition: '3.0', hostCheck: 'strict' }) : given).status === 401,
     );
     for (const header of [undefined, 'Signature realm="x", error="webhook_signature_invalid"']) {
       await using house = await bench(
@@ -166,6 +183,52 @@ describe('probe finds what is wrong with', () => {
     );
     const told = (await probed(house.url, {}, ['tampered-signature'])).map(({ why }) => why);
     expect(told).toEqual(['the body tells a key id or a digest']);
+  });
+
+  it('one that tells the key id in a header, or a digest in whatever form', async () => {
+    const digest = (body: Buffer, form: 'hex' | 'base64' | 'base64url'): string =>
+      createHash('sha256').update(body).digest(form);
+    const header = 'the header x-debug tells a key id or a digest';
+    const message = 'the body tells a key id or a digest';
+    const told: readonly (readonly [string, (body: Buffer) => Partial<Outcome['response']>, string])[] = [
+      ['tampered-signature', () => ({ headers: { 'X-Debug': 'no luck with probe-ed25519' } }), header],
+      ['tampered-body', (body) => ({ headers: { 'X-Debug': digest(body, 'hex') } }), header],
+      ['tampered-body', (body) => ({ body: `has ${digest(body, 'base64')}` }), message],
+      ['tampered-body', (body) => ({ body: `has ${digest(body, 'base64url')}` }), message],
+      // What the header claimed: the digest before the space was added.
+      ['tampered-body', (body) => ({ body: `said ${digest(body.subarray(0, -1), 'hex')}` }), message],
+    ];
+    for (const [name, more, why] of told) {
+      await using house = await bench(
+        {},
+        custom(async (receiver, req, body) => {
+          const { response } = await ask(receiver, req, body);
+          const { headers = {}, body: text = response.body } = more(body);
+          return { ...response, headers: { ...response.headers, ...headers }, body: text };
+        }),
+      );
+      expect((await probed(house.url, {}, [name])).map((result) => result.why)).toEqual([why]);
+    }
+  });
+
+  it('one that challenges where it does not answer 401', async () => {
+    await using house = await bench(
+      {},
+      custom(async (receiver, req, body) => {
+        const { response } = await ask(receiver, req, body);
+        const headers = { 'WWW-Authenticate': 'Signature error="webhook_body_malformed"' };
+        return { ...response, headers: { ...headers, ...response.headers } };
+      }),
+    );
+    const results = await probed(house.url, {}, [
+      'tampered-body',
+      'text-plain',
+      'put',
+      'oversize',
+      'no-task-id',
+    ]);
+    expect(failures(results)).toEqual(['no-task-id', 'text-plain', 'put', 'oversize'].sort(inOrder));
+    expect(results.find(({ name }) => name === 'text-plain')?.why).toContain('which only a 401 may have');
   });
 
   it('one that forgets nonces, and one that lets a forgery burn them', async () => {
@@ -212,5 +275,79 @@ describe('probe finds what is wrong with', () => {
       why: 'the connection broke',
     });
     server.close();
+  });
+});
+
+describe('probe waits for a receiver that remembers that its seller was not there', () => {
+  /** One clock for receiver and probe, which only the pauses of the probe move. */
+  async function remembering(): Promise<
+    AsyncDisposable & {
+      readonly kit: ProbeKit;
+      readonly seller: FakeSeller;
+      readonly wait: Patience;
+      readonly waited: () => number;
+    }
+  > {
+    const start = Date.now();
+    let passed = 0;
+    const now = (): number => start + passed;
+    const seller = await createFakeSeller({ now });
+    seller.documents.set('/.well-known/jwks.json', {
+      keys: (await probeKeys()).map(({ publicJwk }) => publicJwk),
+    });
+    seller.revoke(['probe-revoked']);
+    seller.faults.set('*', 'unavailable');
+    const house = await bench({ senders: [{ agentUrl: seller.agentUrl }], now });
+    const kit = await probeKit(house.url, { now });
+    const put = await kit.send(await kit.sign(kit.payloads.tool('completed')));
+    expect(put.status).toBe(503);
+    const wait: Patience = {
+      ms: 65_000,
+      now,
+      pause: async (ms) => void (passed += ms),
+      begins: () => undefined,
+      complete: () => seller.fetches('/.well-known/proto-revocations.json') > 0,
+    };
+    return {
+      kit,
+      seller,
+      wait,
+      waited: () => passed,
+      [Symbol.asyncDispose]: async () => {
+        await house[Symbol.asyncDispose]();
+        await seller.close();
+      },
+    };
+  }
+
+  it('and then passes it, the unknown keyid too, which is sent again', async () => {
+    await using scene = await remembering();
+    const { kit, seller, wait } = scene;
+    seller.faults.clear();
+    expect(failures(await probeReceiver(kit, ['tool-completed', 'revoked']))).toEqual([
+      'tool-completed',
+      'revoked',
+    ]);
+    const results = await probeReceiver(kit, [], (own) => awaitKeys(own, wait));
+    expect(results.filter(({ verdict }) => verdict !== 'pass').map(({ name }) => name)).toEqual(['rate']);
+    expect(scene.waited()).toBeGreaterThan(0);
+    expect(scene.waited()).toBeLessThanOrEqual(65_000);
+    // Asked again within the 30 s, it is put off for its cooldown alone: nothing is waited for.
+    const before = scene.waited();
+    const [again] = await probeReceiver(kit, ['unknown-key'], (own) => awaitKeys(own, wait));
+    expect(again?.verdict).toBe('undecided');
+    expect(scene.waited()).toBe(before);
+  });
+
+  it('but no longer than it may remember', async () => {
+    await using scene = await remembering();
+    const { kit, wait } = scene;
+    let notices = 0;
+    expect(await awaitKeys(kit, { ...wait, begins: () => void (notices += 1) })).toBe(false);
+    expect(notices).toBe(1);
+    expect(scene.waited()).toBeGreaterThan(50_000);
+    expect(scene.waited()).toBeLessThanOrEqual(65_000);
+    expect(await awaitKeys(kit, { ...wait, ms: 0, begins: () => void (notices += 1) })).toBe(false);
+    expect(notices).toBe(1);
   });
 });

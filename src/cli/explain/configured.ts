@@ -1,0 +1,162 @@
+import { resolve } from 'node:path';
+import type { Jwk } from '../../crypto/engine.ts';
+import { DEFAULT_EDITION, type EditionName } from '../../edition.ts';
+import { protocolFor } from '../../protocol.ts';
+import type { Sender } from '../../senders.ts';
+import { VectorError } from '../../vectors/errors.ts';
+import { senderOf } from '../../vectors/library.ts';
+import { keysBeside } from '../../vectors/load.ts';
+import { revocationUrl } from '../../vectors/revocations.ts';
+import { editionOf, plainSetup, type ShapeContext } from '../../vectors/shapes/members.ts';
+import { harnessState, sendersOf } from '../../vectors/shapes/signature.ts';
+import type { Setup } from '../../vectors/subject.ts';
+import type { Capture } from '../capture/capture.ts';
+import type { JsonObject } from '../capture/members.ts';
+import { publicJwk, readKeys } from '../key-files.ts';
+import type { Chain } from '../keys/chain.ts';
+import { chainOf, type ChainFlags } from '../keys/check.ts';
+import { type SecretFlags, secretsOf } from '../secrets.ts';
+import type { CliContext } from '../shell.ts';
+import { UsageError } from '../usage-error.ts';
+import type { Known, KnownRevocations } from './known.ts';
+
+/** Who may send, and what is known of them. */
+export interface Configured extends Known {
+  readonly senders: readonly Sender[];
+}
+
+/** Options that say who may send. */
+export interface SenderFlags extends ChainFlags, SecretFlags {
+  readonly keys?: readonly string[];
+  readonly agentUrl?: string;
+  readonly edition?: EditionName;
+}
+
+const NO_KEYS =
+  'no key to verify with. Give --keys FILE (a JWK or JWKS), --agent-url URL (its JWKS is fetched), or --hmac-secret-file / --bearer-token-file for a legacy sender.';
+
+const NO_AGENT = 'https://seller.invalid/mcp';
+
+/** One key a kid: the last one. */
+function distinct(keys: readonly Jwk[]): Jwk[] {
+  return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
+}
+
+const NO_LIST: KnownRevocations = { state: 'none', detail: 'there is no revocation list' };
+
+/** What a receiver would make of the operator's list. */
+function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
+  if (revocation.state === 'fresh') return { state: 'fresh' };
+  if (revocation.state === 'none') return NO_LIST;
+  const fault = faults.find((text) => text.startsWith('revocation list'));
+  const unusable = revocation.state === 'stale' || revocation.required === true;
+  return { state: unusable ? 'unusable' : 'unknown', ...(fault !== undefined && { detail: fault }) };
+}
+
+/** A publisher's file that could not be had might pin other keys than those of the JWKS. */
+function undecidedPins({ keys, faults }: Chain): string | undefined {
+  const unpinned = keys.every(({ source }) => source === 'JWKS');
+  return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
+}
+
+/** An agent whose documents are fetched; `given` are pinned besides. */
+async function ofAgent(
+  agentUrl: string,
+  given: readonly Jwk[],
+  flags: SenderFlags,
+  context: CliContext,
+): Promise<Configured> {
+  const chain = await chainOf(agentUrl, flags, context);
+  const [fault] = chain.faults;
+  if (chain.jwks.length === 0 && fault !== undefined) {
+    throw new UsageError(`no keys of ${agentUrl}: ${fault} proto-webhooks keys check shows the whole chain.`);
+  }
+  const pins = distinct([...chain.jwks, ...given]);
+  if (pins.length === 0) throw new UsageError(NO_KEYS);
+  const keysFault = undecidedPins(chain);
+  return {
+    senders: [{ agentUrl, pins, revocation: { revokedKids: chain.revocation.kids } }],
+    revocations: revocationsOf(chain),
+    ...(keysFault !== undefined && { keysFault }),
+  };
+}
+
+/** Names no key, so that some have to come from elsewhere. */
+const isKeyless = (vector: JsonObject): boolean =>
+  ['jwks_ref', 'jwks_override', 'senders', 'authentication'].every((name) => !(name in vector));
+
+function vectorRevocations(setup: Setup): KnownRevocations {
+  if (revocationUrl(setup) === undefined) return NO_LIST;
+  const stale = setup.revocationStaleSeconds ?? 0;
+  if (stale <= 0) return { state: 'fresh' };
+  return { state: 'unusable', detail: `The revocation list is ${stale} s past its grace.` };
+}
+
+/** The senders of a vector and the state that it wants, as the loader reads them. @throws VectorError, ConfigError. */
+function ofVector(vector: JsonObject, given: readonly Jwk[], context: ShapeContext): Configured {
+  const keys = given.length > 0 ? given : context.keys();
+  if (keys.length === 0 && isKeyless(vector)) throw new UsageError(NO_KEYS);
+  // With keys from the command line all of them count: `jwks_ref` names those of `keys.json`.
+  const json = given.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
+  const own = { ...context, keys: () => distinct(keys) };
+  // The loader's senders need no URL and no time; the rest of a setup is the state.
+  const setup = {
+    ...plainSetup(own, { url: '', nowMs: 0, senders: sendersOf(json, own) }),
+    ...harnessState(json),
+  };
+  const { revokedKids, usedNonces, fullKids } = setup;
+  return {
+    senders: setup.senders.map((sender) => ({ ...senderOf(sender, setup), revocation: { revokedKids } })),
+    revocations: vectorRevocations(setup),
+    seen: { usedNonces, fullKids },
+  };
+}
+
+function shapeContext(file: string, flags: SenderFlags, context: CliContext): ShapeContext {
+  return {
+    file,
+    stem: file,
+    protocol: protocolFor(flags.protocol).name,
+    edition: flags.edition ?? DEFAULT_EDITION,
+    keys: () => keysBeside(resolve(context.cwd, file)),
+    codeOf: (code) => code,
+  };
+}
+
+/** Secrets and agent of the command line stand for whatever senders a vector has. */
+async function anyEdition(
+  capture: Capture,
+  flags: SenderFlags,
+  shape: ShapeContext,
+  context: CliContext,
+): Promise<Configured> {
+  const auth = await secretsOf(flags, context);
+  if (auth) return { senders: [{ agentUrl: flags.agentUrl ?? NO_AGENT, auth }] };
+  const given = await readKeys(flags.keys ?? [], context);
+  if (flags.agentUrl !== undefined) return ofAgent(flags.agentUrl, given, flags, context);
+  if (capture.vector) return ofVector(capture.vector, given, shape);
+  if (given.length === 0) throw new UsageError(NO_KEYS);
+  return { senders: [{ agentUrl: NO_AGENT, pins: distinct(given) }] };
+}
+
+/**
+ * What a receiver is configured with, from the command line and, for a vector, from the vector.
+ * @throws UsageError where there is nothing to verify with, or the vector cannot be read.
+ */
+export async function configured(
+  file: string,
+  capture: Capture,
+  flags: SenderFlags,
+  context: CliContext,
+): Promise<Configured> {
+  const shape = shapeContext(file, flags, context);
+  try {
+    const { senders, ...known } = await anyEdition(capture, flags, shape, context);
+    const told = flags.edition ?? (capture.vector && editionOf(capture.vector, shape));
+    const edition = told === undefined ? {} : { edition: told };
+    return { senders: senders.map((sender) => ({ ...sender, ...edition })), ...known };
+  } catch (error) {
+    if (error instanceof VectorError) throw new UsageError(`${file}: ${error.message}.`);
+    throw error;
+  }
+}

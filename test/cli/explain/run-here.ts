@@ -1,0 +1,35 @@
+import { Command } from 'commander';
+import type { Explanation } from '../../../src/cli/explain/explain.ts';
+import { addExplain } from '../../../src/cli/explain/verb.ts';
+import { createPaint } from '../../../src/cli/paint.ts';
+import type { RunVerb } from '../../../src/cli/shell.ts';
+
+/** What `explain` came to: a report, or why it could not be done as given (exit code 2). */
+export type Explained =
+  | { readonly code: 0 | 1; readonly explanation: Explanation; readonly text: string }
+  | { readonly code: 2; readonly message: string };
+
+/** The verb with its options, in this process: a process each would take minutes for all vectors. */
+export async function explainHere(args: readonly string[], input = ''): Promise<Explained> {
+  let ended: Explained | undefined;
+  const context = {
+    env: {},
+    cwd: process.cwd(),
+    now: Date.now,
+    stdin: async () => new TextEncoder().encode(input),
+    notice: () => undefined,
+  };
+  const run: RunVerb = async (_, verb) => {
+    try {
+      const { ok, json, text } = await verb(context);
+      ended = { code: ok ? 0 : 1, explanation: json as Explanation, text: text(createPaint(false)) };
+    } catch (error) {
+      ended = { code: 2, message: (error as Error).message };
+    }
+  };
+  const top = new Command('proto-webhooks').exitOverride();
+  addExplain(top, run);
+  await top.parseAsync(['explain', ...args], { from: 'user' });
+  if (!ended) throw new Error('explain did not run');
+  return ended;
+}
