@@ -3,12 +3,15 @@ import type { Sodium, Verification } from './crypto/engine.ts';
 import type { EditionName } from './edition.ts';
 import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
+import type { Door, RequestInfo } from './door-contract.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
 import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
+
+export type { Door, RequestInfo } from './door-contract.ts';
 
 /** What a handler gets beside the event. */
 export interface HandlerContext<Tx = unknown> {
@@ -22,8 +25,12 @@ export interface HandlerContext<Tx = unknown> {
   readonly sender: string;
   readonly log: Logger;
   /**
-   * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. SQLite: `fn` is
-   * synchronous and gets the connection. @throws ConfigError on a store without transactions.
+   * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. The event is done at
+   * this commit, and its task free for the next one's handler: make it the last thing. One at a time. SQLite: `fn` is
+   * synchronous and gets the connection. Postgres: a `fn` that has not ended when the run is over (the lease is gone,
+   * `maxRunMs` has passed, the receiver has stopped) is given up, and its connection closed.
+   * @throws ConfigError (rejects) on a store without transactions, while another one of this event is under way, after
+   *   one that committed, and when the handler has settled.
    */
   transaction<T>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
 }
@@ -136,16 +143,6 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly onAlarm?: (alarm: Alarm) => void;
 }
 
-/** Third argument of `verifyAndDispatch`. */
-export interface RequestInfo {
-  /** Request target or absolute URL as received. Needed where `publicUrl` ends in `/*`. */
-  readonly url?: string;
-  /** `POST`. */
-  readonly method?: string;
-  /** Aborts waiting for a duplicate's first copy; a handler that runs is not stopped by it. */
-  readonly signal?: AbortSignal;
-}
-
 /** What `createReceiver` makes. */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
@@ -175,26 +172,4 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   readonly inbox: ReceiverInbox;
   /** For adapters: what can be answered without the whole body. */
   readonly door: Door<S>;
-}
-
-/** What an adapter needs besides `verifyAndDispatch`. */
-export interface Door<S extends ResultSchemas = ResultSchemas> {
-  readonly maxBodyBytes: number;
-  readonly bodyDeadlineMs: number;
-  /**
-   * Answers what headers alone decide (405, 413 by Content-Length, 415, shutting down, no room for the declared length);
-   * undefined: read the body.
-   */
-  readonly check: (headers: HeadersInput, request?: RequestInfo) => Outcome<Event<S>> | undefined;
-  /** The answer where no whole body could be had; logged, counted and hooked like any other. */
-  readonly refuse: (
-    code: 'payload_too_large' | 'body_timeout' | 'body_consumed' | 'overloaded',
-    detail: string,
-  ) => Outcome<Event<S>>;
-  /** Counts bytes that an adapter is about to keep. False: over `maxBufferedBytes`, nothing was counted. */
-  readonly hold: (bytes: number) => boolean;
-  /** Gives back what `hold` counted, once the delivery is answered. */
-  readonly release: (bytes: number) => void;
-  /** The answer to an exception out of `verifyAndDispatch`: 503, and the log says what it was. */
-  readonly fault: (error: unknown) => Outcome<Event<S>>;
 }

@@ -33,6 +33,14 @@ export function flag(name: string, value: unknown): boolean {
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not true or false.`);
 }
 
+/** @throws ConfigError unless `value` is a string with something in it. */
+export function text(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new ConfigError(
+    `${name}: ${JSON.stringify(value) ?? typeof value} is not a string with something in it.`,
+  );
+}
+
 /** @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,

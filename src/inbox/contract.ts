@@ -36,7 +36,7 @@ export type RedriveResult = 'queued' | 'applied' | 'dead' | 'stale' | 'busy' | '
 
 /**
  * For the receiver's owner: events that are DEAD or stuck, in both modes. Every method rejects with `ConfigError`
- * where the store has no inbox, and with an error whose `code` is `store_unavailable` where it cannot be reached.
+ * where the store has no inbox or an argument is wrong, and with an error whose `code` is `store_unavailable` where it cannot be reached.
  */
 export interface ReceiverInbox {
   /** Oldest first, a page at a time, without bodies. */

@@ -1,13 +1,32 @@
-import { wholeNumber } from '../config/validate.ts';
+import { oneOf, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Equipped, Parts } from '../parts.ts';
-import type { StoreInbox } from '../stores/contract.ts';
+import type { InboxQuery, StoreInbox } from '../stores/contract.ts';
 import type { InboxListQuery, ReceiverInbox } from './contract.ts';
 import { redriveInline } from './redrive.ts';
 
 const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
+const STATES = ['queued', 'leased', 'dead'] as const;
+
+/** Callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
+function checkedQuery({ limit, state, sender, after }: InboxListQuery): InboxQuery {
+  if (state === undefined) throw new ConfigError(`inbox.list: state is missing: ${STATES.join(', ')}.`);
+  oneOf('inbox.list: state', state, STATES);
+  return {
+    state,
+    limit: wholeNumber('inbox.list: limit', limit, LIST_DEFAULT, 1, LIST_MOST),
+    ...(sender !== undefined && { sender: text('inbox.list: sender', sender) }),
+    ...(after !== undefined && { after: text('inbox.list: after', after) }),
+  };
+}
+
+/** @throws ConfigError */
+function checkKey(method: string, sender: string, key: string): void {
+  text(`inbox.${method}: sender`, sender);
+  text(`inbox.${method}: idempotencyKey`, key);
+}
 
 /** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
 export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
@@ -25,6 +44,7 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   }
 
   async function redrive(sender: string, key: string): ReturnType<ReceiverInbox['redrive']> {
+    checkKey('redrive', sender, key);
     const { inbox, equipped } = await opened();
     if (config.mode === 'inline') {
       return redriveInline({ sender, key }, inbox, equipped, lifecycle.background);
@@ -35,12 +55,18 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   }
 
   return {
-    list: async ({ limit, ...query }: InboxListQuery) => {
-      const most = wholeNumber('inbox.list: limit', limit, LIST_DEFAULT, 1, LIST_MOST);
-      return (await opened()).inbox.list({ ...query, limit: most });
+    list: async (query) => {
+      const checked = checkedQuery(query);
+      return (await opened()).inbox.list(checked);
     },
-    inspect: async (sender, key) => (await opened()).inbox.inspect(sender, key),
+    inspect: async (sender, key) => {
+      checkKey('inspect', sender, key);
+      return (await opened()).inbox.inspect(sender, key);
+    },
     redrive: (sender, key) => lifecycle.track(redrive(sender, key)),
-    discard: async (sender, key) => (await opened()).inbox.discard(sender, key, config.retentionMs),
+    discard: async (sender, key) => {
+      checkKey('discard', sender, key);
+      return (await opened()).inbox.discard(sender, key, config.retentionMs);
+    },
   };
 }

@@ -56,10 +56,13 @@ function createRound(parts: Equipped, inbox: StoreInbox): Round {
   const { leaseMs, retry, retentionMs, senders, worker } = parts.config;
   const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
   let failures = 0;
+  // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
+  let owner = parts.newId();
 
   async function lease(max: number, take: (event: LeasedEvent) => unknown): Promise<number> {
-    const request = { owner: parts.newId(), max, leaseMs, retry, retentionMs, senders: agentUrls };
+    const request = { owner, max, leaseMs, retry, retentionMs, senders: agentUrls };
     const { events, died, nextDueMs = worker.pollMs } = await inbox.lease(request);
+    owner = parts.newId();
     for (const { sender, key } of died) raiseDead(sender, key, 'its runs are used up', parts.raiseAlarm);
     await Promise.all(events.map(take));
     if (events.length > 0 || died.length > 0) return 0;

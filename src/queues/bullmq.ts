@@ -42,6 +42,7 @@ const REFUSED = {
   deduplication: 'would drop events that are not the same.',
   debounce: 'would drop events that are not the same.',
   repeat: 'would run one event many times.',
+  parent: 'does not go with deduplication, which BullMQ refuses for a child.',
 } as const;
 
 const WEEK_MS = 7 * DAY_MS;

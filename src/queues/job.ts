@@ -38,7 +38,8 @@ export function optionsFor<E, Options extends object>(
   event: E,
 ): Partial<Options> {
   if (given === undefined) return {};
-  return typeof given === 'function' ? given(event) : given;
+  // Callers in JavaScript may return nothing.
+  return typeof given === 'function' ? (given(event) ?? {}) : given;
 }
 
 /**

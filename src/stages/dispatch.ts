@@ -103,7 +103,11 @@ export function dispatch(
   const { agentUrl: sender } = origin;
   const { owner } = won.lease;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  const transaction = runTransaction(store, complete);
+  let givenUp: (kind: 'lost' | 'abandoned') => void = () => {};
+  const over = new Promise<'lost' | 'abandoned'>((resolve) => {
+    givenUp = resolve;
+  });
+  const transaction = runTransaction(store, complete, { ended: over, closed });
   const { signal } = abort;
   const ctx = handlerContext({ won, complete }, signal, transaction.run, log);
   let event: Event | undefined;
@@ -115,6 +119,7 @@ export function dispatch(
       lease: { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, heldSince },
       abort,
       handlerDeadlineMs,
+      givenUp,
       overrun: () => resolve({ kind: 'dispatched', run, end: OVERRUN }),
     });
     const { finished, stop } = watch;

@@ -11,7 +11,7 @@ export function errorText(error: unknown): string {
 
 function messageOf(error: unknown): string {
   try {
-    return error instanceof Error ? error.message || error.name : String(error);
+    return String(error instanceof Error ? error.message || error.name : error);
   } catch {
     return 'an error that has no text';
   }

@@ -9,7 +9,7 @@ export interface LeaseKeeper {
 }
 
 /** Timers of Node can let the process end; those of other runtimes are numbers. */
-function unref(timer: unknown): void {
+export function unref(timer: unknown): void {
   (timer as { unref?: () => void } | undefined)?.unref?.();
 }
 

@@ -18,6 +18,8 @@ export interface SettleContext {
   readonly raiseAlarm: RaiseAlarm;
   /** In [0, 1). */
   readonly random: () => number;
+  /** Aborts when the receiver has stopped: its store is closed. */
+  readonly closed: AbortSignal;
 }
 
 /** What belongs to one delivery. */
@@ -58,13 +60,15 @@ const PATIENCE_MS = 1_050;
  * A blip of the store must not turn work that was done into work that is done twice: completions and failures are
  * idempotent by their owner, and the lease is renewed meanwhile.
  */
-async function persist<T>(operation: () => Promise<T>, patienceMs: number): Promise<T> {
+async function persist<T>(operation: () => Promise<T>, { patienceMs, closed }: Settling): Promise<T> {
   let leftMs = patienceMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       return await operation();
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== 'store_unavailable' || leftMs <= 0) throw error;
+      // It answers nobody any more.
+      if (closed.aborted) throw error;
     }
     const ms = Math.min(pauseMs, leftMs);
     leftMs -= ms;
@@ -74,31 +78,43 @@ async function persist<T>(operation: () => Promise<T>, patienceMs: number): Prom
   }
 }
 
-async function succeed(run: Run, { store, patienceMs }: Settling): Promise<Settled | Unavailability> {
-  const done = run.committed() ? 'done' : await persist(() => store.complete(run.complete), patienceMs);
+async function succeed(run: Run, context: Settling): Promise<Settled | Unavailability> {
+  const done = run.committed() ? 'done' : await persist(() => context.store.complete(run.complete), context);
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
   return settled('applied');
 }
 
-/** A worker that stops has aborted it: it is the next one's at once. */
+/** A worker that stops has aborted it: it is the next one's at once, and the attempt is not counted. */
 function isInterrupted({ signal }: Run): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
+/** Anything can be thrown, a Proxy whose traps throw among it. */
+function isPermanent(error: unknown): boolean {
+  try {
+    return error instanceof PermanentError;
+  } catch {
+    return false;
+  }
+}
+
 async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
-  const { config, store, random, patienceMs } = context;
+  const { config, store, random } = context;
   const { complete, won } = run;
   const { sender, key } = complete;
   const { attempt } = won.lease;
+  const permanent = won.once || isPermanent(error);
+  const interrupted = isInterrupted(run);
   context.log.error({ err: error, attempt }, 'a handler failed');
   const request: FailRequest = {
     ...complete,
-    permanent: won.once || error instanceof PermanentError,
+    permanent,
     retry: config.retry,
-    backoffMs: isInterrupted(run) ? 0 : backoffMs(attempt, config.retry, random),
+    unstarted: interrupted && !permanent,
+    backoffMs: interrupted ? 0 : backoffMs(attempt, config.retry, random),
     error: errorText(error),
   };
-  const result = await persist(() => store.fail(request), patienceMs);
+  const result = await persist(() => store.fail(request), context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') return unavailable('handler_failed', 'the handler failed');
   raiseDead(sender, key, whyDead(error, won), context.raiseAlarm);
@@ -106,7 +122,7 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
 }
 
 function whyDead(error: unknown, { once, lease }: Won): string {
-  if (error instanceof PermanentError) return 'PermanentError';
+  if (isPermanent(error)) return 'PermanentError';
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
 
@@ -146,8 +162,8 @@ export function settle(
   rooms: SettleContext,
   { log, background, patienceMs = PATIENCE_MS }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
-  const { config, store, waiting, raiseAlarm, random } = rooms;
-  const context: Settling = { config, store, waiting, raiseAlarm, random, log, patienceMs };
+  const { config, store, waiting, raiseAlarm, random, closed } = rooms;
+  const context: Settling = { config, store, waiting, raiseAlarm, random, closed, log, patienceMs };
   if (end.kind !== 'overrun') return close(run, end, context);
   const late = run.finished.then((lateEnd) => close(run, lateEnd, context));
   background(

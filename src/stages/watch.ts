@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts';
-import { keepLease, type LeaseKeeper, type LeaseRequest } from './lease.ts';
+import { keepLease, unref, type LeaseKeeper, type LeaseRequest } from './lease.ts';
 import type { Turns } from './turns.ts';
 
 /** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
@@ -14,6 +14,8 @@ export interface WatchRequest {
   readonly lease: LeaseRequest & Required<Pick<LeaseRequest, 'heldSince'>>;
   readonly abort: AbortController;
   readonly handlerDeadlineMs: number;
+  /** The lease is over, and what the handler has under way is to be given up. */
+  readonly givenUp: (kind: 'lost' | 'abandoned') => void;
   /** The deadline is over, and the handler still runs. */
   readonly overrun: () => void;
 }
@@ -37,9 +39,10 @@ interface Course {
 function arm(course: Course): void {
   const { request } = course;
   if (!request) return;
-  const { lease, abort, handlerDeadlineMs, overrun } = request;
+  const { lease, abort, handlerDeadlineMs, givenUp, overrun } = request;
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
     abort.abort(new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over'));
+    givenUp(kind);
     course.end({ kind });
   };
   course.keeper = keepLease(lease);
@@ -53,6 +56,8 @@ function arm(course: Course): void {
     },
     Math.max(0, leftMs),
   );
+  // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
+  unref(course.timer);
 }
 
 /** Nothing but the course is to be held until then. */

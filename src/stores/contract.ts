@@ -42,7 +42,7 @@ export interface Store<Tx = unknown> {
    *      nobody's, and a handler must not start on it;
    *    - payload changed and `onChanged: 'conflict'` → `conflict`;
    *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
-   *    - QUEUED or lease over (a crash: counted): attempts or crashes used up → DEAD, `done`; its task held by
+   *    - QUEUED or lease over (a crash: counted, but for the caller's own, of which it was not told): attempts or crashes used up → DEAD, `done`; its task held by
    *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
    *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
    * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
@@ -69,8 +69,10 @@ export interface Store<Tx = unknown> {
    * Runs `fn` and the completion in one transaction of the backend: both commit or neither. Absent where the
    * backend has none. Rejects with `Fault('lease_lost')`, nothing written, where `owner` does not hold the lease;
    * with what `fn` threw, rolled back; with ConfigError where the backend is synchronous and `fn` gave a promise.
+   * @param over aborts when the run is over (its lease is gone, the receiver has stopped): a store that waits for `fn`
+   *   rejects with its reason, nothing written, and keeps nothing for an `fn` that goes on.
    */
-  transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>): Promise<T>;
+  transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>, over?: AbortSignal): Promise<T>;
   /** Workers and operators; absent in a store for inline mode alone. */
   readonly inbox?: StoreInbox;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
@@ -101,7 +103,10 @@ export interface FailRequest {
   readonly retry: RetryLimits;
   /** How long workers leave the record alone; a sender's retry does not wait. Ms. */
   readonly backoffMs: number;
-  /** The handler was never called (its worker stops): QUEUED whatever `retry` says, and the lease's attempt is taken back. */
+  /**
+   * The worker stops, and the handler was never called or threw because it was told so: QUEUED whatever `retry` says,
+   * and the lease's attempt is taken back.
+   */
   readonly unstarted?: boolean;
   /** For `inspect`: what went wrong, at most 1 000 characters. Never leaves the owner's side. */
   readonly error?: string;

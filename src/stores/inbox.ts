@@ -7,6 +7,9 @@ export interface StoreInbox {
    * crash: counted). First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
    * told in `died`; older than its task's mark → DONE(stale); its task held by another record's live lease → left
    * alone. Else LEASED: owner, fence + 1, attempts + 1. Oldest first; one event a task.
+   *
+   * A call that was not answered may have leased events that nobody runs. It is made again with its `owner`: a lease
+   * that ran out and was the caller's own is neither a crash nor an attempt.
    */
   lease(request: LeaseDueRequest): Promise<LeaseDueResult>;
   /** Records by state, oldest first, without bodies. */
@@ -24,7 +27,7 @@ export interface StoreInbox {
 
 /** A worker's request for work. */
 export interface LeaseDueRequest {
-  /** Random per call: the owner of every lease that it gives. */
+  /** The owner of every lease that it gives. Random per call; the same again where the one before was not answered. */
   readonly owner: string;
   /** At most so many events. */
   readonly max: number;

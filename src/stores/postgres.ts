@@ -13,7 +13,7 @@ import { durabilityOf } from './postgres/settings.ts';
 import { slotsOf } from './postgres/slots.ts';
 import { runTransaction } from './postgres/transaction.ts';
 
-export type { PgClient, PgPool, PgResult } from './postgres/client.ts';
+export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/client.ts';
 export { migrate } from './postgres/schema.ts';
 export type { MigrateOptions } from './postgres/schema.ts';
 
@@ -67,10 +67,11 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
     fail: async (request) => (await run(failCall(request))) as FailResult,
     renew: async (request) => (await run(renewCall(request))) as 'renewed' | 'lost',
     peek: async (sender, key) => (await run(recordCall('peek', sender, key))) as PeekResult,
-    transaction: async (request, fn) => {
+    transaction: async (request, fn, over) => {
       current();
       if (poolMax(pool) < 2) throw new ConfigError(TOO_SMALL);
-      return during(() => transactions.run(() => runTransaction({ pool, server, timeoutMs }, request, fn)));
+      const parts = { pool, server, timeoutMs };
+      return during(() => transactions.run(() => runTransaction(parts, request, fn, over), over));
     },
     inbox: inboxOf({ current, random, clockOffsetMs, during }),
     sweep: () =>

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Fault } from '../../src/errors.ts';
+import { Fault, PermanentError } from '../../src/errors.ts';
 import type { HandlerContext } from '../../src/options.ts';
 import type { InboxRecord, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
 import { gate, type House, type HouseOptions } from '../receiver/setup.ts';
@@ -233,22 +233,61 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect([(await started.next()).attempt, (await started.next()).attempt]).toEqual([1, 1]);
   });
 
-  it('stop fires the signals of handlers that do not finish: the next worker has their events at once', async () => {
+  it('stop fires the signals of handlers that do not finish: the next worker has their events at once, no attempt counted', async () => {
     const house = await working(
       ({ signal }) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason as Error));
         }),
-      { leaseMs: 1000, retry: { baseMs: 300_000, maxMs: 300_000 } },
+      { leaseMs: 1000, retry: { attempts: 1, baseMs: 300_000, maxMs: 300_000 } },
     );
     await house.deliver(status(KEY, 'task-1'));
     await house.receiver.start();
     await started.next();
     await house.receiver.stop();
-    expect(await record(KEY)).toMatchObject({ state: 'queued', crashes: 0 });
+    expect(await record(KEY)).toMatchObject({ state: 'queued', attempts: 0, crashes: 0 });
     const next = await working(() => {});
     await next.receiver.start();
-    expect((await started.next()).attempt).toBe(2);
+    expect((await started.next()).attempt).toBe(1);
+  });
+
+  it('one that throws PermanentError then is DEAD: it has said that no retry can help', async () => {
+    const house = await working(
+      ({ signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(new PermanentError('no such media buy')));
+        }),
+      { leaseMs: 1000 },
+    );
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    await house.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'dead', lastError: 'no such media buy' });
+  });
+
+  it('calls whose answers are lost use nothing up: no handler ran', async () => {
+    let lost = 0;
+    const store = withLease(backend.open(), async (_, real) => {
+      const result = await real();
+      if (lost === 3 || result.events.length === 0) return result;
+      lost += 1;
+      backend.advance(10_000);
+      throw new Fault('store_unavailable', 'the answer was lost');
+    });
+    const house = await working(() => {}, {
+      store,
+      leaseMs: 5000,
+      retry: { attempts: 1, crashes: 1 },
+      worker: { pollMs: 5 },
+    });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    expect((await started.next()).attempt).toBe(1);
+    await house.receiver.stop();
+    expect(lost).toBe(3);
+    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
+    expect(house.alarms).toEqual([]);
   });
 
   it('stop leaves a handler that ignores its signal: the event is another worker’s when its lease is over', async () => {
@@ -264,6 +303,30 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     await next.receiver.start();
     expect((await started.next()).attempt).toBe(2);
     release();
+  });
+
+  it('what ends after stop is not sent again and again to a store that is closed', async () => {
+    const { opened, open: release } = gate();
+    const logged = channel<string>();
+    const log = (_: object, message: string): void => logged.push(message);
+    const store = backend.open();
+    let calls = 0;
+    const closed: Store = {
+      ...store,
+      complete: async (request) => {
+        calls += 1;
+        return store.complete(request);
+      },
+    };
+    const logger = { debug: log, info: log, warn: log, error: log };
+    const house = await working(() => opened, { store: closed, leaseMs: 400, logger });
+    await house.deliver(status(KEY, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    await house.receiver.stop();
+    release();
+    while (!(await logged.next()).startsWith('an event could not be settled'));
+    expect(calls).toBe(1);
   });
 
   it('a store that is away is asked again until it answers', async () => {

@@ -66,6 +66,22 @@ describe('a fault on our side is 503 and never 4xx', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
   });
 
+  it('a handler that throws what cannot be looked at has failed all the same', async () => {
+    const trap = (): never => {
+      throw new Error('trap');
+    };
+    const evil: unknown = new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap, ownKeys: trap });
+    const { deliver, receiver } = await house({
+      handler: () => {
+        throw evil;
+      },
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_failed 503');
+    const { records } = await receiver.inbox.list({ state: 'queued' });
+    expect(records).toMatchObject([{ attempts: 1, lastError: 'an error that has no text' }]);
+  });
+
   it('a failing handler on a failing store is 503', async () => {
     const { deliver } = await house({
       store: flaky({ fail: 4 }),

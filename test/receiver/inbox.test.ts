@@ -331,6 +331,27 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(receiver.inbox.list({ state: 'dead', limit: 0 })).rejects.toThrow(/inbox.list: limit/);
     await expect(receiver.inbox.list({ state: 'dead', after: 'x' })).rejects.toThrow(/inbox.list: after/);
   });
+
+  it.each([{ state: 'bogus' }, { state: undefined }, { state: null }])('list: %o', async (query) => {
+    const receiver = createReceiver({ ...(await options()), store: memoryStore() });
+    const listing = receiver.inbox.list(query as { state: 'dead' });
+    await expect(listing).rejects.toBeInstanceOf(ConfigError);
+    await expect(listing).rejects.toThrow(/state.*queued, leased, dead/);
+  });
+
+  it.each([undefined, null, 5, ''])('sender or key %o', async (wrong) => {
+    const receiver = createReceiver({ ...(await options()), store: memoryStore() });
+    const no = wrong as string;
+    const { list, inspect, redrive, discard } = receiver.inbox;
+    for (const call of [inspect, redrive, discard]) {
+      await expect(call(no, KEY)).rejects.toThrow(/: sender: .* is not a string/);
+      await expect(call(AGENT, no)).rejects.toThrow(/: idempotencyKey: .* is not a string/);
+      await expect(call(no, KEY)).rejects.toBeInstanceOf(ConfigError);
+    }
+    const query = { state: 'dead', sender: no } as const;
+    if (wrong !== undefined) await expect(list(query)).rejects.toThrow(/inbox.list: sender/);
+    else expect(await list(query)).toEqual({ records: [] });
+  });
 });
 
 describe('receiver.inbox in mode inline', () => {

@@ -131,6 +131,38 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
+  it('one begun while another is under way is refused at once: it would wait for itself', async () => {
+    const ends: unknown[] = [];
+    const { deliver } = await open(async (ctx) => {
+      ends.push(...(await Promise.allSettled([ctx.transaction(write('a')), ctx.transaction(write('b'))])));
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(ends).toMatchObject([
+      { status: 'fulfilled' },
+      { status: 'rejected', reason: { code: 'config_error', message: expect.stringContaining('under way') } },
+    ]);
+    expect(effects()).toBe(1);
+  });
+
+  it('one after another that was rolled back commits', async () => {
+    const { deliver } = await open(async (ctx) => {
+      await expect(ctx.transaction(() => Promise.reject(new Error('mine')))).rejects.toThrow(/promise/);
+      await ctx.transaction(write('b'));
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(effects()).toBe(1);
+  });
+
+  it('one begun when the handler has settled is refused: the event is settled without it', async () => {
+    let ctx: HandlerContext | undefined;
+    const { deliver } = await open((given) => {
+      ctx = given;
+    });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    await expect(ctx?.transaction(write('late'))).rejects.toThrow(/has returned or thrown/);
+    expect(effects()).toBe(0);
+  });
+
   it('a handler past its deadline that has committed is answered 200', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
     try {

@@ -14,7 +14,14 @@ function request(): WatchRequest {
   const heldSince = performance.now();
   const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
   const overrun = (): void => void (overruns += 1);
-  return { lease: { ...of, ...times, store, log, closed }, abort, handlerDeadlineMs: 8_000, overrun };
+  const givenUp = (): void => {};
+  return {
+    lease: { ...of, ...times, store, log, closed },
+    abort,
+    handlerDeadlineMs: 8_000,
+    givenUp,
+    overrun,
+  };
 }
 
 beforeEach(() => {

@@ -26,9 +26,7 @@ export function claimRecord(
   now: number,
   note: (kind: 'won' | 'died' | 'stale') => Partial<RecordRow>,
 ): Claimed {
-  // Its process died, which is counted here. The owner goes: the accept that won is not to find it its own.
-  const record: RecordRow =
-    found.state === 'leased' ? { ...found, state: 'queued', owner: null, crashes: found.crashes + 1 } : found;
+  const record = found.state === 'leased' ? lapsed(found, claimant.owner) : found;
   if (isUsedUp(record, claimant.retry)) return end(rows, { ...record, state: 'dead' }, note('died'));
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
   const holder = holderOf(rows, task, now);
@@ -40,6 +38,16 @@ export function claimRecord(
   const won = { ...take(rows, record, claimant, now, task), ...note('won') };
   rows.updateRecord(won);
   return { kind: 'won', record: won };
+}
+
+/**
+ * A lease that ran out. Its process died, which is counted here, unless the claimant had it: it asks again because it
+ * was not told, so no handler ran. The owner goes: the accept that won is not to find it its own.
+ */
+function lapsed(found: RecordRow, claimant: string): RecordRow {
+  const queued = { ...found, state: 'queued', owner: null } as const;
+  if (found.owner === claimant) return { ...queued, attempts: found.attempts - 1 };
+  return { ...queued, crashes: found.crashes + 1 };
 }
 
 /** Attempts count at lease, so an event that kills its process comes to its end too. */

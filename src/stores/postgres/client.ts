@@ -6,12 +6,16 @@ export interface PgResult {
   readonly rows: readonly unknown[];
 }
 
-/** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
-export interface PgClient {
-  query(text: string, values?: unknown[]): Promise<PgResult>;
-  release(error?: Error | boolean): void;
+/** What says by an event that a connection broke. */
+export interface PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
+export interface PgClient extends PgConnection {
+  query(text: string, values?: unknown[]): Promise<PgResult>;
+  release(error?: Error | boolean): void;
 }
 
 /** A pool: `pg`'s `Pool` fits. It stays its owner's to end. */
@@ -22,7 +26,9 @@ export interface PgPool {
     readonly connectionTimeoutMillis?: number | undefined;
   };
   on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'connect', listener: (client: PgConnection) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'connect', listener: (client: PgConnection) => void): unknown;
 }
 
 /** `pg`'s own default for a pool without `max`. */
@@ -34,6 +40,26 @@ export function poolMax(pool: PgPool): number {
 
 /** A connection that breaks while nothing is asked of it says so here; without a listener that ends the process. */
 export const ignoreError = (): void => undefined;
+
+/** The same function for all, which a client has once, however many stores share its pool. */
+function listenTo(client: PgConnection): void {
+  client.removeListener('error', ignoreError);
+  client.on('error', ignoreError);
+}
+
+/**
+ * A server that shuts down can tell a connection so in the packet that says it is ready: then the pool listens to it no
+ * more, and whoever asked for it not yet. So each one is listened to from its first moment.
+ * @returns what ends it, for connections to come.
+ */
+export function survive(pool: PgPool): () => void {
+  pool.on('error', ignoreError);
+  pool.on('connect', listenTo);
+  return () => {
+    pool.removeListener('error', ignoreError);
+    pool.removeListener('connect', listenTo);
+  };
+}
 
 /** Waits for at most so long. What comes later goes to `late`. @throws Fault `store_unavailable` after that time. */
 export async function within<T>(

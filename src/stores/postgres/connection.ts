@@ -2,7 +2,7 @@ import { Fault } from '../../errors.ts';
 import type { Batches } from './batches.ts';
 import { batchesOf } from './batches.ts';
 import type { PgPool } from './client.ts';
-import { ignoreError, poolMax } from './client.ts';
+import { poolMax, survive } from './client.ts';
 import { asFault } from './faults.ts';
 import type { Server } from './server.ts';
 import type { Settings } from './settings.ts';
@@ -41,17 +41,14 @@ export function connectionOf(options: ConnectionOptions): Connection {
   const outside = slotsOf(Infinity);
   const look = lookerOf(server);
   let state: State = 'not open yet';
-  const opened = (): void => {
-    if (state !== 'not open yet') return;
-    // An idle connection that breaks ends the process where nobody listens; the pool replaces it by itself.
-    pool.on('error', ignoreError);
-    state = 'open';
-  };
+  let endSurvival: (() => void) | undefined;
   const opening = onceDone(async () => {
+    // A connection that breaks ends the process where nobody listens; the pool replaces it by itself.
+    endSurvival ??= survive(pool);
     const settings = await look.read();
     checkSettings(settings, options.schema);
     server.setSync(settings.synchronousCommit);
-    opened();
+    if (state === 'not open yet') state = 'open';
   });
   const current = (): ReturnType<Connection['current']> => {
     if (state === 'open') return { server, batches };
@@ -70,8 +67,8 @@ export function connectionOf(options: ConnectionOptions): Connection {
     },
     advice: look.advice,
     close: async () => {
-      if (state === 'open') pool.removeListener('error', ignoreError);
       state = 'closed';
+      endSurvival?.();
       await Promise.all([batches.idle(), outside.idle()]);
     },
   };

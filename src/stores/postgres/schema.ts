@@ -1,6 +1,6 @@
 import { ConfigError } from '../../errors.ts';
 import type { PgClient, PgPool } from './client.ts';
-import { checkOut, giveBack, within } from './client.ts';
+import { checkOut, giveBack, survive, within } from './client.ts';
 import { asFault, sqlState } from './faults.ts';
 import { ACCEPT } from './sql/accept.ts';
 import { CAPS } from './sql/caps.ts';
@@ -72,6 +72,18 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   const { schema = DEFAULT_SCHEMA, timeoutMs = 60_000 } = options;
   const name = quoted(schema);
+  const end = survive(pool);
+  try {
+    return await migrateOn(pool, { schema, name, timeoutMs });
+  } finally {
+    end();
+  }
+}
+
+async function migrateOn(
+  pool: PgPool,
+  { schema, name, timeoutMs }: Required<MigrateOptions> & { readonly name: string },
+): Promise<{ from: number; to: number }> {
   const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
     throw asFault(error);
   });

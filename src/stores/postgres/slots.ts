@@ -1,6 +1,7 @@
 /** At most so many at once; the others wait, first come first served. */
 export interface Slots {
-  run<T>(work: () => Promise<T>): Promise<T>;
+  /** @param over ends the wait, with its reason; not the work. */
+  run<T>(work: () => Promise<T>, over?: AbortSignal): Promise<T>;
   /** Resolves when nothing runs or waits. */
   idle(): Promise<void>;
 }
@@ -9,10 +10,19 @@ export function slotsOf(most: number): Slots {
   const waiting: (() => void)[] = [];
   const idlers: (() => void)[] = [];
   let running = 0;
-  const enter = async (): Promise<void> => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running += 1;
-  };
+  const wait = (over: AbortSignal | undefined): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        waiting.splice(waiting.indexOf(enter), 1);
+        reject(over?.reason);
+      };
+      const enter = (): void => {
+        over?.removeEventListener('abort', giveUp);
+        resolve();
+      };
+      waiting.push(enter);
+      over?.addEventListener('abort', giveUp, { once: true });
+    });
   const leave = (): void => {
     const next = waiting.shift();
     // The slot goes from hand to hand: whoever comes now cannot slip in between.
@@ -21,8 +31,10 @@ export function slotsOf(most: number): Slots {
     if (running === 0) for (const resolve of idlers.splice(0)) resolve();
   };
   return {
-    run: async (work) => {
-      await enter();
+    run: async (work, over) => {
+      over?.throwIfAborted();
+      if (running >= most) await wait(over);
+      else running += 1;
       try {
         return await work();
       } finally {

@@ -16,6 +16,8 @@ export interface TransactionParts {
  * The owner's writes and the completion in one transaction of a client of its own. The lease is looked at before (a
  * paused process must not begin) and decides at the end, by the compare-and-set that is sent together with COMMIT; in
  * between it is renewed by others, and nothing of the store's is locked.
+ * @param over a function that has not ended when it aborts is left alone, and its connection closed: it may go on
+ *   writing on it, and nobody else may get those writes.
  * @throws what `fn` throws, rolled back; Fault `lease_lost`, rolled back; Fault `store_unavailable` where the connection
  *   breaks, at COMMIT with unknown outcome: then the record says what happened; what the owner's deferred constraints say.
  */
@@ -23,6 +25,7 @@ export async function runTransaction<T>(
   { pool, server, timeoutMs }: TransactionParts,
   request: CompleteRequest,
   fn: (tx: PgClient) => T | Promise<T>,
+  over?: AbortSignal,
 ): Promise<T> {
   const call = completeCall(request, 'finish').json;
   const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
@@ -30,13 +33,30 @@ export async function runTransaction<T>(
   });
   try {
     const started = await begin(client, server.begin(call), timeoutMs);
-    const value = await fn(client);
+    const value = await unlessOver(async () => fn(client), over);
     await commit(client, server.finish(call, started), timeoutMs);
     giveBack(client);
     return value;
   } catch (error) {
-    giveBack(client, await rollBack(client, timeoutMs));
+    const left = over?.aborted === true && error === over.reason;
+    giveBack(client, left ? error : await rollBack(client, timeoutMs));
     throw error;
+  }
+}
+
+/** @throws the signal's reason where it aborts first. */
+async function unlessOver<T>(work: () => Promise<T>, over: AbortSignal | undefined): Promise<T> {
+  if (!over) return work();
+  over.throwIfAborted();
+  let leave = (): void => {};
+  const ended = new Promise<never>((_, reject) => {
+    leave = () => reject(over.reason);
+  });
+  over.addEventListener('abort', leave);
+  try {
+    return await Promise.race([work(), ended]);
+  } finally {
+    over.removeEventListener('abort', leave);
   }
 }
 

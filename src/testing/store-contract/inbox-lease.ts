@@ -104,6 +104,21 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.renew('late'), 'lost');
     assert.equal(await kit.complete('next'), 'done');
   },
+  'a lease that ran out and was the caller’s own is neither a crash nor an attempt: it was not told': async (
+    kit,
+  ) => {
+    const retry = { attempts: 1, crashes: 1 };
+    await kit.accept(INBOX);
+    for (const fence of [1, 2, 3]) {
+      const { lease: held } = await leaseOne(kit, { owner: 'unanswered', retry }, fence % 2 ? kit.a : kit.b);
+      assert.deepEqual(held, { owner: 'unanswered', fence, attempt: 1 });
+      const { attempts, crashes } = await seen(kit, KEY);
+      assert.deepEqual([attempts, crashes], [1, 0]);
+      kit.advance(LEASE_MS + 1);
+    }
+    assert.deepEqual((await lease(kit, { owner: 'next', retry })).died, [{ sender: SENDER, key: KEY }]);
+    assert.equal((await seen(kit, KEY)).crashes, 1);
+  },
   'crashes used up: DEAD, told once, and kept': async (kit) => {
     const retry = { crashes: 2 };
     await kit.accept(INBOX);

@@ -42,10 +42,13 @@ export const resendCases: Cases = {
     assert.equal(await fail(ID.id), 'queued');
     assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
   },
-  'after its lease ran out: decided anew, for that lease is nobody’s': async ({ win, advance }) => {
+  'after its lease ran out: decided anew, for that lease is nobody’s, and was no attempt': async ({
+    win,
+    advance,
+  }) => {
     await win(ID);
     advance(LEASE_MS + 1);
-    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 1 });
   },
   'after its lease went to somebody else: not won': async ({ accept, win, advance, complete }) => {
     await win(ID);

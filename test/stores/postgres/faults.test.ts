@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { Pool } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
@@ -66,6 +69,68 @@ describe('the server ends at once and starts again', () => {
     await store.close();
     await pool.end();
     server.remove();
+  });
+});
+
+/** `Z`, ready for query, idle: the last of what a server says to a new connection. */
+const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+
+/** What a server says that an administrator shuts down. */
+function goodbye(): Buffer {
+  const fields = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0';
+  const head = Buffer.from([0x45, 0, 0, 0, fields.length + 4]);
+  return Buffer.concat([head, Buffer.from(fields, 'latin1')]);
+}
+
+/** A proxy that says goodbye in the packet in which the server says that the connection is ready. */
+async function rudeProxy(port: number): Promise<{ port: number; said: () => number; close: () => void }> {
+  let said = 0;
+  const proxy = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    for (const socket of [near, far]) socket.on('error', () => undefined);
+    near.on('data', (bytes) => far.write(bytes));
+    near.on('close', () => far.destroy());
+    far.on('data', (bytes) => {
+      if (!bytes.includes(READY)) return void near.write(bytes);
+      said += 1;
+      near.end(Buffer.concat([bytes, goodbye()]));
+      far.destroy();
+    });
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  return { port: (proxy.address() as AddressInfo).port, said: () => said, close: () => proxy.close() };
+}
+
+describe('a server that shuts down as a new connection is ready', () => {
+  it('open, migrate and calls are faults; the process lives', async () => {
+    const uncaught: unknown[] = [];
+    const others = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', (error) => uncaught.push(error));
+    const { hostname, port, username, pathname } = new URL(url);
+    expect(hostname).toMatch(/127\.0\.0\.1|localhost/);
+    const proxy = await rudeProxy(Number(port));
+    const pool = new Pool({
+      host: '127.0.0.1',
+      port: proxy.port,
+      user: username,
+      database: pathname.slice(1),
+    });
+    try {
+      const store = at.store(pool, { timeoutMs: 2000 });
+      await expect(store.open()).rejects.toMatchObject(UNAVAILABLE);
+      await expect(migrate(pool, { schema: at.schema })).rejects.toBeInstanceOf(Error);
+      await expect(store.open()).rejects.toMatchObject(UNAVAILABLE);
+      expect(proxy.said()).toBe(3);
+      await store.close();
+      expect(pool.listenerCount('connect') + pool.listenerCount('error')).toBe(0);
+    } finally {
+      await pool.end();
+      proxy.close();
+      process.removeAllListeners('uncaughtException');
+      for (const other of others) process.on('uncaughtException', other);
+    }
+    expect(uncaught).toEqual([]);
   });
 });
 

@@ -147,10 +147,16 @@ describe('ctx.transaction on Postgres', () => {
     const leases = await Promise.all([1, 2, 3, 4, 5].map((n) => won({ key: `event-${n}-of-the-seller` })));
     let running = 0;
     let most = 0;
+    let meet = (): void => {};
+    const met = new Promise<void>((resolve) => {
+      meet = resolve;
+    });
     const work = leases.map((lease) =>
       small.transaction(lease, async (tx) => {
         running += 1;
         most = Math.max(most, running);
+        if (running === 2) meet();
+        await met;
         expect(await small.renew({ ...lease, leaseMs: 60_000 })).toBe('renewed');
         await write(tx);
         running -= 1;
@@ -171,5 +177,38 @@ describe('ctx.transaction on Postgres', () => {
     await other.close();
     expect(await notes()).toEqual(['by the handler']);
     await running;
+  });
+
+  it('a function that never ends, once its run is over: the reason is thrown, its connection closed, the next has room', async () => {
+    const pool = new Pool({ connectionString: url, max: 2 });
+    const small = at.store(pool);
+    await small.open();
+    const [stuck, next] = [await won(), await won({ key: 'event-2-of-the-seller' })];
+    const over = new AbortController();
+    let kept: PgClient | undefined;
+    const running = small.transaction(
+      stuck,
+      async (tx) => {
+        kept = tx;
+        await write(tx);
+        await new Promise(() => {});
+      },
+      over.signal,
+    );
+    await expect.poll(() => kept).toBeDefined();
+    const given = new AbortController();
+    const waiting = small.transaction(next, (tx) => write(tx, 'given up'), given.signal);
+    given.abort(new Error('waited too long'));
+    await expect(waiting).rejects.toThrow('waited too long');
+    const patient = small.transaction(next, (tx) => write(tx, 'the next one'));
+    over.abort(new Error('the run is over'));
+    await expect(running).rejects.toThrow('the run is over');
+    await patient;
+    // What it goes on to write reaches nobody's transaction.
+    await expect(kept && write(kept, 'late')).rejects.toThrow();
+    expect(await notes()).toEqual(['the next one']);
+    await small.close();
+    expect(pool.totalCount).toBe(pool.idleCount);
+    await pool.end();
   });
 });

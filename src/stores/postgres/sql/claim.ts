@@ -15,7 +15,7 @@ DECLARE
   v_dead boolean := p_state = 'dead';
   v_kind text := CASE p_state WHEN 'dead' THEN 'died' ELSE 'stale' END;
 BEGIN
-  UPDATE webhook_record SET state = p_state, owner = NULL, crashes = r.crashes, acked = true, parked_until = 0,
+  UPDATE webhook_record SET state = p_state, owner = NULL, attempts = r.attempts, crashes = r.crashes, acked = true, parked_until = 0,
     claim = CASE WHEN c.op = 'accept' THEN v_kind ELSE claim END,
     claimed_by = CASE WHEN c.op = 'accept' THEN c.caller ELSE claimed_by END,
     body = CASE WHEN v_dead THEN body END,
@@ -33,8 +33,10 @@ DECLARE
   t webhook_task;
 BEGIN
   PERFORM webhook_must_lock(s, r.task_id);
-  -- Its process died, which is counted here; attempts were counted at the lease.
-  IF r.state = 'leased' THEN r.crashes := r.crashes + 1; END IF;
+  -- Its process died, which is counted here; attempts were counted at the lease. The caller's own it was not told of.
+  IF r.state = 'leased' THEN
+    IF r.owner = c.caller THEN r.attempts := r.attempts - 1; ELSE r.crashes := r.crashes + 1; END IF;
+  END IF;
   IF r.attempts >= c.attempts OR r.crashes >= c.crashes THEN RETURN webhook_end(s, c, r, 'dead'); END IF;
   IF r.task_id IS NOT NULL THEN
     t := webhook_find_task(s, r.task_id);

@@ -76,16 +76,20 @@ end
 -- A record that is QUEUED or whose lease is over, for whoever wants to run it: won, dead, stale, or busy and the
 -- holder of its task. note(kind) writes what an accept remembers of its answer.
 local function claimRecord(key, row, owner, note)
-  local crashes = row.crashes + (row.state == 'leased' and 1 or 0)
-  if row.attempts >= num('attempts') or crashes >= num('crashes') then
-    row.crashes = crashes
+  local attempts, crashes = row.attempts, row.crashes
+  if row.state == 'leased' then
+    -- Its process died; the claimant's own it was not told of, and no handler ran.
+    if row.owner == owner then attempts = attempts - 1 else crashes = crashes + 1 end
+  end
+  if attempts >= num('attempts') or crashes >= num('crashes') then
+    row.attempts, row.crashes = attempts, crashes
     note('died')
     return finish(key, row, 'dead', nil)
   end
   local task = getTask(row.taskId)
   local holder = holderOf(task, row.taskId)
   if holder then return 'busy', holder end
-  row.crashes = crashes
+  row.attempts, row.crashes = attempts, crashes
   if isStale(row, task) then
     row.bodyBytes = 0
     note('stale')

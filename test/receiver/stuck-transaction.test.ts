@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { PgClient } from '../../src/stores/postgres.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
+import type { TestSchema } from '../stores/postgres-schemas.ts';
+import { testSchema } from '../stores/postgres-schemas.ts';
+import { house, payloads, said, type HouseOptions } from './setup.ts';
+
+let at: TestSchema;
+beforeAll(async () => {
+  at = await testSchema(await sharedPostgres(inject('shared')), 2);
+});
+afterAll(() => at.drop());
+
+const stuck = async (): Promise<void> => {
+  await new Promise(() => {});
+};
+const open = (handler: NonNullable<HouseOptions['handler']>, more: Partial<HouseOptions> = {}) =>
+  house({ store: at.store(), handlerDeadlineMs: 50, waitMs: 50, handler, ...more });
+const inTransaction = async (): Promise<number> => {
+  const rows = await at.sql(
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE $1",
+    [`%${at.schema}%`],
+  );
+  return Number(rows[0]?.['n']);
+};
+
+describe('ctx.transaction on Postgres with a function that does not end', () => {
+  it('after maxRunMs the next transaction of the process has its place, and stop() ends', async () => {
+    let first = true;
+    const { deliver, receiver, alarms } = await open(
+      async (_, ctx) => {
+        const ends = !first;
+        first = false;
+        await ctx.transaction(async (tx) => {
+          await (ends ? (tx as PgClient).query('SELECT 1') : stuck());
+        });
+      },
+      { maxRunMs: 500, handlerDeadlineMs: 250 },
+    );
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_timeout 503');
+    await expect.poll(async () => said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(alarms).toEqual([]);
+    expect(await inTransaction()).toBe(0);
+    await receiver.stop();
+  });
+
+  it('stop() ends while one runs', async () => {
+    const { deliver, receiver } = await open((_, ctx) => ctx.transaction(stuck), { leaseMs: 300 });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_timeout 503');
+    await receiver.stop();
+    await expect.poll(inTransaction).toBe(0);
+  });
+
+  it('one inside another is refused at once, and the event is not done', async () => {
+    const { deliver, receiver } = await open(
+      (_, ctx) => ctx.transaction(() => ctx.transaction((tx) => (tx as PgClient).query('SELECT 1'))),
+      { handlerDeadlineMs: 60_000 },
+    );
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
+    await receiver.stop();
+  });
+});
