@@ -1,5 +1,5 @@
 import type { Event } from './events/event.ts';
-import { Fault } from './errors.ts';
+import { Fault, textOf } from './errors.ts';
 import type { Outcome, Reply, Unavailability, UnavailableCode, Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { respond } from './stages/respond.ts';
@@ -17,11 +17,20 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
   detail,
 });
 
+/** Anything can be thrown, a proxy too whose traps throw. */
+function isFault(error: unknown): error is Fault {
+  try {
+    return error instanceof Fault;
+  } catch {
+    return false;
+  }
+}
+
 /** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
 export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>): Unavailability {
-  if (error instanceof Fault) return unavailable(error.code, error.message);
+  if (isFault(error)) return unavailable(error.code, error.message);
   logger.error({ err: error }, 'an unexpected error was answered 503');
-  return unavailable('misconfigured', `unexpected: ${String(error)}`);
+  return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
 }
 
 /** A hook sees the outcome before it is answered, and must not be able to change the answer. */
@@ -40,7 +49,8 @@ export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome 
   const { event: known, ...rest } = trace;
   const event = 'event' in verdict ? verdict.event : known;
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
-  const outcome: Outcome = { ...rest, ...verdict, ...(event && { event }), response };
+  // Frozen: it is what the hook sees, and what the answer is read from after it.
+  const outcome: Outcome = Object.freeze({ ...rest, ...verdict, ...(event && { event }), response });
   const { response: _response, event: _event, ...fields } = outcome;
   parts.logger[levelOf(outcome)]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {

@@ -103,6 +103,17 @@ export function headerFields(input: unknown): HeaderFields {
   return fields;
 }
 
+/**
+ * Upper case, as `@method` is (verification.md, section 4), `POST` where none is given. ASCII only: no other letter
+ * becomes one of them.
+ * @throws ConfigError where it is no string.
+ */
+export function methodOf(given: unknown): string {
+  const method = given ?? 'POST';
+  if (typeof method !== 'string') throw new ConfigError('method: pass request.method, a string.');
+  return method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+}
+
 /** All lines of a field joined as RFC 9110 §5.3 and RFC 9421 §2.1 say, or undefined where it is absent. */
 export function fieldValue(fields: HeaderFields, name: string): string | undefined {
   const lines = fields.get(name);

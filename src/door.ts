@@ -1,5 +1,5 @@
 import { conclude, faultVerdict, unavailable } from './answering.ts';
-import { fieldValue, headerFields, type HeaderFields } from './delivery.ts';
+import { fieldValue, headerFields, methodOf, type HeaderFields } from './delivery.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Door } from './options.ts';
 import type { Refusal, Unavailability } from './outcome.ts';
@@ -61,7 +61,7 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
         return conclude(unavailable('shutting_down', 'the receiver stops'), {}, parts);
       const fields = headerFields(headers);
       const refusal =
-        guardHeaders(request.method ?? 'POST', fields) ?? guardDeclaredLength(fields, maxBodyBytes);
+        guardHeaders(methodOf(request.method), fields) ?? guardDeclaredLength(fields, maxBodyBytes);
       if (refusal) return conclude(refusal, {}, parts);
       // Not reserved, only looked at: what surely does not fit need not be read.
       return room.fits(announcedLength(fields)) ? undefined : refuse('overloaded', noRoom(maxBufferedBytes));

@@ -33,3 +33,12 @@ export class Fault extends Error {
     this.code = code;
   }
 }
+
+/** Anything thrown as text, for the owner's log: a conversion that throws must not take the answer with it. */
+export function textOf(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return 'an error that cannot be shown as text';
+  }
+}

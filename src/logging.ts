@@ -13,6 +13,11 @@ export function consoleLogger(): Logger {
   return { debug: silent, info: silent, warn: write('warn'), error: write('error') };
 }
 
+/** Promises of other realms and libraries too: one that nobody listens to would end the process. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
+}
+
 /** A hook or logger of the owner's can neither change an answer nor break one: what it throws ends here. */
 export function harmless<A extends readonly unknown[]>(
   hook: ((...args: A) => unknown) | undefined,
@@ -21,7 +26,7 @@ export function harmless<A extends readonly unknown[]>(
   return (...args) => {
     try {
       const result = hook(...args);
-      if (result instanceof Promise) result.catch(silent);
+      if (isThenable(result)) result.then(undefined, silent);
     } catch {
       // The owner's hook failed; the delivery goes on.
     }

@@ -1,5 +1,5 @@
 import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts';
-import { headerFields, requireRawBytes, type Delivery } from './delivery.ts';
+import { headerFields, methodOf, requireRawBytes, type Delivery } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
@@ -99,7 +99,7 @@ export function receiverOf(parts: Parts): Receiver {
     const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
     const delivery = {
-      method: request.method ?? 'POST',
+      method: methodOf(request.method),
       url: request.url,
       rawBody,
       headers: headerFields(headers),

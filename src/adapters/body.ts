@@ -1,4 +1,5 @@
 import type { DoorReceiver } from './door.ts';
+import { createPieces } from './pieces.ts';
 
 /** How reading a body ended. `aborted`: the sender is gone, and there is nobody to answer. */
 export type BodyRead =
@@ -39,6 +40,13 @@ const NO_ROOM: BodyRefused = {
   detail: 'the bodies of deliveries under way fill maxBufferedBytes; raise it, or add processes',
 };
 
+const NOT_BYTES: BodyRefused = {
+  kind: 'refused',
+  code: 'body_consumed',
+  detail:
+    "the stream of the body gives something else than bytes (Uint8Array), and the bytes that were signed are gone. Hand over the platform's own request, or a stream of its bytes.",
+};
+
 /** 503 and not 408: sellers stop for good on a 4xx, and a slow network is not their last word. */
 export const bodyTooSlow = (bodyDeadlineMs: number): BodyRead => ({
   kind: 'refused',
@@ -55,24 +63,25 @@ export function bodyGiven(bytes: Uint8Array, { maxBodyBytes, hold }: BodyLimits)
 /** Collects chunks up to the cap; what would go over it is not kept. */
 export interface Collector {
   /** A refusal: the chunk was not kept; stop reading. */
-  add(chunk: Uint8Array): BodyRefused | undefined;
+  add(chunk: unknown): BodyRefused | undefined;
   /** Once. */
   whole(): BodyRead;
 }
 
 /** Counts while reading: `Content-Length` alone is not trusted (verification.md, section 7). */
 export function collector({ maxBodyBytes, hold }: BodyLimits): Collector {
-  const chunks: Uint8Array[] = [];
+  const pieces = createPieces();
   let size = 0;
   return {
     add(chunk) {
+      if (!(chunk instanceof Uint8Array)) return NOT_BYTES;
       size += chunk.byteLength;
       if (size > maxBodyBytes) return bodyTooLarge(maxBodyBytes);
       if (!hold(chunk.byteLength)) return NO_ROOM;
-      chunks.push(chunk);
+      pieces.add(chunk);
       return undefined;
     },
-    whole: () => ({ kind: 'whole', bytes: joined(chunks.splice(0), size) }),
+    whole: () => ({ kind: 'whole', bytes: joined(pieces.take(), size) }),
   };
 }
 

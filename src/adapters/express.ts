@@ -1,6 +1,6 @@
 import type { NodeRequest } from './node-body.ts';
 import type { DoorReceiver } from './door.ts';
-import { serve, serveSafely, type NodeResponse, type Visit } from './node-door.ts';
+import { serveSafely, type NodeResponse } from './node-door.ts';
 import { wiringOf } from './wiring.ts';
 
 export type { NodeRequest } from './node-body.ts';
@@ -13,14 +13,6 @@ export type ExpressRequest = NodeRequest;
 /** `next` of Express. Absent where somebody else calls the handler. */
 type Next = (error?: unknown) => void;
 
-async function serveOrPass(receiver: DoorReceiver, visit: Visit, next: Next): Promise<void> {
-  try {
-    await serve(receiver, visit);
-  } catch (error) {
-    next(error);
-  }
-}
-
 /**
  * A handler for Express 4 and 5: `app.post('/webhooks/proto', webhookHandler(receiver))`.
  *
@@ -28,7 +20,8 @@ async function serveOrPass(receiver: DoorReceiver, visit: Visit, next: Next): Pr
  * path `express.raw({ type: '*\/*', limit: '1mb' })`, or keep the bytes with
  * `express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } })`. Both limits must be
  * `maxBodyBytes` or more: over it the parser answers 413. A body that was parsed is answered 503 `body_consumed`, and
- * the log names these fixes. Exceptions, which only a bug can cause, go to `next`.
+ * the log names these fixes. Whatever goes wrong is answered 503 here, because an error handler may answer 4xx; only a
+ * `ConfigError` of another framework's call goes to `next`.
  */
 export function webhookHandler(
   receiver: DoorReceiver,
@@ -42,8 +35,6 @@ export function webhookHandler(
       next(error);
       return;
     }
-    const visit = { door: 'express', req, res, url: req.originalUrl ?? req.url } as const;
-    if (next) void serveOrPass(receiver, visit, next);
-    else serveSafely(receiver, visit);
+    serveSafely(receiver, { door: 'express', req, res, url: req.originalUrl ?? req.url });
   };
 }

@@ -10,6 +10,8 @@ export type { NodeResponse } from './node-door.ts';
 /** What is needed of Fastify's request. */
 export interface FastifyRequest {
   readonly raw: NodeRequest;
+  /** The target as received, before `rewriteUrl`. */
+  readonly originalUrl?: string;
 }
 
 /** What is needed of Fastify's reply. */
@@ -46,9 +48,9 @@ export function webhookPlugin(
   return (instance, _options, done) => {
     check(instance);
     // Not a content-type parser: before one is asked, Fastify refuses a malformed Content-Type with an answer of its own.
-    instance.addHook('onRequest', ({ raw }, reply) => {
+    instance.addHook('onRequest', ({ raw, originalUrl }, reply) => {
       reply.hijack();
-      serveSafely(receiver, { door: 'fastify', req: raw, res: reply.raw, url: raw.url });
+      serveSafely(receiver, { door: 'fastify', req: raw, res: reply.raw, url: originalUrl ?? raw.url });
     });
     instance.route({ method: [...METHODS], url: path, handler: () => undefined });
     done();

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { faultReply, type DoorReceiver } from './door.ts';
 import { eventShape, type LambdaEvent, type LambdaResult } from './lambda-event.ts';
-import { wiringOf } from './wiring.ts';
+import { noRequest, wiringOf } from './wiring.ts';
 
 export type { DoorReceiver } from './door.ts';
 export type { LambdaEvent, LambdaResult } from './lambda-event.ts';
@@ -10,11 +10,15 @@ function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
   return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
 }
 
-async function answer(receiver: DoorReceiver, event: LambdaEvent): Promise<LambdaResult> {
+async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefined): Promise<LambdaResult> {
+  const event = given ?? {};
   const shape = eventShape(event);
-  const headers = shape.headers(event);
-  const info = { method: shape.method(event), url: shape.target(event) };
   try {
+    const method: unknown = shape.method(event);
+    // 405 would end the event for its sender, and a front that is read wrongly is no fault of that one's.
+    if (typeof method !== 'string' || method === '') throw noRequest('lambda');
+    const headers = shape.headers(event);
+    const info = { method, url: shape.target(event) };
     const early = receiver.door.check(headers, info);
     const { response } = early ?? (await receiver.verifyAndDispatch(bodyOf(event), headers, info));
     return shape.result(response, event);
@@ -32,7 +36,7 @@ async function answer(receiver: DoorReceiver, event: LambdaEvent): Promise<Lambd
  * worker's leases run out. REST APIs and load balancers give the query as parsed: with a `publicUrl` that ends in `/*`
  * it is put together again, which is the seller's spelling for plain queries only.
  *
- * It rejects only with a `ConfigError` where the event is no HTTP request.
+ * It rejects only with a `ConfigError` where the first event is no HTTP request; later ones are answered 503.
  */
 export function webhookHandler(receiver: DoorReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
   const check = wiringOf('lambda', receiver);

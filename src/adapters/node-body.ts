@@ -63,7 +63,7 @@ function fromStream(req: Readable, limits: BodyLimits): Promise<BodyRead> {
       if (result.kind === 'refused') req.pause();
       resolve(result);
     };
-    const onData = (chunk: Uint8Array): void => {
+    const onData = (chunk: unknown): void => {
       const refused = parts.add(chunk);
       if (refused) settle(refused);
     };
@@ -74,5 +74,7 @@ function fromStream(req: Readable, limits: BodyLimits): Promise<BodyRead> {
     const deadline = setTimeout(() => settle(bodyTooSlow(bodyDeadlineMs)), bodyDeadlineMs);
     deadline.unref();
     req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+    // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait for ever.
+    req.resume();
   });
 }

@@ -141,7 +141,7 @@ export interface Visit {
 }
 
 /** Reads, hands over, answers. Rejects only with what `check` or `verifyAndDispatch` threw. */
-export async function serve(receiver: DoorReceiver, { door, req, res, url }: Visit): Promise<void> {
+async function serve(receiver: DoorReceiver, { door, req, res, url }: Visit): Promise<void> {
   const signal = disconnectSignal(res);
   const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
   const result = await answer(receiver, req, info, CONSUMED[door]);

@@ -97,6 +97,13 @@ const wiring = (message: string): ConfigError =>
   // Frameworks answer with it: a fault on our side is 503.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
+/** For whoever calls a handler with something that is no HTTP request. */
+export const noRequest = (door: DoorName): ConfigError =>
+  wiring(
+    `The handler of 'proto-webhooks/${door}' was called with something that is no HTTP request. ` +
+      `It is used like this: ${USE[door]}.`,
+  );
+
 /**
  * Checks what a handler is made of, and gives the check of what it is then called with: once it was called rightly, it
  * is not asked again.
@@ -113,12 +120,9 @@ export function wiringOf(door: DoorName, receiver: DoorReceiver): (given: unknow
     const found = SHAPES.find(([, , shape]) => shape(value));
     known = found !== undefined && TAKES[door].includes(found[0]);
     if (known) return;
-    const error = wiring(
-      `The handler of 'proto-webhooks/${door}' ` +
-        (found
-          ? `was called by ${found[1]}. Write: ${USE[found[0]]}.`
-          : `was called with something that is no HTTP request. It is used like this: ${USE[door]}.`),
-    );
+    const error = found
+      ? wiring(`The handler of 'proto-webhooks/${door}' was called by ${found[1]}. Write: ${USE[found[0]]}.`)
+      : noRequest(door);
     faultReply(receiver, error);
     throw error;
   };

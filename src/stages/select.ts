@@ -3,7 +3,7 @@ import type { Target } from '../auth/contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import type { ResolveSenders } from '../config/senders.ts';
 import type { Delivery } from '../delivery.ts';
-import { ConfigError, Fault } from '../errors.ts';
+import { ConfigError, Fault, textOf } from '../errors.ts';
 import type { Refusal } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
@@ -102,7 +102,7 @@ async function sendersFor(
     // A list is there at once; only a function's promise needs a timer.
     return 'then' in senders ? await inTime(senders) : senders;
   } catch (error) {
-    const message = `the senders function failed for ${target.targetUri}: ${String(error)}`;
+    const message = `the senders function failed for ${target.targetUri}: ${textOf(error)}`;
     raiseAlarm({ code: 'senders_failed', message });
     throw new Fault('misconfigured', message, { cause: error });
   }

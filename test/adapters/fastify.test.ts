@@ -7,10 +7,16 @@ import { recordingReceiver, text } from './recording-receiver.ts';
 const post = (url: string, body: string, type = 'application/json'): Promise<Response> =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': type } });
 
-describe.each<[string, () => FastifyInstance]>([
-  ['5', () => fastify()],
-  ['4', () => fastify4() as unknown as FastifyInstance],
-])('Fastify %s', (_version, make) => {
+type Rewrite = (req: { readonly url?: string | undefined }) => string;
+
+describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyInstance]>([
+  ['5', () => fastify(), (rewriteUrl) => fastify({ rewriteUrl })],
+  [
+    '4',
+    () => fastify4() as unknown as FastifyInstance,
+    (rewriteUrl) => fastify4({ rewriteUrl }) as unknown as FastifyInstance,
+  ],
+])('Fastify %s', (_version, make, rewriting) => {
   test('its route gets the bytes; other routes, their parsers and limits are left as they are', async () => {
     const receiver = recordingReceiver();
     const app = make();
@@ -48,6 +54,16 @@ describe.each<[string, () => FastifyInstance]>([
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
     expect((await post(`${url}/webhooks/a%2fb/?x`, '{}')).status).toBe(200);
     expect(receiver.handed[0]?.request.url).toBe('/webhooks/a%2fb/?x');
+    await app.close();
+  });
+
+  test('where rewriteUrl changed the URL, the one that sellers called is handed over', async () => {
+    const receiver = recordingReceiver();
+    const app = rewriting((req) => (req.url ?? '').replace('/public/', '/webhooks/'));
+    await app.register(webhookPlugin(receiver, '/webhooks/*'));
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
+    expect((await post(`${url}/public/a?x`, '{}')).status).toBe(200);
+    expect(receiver.handed[0]?.request.url).toBe('/public/a?x');
     await app.close();
   });
 

@@ -167,3 +167,18 @@ test('the wait is told where the sender left', async () => {
   controller.abort();
   expect(receiver.handed[0]?.request.signal?.aborted).toBe(true);
 });
+
+test('a stream of strings: 503, and the log says what it gives', async () => {
+  const receiver = recordingReceiver();
+  const strings = new ReadableStream<unknown>({
+    start(controller) {
+      controller.enqueue('{}');
+      controller.close();
+    },
+  });
+  const response = await webhookHandler(receiver)(request(strings as ReadableStream<Uint8Array>));
+  expect(response.status).toBe(503);
+  expect(receiver.refused).toEqual([
+    { code: 'body_consumed', detail: expect.stringContaining('Uint8Array') as string },
+  ]);
+});

@@ -115,3 +115,41 @@ describe('what is answered', () => {
     expect(receiver.faults).toHaveLength(1);
   });
 });
+
+describe('events that are no HTTP request, or cannot be read, are never answered 4xx', () => {
+  const handler = async (event: unknown) => {
+    const receiver = recordingReceiver();
+    const handle = webhookHandler(receiver);
+    await handle(HTTP);
+    const result = await handle(event as LambdaEvent);
+    expect(receiver.handed).toHaveLength(1);
+    return { status: result.statusCode, fault: String(receiver.faults[0]) };
+  };
+
+  test.each([
+    ['a queue', { Records: [] }],
+    ['a web socket', { requestContext: { routeKey: '$connect' }, headers: {} }],
+    ['an HTTP API without its method', { ...HTTP, requestContext: { http: {} } }],
+    ['a REST API without its method', { ...REST, httpMethod: null }],
+    ['nothing', null],
+  ])('%s, after it was called rightly: 503, and the log says how it is used', async (_, event) => {
+    const { status, fault } = await handler(event);
+    expect(status).toBe(503);
+    expect(fault).toMatch(/was called with something that is no HTTP request.*export const handler/);
+  });
+
+  test('the first event of all, without a method: 503 likewise', async () => {
+    const receiver = recordingReceiver();
+    const result = await webhookHandler(receiver)({ requestContext: {}, headers: {} });
+    expect(result.statusCode).toBe(503);
+    expect(receiver.faults.map(String)).toEqual([expect.stringContaining('no HTTP request')]);
+  });
+
+  test.each([
+    ['a lone surrogate in a query', { ...REST, multiValueQueryStringParameters: { a: ['\ud800'] } }],
+    ['multiValueHeaders that hold no lists', { ...REST, multiValueHeaders: { 'content-type': 'text' } }],
+    ['a body that is no text', { ...REST, requestContext: null, body: 7 }],
+  ])('%s: 503', async (_, event) => {
+    expect((await handler(event)).status).toBe(503);
+  });
+});

@@ -255,6 +255,13 @@ describe('a body that was read before', () => {
     expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
   });
 
+  test('a request that was paused before is read', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening((req, res) => webhookHandler(receiver)(req.pause(), res));
+    expect((await post(server.url, '{"a":1}')).status).toBe(200);
+    expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
+  });
+
   test('where rawHeaders is empty, headers are handed over', async () => {
     const receiver = recordingReceiver();
     await using server = await listening((req, res) =>

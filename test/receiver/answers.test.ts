@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, PermanentError } from '../../src/errors.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -240,6 +241,36 @@ describe('hooks can neither change an answer nor break one', () => {
     });
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
+
+  it('whatever they promise, of whatever realm: nothing is left unhandled', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const hook = runInNewContext("(async () => { throw new Error('hook') })") as () => Promise<void>;
+    const own = class extends Promise<void> {};
+    const hooks: readonly (() => unknown)[] = [hook, () => own.reject(new Error('hook'))];
+    for (const onOutcome of hooks) {
+      const { deliver } = await house({ onOutcome });
+      expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    }
+    // Node tells of unhandled rejections when the microtasks are done: a turn of the loop later it has.
+    await new Promise((resolve) => void setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+describe('the method of a request', () => {
+  it('is read whatever its case', async () => {
+    const { receiver, sign } = await house();
+    const { body, headers } = await sign(payloads.tool('completed'));
+    expect(said(await receiver.verifyAndDispatch(body, headers, { method: 'post' }))).toBe('accepted 200');
+    expect(receiver.door.check(headers, { method: 'Post' })).toBeUndefined();
+    await expect(receiver.verifyAndDispatch(body, headers, { method: 5 as never })).rejects.toThrow(
+      ConfigError,
+    );
+    expect(receiver.door.check(headers, { method: 'po\u017ft' })?.response.status).toBe(405);
+  });
 });
 
 describe('a hook sees the outcome before it is answered', () => {
@@ -256,6 +287,11 @@ describe('a hook sees the outcome before it is answered', () => {
     });
     const other = await house({ onOutcome: ({ response }) => void Object.assign(response, { status: 500 }) });
     expect((await other.deliver(payloads.tool('completed'))).response.status).toBe(200);
+    const third = await house({
+      onOutcome: (outcome) =>
+        void Object.assign(outcome, { kind: 'refused', response: { status: 401, headers: {}, body: '' } }),
+    });
+    expect(said(await third.deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 });
 

@@ -30,6 +30,52 @@ function flaky(
   });
 }
 
+/** What can be thrown and cannot be shown. */
+const UNSHOWABLE: readonly (readonly [string, () => unknown])[] = [
+  ['an object without a prototype', () => Object.create(null)],
+  [
+    'an error whose conversion throws',
+    () =>
+      Object.assign(new Error('x'), {
+        toString() {
+          throw new Error('not me');
+        },
+      }),
+  ],
+  [
+    'a proxy that was revoked',
+    () => {
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      return proxy;
+    },
+  ],
+];
+
+describe.each(UNSHOWABLE)('%s, thrown, is 503 and never a rejection', (_, make) => {
+  const throws = (): never => {
+    throw make();
+  };
+
+  it('by the senders function', async () => {
+    const { deliver, alarms } = await house({ senders: throws });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
+  });
+
+  it('by the clock', async () => {
+    let broken = false;
+    const { deliver } = await house({ now: () => (broken ? throws() : Date.now()) });
+    broken = true;
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+  });
+
+  it('and handed to the door', async () => {
+    const { receiver } = await house();
+    expect(receiver.door.fault(make()).response.status).toBe(503);
+  });
+});
+
 describe('a fault on our side is 503 and never 4xx', () => {
   it('a store that is down when an event comes: not handled, accepted later', async () => {
     const { sign, send, seen } = await house({ store: flaky({ accept: 1 }) });

@@ -14,7 +14,7 @@ export type HostComparison =
   | { readonly kind: 'contradiction'; readonly detail: string };
 
 /** An absolute-form request target (RFC 9112 §3.2.2); userinfo has no place in it. */
-const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]*)/i;
+const ABSOLUTE_FORM = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)/;
 
 /** Canonical, or as it came where it has no canonical form: then it equals no configured authority. */
 function authorityOf(text: string, scheme: Scheme): string {
@@ -36,6 +36,12 @@ function authoritiesOf(delivery: Delivery, scheme: Scheme): readonly string[] {
     authorities.push(authorityOf(authority, ownScheme.toLowerCase() === 'https' ? 'https' : 'http'));
   }
   return authorities;
+}
+
+/** An authority under another scheme is none of ours, and has no default port to compare it by. */
+function isForeign(url: string | undefined): boolean {
+  const scheme = ABSOLUTE_FORM.exec(url ?? '')?.[1]?.toLowerCase();
+  return scheme !== undefined && scheme !== 'https' && scheme !== 'http';
 }
 
 /** More than one line, or lines that `Headers` joined: no host name holds a comma. */
@@ -61,6 +67,9 @@ export function compareHost(delivery: Delivery, target: Target, hostCheck: 'stri
   if (isUsual(delivery, target)) return SAME;
   if (isRepeated(delivery, 'host') || isRepeated(delivery, ':authority')) {
     return { kind: 'contradiction', detail: 'Host is repeated.' };
+  }
+  if (isForeign(delivery.url)) {
+    return { kind: 'contradiction', detail: 'The request target is neither https nor http.' };
   }
   const scheme: Scheme = target.targetUri.startsWith('https:') ? 'https' : 'http';
   const [received, ...others] = authoritiesOf(delivery, scheme);

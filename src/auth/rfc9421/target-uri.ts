@@ -33,6 +33,8 @@ function normalizePercent(path: string): string {
 }
 
 function canonicalPath(path: string): string {
+  // RFC 3986 has no place for it, and many a parser of URLs takes it for a slash.
+  if (path.includes('\\')) throw new TargetUriError('Path has a backslash.');
   const normal = normalizePercent(removeDotSegments(path));
   // `%%34%31` would decode to `%41`, which would decode again: no form of it is canonical.
   if (normalizePercent(normal) !== normal)

@@ -97,6 +97,9 @@ describe("the request's authority (verification.md, section 4)", () => {
     ],
     ['absolute-form naming another authority', [['Host', 'buyer.example']], 'http://evil.example/hooks'],
     ['absolute-form naming ours, Host another', [['Host', 'evil.example']], 'https://buyer.example/hooks'],
+    ['absolute-form of another scheme', [['Host', 'buyer.example']], 'ftp://evil.example/hooks'],
+    ['absolute-form of another scheme, naming ours', [['Host', 'buyer.example']], 'WS://buyer.example/hooks'],
+    ['absolute-form of another scheme alone', [], 'ftp://buyer.example/hooks'],
     ['absolute-form with userinfo', [['Host', 'buyer.example']], 'https://a@buyer.example/hooks'],
     ['absolute-form without a name', [['Host', 'buyer.example']], 'https:///hooks'],
   ] as const)('contradiction, under hostCheck off too: %s', (_, lines, url) => {

@@ -173,6 +173,8 @@ describe('canonical @target-uri (verification.md, section 4)', () => {
     ['tab in the host', 'https://buyer\t.example/'],
     ['NUL', 'https://buyer.example/\u0000'],
     ['lone surrogate', 'https://buyer.example/\ud800'],
+    ['backslash in the path', 'https://buyer.example/hooks\\a'],
+    ['backslash after the host', 'https://buyer.example\\hooks'],
     ['percent-encoding that makes another', 'https://buyer.example/%%34%31'],
   ])('%s is refused', (_, url) => {
     const error = refusal(url);

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { collector } from '../../src/adapters/body.ts';
+import { createPieces } from '../../src/adapters/pieces.ts';
+
+const byte = (value: number): Uint8Array => Uint8Array.of(value);
+const filled = (size: number, value: number): Uint8Array => new Uint8Array(size).fill(value);
+
+const joined = (pieces: readonly Uint8Array[]): readonly number[] => pieces.flatMap((piece) => [...piece]);
+
+/** What is kept alive by them, whatever is looked at of it. */
+const memory = (pieces: readonly Uint8Array[]): number =>
+  [...new Set(pieces.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+test('100,000 chunks of one byte are kept in 26 pieces, and in no more than 4 KiB over their size', () => {
+  const pieces = createPieces();
+  for (let i = 0; i < 100_000; i += 1) pieces.add(byte(i % 251));
+  const kept = pieces.take();
+  expect(kept).toHaveLength(26);
+  expect(memory(kept)).toBeLessThanOrEqual(100_000 + 4096);
+  expect(joined(kept)).toEqual(Array.from({ length: 100_000 }, (_, i) => i % 251));
+});
+
+test('empty chunks are not kept, however many', () => {
+  const pieces = createPieces();
+  for (let i = 0; i < 1000; i += 1) pieces.add(new Uint8Array(0));
+  pieces.add(byte(1));
+  for (let i = 0; i < 1000; i += 1) pieces.add(new Uint8Array(0));
+  expect(pieces.take()).toEqual([byte(1)]);
+});
+
+test('small and large chunks in turn keep their order; small ones share a block', () => {
+  const pieces = createPieces();
+  const chunks = Array.from({ length: 50 }, (_, i) => [filled(3, i), filled(4096, 200), filled(7, i)]).flat();
+  for (const chunk of chunks) pieces.add(chunk);
+  const kept = pieces.take();
+  expect(joined(kept)).toEqual(joined(chunks));
+  expect(kept.length).toBeLessThanOrEqual(101);
+  expect(memory(kept)).toBeLessThanOrEqual(50 * 4096 + 3 + 4096);
+});
+
+test('a body of one chunk is that chunk', () => {
+  const chunk = byte(1);
+  const parts = collector({ maxBodyBytes: 8, bodyDeadlineMs: 1, hold: () => true });
+  expect(parts.add(chunk)).toBeUndefined();
+  const whole = parts.whole();
+  expect(whole.kind === 'whole' && whole.bytes).toBe(chunk);
+});
+
+test('a chunk that its sender writes again has not changed what was collected', () => {
+  const parts = collector({ maxBodyBytes: 8, bodyDeadlineMs: 1, hold: () => true });
+  const second = byte(2);
+  parts.add(byte(1));
+  parts.add(second);
+  second.fill(9);
+  expect(parts.whole()).toEqual({ kind: 'whole', bytes: Uint8Array.of(1, 2) });
+});
