@@ -1,6 +1,7 @@
+import type { Budget } from './budget.ts';
 import type { Change } from './finding.ts';
 
-/** Whether bytes are those that were signed. */
+/** Whether bytes are those that were signed; false where the budget, which it charges, is spent. */
 export type Matches = (bytes: Uint8Array) => boolean;
 
 const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
@@ -8,6 +9,13 @@ const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
 const REPLACEMENT = Buffer.from([0xef, 0xbf, 0xbd]);
 /** With two lost bytes 16 384 bodies are tried, with three they would be millions. */
 const MOST_LOST = 2;
+/** Bytes that begin no ASCII character. */
+const BYTES_LOST = 128;
+/** Of what is left may go into lost bytes; the rest is for other forms. */
+const SHARE_LOST = 0.75;
+
+/** Of JSON (RFC 8259 §2). */
+const WHITE_SPACE: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 const joined = (...parts: readonly Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(parts));
 
@@ -29,6 +37,13 @@ const beginsWithBom = (body: Uint8Array): boolean => BOM.every((byte, i) => body
 
 const isUtf8 = (body: Uint8Array): boolean => Buffer.from(Buffer.from(body).toString('utf8')).equals(body);
 
+/** Without the white space at its end, in one pass: a pattern would look at each run of it again and again. */
+function trimmedEnd(body: Uint8Array): Uint8Array {
+  let end = body.length;
+  while (end > 0 && WHITE_SPACE.has(body[end - 1])) end--;
+  return body.subarray(0, end);
+}
+
 /** The body's characters as Latin-1 bytes; undefined where they have none, or are ASCII. */
 function asLatin1(body: Uint8Array): Uint8Array | undefined {
   const text = new TextDecoder().decode(body);
@@ -48,9 +63,7 @@ const FORMS: readonly Form[] = [
   newline('The digest is of the body without the line feed at its end.', (body) =>
     bytesOf(latin1(body).replace(/\r?\n$/, '')),
   ),
-  newline('The digest is of the body without the white space at its end.', (body) =>
-    bytesOf(latin1(body).replace(/[ \t\r\n]+$/, '')),
-  ),
+  newline('The digest is of the body without the white space at its end.', trimmedEnd),
   {
     change: { cause: 'body-line-ends', says: 'The digest is of the body with CR LF where LF arrived.' },
     made: (body) => bytesOf(latin1(body).replace(/\r?\n/g, '\r\n')),
@@ -105,34 +118,43 @@ const REPLACED: Change = {
   says: 'Bytes that are not UTF-8 were replaced by U+FFFD when the body was read as text; the digest is of the body with them.',
 };
 
-/** Puts every byte back where U+FFFD stands, one combination after another. */
-function replacedMatches(body: Uint8Array, matches: Matches): boolean {
-  const bytes = Buffer.from(body);
-  const at = bytes.indexOf(REPLACEMENT);
-  const pieces: Buffer[] = [];
-  let rest = bytes;
-  for (let found = at; found >= 0; found = rest.indexOf(REPLACEMENT)) {
-    pieces.push(rest.subarray(0, found));
-    rest = rest.subarray(found + REPLACEMENT.length);
+/** Where U+FFFD stands, at most so many that there is still something to try. */
+function replacementsIn(bytes: Buffer): readonly number[] {
+  const found: number[] = [];
+  for (let at = bytes.indexOf(REPLACEMENT); at >= 0 && found.length <= MOST_LOST;) {
+    found.push(at);
+    at = bytes.indexOf(REPLACEMENT, at + REPLACEMENT.length);
   }
-  if (pieces.length === 0 || pieces.length > MOST_LOST) return false;
-  const tail = rest;
-  const tryFrom = (index: number, before: Buffer): boolean => {
-    const piece = pieces[index];
-    if (!piece) return matches(Buffer.concat([before, tail]));
-    for (let byte = 0x80; byte <= 0xff; byte++) {
-      if (tryFrom(index + 1, Buffer.concat([before, piece, Buffer.from([byte])]))) return true;
-    }
-    return false;
-  };
-  return tryFrom(0, Buffer.alloc(0));
+  return found;
+}
+
+/** Puts every byte back where U+FFFD stands, one combination after another, in one buffer. */
+function replacedMatches(body: Uint8Array, matches: Matches, budget: Budget): boolean {
+  const bytes = Buffer.from(body);
+  const found = replacementsIn(bytes);
+  if (found.length === 0 || found.length > MOST_LOST) return false;
+  const tries = BYTES_LOST ** found.length;
+  if (!budget.affords((tries * body.length) / SHARE_LOST)) return false;
+  const ends = [...found, bytes.length];
+  const pieces = ends.map((end, i) =>
+    bytes.subarray(i === 0 ? 0 : (ends[i - 1] ?? 0) + REPLACEMENT.length, end),
+  );
+  const made = joined(...pieces.flatMap((piece, i) => (i === 0 ? [piece] : [Uint8Array.of(0), piece])));
+  const places = found.map((at, i) => at - i * (REPLACEMENT.length - 1));
+  for (let combination = 0; combination < tries; combination++) {
+    for (const [i, place] of places.entries())
+      made[place] = BYTES_LOST + (Math.floor(combination / BYTES_LOST ** i) % BYTES_LOST);
+    if (matches(made)) return true;
+  }
+  return false;
 }
 
 /** The change of the bytes by which the digest matches, or undefined. */
-export function wireForms(body: Uint8Array, matches: Matches): readonly Change[] | undefined {
+export function wireForms(body: Uint8Array, matches: Matches, budget: Budget): readonly Change[] | undefined {
   for (const { change, made } of FORMS) {
+    if (!budget.affords(body.length)) return undefined;
     const bytes = made(body);
     if (bytes && matches(bytes)) return [change];
   }
-  return replacedMatches(body, matches) ? [REPLACED] : undefined;
+  return replacedMatches(body, matches, budget) ? [REPLACED] : undefined;
 }

@@ -9,6 +9,7 @@ import { createKeyResolver } from '../../keys/resolver.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
 import type { Capture } from '../capture/capture.ts';
+import { type Budget, createBudget } from './budget.ts';
 import { checklist, type Step } from './checklist.ts';
 import type { Finding } from './finding.ts';
 import { findCauses } from './find-causes.ts';
@@ -45,6 +46,8 @@ export interface Case {
   readonly target: Target;
   readonly context: AuthContext;
   readonly request: AuthRequest;
+  /** For all searches of this explanation together. */
+  readonly budget: Budget;
 }
 
 const DEFAULT_MAX_BYTES = 1_048_576;
@@ -56,7 +59,7 @@ const quiet = {
   error: () => undefined,
 };
 
-async function caseOf(input: ExplainInput): Promise<Case> {
+async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
   const protocol = protocolFor(input.protocol);
   const edition = editionFor(input.edition);
   const engine = await createEngine();
@@ -83,7 +86,13 @@ async function caseOf(input: ExplainInput): Promise<Case> {
     hostCheck,
     raiseAlarm: () => undefined,
   };
-  return { input, target, context, request: { delivery, target, senders: fixed, arrivedAt: receivedAt } };
+  return {
+    input,
+    target,
+    context,
+    budget,
+    request: { delivery, target, senders: fixed, arrivedAt: receivedAt },
+  };
 }
 
 const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
@@ -92,13 +101,17 @@ const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
 /**
  * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.
  * @throws ConfigError, TargetUriError for an unusable senders, protocol, edition or URL; never for the capture.
+ * @param budget bounds what the searches do; a finding says where they were cut short.
  */
-export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
-  const made = await caseOf(input);
+export async function explainDelivery(
+  input: ExplainInput,
+  budget: Budget = createBudget(),
+): Promise<Explanation> {
+  const made = await caseOf(input, budget);
   const steps = await stepsOf(made);
   const again = {
-    steps: async (mended: ExplainInput) => stepsOf(await caseOf(mended)),
-    explain: explainDelivery,
+    steps: async (mended: ExplainInput) => stepsOf(await caseOf(mended, budget)),
+    explain: (mended: ExplainInput) => explainDelivery(mended, budget),
   };
   const findings = await findCauses(made, steps, again);
   return { ok: !steps.some(({ verdict }) => verdict === 'fail'), steps, findings };

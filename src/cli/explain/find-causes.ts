@@ -92,7 +92,7 @@ const lookAtPurpose: Look = async ({ input, request, context }, step, again) => 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
 /** Check 11. */
-const lookAtBody: Look = async ({ request, context }, step) => {
+const lookAtBody: Look = async ({ request, context, budget }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
   if (typeof digest === 'string' || digest.sha256 === undefined) {
@@ -109,7 +109,9 @@ const lookAtBody: Look = async ({ request, context }, step) => {
   const form = byteForms(text, 'Content-Digest').find(({ bytes }) => sameBytes(bytes, actual));
   if (form) return [{ step: step.id, proved: true, fix: '', ...form.change }];
   const signed = digest.sha256;
-  return searchBody(rawBody, (bytes) => sameBytes(signed, context.hashes.sha256(bytes)), step.id);
+  const matches = (bytes: Uint8Array): boolean =>
+    budget.take(bytes.length) && sameBytes(signed, context.hashes.sha256(bytes));
+  return searchBody(rawBody, matches, step.id, budget);
 };
 
 /** A step that is not here is explained by its code. */

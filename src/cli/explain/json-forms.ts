@@ -17,7 +17,8 @@ export interface JsonForm {
   readonly html: boolean;
 }
 
-const TOKEN = /[\s]*(?:([[\]{},:])|("(?:[^"\\]|\\[^])*"|[^\s[\]{},:"]+))/y;
+/** What begins a token; a string is followed by index, as a pattern runs out of stack in one of many megabytes. */
+const TOKEN = /\s*([[\]{},:"]|[^\s[\]{},:"]+)/y;
 
 /** @param text valid JSON. Numbers keep their digits, which `JSON.parse` would not. */
 export function jsonTree(text: string): JsonTree {
@@ -26,7 +27,11 @@ export function jsonTree(text: string): JsonTree {
     TOKEN.lastIndex = at;
     const match = TOKEN.exec(text);
     at = TOKEN.lastIndex;
-    return match?.[1] ?? match?.[2] ?? '';
+    const token = match?.[1] ?? '';
+    if (token !== '"') return token;
+    const from = at - 1;
+    at = endOfString(text, from) + 1;
+    return text.slice(from, at);
   };
   const value = (token: string): JsonTree => {
     if (token === '{') return { kind: 'object', members: [...members()] };
@@ -45,6 +50,28 @@ export function jsonTree(text: string): JsonTree {
       if (token !== ',') yield value(token);
   }
   return value(next());
+}
+
+/** How deeply objects and arrays of a JSON text are nested. */
+export function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === '"') at = endOfString(text, at);
+    else if (char === '[' || char === '{') deepest = Math.max(deepest, ++depth);
+    else if (char === ']' || char === '}') depth--;
+  }
+  return deepest;
+}
+
+/** @param at its first quote. @returns the place of its last. */
+function endOfString(text: string, at: number): number {
+  for (let end = at + 1; end < text.length; end++) {
+    if (text[end] === '\\') end++;
+    else if (text[end] === '"') return end;
+  }
+  return text.length;
 }
 
 const escaped = (char: string, upper: boolean): string => {
@@ -71,20 +98,6 @@ const INDENTS: Readonly<Record<JsonForm['space'], string | undefined>> = {
   'indent-tab': '\t',
 };
 
-function wrapped(
-  open: string,
-  parts: readonly string[],
-  close: string,
-  form: JsonForm,
-  depth: number,
-): string {
-  const indent = INDENTS[form.space];
-  if (parts.length === 0) return open + close;
-  if (indent === undefined) return open + parts.join(form.space === 'spaced' ? ', ' : ',') + close;
-  const inner = `\n${indent.repeat(depth + 1)}`;
-  return `${open}${inner}${parts.join(`,${inner}`)}\n${indent.repeat(depth)}${close}`;
-}
-
 type Member = readonly [string, JsonTree];
 
 /** By UTF-16 code units, as most serialisers sort. */
@@ -95,19 +108,39 @@ function sortedByName(members: readonly Member[]): readonly Member[] {
     .map(({ member }) => member);
 }
 
-/** Writes a tree in a form. */
-export function jsonText(tree: JsonTree, form: JsonForm, depth = 0): string {
-  if (tree.kind === 'token') return tree.text.startsWith('"') ? stringText(tree.text, form) : tree.text;
-  if (tree.kind === 'array') {
-    const parts = tree.items.map((item) => jsonText(item, form, depth + 1));
-    return wrapped('[', parts, ']', form, depth);
-  }
+/** The tree with its members sorted by name: made once, for all forms that sort. */
+export function sortedTree(tree: JsonTree): JsonTree {
+  if (tree.kind === 'token') return tree;
+  if (tree.kind === 'array') return { kind: 'array', items: tree.items.map(sortedTree) };
+  const members = tree.members.map(([name, value]): Member => [name, sortedTree(value)]);
+  return { kind: 'object', members: sortedByName(members) };
+}
+
+/** Takes the next piece of a text. @returns false to stop. */
+export type Emit = (piece: string) => boolean;
+
+/**
+ * Writes a tree in a form, piece by piece, so that nothing of it need be kept.
+ * @param tree sorted, where the form is.
+ * @returns false where it was stopped.
+ */
+export function writeJson(tree: JsonTree, form: JsonForm, emit: Emit, depth = 0): boolean {
+  if (tree.kind === 'token') return emit(tree.text.startsWith('"') ? stringText(tree.text, form) : tree.text);
+  const parts: readonly (JsonTree | Member)[] = tree.kind === 'array' ? tree.items : tree.members;
+  const [open, close] = tree.kind === 'array' ? '[]' : '{}';
+  if (parts.length === 0) return emit(`${open}${close}`);
+  const indent = INDENTS[form.space];
+  const inner = indent === undefined ? '' : `\n${indent.repeat(depth + 1)}`;
+  const comma = form.space === 'spaced' ? ', ' : `,${inner}`;
   const colon = form.space === 'compact' ? ':' : ': ';
-  const members = form.sorted ? sortedByName(tree.members) : tree.members;
-  const parts = members.map(
-    ([name, value]) => stringText(name, form) + colon + jsonText(value, form, depth + 1),
-  );
-  return wrapped('{', parts, '}', form, depth);
+  if (!emit(`${open}${inner}`)) return false;
+  for (const [i, part] of parts.entries()) {
+    if (i > 0 && !emit(comma)) return false;
+    const [name, value] = 'kind' in part ? [undefined, part] : part;
+    if (name !== undefined && !emit(stringText(name, form) + colon)) return false;
+    if (!writeJson(value, form, emit, depth + 1)) return false;
+  }
+  return emit(indent === undefined ? `${close}` : `\n${indent.repeat(depth)}${close}`);
 }
 
 const SPACES = Object.keys(INDENTS) as readonly JsonForm['space'][];

@@ -1,6 +1,7 @@
 import { fieldValue } from '../../delivery.ts';
 import { MS_FROM } from '../numbers.ts';
 import { searchBody } from './body-search.ts';
+import { withNote } from './budget.ts';
 import type { Case } from './explain.ts';
 import type { Finding } from './finding.ts';
 import type { Look } from './look.ts';
@@ -61,8 +62,14 @@ function signatureFindings(
   const base = BASES.find(([, prefix]) => fits(prefix(timestamp), rawBody));
   if (base)
     return [finding(`The signature is over ${base[0]}.`, 'The seller has to sign <timestamp>.<raw body>.')];
-  const found = searchBody(rawBody, (bytes) => fits(`${timestamp}.`, bytes), step);
-  return found.some(({ proved }) => proved) ? found : [{ step, ...NO_MATCH }];
+  const { budget } = made;
+  const secrets = made.request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
+  const matches = (bytes: Uint8Array): boolean =>
+    budget.take(bytes.length * secrets.length) && fits(`${timestamp}.`, bytes);
+  const found = searchBody(rawBody, matches, step, budget);
+  return found.some(({ proved }) => proved)
+    ? found
+    : [{ step, ...NO_MATCH, says: withNote(NO_MATCH.says, budget) }];
 }
 
 const NO_MATCH: Omit<Finding, 'step'> = {

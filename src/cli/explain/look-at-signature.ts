@@ -2,6 +2,7 @@ import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { compareHost } from '../../auth/rfc9421/host-check.ts';
 import { fieldValue } from '../../delivery.ts';
 import { adviceFor } from './advice.ts';
+import { createBudget, withNote } from './budget.ts';
 import type { Case } from './explain.ts';
 import { type Look, unknown } from './look.ts';
 import { sequenceText } from './signature-forms.ts';
@@ -63,14 +64,16 @@ export const lookAtSignature: Look = async (made, step) => {
     ];
   }
   const scene = await sceneOf(made);
-  const found = scene && (await searchSignature(scene, step.id));
+  // Half of it at most: the body has to be looked into too.
+  const budget = createBudget(made.budget.left() / 2, made.budget);
+  const found = scene && (await searchSignature(scene, step.id, budget));
   if (found) return found;
   const advice = adviceFor(step);
   return [
     advice ??
       unknown(
         step,
-        'None of the usual slips makes the signature verify.',
+        withNote('None of the usual slips makes the signature verify.', budget),
         'Compare the URL that the seller was given, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
       ),
   ];

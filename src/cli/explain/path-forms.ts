@@ -31,6 +31,9 @@ const USUAL_PREFIXES = [
   '/proto',
 ];
 
+/** Each is tried with each host and query: nobody's router cuts off more. */
+const MOST_CUTS = 32;
+
 const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
 
 function joined(prefix: string, path: string): string {
@@ -70,7 +73,7 @@ export function pathForms({ parts, headers, target }: UrlEvidence): Choice[] {
     prefixed(joined(prefix, path), `: a router or proxy of yours cuts ${prefix} off`);
   }
   const segments = path.split('/').slice(1);
-  for (let cut = 1; cut < segments.length; cut++) {
+  for (let cut = 1; cut < Math.min(segments.length, MOST_CUTS + 1); cut++) {
     prefixed(`/${segments.slice(cut).join('/')}`, `, without /${segments.slice(0, cut).join('/')}`);
   }
   for (const text of spellings(path)) {

@@ -35,6 +35,13 @@ export function fromDer(der: Uint8Array): Uint8Array | undefined {
   return joined;
 }
 
+/** By index: a pattern would look at a long run of `=` again from each of them. */
+function withoutPadding(text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === '=') end--;
+  return text.slice(0, end);
+}
+
 const SWAPS: Readonly<Record<string, string>> = { '+': '/', '/': '+', '-': '_', _: '-' };
 
 /**
@@ -47,7 +54,7 @@ export function byteForms(text: string, what: string): ByteForm[] {
     if (bytes) forms.push({ bytes, change });
   };
   const standard = text.replaceAll('-', '+').replaceAll('_', '/');
-  const plain = decodeBase64(standard.replace(/=+$/, ''));
+  const plain = decodeBase64(withoutPadding(standard));
   const fixes = {
     der: 'The seller has to send r‖s: 64 bytes (in Node dsaEncoding: "ieee-p1363", in Java SHA256withECDSAinP1363Format).',
     swapped:

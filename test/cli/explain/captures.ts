@@ -1,4 +1,5 @@
 import { derSignature } from '../../../src/crypto/native.ts';
+import type { Budget } from '../../../src/cli/explain/budget.ts';
 import { explainDelivery, type ExplainInput, type Explanation } from '../../../src/cli/explain/explain.ts';
 import type { Capture } from '../../../src/cli/capture/capture.ts';
 import {
@@ -65,21 +66,28 @@ export const withHeaders = (
 });
 
 /** The explanation of a receiver that is configured with `URL_GIVEN` and all keys. */
-export async function explained(capture: Capture, changes: Partial<ExplainInput> = {}): Promise<Explanation> {
+export async function explained(
+  capture: Capture,
+  changes: Partial<ExplainInput> = {},
+  budget?: Budget,
+): Promise<Explanation> {
   const { ed25519, p256, other } = await keys();
-  return explainDelivery({
-    capture,
-    url: URL_GIVEN,
-    senders: [
-      {
-        agentUrl: 'https://seller.example/mcp',
-        pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
-      },
-    ],
-    revocations: { state: 'none' },
-    receivedAt: NOW,
-    ...changes,
-  });
+  return explainDelivery(
+    {
+      capture,
+      url: URL_GIVEN,
+      senders: [
+        {
+          agentUrl: 'https://seller.example/mcp',
+          pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
+        },
+      ],
+      revocations: { state: 'none' },
+      receivedAt: NOW,
+      ...changes,
+    },
+    budget,
+  );
 }
 
 /** The signature as DER, base64url. */

@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { searchBody } from '../../../src/cli/explain/body-search.ts';
+import { type Budget, createBudget, CUT_SHORT } from '../../../src/cli/explain/budget.ts';
+import type { Finding } from '../../../src/cli/explain/finding.ts';
+import { pathForms } from '../../../src/cli/explain/path-forms.ts';
+import { signHmac } from '../../../src/sender/sign.ts';
+import { BODY, bytes, captured, explained, NOW, signed, URL_GIVEN } from './captures.ts';
+
+const MIB = 1024 * 1024;
+
+interface Searched {
+  readonly findings: readonly Finding[];
+  readonly tries: number;
+  readonly hashed: number;
+}
+
+/** What a search for `signedText` in a body comes to, and how much it hashed. */
+function searched(body: string, budget: Budget, signedText?: string): Searched {
+  let tries = 0;
+  let hashed = 0;
+  const wanted = signedText === undefined ? undefined : Buffer.from(signedText);
+  const matches = (made: Uint8Array): boolean => {
+    if (!budget.take(made.length)) return false;
+    tries++;
+    hashed += made.length;
+    return wanted?.equals(made) ?? false;
+  };
+  return { findings: searchBody(bytes(body), matches, '11', budget), tries, hashed };
+}
+
+const nested = (levels: number): string => `${'[1,'.repeat(levels)}1${']'.repeat(levels)}`;
+
+/** JSON of many small members, about so many bytes. */
+const listOf = (size: number): string =>
+  JSON.stringify(
+    Array.from({ length: Math.ceil(size / 40) }, (_, i) => ({ b: `Caf\u00e9 ${i}`, a: '<x/y>' })),
+  );
+
+describe('explain: how much is searched', () => {
+  it('spends no more than its budget, and says that it was cut short', () => {
+    const budget = createBudget(4 * MIB);
+    const { findings, hashed } = searched(listOf(200_000), budget);
+    expect(hashed).toBeGreaterThan(0);
+    expect(hashed).toBeLessThanOrEqual(4 * MIB);
+    expect(budget.left()).toBeGreaterThanOrEqual(0);
+    expect(findings).toMatchObject([{ cause: 'body-other', proved: false }]);
+    expect(findings[0]?.says).toContain(CUT_SHORT);
+  });
+
+  it('searches the same each time', () => {
+    const [first, second] = [1, 2].map(() => searched(listOf(200_000), createBudget(16 * MIB)));
+    expect(first).toEqual(second);
+  });
+
+  it('tries every form of an ordinary body, and says nothing about a budget', () => {
+    const { findings, tries } = searched(BODY, createBudget());
+    expect(tries).toBeGreaterThan(2 * 192);
+    expect(findings[0]?.says).not.toContain(CUT_SHORT);
+  });
+
+  it('tries the forms of a body of 1 MiB that differ in two things', () => {
+    const arrived = listOf(MIB - 64 * 1024);
+    const made = JSON.parse(arrived) as { a: string; b: string }[];
+    const signedText = JSON.stringify(made.map(({ a, b }) => ({ a, b }))).replaceAll('\u00e9', '\\u00e9');
+    const { findings } = searched(arrived, createBudget(), signedText);
+    expect(findings.map(({ cause, proved }) => [cause, proved])).toEqual([
+      ['body-sorted', true],
+      ['body-ascii-escaped', true],
+    ]);
+  });
+
+  it('writes no body again that is nested deeper than a receiver takes, 64 levels', () => {
+    const indented = JSON.stringify(JSON.parse(nested(64)), undefined, 4);
+    expect(searched(nested(64), createBudget(), indented).findings).toMatchObject([
+      { cause: 'body-indented', proved: true },
+    ]);
+    for (const levels of [65, 400, 100_000]) {
+      const { findings, tries } = searched(nested(levels), createBudget());
+      expect(tries).toBeLessThan(12);
+      expect(findings[0]?.says).toContain(CUT_SHORT);
+    }
+  });
+
+  it('stops in the middle of a form that is far larger than the body', () => {
+    const wide = `${'['.repeat(63)}[${'1,'.repeat(100_000)}1]${']'.repeat(63)}`;
+    const { hashed } = searched(wide, createBudget(16 * MIB));
+    expect(hashed).toBeLessThanOrEqual(16 * MIB);
+  });
+
+  it('puts two lost bytes back in a small body, and does not begin to in a large one', () => {
+    const body = (size: number): string => `{"a":"\uFFFD\uFFFD${'b'.repeat(size)}"}`;
+    expect(searched(body(100), createBudget()).tries).toBeGreaterThan(128 * 128);
+    const { findings, tries } = searched(body(100_000), createBudget());
+    expect(tries).toBeLessThan(1_000);
+    expect(findings).toMatchObject([{ cause: 'body-utf8-replaced', proved: false }]);
+    expect(findings[0]?.says).toContain(CUT_SHORT);
+  });
+
+  it('finds both lost bytes, wherever they stood', async () => {
+    const lost = Buffer.from(BODY.replace('Caf\u00e9', 'Caf\u00e9 na\u00efve'), 'latin1');
+    const delivery = await signed({ body: new Uint8Array(lost) });
+    const { findings } = await explained(captured({ ...delivery, body: bytes(lost.toString('utf8')) }));
+    expect(findings).toContainEqual(expect.objectContaining({ cause: 'body-utf8-replaced', proved: true }));
+  });
+
+  it('takes white space off the end of a body that has much of it inside', () => {
+    const body = `{"a":1${' '.repeat(MIB)}}`;
+    expect(searched(`${body} \t\r\n `, createBudget(), body).findings).toMatchObject([
+      { cause: 'body-trailing-newline', proved: true },
+    ]);
+  });
+
+  it('reads strings of many megabytes', () => {
+    const body = `{"a":"${'b'.repeat(20 * MIB)}", "c":"\\""}`;
+    const { findings } = searched(body, createBudget(), body.replace('", "', '","'));
+    expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
+  });
+
+  it('cuts at most 32 segments off a path', () => {
+    const path = '/a'.repeat(10_000);
+    const parts = { scheme: 'https', authority: 'buyer.example', path, query: '' };
+    const forms = pathForms({ parts, headers: new Map(), target: path, captured: undefined });
+    const shorter = forms.filter(({ text }) => text.length < path.length - 1);
+    expect(shorter.map(({ text }) => (path.length - text.length) / 2)).toEqual(
+      Array.from({ length: 32 }, (_, i) => i + 1),
+    );
+  });
+
+  it('searches a long URL within half of the budget, and the body with the rest', async () => {
+    const long = `https://buyer.example${'/a'.repeat(10_000)}`;
+    const delivery = await signed({ url: 'https://unheard.example/of', body: BODY });
+    const capture = captured({ ...delivery, body: bytes(`${BODY}\n\n`) });
+    const { findings } = await explained(capture, { url: long }, createBudget(2 * MIB));
+    expect(findings).toMatchObject([
+      { cause: 'unknown', step: '10', proved: false },
+      { cause: 'body-trailing-newline', step: '11', proved: true },
+    ]);
+    expect(findings[0]?.says).toContain(CUT_SHORT);
+  });
+
+  it('says of an HMAC too that its search was cut short', async () => {
+    const secret = 's'.repeat(32);
+    const body = `{"a":${nested(70)}}`;
+    const delivery = await signHmac({ url: URL_GIVEN, body, secret: 't'.repeat(32), now: () => NOW });
+    const sender = { agentUrl: 'https://seller.example/mcp', auth: { hmac: [secret] } };
+    const { findings } = await explained(captured(delivery), { senders: [sender] });
+    expect(findings[0]?.says).toContain(CUT_SHORT);
+  });
+});
