@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
 import { resolve } from 'node:path';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { CliContext } from './shell.ts';
@@ -10,6 +11,16 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'it may not be read',
 };
 
+/** The longest that is read, bytes. Counted and not looked up: pipes and devices have no length beforehand. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** @throws UsageError for more than `MAX_BYTES`. */
+async function readBounded(path: string, file: string, expected: string): Promise<Uint8Array> {
+  const bytes = await buffer(createReadStream(path, { end: MAX_BYTES }));
+  if (bytes.length <= MAX_BYTES) return bytes;
+  throw new UsageError(`${file}: longer than ${MAX_BYTES} bytes. Expected ${expected}.`);
+}
+
 /**
  * The bytes of a file; `-` is standard input.
  * @param expected what should be in it, for the message.
@@ -18,8 +29,9 @@ const REASONS: Readonly<Record<string, string>> = {
 export async function readInput(file: string, expected: string, context: CliContext): Promise<Uint8Array> {
   if (file === '-') return context.stdin();
   try {
-    return await readFile(resolve(context.cwd, file));
+    return await readBounded(resolve(context.cwd, file), file, expected);
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? '';
     throw new UsageError(`${file}: ${REASONS[code] ?? code}. Expected ${expected}, or - for standard input.`);
   }

@@ -47,10 +47,15 @@ function contextOf(process: CliProcess): CliContext {
 /** What a command was given wrongly, or what cannot be reached. */
 const EXPECTED = [UsageError, ConfigError, Fault, TargetUriError] as const;
 
+/** Characters of a message: what it repeats of a file may be long. */
+const MAX_MESSAGE = 4000;
+
 /** The one line for stderr, and undefined for what is nobody's mistake but ours. */
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
-  return expected && error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : undefined;
+  if (!expected || !(error instanceof Error)) return undefined;
+  const text = error.message.slice(0, MAX_MESSAGE).replace(/\s+/g, ' ');
+  return error.message.length > MAX_MESSAGE ? `${text} …` : text;
 }
 
 /** Of the package that this file is part of, wherever it was bundled to. */

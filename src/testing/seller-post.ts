@@ -12,6 +12,7 @@ export interface PostResult {
   readonly status?: number;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Its first 64 KiB. */
   readonly body: string;
   /** What the answer says is wrong: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
   readonly code?: string;
@@ -41,18 +42,50 @@ function codeOf(headers: Readonly<Record<string, string>>, body: string): string
   }
 }
 
-function answered(response: IncomingMessage, chunks: readonly Buffer[]): PostResult {
+/** Bytes of an answer that are kept: a receiver says what is wrong in far fewer, and an endless body must end. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** @param brokenBy what an answer that ended too soon is: a success that was cut short is none. */
+function answered(
+  response: IncomingMessage,
+  chunks: readonly Buffer[],
+  brokenBy?: 'timeout' | 'connection_error',
+): PostResult {
   const status = response.statusCode ?? 0;
   const headers = Object.fromEntries(
     Object.entries(response.headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]),
   );
-  const body = Buffer.concat(chunks).toString();
+  const body = Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString();
   const code = codeOf(headers, body);
-  const outcome = status >= 200 && status < 300 ? 'success' : 'failed';
+  const outcome = status >= 200 && status < 300 ? (brokenBy ?? 'success') : 'failed';
   return { outcome, status, headers, body, ...(code !== undefined && { code }) };
 }
 
 const unanswered = (outcome: PostOutcome): PostResult => ({ outcome, headers: {}, body: '' });
+
+/** Reads an answer up to its end or the limit. @returns what ends it sooner. */
+function collect(
+  response: IncomingMessage,
+  broken: () => 'timeout' | 'connection_error',
+  resolve: (result: PostResult) => void,
+): () => void {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const finish = (): void => {
+    const isCut = !response.complete && length < MAX_ANSWER_BYTES;
+    resolve(answered(response, chunks, isCut ? broken() : undefined));
+  };
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length < MAX_ANSWER_BYTES) return;
+    finish();
+    response.destroy();
+  });
+  response.on('error', finish);
+  response.once('close', finish);
+  return finish;
+}
 
 /** Sends a delivery once, as it is. Never rejects for what the other side does. */
 export function post(delivery: SignedDelivery, { to, timeoutMs, signal }: PostOptions): Promise<PostResult> {
@@ -76,14 +109,16 @@ export function post(delivery: SignedDelivery, { to, timeoutMs, signal }: PostOp
       agent: false,
       signal: AbortSignal.any([deadline, signal]),
     });
-    let finish = (): void => resolve(unanswered(deadline.aborted ? 'timeout' : 'connection_error'));
+    const broken = (): 'timeout' | 'connection_error' => (deadline.aborted ? 'timeout' : 'connection_error');
+    let finish = (): void => resolve(unanswered(broken()));
     request.once('response', (response) => {
-      const chunks: Buffer[] = [];
       // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
-      finish = () => resolve(answered(response, chunks));
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', () => finish());
-      response.once('close', () => finish());
+      finish = collect(response, broken, resolve);
+    });
+    // 101: the connection is another protocol's from here on, and no `response` comes.
+    request.once('upgrade', (response, socket) => {
+      socket.destroy();
+      resolve(answered(response, []));
     });
     request.on('error', () => finish());
     request.end(delivery.body);

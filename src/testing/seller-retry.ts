@@ -44,7 +44,9 @@ export const DEFAULT_RETRY: RetryPolicy = {
  * Whether the seller gives up: on 2xx, and for good on every 3xx and 4xx but 429. A 401 that challenges for `Bearer`
  * is a token being rotated, and is tried again (interface.md, "Auth renewal"). `Retry-After` is not looked at.
  */
-export function isFinal({ status, headers }: PostResult): boolean {
+export function isFinal({ outcome, status, headers }: PostResult): boolean {
+  // With a status too: an answer that was cut short is none to a seller.
+  if (outcome === 'timeout' || outcome === 'connection_error') return false;
   if (status === undefined || status === 429 || status >= 500) return false;
   return !(status === 401 && /^bearer\b/i.test(headers['www-authenticate'] ?? ''));
 }

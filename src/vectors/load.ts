@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Jwk } from '../crypto/engine.ts';
@@ -7,11 +7,12 @@ import { ConfigError } from '../errors.ts';
 import { DEFAULT_PROTOCOL, protocolFor } from '../protocol.ts';
 import type { VectorCase } from './case.ts';
 import { VectorError } from './errors.ts';
+import { filesIn, readJson, requireRegular } from './load-files.ts';
 import { isKeySet, readCases, type ShapeContext } from './shapes/index.ts';
 
 /** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
 export interface LoadOptions {
-  /** A folder: every `.json` file in it and below. */
+  /** A folder: every `.json` file in it and below. Links to folders are not followed. */
   readonly dir?: string;
   /** Single files, beside or instead of `dir`. */
   readonly files?: readonly string[];
@@ -37,41 +38,6 @@ function ownVectors(): string {
   return found;
 }
 
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** One line, whatever a message holds. */
-const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
-
-/** @throws VectorError naming the file. */
-function readJson(file: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new VectorError(`${file}: cannot be read (${oneLine(reason(error))}): expected a JSON file`);
-  }
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch (error) {
-    throw new VectorError(
-      `${file}: is not JSON (${oneLine(reason(error))}): expected a JSON file of vectors`,
-    );
-  }
-}
-
-/** Every JSON file of a folder, in a stable order. */
-function filesIn(dir: string): readonly string[] {
-  let entries: readonly string[];
-  try {
-    if (!statSync(dir).isDirectory()) throw new Error('not a folder');
-    entries = readdirSync(dir, { recursive: true, encoding: 'utf8' });
-  } catch (error) {
-    throw new VectorError(`${dir}: cannot be read (${oneLine(reason(error))}): expected a folder of vectors`);
-  }
-  const files = entries.filter((entry) => entry.endsWith('.json') && !entry.includes('node_modules'));
-  return files.sort().map((entry) => join(dir, entry));
-}
-
 /** The keys for a file: `keys.json` beside it, or in the folder above. */
 export function keysBeside(file: string): readonly Jwk[] {
   const folder = dirname(file);
@@ -79,6 +45,7 @@ export function keysBeside(file: string): readonly Jwk[] {
     .map((place) => join(place, 'keys.json'))
     .find((path) => existsSync(path));
   if (found === undefined) return [];
+  requireRegular(found);
   const json = readJson(found);
   if (!isKeySet(json)) throw new VectorError(`${found}: is no key set: expected {keys: [JWK, …]}`);
   return json.keys;
@@ -109,6 +76,7 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Ve
 /** In a folder a file that cannot be read is a case that fails, and the others run; a key set is no vector. */
 function loadFound(file: string, options: LoadOptions): readonly VectorCase[] {
   try {
+    requireRegular(file);
     const json = readJson(file);
     return isKeySet(json) ? [] : casesOf(json, file, options);
   } catch (error) {

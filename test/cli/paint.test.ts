@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPaint, harmless, wantsColour } from '../../src/cli/paint.ts';
+import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/paint.ts';
 
 describe('what a terminal is given', () => {
   it('keeps text, line ends and our own colours', () => {
@@ -8,7 +8,24 @@ describe('what a terminal is given', () => {
     expect(harmless(text)).toBe(text);
   });
 
+  it('keeps every colour that we have', () => {
+    for (const style of ['good', 'bad', 'warn', 'dim', 'bold'] as const) {
+      const text = createPaint(true)(style, 'x');
+      expect(harmless(text)).toBe(text);
+    }
+  });
+
+  it('has others’ texts in one line, however deep they lie', () => {
+    expect(inLine('k\r\n\u001b[32mgood\u2028')).toBe('k???[32mgood?');
+    expect(inLines({ a: ['x\ny', 1, undefined], b: { c: null } })).toEqual({
+      a: ['x?y', 1, undefined],
+      b: { c: null },
+    });
+  });
+
   it.each([
+    ['hidden text', '\u001b[8mx', '?[8mx'],
+    ['colours that are not ours', '\u001b[41mx\u001b[0m', '?[41mx?[0m'],
     ['moves of the cursor', '\u001b[2Ja', '?[2Ja'],
     ['a window title', '\u001b]0;x\u0007', '?]0;x?'],
     ['C1', '\u009b2J', '?2J'],

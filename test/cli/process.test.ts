@@ -148,6 +148,21 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
       ['send', 'http://127.0.0.1:9/', '--keys', 'probe.json', ...flags],
       /--[-a-z]+ and --[-a-z ]+: .*Expected one of them/,
     ]),
+    [
+      'a file without an end',
+      ['explain', '/dev/zero', '--keys', 'jwks.json'],
+      /\/dev\/zero: longer than 67108864 bytes. Expected a captured delivery/,
+    ],
+    [
+      'a body without an end',
+      ['explain', 'endless.sh', '--keys', 'jwks.json'],
+      /\/dev\/zero: longer than 67108864 bytes. Expected the body that the curl command names/,
+    ],
+    [
+      'an instant past all dates',
+      ['explain', 'good.http', '--keys', 'jwks.json', '--received-at', '9999999999999999'],
+      /is no instant. Expected Unix seconds/,
+    ],
     ['an unknown verb', ['nonsense'], /unknown command 'nonsense'/],
     ['an unknown option', ['explain', 'x', '--nonsense'], /unknown option '--nonsense'/],
     ['a missing argument', ['send'], /missing required argument 'url'/],
@@ -155,6 +170,7 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
     using folder = tempFolder();
     await keyFiles(folder);
     writeFileSync(folder.file('prose.txt'), 'hello');
+    writeFileSync(folder.file('endless.sh'), 'curl https://buyer.example/hook --data-binary @/dev/zero');
     writeFileSync(folder.file('cut.http'), 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{}');
     writeFileSync(folder.file('good.http'), httpText(await signed()));
     const { code, stdout, stderr } = await cli(args, { cwd: folder.path });
@@ -498,6 +514,22 @@ describe('send', () => {
     server.close();
   });
 
+  it('ends with 1 where a success is cut short', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const server = createServer((_req, res) => {
+      res.writeHead(200, { 'Content-Length': '100' }).write('abc', () => res.destroy());
+    });
+    const port = await freePort();
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    const { code, stdout } = await cli(['send', `http://127.0.0.1:${port}/`, '--keys', probe]);
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: 'FAIL  the delivery -> 200 cut short, expected 2xx\n',
+    });
+    server.close();
+  });
+
   it('prints what explain reads', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
@@ -666,6 +698,50 @@ describe('keys', () => {
     expect(strict.stdout).toMatch(/no key +probe-request +signs webhooks in edition 3.1, 3.2, not 3.0/);
     expect(strict.stdout).toMatch(/fault +No key can sign webhooks in edition 3.0: deliveries get 401/);
     expect((await cli([...args, '--edition', '3.1'])).code).toBe(0);
+  });
+});
+
+it('an error that repeats much of a file is one line of bounded length', async () => {
+  using folder = tempFolder();
+  const vector = {
+    request: { url: 'https://buyer.example/', headers: {}, body: '' },
+    reference_now: 1,
+    jwks_ref: [`k${' '.repeat(200_000)}${'x'.repeat(200_000)}`],
+    expected_outcome: { success: true },
+  };
+  writeFileSync(folder.file('a.json'), JSON.stringify(vector));
+  const { code, stderr } = await cli(['vectors', 'run', folder.file('a.json')]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^proto-webhooks: .*jwks_ref names .* …\n$/);
+  expect(stderr.length).toBeLessThan(5000);
+});
+
+describe('others’ texts have no lines of their own', () => {
+  const LINE = '\ngood        JWKS';
+
+  it('keys check: a kid', async () => {
+    await using seller = await createFakeSeller();
+    const { other } = await keys();
+    seller.documents.set('/.well-known/jwks.json', { keys: [{ ...other.publicJwk, kid: `k${LINE}` }] });
+    const { stdout } = await cli(['keys', 'check', seller.agentUrl, '--allow-loopback']);
+    expect(stdout).toContain('k?good        JWKS');
+    expect(stdout).not.toContain(`k${LINE}`);
+  });
+
+  it('send: the code of an answer', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const server = createServer((_req, res) => {
+      res.writeHead(400).end(JSON.stringify({ error: { code: `c\u001b[8m${LINE}` } }));
+    });
+    const port = await freePort();
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    const { code, stdout } = await cli(['send', `http://127.0.0.1:${port}/`, '--keys', probe]);
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: 'FAIL  the delivery -> 400 c?[8m?good        JWKS, expected 2xx\n',
+    });
+    server.close();
   });
 });
 

@@ -67,7 +67,10 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\/(contract|accept)\.ts$/, 1],
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
-  [/^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|senders|options|alarms|logging|once)\.ts$/, 1],
+  [
+    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|senders|options|alarms|logging|once)\.ts$/,
+    1,
+  ],
 ];
 
 const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];

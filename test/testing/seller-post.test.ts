@@ -74,6 +74,50 @@ describe('what comes of it', () => {
     expect(['failed', 'connection_error']).toContain(result.outcome);
   });
 
+  test('of a body without an end, 64 KiB are kept and no more is read', async () => {
+    await using server = await listening((_req, res) => {
+      const fill = (): void => {
+        while (!res.destroyed && res.write('x'.repeat(100_000)));
+      };
+      res.on('drain', fill);
+      fill();
+    });
+    const result = await post(delivery(server.url), options);
+    expect(result).toMatchObject({ outcome: 'success', status: 200 });
+    expect(result.body).toBe('x'.repeat(64 * 1024));
+  });
+
+  test('a success that is cut short is none; a refusal is one', async () => {
+    const cut =
+      (status: number): RequestListener =>
+      (_req, res) => {
+        res.writeHead(status, { 'Content-Length': '100' }).write('abc', () => res.destroy());
+      };
+    await using good = await listening(cut(200));
+    expect(await post(delivery(good.url), options)).toMatchObject({
+      outcome: 'connection_error',
+      status: 200,
+      body: 'abc',
+    });
+    await using bad = await listening(cut(401));
+    expect(await post(delivery(bad.url), options)).toMatchObject({ outcome: 'failed', status: 401 });
+  });
+
+  test('101: an answer like another, and no success', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).resume();
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhello');
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    expect(await post(delivery(`http://127.0.0.1:${port}/`), options)).toMatchObject({
+      outcome: 'failed',
+      status: 101,
+    });
+    server.close();
+    await closing(server);
+  });
+
   test('nothing answered in time', async () => {
     await using server = await listening(() => undefined);
     expect(await post(delivery(server.url), { ...options, timeoutMs: 20 })).toMatchObject({

@@ -25,7 +25,7 @@ function isSigned(entry: unknown): boolean {
   const headers = asRecord(asRecord(entry)?.['request'])?.['headers'];
   if (!Array.isArray(headers)) return false;
   return headers.some((header) =>
-    /^(?:signature|x-[a-z0-9-]+-signature)$/i.test(String(asRecord(header)?.['name'])),
+    /^(?:signature|x-[a-z0-9-]+-signature)$/i.test(textOr(asRecord(header)?.['name'], '')),
   );
 }
 
@@ -78,7 +78,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
   const method = textOr(request['method'], 'POST');
   const headers = headerPairs(request['headers'], 'the HAR entry');
   const body = bodyOf(request, method, headers);
-  const started = Date.parse(String(entry['startedDateTime']));
+  const started = Date.parse(textOr(entry['startedDateTime'], ''));
   return {
     form: 'HAR entry',
     method,

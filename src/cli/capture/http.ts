@@ -81,6 +81,8 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       for (const event of ['end', 'error', 'close']) message.on(event, finish);
     };
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
+    // Node hands over the connection instead of a request.
+    server.on('connect', () => reject(new UsageError('a CONNECT request, which delivers nothing')));
     server.on('clientError', (error: Error) => end(error));
     server.emit('connection', connectionOf(bytes));
   });

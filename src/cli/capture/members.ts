@@ -25,8 +25,14 @@ export function textOr(value: unknown, fallback: string): string {
   return typeof value === 'string' ? value : fallback;
 }
 
+/** What has a text of its own; an object's `toString` is whatever the capture says. */
+const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null;
+
 function pairOf(header: unknown): [string, string] | undefined {
-  if (Array.isArray(header)) return header.length === 2 ? [String(header[0]), String(header[1])] : undefined;
+  if (Array.isArray(header)) {
+    const [name, value] = header as unknown[];
+    return header.length === 2 && isPlain(name) && isPlain(value) ? [String(name), String(value)] : undefined;
+  }
   const record = asRecord(header);
   return record && typeof record['name'] === 'string'
     ? [record['name'], textOr(record['value'], '')]
@@ -45,7 +51,10 @@ export function headerPairs(value: unknown, owner: string): [string, string][] {
   const record = asRecord(value);
   if (!record) throw new UsageError(`${owner} has no request.headers`);
   return Object.entries(record).flatMap(([name, lines]) =>
-    [lines].flat().map((line): [string, string] => [name, String(line)]),
+    [lines].flat().map((line): [string, string] => {
+      if (isPlain(line)) return [name, String(line)];
+      throw new UsageError(`${owner} has a header that is no text in request.headers`);
+    }),
   );
 }
 

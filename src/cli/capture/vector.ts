@@ -1,3 +1,4 @@
+import { isInstant } from '../numbers.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
 import {
@@ -16,6 +17,9 @@ export function readVector(json: JsonObject): Capture {
   if (!request) throw new UsageError('the vector has no request object');
   const url = absoluteUrl(request['url'], 'the vector');
   const now = json['reference_now'];
+  if (typeof now === 'number' && !isInstant(now * 1000)) {
+    throw new UsageError('the vector has a reference_now that is no instant: expected Unix seconds');
+  }
   const base64 = request['body_base64'];
   if (request['body'] === undefined && base64 === undefined) {
     throw new UsageError('the vector has no request.body (or body_base64)');

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { createRequire, isBuiltin } from 'node:module';
+import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Store, StoreInbox } from '../../stores/contract.ts';
@@ -8,6 +8,7 @@ import { type RedisClient, redisStore } from '../../stores/redis.ts';
 import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
 import type { CliContext } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
+import { type ReadOnlyHandle, requireTables } from './require-tables.ts';
 
 /** Which store; exactly one. `true`: the URL is in the environment. */
 export interface StoreFlags {
@@ -75,11 +76,19 @@ async function sqlite(given: string, context: CliContext): Promise<Made> {
       `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
     );
   }
-  if (isBuiltin('node:sqlite')) return { store: sqliteStore(file), end: () => undefined };
+  const own = process.getBuiltinModule?.('node:sqlite');
+  if (own) {
+    requireTables(given, () => new own.DatabaseSync(file, { readOnly: true }));
+    return { store: sqliteStore(file), end: () => undefined };
+  }
   for (const name of DRIVERS) {
     const driver = await findPackage(name, context);
     if (!driver) continue;
-    const Database = driver['default'] as new (path: string) => SqliteHandle & { close(): unknown };
+    const Database = driver['default'] as new (
+      path: string,
+      options?: { readonly readonly: boolean },
+    ) => SqliteHandle & ReadOnlyHandle;
+    requireTables(given, () => new Database(file, { readonly: true }));
     const handle = new Database(file);
     return { store: sqliteStore(handle), end: () => handle.close() };
   }
@@ -88,14 +97,17 @@ async function sqlite(given: string, context: CliContext): Promise<Made> {
   );
 }
 
+/** The pool ends only when its connections do: a server that says nothing must not keep the command. Ms. */
+const POOL = { max: 2, connectionTimeoutMillis: 5000, query_timeout: 5000 };
+
 async function postgres(
   flags: StoreFlags & { readonly postgres: string | true },
   context: CliContext,
 ): Promise<Made> {
   const connectionString = urlOf('--postgres', flags.postgres, 'DATABASE_URL', context);
-  type Pool = new (options: { connectionString: string; max: number }) => PgPool & { end(): Promise<void> };
+  type Pool = new (options: typeof POOL & { connectionString: string }) => PgPool & { end(): Promise<void> };
   const Pool = named(await userPackage('pg', context), 'Pool') as Pool;
-  const pool = new Pool({ connectionString, max: 2 });
+  const pool = new Pool({ ...POOL, connectionString });
   const store = postgresStore({ pool, ...(flags.schema !== undefined && { schema: flags.schema }) });
   return { store, end: () => pool.end() };
 }

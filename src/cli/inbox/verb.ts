@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
 import { whole } from '../numbers.ts';
+import { inLine, inLines } from '../paint.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { openStore, type StoreFlags } from './open-store.ts';
 
@@ -38,6 +39,9 @@ function plain({ body: _body, ...record }: InboxRecord): object {
   return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
 }
 
+/** `lastError` is what a handler threw; the rest is a sender's. */
+const withoutControls = ({ body: _body, ...record }: InboxRecord): InboxRecord => inLines(record);
+
 function recordLine(record: InboxRecord, paint: Paint): string {
   const { sender, key, state, attempts, crashes, insertedAt, lastError } = record;
   const detail = lastError === undefined ? '' : `\n       ${paint('dim', lastError)}`;
@@ -58,7 +62,9 @@ async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {
     ok: true,
     json: { records: page.records.map(plain), ...(page.next !== undefined && { next: page.next }) },
     text: (paint) =>
-      [...page.records.map((record) => recordLine(record, paint)), ...none, ...next].join('\n'),
+      [...page.records.map((record) => recordLine(withoutControls(record), paint)), ...none, ...next].join(
+        '\n',
+      ),
   };
 }
 
@@ -71,7 +77,9 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   const record = await inbox.inspect(sender, key);
   if (!record) return absent(sender, key);
   const body = record.body && new TextDecoder().decode(record.body);
-  const facts = Object.entries(plain(record)).map(([name, value]) => `${name.padEnd(12)} ${String(value)}`);
+  const facts = Object.entries(plain(record)).map(
+    ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,
+  );
   return {
     ok: true,
     json: { ...plain(record), ...(body !== undefined && { body }) },

@@ -3,6 +3,7 @@ import type { EditionName } from '../../edition.ts';
 import { defaultTransport } from '../../keys/safe-fetch.ts';
 import { collect } from '../key-files.ts';
 import { requireHttpUrl } from '../numbers.ts';
+import { inLines } from '../paint.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
@@ -98,7 +99,7 @@ async function check(agentUrl: string, flags: ChainFlags, context: CliContext): 
   return {
     ok: chain.faults.length === 0,
     json: chain,
-    text: (paint) => chainText({ ...chain, jwks: [] }, paint),
+    text: (paint) => chainText({ ...inLines(chain), jwks: [] }, paint),
   };
 }
 

@@ -57,7 +57,8 @@ export function gradeAnswer(
   secrets: readonly string[],
 ): string | undefined {
   const { status, outcome } = answer;
-  if (status === undefined) return outcome === 'timeout' ? 'no answer in time' : 'the connection broke';
+  if (outcome === 'timeout') return 'no answer in time';
+  if (outcome === 'connection_error' || status === undefined) return 'the connection broke';
   if (expected.orStatus?.includes(status)) return undefined;
   if (!isStatus(expected.status, status)) {
     const meaning = status === 503 ? ": a fault on the receiver's side, which sellers retry" : '';

@@ -1,3 +1,4 @@
+import { inLines } from '../paint.ts';
 import type { Paint, Report, Style } from '../shell.ts';
 import type { ProbeResult } from './case.ts';
 
@@ -39,7 +40,7 @@ export function reportOf(url: string, results: readonly ProbeResult[], hint: rea
     },
     text: (paint) =>
       [
-        ...results.map((result) => resultLine(result, paint)),
+        ...inLines(results).map((result) => resultLine(result, paint)),
         '',
         ...hint,
         ...(hint.length > 0 ? [''] : []),

@@ -5,6 +5,7 @@ import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../key-files.ts';
 import { requireHttpUrl, whole } from '../numbers.ts';
+import { inLines } from '../paint.ts';
 import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import { awaitKeys, type Patience } from './await-keys.ts';
@@ -50,8 +51,8 @@ async function signingKeys(
 
 /** Nothing answers: a mistake in the command, not a fault of the receiver. */
 async function requireReachable(kit: ProbeKit): Promise<void> {
-  const { outcome } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
-  if (outcome === 'connection_error' || outcome === 'timeout') {
+  const { outcome, status } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
+  if (status === undefined) {
     throw new UsageError(
       `${kit.url}: nothing answers there (${outcome.replace('_', ' ')}). Expected a running receiver; --to names another address to connect to.`,
     );
@@ -106,7 +107,10 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
     const results = await probeReceiver(kit, flags.only, waitingFor(identity, flags, context));
     const hint = hintOf(results, identity, flags.waitMs);
     if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint);
-    return reportOf(url, results, [...hint, ...(await chainHints(flags.agentUrl, flags, keys, context))]);
+    return reportOf(url, results, [
+      ...hint,
+      ...inLines(await chainHints(flags.agentUrl, flags, keys, context)),
+    ]);
   } finally {
     await identity.close();
   }

@@ -5,6 +5,7 @@ import { makeDelivery } from '../../testing/seller-delivery.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
 import { collect, isPrivate, readKeys } from '../key-files.ts';
 import { requireHttpUrl, whole } from '../numbers.ts';
+import { inLines } from '../paint.ts';
 import { identityOf, type IdentityFlags } from '../probe/identity.ts';
 import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
@@ -78,7 +79,8 @@ async function sendAll(planned: readonly Planned[], flags: SendFlags): Promise<S
 }
 
 function sentLine({ sends, status, code, answer, ok }: Sent, paint: Paint): string {
-  const said = [answer.status, answer.code].filter((part) => part !== undefined).join(' ');
+  const cut = /^(?:timeout|connection_error)$/.test(answer.outcome) ? 'cut short' : undefined;
+  const said = [answer.status, answer.code, cut].filter((part) => part !== undefined).join(' ');
   const retry = answer.headers['retry-after'];
   const expected = ok ? '' : `, expected ${[status, code].filter((part) => part !== undefined).join(' ')}`;
   return `${paint(ok ? 'good' : 'bad', (ok ? 'pass' : 'FAIL').padEnd(5))} ${sends} -> ${said}${retry === undefined ? '' : ` (Retry-After: ${retry})`}${expected}`;
@@ -112,7 +114,7 @@ async function send(url: string, flags: SendFlags, context: CliContext): Promise
     return {
       ok: sent.every(({ ok }) => ok),
       json,
-      text: (paint) => sent.map((one) => sentLine(one, paint)).join('\n'),
+      text: (paint) => sent.map((one) => sentLine({ ...one, answer: inLines(one.answer) }, paint)).join('\n'),
     };
   } finally {
     await identity.close();

@@ -242,6 +242,48 @@ describe('HAR and vectors', () => {
   });
 });
 
+describe('a capture made to break its reader', () => {
+  const url = 'https://a.example/';
+  const twisted = { toString: 1 };
+  const request = { url, headers: {}, body: '{}' };
+  it.each([
+    ['a time past all dates', JSON.stringify({ request, reference_now: 1e300 }), 'reference_now'],
+    [
+      'a header that is an object',
+      JSON.stringify({ request: { ...request, headers: { a: twisted } } }),
+      'a header that is no text',
+    ],
+    [
+      'a pair with an object',
+      JSON.stringify({ request: { ...request, headers: [['a', twisted]] } }),
+      'no request.headers',
+    ],
+    ['a character past Unicode', String.raw`curl ${url} -d $'\UFFFFFFFF'`, 'is no character'],
+    ['a quote of many escapes that does not end', `curl ${url} -d $'${'\\n'.repeat(1e7)}`, 'does not end'],
+    ['CONNECT', 'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n', 'a CONNECT request'],
+  ])('%s', async (_, content, message) => {
+    await expect(read(content)).rejects.toThrow(UsageError);
+    await expect(read(content)).rejects.toThrow(message);
+  });
+
+  it('a HAR with objects where text belongs', async () => {
+    const entry = {
+      startedDateTime: twisted,
+      request: { url, headers: [{ name: 'A', value: twisted }], bodySize: twisted },
+    };
+    const capture = await read(JSON.stringify({ log: { entries: [entry] } }));
+    expect(capture.receivedAt).toBeUndefined();
+    expect(capture.headers).toEqual([['A', '']]);
+    const named = { ...entry, request: { ...entry.request, headers: [{ name: twisted }] } };
+    await expect(read(JSON.stringify({ log: { entries: [named] } }))).rejects.toThrow(UsageError);
+  });
+
+  it('a quoted body of 20 MB', async () => {
+    const body = String.raw`it\'s `.repeat(3e6);
+    expect((await read(`curl ${url} -d $'${body}'`)).body.length).toBe(5 * 3e6);
+  });
+});
+
 it.each([
   ['nothing', '', 'it is empty'],
   ['prose', 'hello', 'unknown shape. Expected a raw HTTP request'],

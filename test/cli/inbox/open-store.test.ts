@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { Pool } from 'pg';
+import { describe, expect, inject, it } from 'vitest';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { cli, tempFolder } from '../run-cli.ts';
+
+/** Files that no receiver has stored in, each by what is in it. */
+const WRONG: Readonly<Record<string, (file: string) => void>> = {
+  'another application’s database': (file) => {
+    const db = new DatabaseSync(file);
+    db.exec('CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1)');
+    db.close();
+  },
+  'a database that has a table of one of our names': (file) => {
+    const db = new DatabaseSync(file);
+    db.exec('CREATE TABLE webhook_schema (version INTEGER)');
+    db.close();
+  },
+  'an empty file': (file) => writeFileSync(file, ''),
+  'a text': (file) => writeFileSync(file, 'no database, but long enough to have a header\n'.repeat(100)),
+};
+
+describe('inbox --sqlite', () => {
+  it.each(Object.entries(WRONG))('%s: refused, and not a byte of it is changed', async (_, make) => {
+    using folder = tempFolder();
+    make(folder.file('x.db'));
+    const before = readFileSync(folder.file('x.db'));
+    const { code, stdout, stderr } = await cli(['inbox', 'list', '--sqlite', 'x.db'], { cwd: folder.path });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(
+      /^proto-webhooks: x\.db: .*Expected the database that the receiver's sqliteStore has/,
+    );
+    expect(readFileSync(folder.file('x.db'))).toEqual(before);
+    expect(readdirSync(folder.path)).toEqual(['x.db']);
+  });
+
+  it('a receiver’s own, while it is open there', async () => {
+    using folder = tempFolder();
+    const store = sqliteStore(folder.file('x.db'));
+    await store.open();
+    const { code, stdout } = await cli(['inbox', 'list', '--sqlite', folder.file('x.db')]);
+    await store.close();
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'No dead events.\n' });
+  });
+});
+
+describe('inbox --postgres', () => {
+  it('a database without the schema: refused, and nothing is made in it', async () => {
+    const url = await sharedPostgres(inject('shared'));
+    const { code, stderr } = await cli([
+      'inbox',
+      'list',
+      '--postgres',
+      url,
+      '--schema',
+      'not_made_by_anyone',
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('the schema "not_made_by_anyone" has no tables of the store');
+    const pool = new Pool({ connectionString: url, max: 1 });
+    const { rows } = await pool.query("SELECT FROM pg_namespace WHERE nspname = 'not_made_by_anyone'");
+    await pool.end();
+    expect(rows).toEqual([]);
+  });
+
+  it('a server that says nothing: ends, and says so', async () => {
+    const server = createServer((socket) => void socket.on('error', () => undefined).resume());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { code, stderr } = await cli(['inbox', 'list', '--postgres', `postgres://u@127.0.0.1:${port}/x`]);
+    server.close();
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^proto-webhooks: .*waiting for a connection/);
+  });
+});

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { runVectors } from '../../src/vectors/index.ts';
+import { folderOf } from './folder.ts';
+
+const URLS = { cases: [{ name: 'n', input_url: 'x', reject: true }] };
+
+const makePipe = (file: string): unknown => execFileSync('sh', ['-c', 'mkfifo "$0"', file]);
+
+const told = async (dir: string): Promise<unknown[]> =>
+  (await runVectors({ dir })).map(({ name, passed, file, actual }) => [
+    name,
+    passed,
+    file.slice(dir.length + 1),
+    ...(passed ? [] : [actual]),
+  ]);
+
+describe('a folder of vectors', () => {
+  test('has each file once: links to folders are not followed, also where they lead round in circles', async () => {
+    const dir = folderOf({ 'urls.json': URLS, 'sub/urls.json': URLS });
+    symlinkSync('.', join(dir, 'self'));
+    symlinkSync('..', join(dir, 'sub/up'));
+    symlinkSync('..', join(dir, 'sub/up.json'));
+    expect(await told(dir)).toEqual([
+      ['up.json', false, 'sub/up.json', expect.stringContaining('no regular file')],
+      ['n', true, 'sub/urls.json'],
+      ['n', true, 'urls.json'],
+    ]);
+  });
+
+  test('a link to a file is the file', async () => {
+    const dir = folderOf({ 'urls.txt': URLS });
+    symlinkSync('urls.txt', join(dir, 'urls.json'));
+    expect(await told(dir)).toEqual([['n', true, 'urls.json']]);
+  });
+
+  test('a pipe, a device and a link to nowhere are cases that fail; the others run', async () => {
+    const dir = folderOf({ 'urls.json': URLS });
+    makePipe(join(dir, 'pipe.json'));
+    symlinkSync('/dev/zero', join(dir, 'device.json'));
+    symlinkSync('nowhere', join(dir, 'lost.json'));
+    expect(await told(dir)).toEqual([
+      ['device.json', false, 'device.json', expect.stringContaining('no regular file')],
+      ['lost.json', false, 'lost.json', expect.stringContaining('ENOENT')],
+      ['pipe.json', false, 'pipe.json', expect.stringContaining('no regular file')],
+      ['n', true, 'urls.json'],
+    ]);
+  });
+
+  test('a keys.json that is a pipe is not waited for', async () => {
+    const vector = {
+      request: { url: 'https://buyer.example/', headers: {}, body: '' },
+      reference_now: 1,
+      expected_outcome: { success: true },
+    };
+    const dir = folderOf({ 'sub/a.json': vector });
+    makePipe(join(dir, 'keys.json'));
+    const [, second] = await told(dir);
+    expect(second).toEqual([
+      'a.json',
+      false,
+      'sub/a.json',
+      expect.stringMatching(/keys\.json: cannot be read \(no regular file\)/),
+    ]);
+  });
+});
+
+test('a named file without an end is one line, not all of the memory', async () => {
+  await expect(runVectors({ files: ['/dev/zero'] })).rejects.toThrow(
+    '/dev/zero: cannot be read (more than 67108864 bytes): expected a JSON file',
+  );
+});
