@@ -1,5 +1,5 @@
 import { type Matches, wireForms } from './body-wire.ts';
-import { type Budget, CUT_SHORT, withNote } from './budget.ts';
+import { type Budget, withNote } from './budget.ts';
 import type { Change, Finding } from './finding.ts';
 import { searchJson } from './json-search.ts';
 
@@ -60,7 +60,7 @@ function guess(body: Uint8Array, budget: Budget): Change {
   if (budget.cutShort()) {
     return {
       cause: 'body-other',
-      says: `The serialisations that were tried do not have this digest. ${CUT_SHORT}`,
+      says: 'The serialisations that were tried do not have this digest.',
       fix: FIX,
     };
   }
@@ -84,7 +84,6 @@ export function searchBody(
 ): readonly Finding[] {
   const found = wireForms(body, matches, budget) ?? searchForms(body, matches, budget);
   if (found) return found.map((change) => ({ step, proved: true, fix: FIX, ...change }));
-  const { says, ...change } = guess(body, budget);
-  const noted = says.endsWith(CUT_SHORT) ? says : withNote(says, budget);
-  return [{ step, proved: false, fix: FIX, ...change, says: noted }];
+  const change = guess(body, budget);
+  return [{ step, proved: false, fix: FIX, ...change, says: withNote(change.says, budget) }];
 }

@@ -27,8 +27,14 @@ const SPACE_CAUSES: Readonly<Record<JsonForm['space'], readonly [Cause, string]>
   'indent-tab': ['body-indented', 'indented by tabs'],
 };
 
-/** In what a form differs from the one in which the body arrived; each is a cause. */
-function differences(signed: JsonForm, arrived: JsonForm): Change[] {
+const NATURAL: JsonForm = { space: 'compact', sorted: false, strings: 'kept', slashes: false, html: false };
+
+/**
+ * In what a form differs from the one in which the body arrived; each is a cause.
+ * @param found undefined where its white space is no serialiser's.
+ */
+function differences(signed: JsonForm, found: JsonForm | undefined): Change[] {
+  const arrived = found ?? NATURAL;
   const changes: Change[] = [];
   const add = (differs: boolean, cause: Cause, how: string): void => {
     if (differs)
@@ -38,7 +44,7 @@ function differences(signed: JsonForm, arrived: JsonForm): Change[] {
       });
   };
   const [cause, how] = SPACE_CAUSES[signed.space];
-  add(signed.space !== arrived.space, cause, how);
+  add(signed.space !== found?.space, cause, how);
   add(signed.sorted && !arrived.sorted, 'body-sorted', 'with its members sorted by name');
   const ascii = signed.strings === 'ascii' || signed.strings === 'ascii-upper';
   add(
@@ -68,8 +74,6 @@ const AROUND: Change = {
   cause: 'body-other',
   says: 'The digest is of the body without the white space or byte order mark around it.',
 };
-
-const NATURAL: JsonForm = { space: 'compact', sorted: false, strings: 'kept', slashes: false, html: false };
 
 /** A tree as a form needs it. */
 type TreeFor = (form: JsonForm) => JsonTree;
@@ -126,14 +130,14 @@ export function searchJson(
   const treeFor = treesOf(text);
   // Which form arrived only orders the search: it may not use up what the search needs.
   const share = createBudget(budget.left() / 4, budget);
-  const arrived = JSON_FORMS.find((form) => isWrittenIn(text, form, treeFor, share)) ?? NATURAL;
+  const arrived = JSON_FORMS.find((form) => isWrittenIn(text, form, treeFor, share));
   const encoder = new TextEncoder();
-  for (const form of formsFrom(arrived)) {
+  for (const form of formsFrom(arrived ?? NATURAL)) {
     const made = written(form, treeFor, budget);
     if (made === undefined) return undefined;
     for (const end of ['', '\n']) {
       if (!matches(encoder.encode(made + end))) continue;
-      const changes = differences(form, arrived);
+      const changes = made === text ? [] : differences(form, arrived);
       const all = end === '' || ended ? changes : [...changes, NEWLINE];
       return all.length > 0 ? all : [AROUND];
     }

@@ -27,14 +27,16 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
   };
 }
 
+const secretsOf = ({ request }: Case): readonly string[] =>
+  request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
+
 /** HMAC-SHA256 in lower-case hex, by each secret of the sender. */
-function macs({ request, context }: Case, prefix: string, body: Uint8Array): readonly string[] {
+function macs(made: Case, prefix: string, body: Uint8Array): readonly string[] {
   const encoder = new TextEncoder();
-  const secrets = request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
-  return secrets.map((secret) =>
-    Buffer.from(context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body)).toString(
-      'hex',
-    ),
+  return secretsOf(made).map((secret) =>
+    Buffer.from(
+      made.context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body),
+    ).toString('hex'),
   );
 }
 
@@ -63,9 +65,8 @@ function signatureFindings(
   if (base)
     return [finding(`The signature is over ${base[0]}.`, 'The seller has to sign <timestamp>.<raw body>.')];
   const { budget } = made;
-  const secrets = made.request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
   const matches = (bytes: Uint8Array): boolean =>
-    budget.take(bytes.length * secrets.length) && fits(`${timestamp}.`, bytes);
+    budget.take(bytes.length * secretsOf(made).length) && fits(`${timestamp}.`, bytes);
   const found = searchBody(rawBody, matches, step, budget);
   return found.some(({ proved }) => proved)
     ? found

@@ -116,6 +116,11 @@ describe('explain: how much is searched', () => {
     expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
   });
 
+  it('says of white space that no serialiser writes that the body was serialised again', () => {
+    const { findings } = searched('{"a" :1,  "b":2}', createBudget(), '{"a":1,"b":2}');
+    expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
+  });
+
   it('cuts at most 32 segments off a path', () => {
     const path = '/a'.repeat(10_000);
     const parts = { scheme: 'https', authority: 'buyer.example', path, query: '' };
@@ -141,8 +146,8 @@ describe('explain: how much is searched', () => {
   it('says of an HMAC too that its search was cut short', async () => {
     const secret = 's'.repeat(32);
     const body = `{"a":${nested(70)}}`;
-    const delivery = await signHmac({ url: URL_GIVEN, body, secret: 't'.repeat(32), now: () => NOW });
-    const sender = { agentUrl: 'https://seller.example/mcp', auth: { hmac: [secret] } };
+    const delivery = signHmac({ url: URL_GIVEN, body, secret: 't'.repeat(32), now: () => NOW });
+    const sender = { agentUrl: 'https://seller.example/mcp', auth: { hmac: { secret } } };
     const { findings } = await explained(captured(delivery), { senders: [sender] });
     expect(findings[0]?.says).toContain(CUT_SHORT);
   });
