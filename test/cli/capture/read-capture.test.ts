@@ -269,7 +269,7 @@ describe('a capture made to break its reader', () => {
   it('a HAR with objects where text belongs', async () => {
     const entry = {
       startedDateTime: twisted,
-      request: { url, headers: [{ name: 'A', value: twisted }], bodySize: twisted },
+      request: { url, headers: [{ name: 'A', value: twisted }], bodySize: twisted, postData: { text: '{}' } },
     };
     const capture = await read(JSON.stringify({ log: { entries: [entry] } }));
     expect(capture.receivedAt).toBeUndefined();
