@@ -2,7 +2,6 @@ import type { Logger, RaiseAlarm } from './alarms.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
 import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
-import { createEngine } from './crypto/index.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
@@ -64,9 +63,16 @@ interface Equipment {
   readonly sodium: Sodium | undefined;
 }
 
+/** The code of the engines. The startup check asks for it too, so that the first delivery does not wait for it. */
+const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./crypto/index.ts');
+
 /** The reader of bodies has the schemas with it, a fifth of the package. */
 async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
-  const [hashes, { readBody }] = await Promise.all([loadHashes(), import('./events/reading.ts')]);
+  const [hashes, { readBody }] = await Promise.all([
+    loadHashes(),
+    import('./events/reading.ts'),
+    loadCrypto(),
+  ]);
   const { protocol, keys, raiseAlarm, config } = parts;
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm };
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
@@ -97,7 +103,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const lifecycle = createLifecycle();
   // A runtime without requests that share has no threads to share either.
   const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
-  const engine = once(() => createEngine(engineName, { offMain, sodium }), shared);
+  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }), shared);
   const source = { protocol, engine, transport, now, allowLoopback, raiseAlarm, logger, thresholds };
   const keys = keysOnDemand(source, shared);
   const checked = { config, options, keys, raiseAlarm, shared };

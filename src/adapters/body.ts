@@ -22,10 +22,11 @@ export interface BodyLimits {
 
 export const ABORTED: BodyRead = { kind: 'aborted' };
 
-export const bodyConsumed = (detail: string): BodyRead => ({
+/** @param fix the line to change. */
+export const bodyConsumed = (fix: string): BodyRead => ({
   kind: 'refused',
   code: 'body_consumed',
-  detail,
+  detail: `the body was read or decoded before the webhook handler, and its exact bytes are gone. ${fix}`,
 });
 
 const bodyTooLarge = (maxBodyBytes: number): BodyRefused => ({

@@ -1,4 +1,5 @@
 import type { NodeRequest } from './node-body.ts';
+import { EXPRESS_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
 import { serveSafely, type NodeResponse } from './node-door.ts';
 import { wiringOf } from './wiring.ts';
@@ -35,6 +36,6 @@ export function webhookHandler(
       next(error);
       return;
     }
-    serveSafely(receiver, { door: 'express', req, res, url: req.originalUrl ?? req.url });
+    serveSafely(receiver, { fix: EXPRESS_FIX, req, res, url: req.originalUrl ?? req.url });
   };
 }

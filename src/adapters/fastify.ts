@@ -1,3 +1,4 @@
+import { FASTIFY_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
 import type { NodeRequest } from './node-body.ts';
 import { serveSafely, type NodeResponse } from './node-door.ts';
@@ -50,7 +51,7 @@ export function webhookPlugin(
     // Not a content-type parser: before one is asked, Fastify refuses a malformed Content-Type with an answer of its own.
     instance.addHook('onRequest', ({ raw, originalUrl }, reply) => {
       reply.hijack();
-      serveSafely(receiver, { door: 'fastify', req: raw, res: reply.raw, url: originalUrl ?? raw.url });
+      serveSafely(receiver, { fix: FASTIFY_FIX, req: raw, res: reply.raw, url: originalUrl ?? raw.url });
     });
     instance.route({ method: [...METHODS], url: path, handler: () => undefined });
     done();

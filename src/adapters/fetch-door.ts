@@ -12,7 +12,6 @@ import {
   type Collector,
 } from './body.ts';
 import { FAULT_REPLY, faultReply, type DoorReceiver } from './door.ts';
-import { CONSUMED, type DoorName } from './wiring.ts';
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
@@ -29,9 +28,9 @@ async function drain(reader: Reader, parts: Collector): Promise<BodyRead> {
   }
 }
 
-async function fetchBody(request: Request, limits: BodyLimits, consumed: string): Promise<BodyRead> {
+async function fetchBody(request: Request, limits: BodyLimits, fix: string): Promise<BodyRead> {
   const { bodyDeadlineMs } = limits;
-  if (request.bodyUsed || request.body?.locked) return bodyConsumed(consumed);
+  if (request.bodyUsed || request.body?.locked) return bodyConsumed(fix);
   const parts = collector(limits);
   if (!request.body) return parts.whole();
   const reader: Reader = request.body.getReader();
@@ -48,7 +47,8 @@ async function fetchBody(request: Request, limits: BodyLimits, consumed: string)
 
 /** One `Request` on its way through a door, with what the platform knows of it beside. */
 export interface FetchVisit {
-  readonly door: DoorName;
+  /** The line to change where the body was read before: one of `consumed.ts`. */
+  readonly fix: string;
   readonly request: Request;
   /** With repeated lines where the platform shows them. */
   readonly headers: HeadersInput;
@@ -56,7 +56,7 @@ export interface FetchVisit {
   readonly url: string;
 }
 
-async function answer(receiver: DoorReceiver, { door, request, headers, url }: FetchVisit): Promise<Reply> {
+async function answer(receiver: DoorReceiver, { fix, request, headers, url }: FetchVisit): Promise<Reply> {
   const info: RequestInfo = { url, method: request.method, signal: request.signal };
   const early = receiver.door.check(headers, info);
   if (early) {
@@ -64,7 +64,7 @@ async function answer(receiver: DoorReceiver, { door, request, headers, url }: F
     return early.response;
   }
   return withRoom(receiver, async (limits) => {
-    const body = await fetchBody(request, limits, CONSUMED[door]);
+    const body = await fetchBody(request, limits, fix);
     switch (body.kind) {
       case 'aborted':
         // Nobody is there to read it, but a `Response` has to be returned.

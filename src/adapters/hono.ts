@@ -1,4 +1,5 @@
 import { pathAndQuery } from '../config/public-url.ts';
+import { HONO_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
 import { answerFetch, type FetchVisit } from './fetch-door.ts';
 import { wiringOf } from './wiring.ts';
@@ -29,7 +30,7 @@ function incomingOf(env: unknown): Incoming | undefined {
 function visitOf({ req: { raw }, env }: HonoContext): FetchVisit {
   const incoming = incomingOf(env);
   return {
-    door: 'hono',
+    fix: HONO_FIX,
     request: raw,
     headers: incoming?.rawHeaders ?? raw.headers,
     url: incoming?.url ?? pathAndQuery(raw.url),

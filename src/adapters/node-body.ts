@@ -35,19 +35,18 @@ export interface NodeRequest extends Readable {
   readonly rawBody?: unknown;
 }
 
-const DECODED =
-  'req.setEncoding() was called before the webhook handler: the exact bytes of the body are gone. Remove the call.';
+const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
 
 /**
  * The body as bytes, from the request's stream or from where a parser kept it. Never rejects.
- * @param consumed what to tell the owner where it was read before.
+ * @param fix the line to change where it was read before.
  */
-export async function nodeBody(req: NodeRequest, limits: BodyLimits, consumed: string): Promise<BodyRead> {
+export async function nodeBody(req: NodeRequest, limits: BodyLimits, fix: string): Promise<BodyRead> {
   if (req.rawBody instanceof Uint8Array) return bodyGiven(req.rawBody, limits);
   if (req.body instanceof Uint8Array) return bodyGiven(req.body, limits);
   // Not `req.body`: Express 4 sets it to {} without reading anything.
-  if (req.readableDidRead) return bodyConsumed(consumed);
-  if (req.readableEncoding !== null) return bodyConsumed(DECODED);
+  if (req.readableDidRead) return bodyConsumed(fix);
+  if (req.readableEncoding !== null) return bodyConsumed(DECODED_FIX);
   if (req.destroyed) return ABORTED;
   return fromStream(req, limits);
 }

@@ -5,7 +5,6 @@ import { faultReply, type DoorReceiver } from './door.ts';
 import { withRoom } from './body.ts';
 import { linger } from './linger.ts';
 import { CLOSING, nodeBody, type NodeRequest } from './node-body.ts';
-import { CONSUMED, type DoorName } from './wiring.ts';
 
 /** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
 export interface NodeResponse {
@@ -46,13 +45,13 @@ async function answer(
   receiver: DoorReceiver,
   req: NodeRequest,
   info: RequestInfo,
-  consumed: string,
+  fix: string,
 ): Promise<Answer | undefined> {
   const headers = headersOf(req);
   const early = receiver.door.check(headers, info);
   if (early) return { reply: early.response, unread: bodyIsPending(req) };
   return withRoom(receiver, async (limits) => {
-    const body = await nodeBody(req, limits, consumed);
+    const body = await nodeBody(req, limits, fix);
     if (isClosing(req)) return undefined;
     switch (body.kind) {
       case 'aborted':
@@ -133,7 +132,8 @@ function disconnectSignal(res: NodeResponse): AbortSignal {
 
 /** One request of Node's, on its way through a door. */
 export interface Visit {
-  readonly door: DoorName;
+  /** The line to change where the body was read before: one of `consumed.ts`. */
+  readonly fix: string;
   readonly req: NodeRequest;
   readonly res: NodeResponse;
   /** The request target as received; some frameworks cut it. */
@@ -141,10 +141,10 @@ export interface Visit {
 }
 
 /** Reads, hands over, answers. Rejects only with what `check` or `verifyAndDispatch` threw. */
-async function serve(receiver: DoorReceiver, { door, req, res, url }: Visit): Promise<void> {
+async function serve(receiver: DoorReceiver, { fix, req, res, url }: Visit): Promise<void> {
   const signal = disconnectSignal(res);
   const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
-  const result = await answer(receiver, req, info, CONSUMED[door]);
+  const result = await answer(receiver, req, info, fix);
   if (result) await writeReply(req, res, result, receiver.door.maxBodyBytes);
 }
 

@@ -1,4 +1,5 @@
 import type { NodeRequest } from './node-body.ts';
+import { NODE_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
 import { serveSafely, type NodeResponse } from './node-door.ts';
 import { wiringOf } from './wiring.ts';
@@ -21,6 +22,6 @@ export function webhookHandler(receiver: DoorReceiver): (req: NodeRequest, res: 
   const check = wiringOf('node', receiver);
   return (req, res) => {
     check(req);
-    serveSafely(receiver, { door: 'node', req, res, url: req.originalUrl ?? req.url });
+    serveSafely(receiver, { fix: NODE_FIX, req, res, url: req.originalUrl ?? req.url });
   };
 }

@@ -23,31 +23,6 @@ const USE: Readonly<Record<Caller, string>> = {
     'router.all(path, (ctx) => { ctx.respond = false; handle(ctx.req, ctx.res); })',
 };
 
-const GONE = 'the body was read before the webhook handler, and its exact bytes are gone. ';
-
-/** What to tell the owner where a body was read before its door: the line to change. */
-export const CONSUMED: Readonly<Record<DoorName, string>> = {
-  node:
-    `${GONE}Call the handler before whatever reads the request, or leave the bytes in req.rawBody. ` +
-    'Next.js pages/api: export const config = { api: { bodyParser: false } }.',
-  express:
-    `${GONE}Express: mount the handler before app.use(express.json()), or give its path ` +
-    "express.raw({ type: '*/*', limit: '1mb' }), or keep the bytes with " +
-    "express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } }). " +
-    "Nest: NestFactory.create(AppModule, { rawBody: true }), then app.useBodyParser('json', { limit: '1mb' }). " +
-    'A limit is maxBodyBytes or more: the default of 100 KB answers 413, and sellers give up.',
-  fastify:
-    `${GONE}Fastify: an onRequest hook read request.raw. app.register(webhookPlugin(receiver, path)) outside of the ` +
-    'scope in which that hook was added, or leave the bytes in request.raw.rawBody.',
-  hono:
-    `${GONE}Hono: a middleware called c.req.json(), .text() or .parseBody(). Register the route before ` +
-    'app.use(…) of that middleware.',
-  fetch:
-    'request.json(), .text() or another reader was called before the webhook handler, and the exact bytes of the ' +
-    'body are gone. Hand the request over first, or hand over a request.clone() made before it was read.',
-  lambda: GONE,
-};
-
 type Shape = (value: object) => boolean;
 
 const field = (value: object, name: string): unknown => (value as Readonly<Record<string, unknown>>)[name];

@@ -5,7 +5,7 @@ import express4 from 'express4';
 import { describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/express.ts';
 import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
-import { CONSUMED } from '../../src/adapters/wiring.ts';
+import { EXPRESS_FIX } from '../../src/adapters/consumed.ts';
 import { listening, POST, rawClient, statuses } from './raw-client.ts';
 import { header, recordingReceiver, text } from './recording-receiver.ts';
 
@@ -71,7 +71,7 @@ describe.each([
 
   test('the line to change, as the log and docs/frameworks.md have it, takes a body of maxBodyBytes', async () => {
     const line = /express\.json\((\{ limit: .*?\} )\}\)/;
-    const [logged = '', options = ''] = line.exec(CONSUMED.express) ?? [];
+    const [logged = '', options = ''] = line.exec(EXPRESS_FIX) ?? [];
     expect(readFileSync(new URL('../../docs/frameworks.md', import.meta.url), 'utf8')).toContain(logged);
     const maxBodyBytes = 1_048_576;
     const receiver = recordingReceiver({ maxBodyBytes, maxBufferedBytes: maxBodyBytes });
