@@ -75,7 +75,7 @@ export function take(register: Register, list: RevocationList, began: number): s
 }
 
 /** Whether the list in force is fresh enough to say that a key is not revoked. A `next_update` far ahead is 30 min. */
-export function isFresh({ held }: Register, now: number): boolean {
+export function isFresh({ held }: Pick<Register, 'held'>, now: number): boolean {
   if (held === undefined) return false;
   const due = Math.min(held.nextUpdate, held.began + MAX_LIFE_MS);
   return now <= due + GRACE_INTERVALS * held.interval;

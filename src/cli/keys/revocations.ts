@@ -1,7 +1,7 @@
 import type { Jwk } from '../../crypto/engine.ts';
-import type { DocumentKind } from '../../keys/document.ts';
-import { clampLife } from '../../keys/freshness.ts';
-import { claimsToBeList, parsePublished, type PublishedList } from '../../keys/revocation-list.ts';
+import { revocationKind } from '../../keys/revocation-kind.ts';
+import type { PublishedList } from '../../keys/revocation-list.ts';
+import { isFresh, newRegister, type Register } from '../../keys/revocation-register.ts';
 import { listSignatureFlaw } from '../../keys/revocation-signature.ts';
 import { absentAsEmpty } from '../../keys/revocation-source.ts';
 import type { Protocol } from '../../protocol.ts';
@@ -41,23 +41,6 @@ export interface Findings {
   readonly notes: string[];
 }
 
-/** verification.md, section 5: stale after `next_update` + four times the interval. */
-const GRACE_INTERVALS = 4;
-
-/** As `revocationKind` has it. */
-function listKind(watch: { required: boolean }): DocumentKind<PublishedList> {
-  return {
-    name: 'revocation list',
-    maxBytes: 262_144,
-    // An empty document stands for "there is none" (see `absentAsEmpty`), and so does a page that is no list.
-    parse: (bytes, url) => {
-      watch.required ||= claimsToBeList(bytes);
-      return watch.required ? parsePublished(bytes, url) : { ok: true, value: {} };
-    },
-    dueAt: ({ list }, began) => began + clampLife((list?.nextUpdate ?? began) - began),
-  };
-}
-
 const NONE: RevocationState = { state: 'none', kids: [] };
 
 function asAbsent(link: Link): Link {
@@ -85,8 +68,8 @@ export async function checkRevocations(
   if (url === undefined) return NONE;
   const transport = named === undefined ? absentAsEmpty(options.transport) : options.transport;
   const own = createDocuments({ ...options, transport });
-  const watch = { required: named !== undefined };
-  const answer = await own.load(listKind(watch), url);
+  const register: Register = { ...newRegister(url), required: named !== undefined };
+  const answer = await own.load(revocationKind(new Map([[url, register]])), url);
   const empty = answer.ok && answer.copy.value.list === undefined;
   documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
   if (!answer.ok) {
@@ -94,24 +77,25 @@ export async function checkRevocations(
     const optional = check.pinned && named === undefined;
     if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
     else {
-      const costs = watch.required ? ' Deliveries get 503.' : '';
+      const costs = register.required ? ' Deliveries get 503.' : '';
       faults.push(`revocation list at ${url}: ${answer.reason}.${costs}`);
     }
-    return { state: 'unknown', kids: [], required: watch.required };
+    return { state: 'unknown', kids: [], required: register.required };
   }
-  const { list } = answer.copy.value;
+  const { began, value } = answer.copy;
+  const { list } = value;
   if (!list) return NONE;
-  const flaw = await signatureFlaw(answer.copy.value, jwks);
+  const flaw = await signatureFlaw(value, jwks);
   if (flaw !== undefined)
     faults.push(`revocation list at ${url}: ${flaw}. It is not taken. Deliveries get 503.`);
-  const stale = options.now() > list.nextUpdate + GRACE_INTERVALS * list.interval;
+  const stale = !isFresh({ held: { ...list, began } }, options.now());
   if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
   return {
     // A list that is not taken is served nevertheless: one is required from then on.
     ...(flaw === undefined
       ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
       : { state: 'unknown', kids: [], required: true }),
-    signed: answer.copy.value.signature !== undefined,
+    signed: value.signature !== undefined,
     updated: new Date(list.updated).toISOString(),
     nextUpdate: new Date(list.nextUpdate).toISOString(),
   };

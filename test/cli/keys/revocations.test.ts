@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { checkRevocations, type RevocationState } from '../../../src/cli/keys/revocations.ts';
+import { createDocuments } from '../../../src/cli/keys/documents.ts';
+import { editionFor } from '../../../src/edition.ts';
+import { protocolFor } from '../../../src/protocol.ts';
+
+const ORIGIN = 'https://operator.example';
+const UPDATED = Date.parse('2026-03-01T12:00:00Z');
+const INTERVAL_MS = 5 * 60_000;
+const NEXT = UPDATED + INTERVAL_MS;
+
+const LIST = {
+  version: 1,
+  issuer: ORIGIN,
+  updated: new Date(UPDATED).toISOString(),
+  next_update: new Date(NEXT).toISOString(),
+  revoked_kids: ['gone'],
+};
+
+interface Found {
+  readonly revocation: RevocationState;
+  readonly faults: readonly string[];
+}
+
+/** What is found where configuration names the list, and its URL answers 200 with `body`. */
+async function find(body: string, now: number): Promise<Found> {
+  const url = `${ORIGIN}/revocations.json`;
+  const sender = {
+    agentUrl: 'https://seller.example/mcp',
+    auth: { scheme: 'signature' },
+    edition: editionFor('3.1'),
+    revocation: { url },
+    maxNoncesPerKey: 1,
+  } as const;
+  const options = {
+    sender: { agentUrl: sender.agentUrl },
+    protocol: undefined,
+    allowLoopback: false,
+    transport: async () => new Response(body),
+    now: () => now,
+  };
+  const documents = createDocuments(options);
+  const protocol = protocolFor();
+  const faults: string[] = [];
+  const check = { options, protocol, documents, sender, listing: undefined, jwks: [], pinned: false };
+  return { revocation: await checkRevocations(check, { faults, notes: [] }), faults };
+}
+
+describe('keys check: the revocation list, as a receiver judges it (verification.md, section 5)', () => {
+  it('is fresh for four intervals after next_update', async () => {
+    const { revocation, faults } = await find(JSON.stringify(LIST), NEXT + 4 * INTERVAL_MS);
+    expect([revocation.state, revocation.kids, faults]).toEqual(['fresh', ['gone'], []]);
+  });
+
+  it('is stale from then on', async () => {
+    const { revocation, faults } = await find(JSON.stringify(LIST), NEXT + 4 * INTERVAL_MS + 1);
+    expect([revocation.state, revocation.kids, faults]).toEqual([
+      'stale',
+      ['gone'],
+      [expect.stringContaining('stale since its next_update')],
+    ]);
+  });
+
+  it.each([
+    ['larger than 256 KiB', JSON.stringify({ ...LIST, pad: 'x'.repeat(262_144) })],
+    ['empty', ''],
+    ['no list', '<html></html>'],
+  ])('is not known where configuration names it and it is %s', async (_, body) => {
+    const { revocation, faults } = await find(body, UPDATED);
+    expect(revocation).toEqual({ state: 'unknown', kids: [], required: true });
+    expect(faults).toEqual([expect.stringContaining('Deliveries get 503.')]);
+  });
+});
