@@ -1,5 +1,6 @@
 import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
+import type { Fault } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
@@ -103,8 +104,8 @@ export function dispatch(
   const { agentUrl: sender } = origin;
   const { owner } = won.lease;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  let givenUp: (kind: 'lost' | 'abandoned') => void = () => {};
-  const over = new Promise<'lost' | 'abandoned'>((resolve) => {
+  let givenUp: (why: Fault) => void = () => {};
+  const over = new Promise<Fault>((resolve) => {
     givenUp = resolve;
   });
   const transaction = runTransaction(store, complete, { ended: over, closed });

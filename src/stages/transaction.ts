@@ -1,6 +1,5 @@
 import { ConfigError, Fault } from '../errors.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
-import type { LeaseKeeper } from './lease.ts';
 
 /** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
 export interface RunTransaction {
@@ -17,7 +16,9 @@ export interface RunTransaction {
 }
 
 /** What ends a run from outside: then its transaction is given up. Its deadline does not: it may commit late. */
-export interface RunLimits extends Pick<LeaseKeeper, 'ended'> {
+export interface RunLimits {
+  /** Resolves when the lease is given up. Never rejects. */
+  readonly ended: Promise<Fault>;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -54,11 +55,7 @@ async function withSignal<T>(
   const close = (): void => over.abort(new Fault('shutting_down', 'the receiver was stopped'));
   if (closed.aborted) close();
   closed.addEventListener('abort', close);
-  const follow = async (): Promise<void> => {
-    const code = (await ended) === 'lost' ? 'lease_lost' : 'handler_timeout';
-    over.abort(new Fault(code, 'the lease is over'));
-  };
-  void follow();
+  void ended.then((why) => over.abort(why));
   try {
     return await work(over.signal);
   } finally {

@@ -14,8 +14,8 @@ export interface WatchRequest {
   readonly lease: LeaseRequest & Required<Pick<LeaseRequest, 'heldSince'>>;
   readonly abort: AbortController;
   readonly handlerDeadlineMs: number;
-  /** The lease is over, and what the handler has under way is to be given up. */
-  readonly givenUp: (kind: 'lost' | 'abandoned') => void;
+  /** The lease is over, and what the handler has under way is to be given up: with this, as its signal. */
+  readonly givenUp: (why: Fault) => void;
   /** The deadline is over, and the handler still runs. */
   readonly overrun: () => void;
 }
@@ -41,8 +41,9 @@ function arm(course: Course): void {
   if (!request) return;
   const { lease, abort, handlerDeadlineMs, givenUp, overrun } = request;
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
-    abort.abort(new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over'));
-    givenUp(kind);
+    const why = new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over');
+    abort.abort(why);
+    givenUp(why);
     course.end({ kind });
   };
   course.keeper = keepLease(lease);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Fault } from '../../src/errors.ts';
 import { createTurns } from '../../src/stages/turns.ts';
 import { watchRun, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
 
@@ -6,6 +7,7 @@ const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let abort: AbortController;
 let overruns: number;
+let given: Fault[];
 
 function request(): WatchRequest {
   const store = { renew: async (): Promise<'renewed'> => 'renewed' };
@@ -14,7 +16,7 @@ function request(): WatchRequest {
   const heldSince = performance.now();
   const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
   const overrun = (): void => void (overruns += 1);
-  const givenUp = (): void => {};
+  const givenUp = (why: Fault): void => void given.push(why);
   return {
     lease: { ...of, ...times, store, log, closed },
     abort,
@@ -28,6 +30,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   abort = new AbortController();
   overruns = 0;
+  given = [];
 });
 
 afterEach(() => vi.useRealTimers());
@@ -81,7 +84,7 @@ describe('watchRun', () => {
     stop();
   });
 
-  it('a lease that is lost ends the run', async () => {
+  it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
     const { finished } = watchRun(new Promise(() => {}), createTurns(true), {
@@ -89,6 +92,16 @@ describe('watchRun', () => {
       lease: { ...lost.lease, store },
     });
     await vi.advanceTimersByTimeAsync(2_000);
-    expect([await finished, abort.signal.aborted]).toEqual([{ kind: 'lost' }, true]);
+    expect(await finished).toEqual({ kind: 'lost' });
+    expect(given).toEqual([expect.objectContaining({ code: 'lease_lost' })]);
+    expect(abort.signal.reason).toBe(given[0]);
+  });
+
+  it('a run over maxRunMs is given up, and its deadline was over before', async () => {
+    const { finished } = watchRun(new Promise(() => {}), createTurns(true), request());
+    await vi.advanceTimersByTimeAsync(900_000);
+    expect(await finished).toEqual({ kind: 'abandoned' });
+    expect(given).toEqual([expect.objectContaining({ code: 'handler_timeout' })]);
+    expect(abort.signal.reason).toMatchObject({ message: 'the handler ran over 8000 ms' });
   });
 });
