@@ -1,10 +1,10 @@
 import { conclude, faultVerdict, unavailable } from './answering.ts';
-import { fieldValue, headerFields, methodOf, type HeaderFields } from './delivery.ts';
+import { headerFields, methodOf } from './delivery.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Door } from './options.ts';
 import type { Refusal, Unavailability } from './outcome.ts';
 import type { Parts } from './parts.ts';
-import { guardDeclaredLength, guardHeaders } from './stages/guard.ts';
+import { declaredLength, guardDeclaredLength, guardHeaders } from './stages/guard.ts';
 
 type NoBodyCode = Parameters<Door['refuse']>[0];
 
@@ -34,12 +34,6 @@ function createRoom(maxBufferedBytes: number): Room {
   };
 }
 
-/** Counted by what has arrived and not by what was announced: an announcement costs a flood nothing. */
-function announcedLength(fields: HeaderFields): number {
-  const declared = fieldValue(fields, 'content-length') ?? '';
-  return /^[0-9]+$/.test(declared) ? Number(declared) : 0;
-}
-
 /** What adapters need besides `verifyAndDispatch`: the answers that need no whole body. */
 export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs } = parts.config;
@@ -63,8 +57,10 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
       const refusal =
         guardHeaders(methodOf(request.method), fields) ?? guardDeclaredLength(fields, maxBodyBytes);
       if (refusal) return conclude(refusal, {}, parts);
-      // Not reserved, only looked at: what surely does not fit need not be read.
-      return room.fits(announcedLength(fields)) ? undefined : refuse('overloaded', noRoom(maxBufferedBytes));
+      // Only looked at: what surely does not fit need not be read. Counted is what has arrived, and not what was
+      // announced: an announcement costs a flood nothing.
+      const fits = room.fits(declaredLength(fields) ?? 0);
+      return fits ? undefined : refuse('overloaded', noRoom(maxBufferedBytes));
     },
     refuse,
     fault: (error) => conclude(faultVerdict(error, parts), {}, parts),

@@ -56,11 +56,16 @@ export function guardHeaders(method: string, headers: HeaderFields): Refusal | u
   return undefined;
 }
 
+/** Bytes of the body as announced; undefined where nothing that is a length was. */
+export function declaredLength(headers: HeaderFields): number | undefined {
+  const declared = fieldValue(headers, 'content-length') ?? '';
+  return /^[0-9]+$/.test(declared) ? Number(declared) : undefined;
+}
+
 /** A declared length over the limit, before a byte is read. The body is counted all the same. */
 export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
-  const declared = fieldValue(headers, 'content-length');
-  if (declared === undefined || !/^[0-9]+$/.test(declared) || Number(declared) <= maxBodyBytes)
-    return undefined;
+  const declared = declaredLength(headers);
+  if (declared === undefined || declared <= maxBodyBytes) return undefined;
   return refuse('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { headerFields } from '../../src/delivery.ts';
-import { guard, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+import { declaredLength, guard, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
 
 const pass = (headers: [string, string][], method = 'POST', size = 2) =>
   guard({ method, url: undefined, headers: headerFields(headers), rawBody: new Uint8Array(size) }, 1_000);
@@ -83,6 +83,19 @@ describe('guard: method, encoding, size', () => {
     expect(declared('1001')?.code).toBe('payload_too_large');
     expect(declared('1000')).toBeUndefined();
     expect(code(pass([json, ['content-length', '2']], 'POST', 1_001))).toBe('payload_too_large');
+  });
+
+  it.each([
+    [['0'], 0],
+    [['1001'], 1_001],
+    [[], undefined],
+    [[''], undefined],
+    [['-1'], undefined],
+    [['0x10'], undefined],
+    [['2', '2'], undefined],
+  ])('reads the Content-Length lines %j as %j', (lines, expected) => {
+    const headers = lines.map((line): [string, string] => ['content-length', line]);
+    expect(declaredLength(headerFields(headers))).toBe(expected);
   });
 
   it('looks at the method before the content type, and at both before encoding', () => {
