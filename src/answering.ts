@@ -1,6 +1,6 @@
 import type { Event } from './events/event.ts';
 import { Fault, textOf } from './errors.ts';
-import type { Outcome, Reply, Unavailability, UnavailableCode, Verdict } from './outcome.ts';
+import { unavailable, type Outcome, type Reply, type Unavailability, type Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { respond } from './stages/respond.ts';
 
@@ -10,12 +10,6 @@ export interface Trace {
   deliveryId?: string;
   event?: Event;
 }
-
-export const unavailable = (code: UnavailableCode, detail: string): Unavailability => ({
-  kind: 'unavailable',
-  code,
-  detail,
-});
 
 /** Anything can be thrown, a proxy too whose traps throw. */
 function isFault(error: unknown): error is Fault {

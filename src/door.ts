@@ -1,8 +1,8 @@
-import { conclude, faultVerdict, unavailable } from './answering.ts';
+import { conclude, faultVerdict } from './answering.ts';
 import { headerFields, methodOf } from './delivery.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Door } from './options.ts';
-import type { Refusal, Unavailability } from './outcome.ts';
+import { unavailable, type Refusal, type Unavailability } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { declaredLength, guardDeclaredLength, guardHeaders } from './stages/guard.ts';
 

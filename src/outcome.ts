@@ -83,6 +83,12 @@ export interface Unavailability {
   readonly check?: CheckId;
 }
 
+export const unavailable = (code: UnavailableCode, detail: string): Unavailability => ({
+  kind: 'unavailable',
+  code,
+  detail,
+});
+
 /** `applied`: the handler's work is done. `queued`: durable, a worker will run it. `dead`: kept for the owner. */
 export type EventState = 'applied' | 'queued' | 'dead';
 

@@ -1,4 +1,4 @@
-import { conclude, faultVerdict, unavailable, type Trace } from './answering.ts';
+import { conclude, faultVerdict, type Trace } from './answering.ts';
 import { headerFields, methodOf, requireRawBytes, type Delivery } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
@@ -6,7 +6,7 @@ import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
-import type { Verdict } from './outcome.ts';
+import { unavailable, type Verdict } from './outcome.ts';
 import { createParts, type Parts } from './parts.ts';
 import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';

@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Event } from '../events/event.ts';
-import type { Refusal, Unavailability, Verdict } from '../outcome.ts';
+import { unavailable, type Refusal, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, EventClaim, Store } from '../stores/contract.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
@@ -32,12 +32,6 @@ const refused = (code: Refusal['code'], detail: string, check?: Refusal['check']
   code,
   detail,
   ...(check !== undefined && { check }),
-});
-
-const unavailable = (code: Unavailability['code'], detail: string): Unavailability => ({
-  kind: 'unavailable',
-  code,
-  detail,
 });
 
 /** Why the body gave no event. */

@@ -1,7 +1,7 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, PermanentError } from '../errors.ts';
-import type { Unavailability } from '../outcome.ts';
+import { unavailable, type Unavailability } from '../outcome.ts';
 import type { FailRequest, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import { backoffMs } from './backoff.ts';
@@ -43,12 +43,6 @@ interface Settling extends SettleContext {
 }
 
 const settled = (state: Settled['state']): Settled => ({ kind: 'settled', state });
-
-const unavailable = (code: Unavailability['code'], detail: string): Unavailability => ({
-  kind: 'unavailable',
-  code,
-  detail,
-});
 
 /** The first pause before an unanswered completion is sent again, and the longest, ms; each is 4 × the one before. */
 const FIRST_PAUSE_MS = 50;
