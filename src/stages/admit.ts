@@ -1,11 +1,11 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Event } from '../events/event.ts';
 import { unavailable, type Refusal, type Verdict } from '../outcome.ts';
-import type { AcceptDecision, EventClaim, Store } from '../stores/contract.ts';
+import type { AcceptDecision, Store } from '../stores/contract.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
 import type { Read, ReadContext, ReadEvent } from './read.ts';
-import { readStored, type FirstCopy } from './stored.ts';
+import { readStored } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import type { Won } from './won.ts';
 
@@ -53,8 +53,7 @@ export async function admit(
   const result = await context.store.accept(request);
   announce(result, { sender: request.sender, key: claim?.key }, context.raiseAlarm);
   if (read.claim === undefined) return nonceVerdict(result, read);
-  const delivered = { read, copy: read.reading, claim: read.claim };
-  return decide(result, delivered, context) ?? waitForOther(result, { ...delivered, signal }, context);
+  return decide(result, read, context) ?? waitForOther(result, read, context, signal);
 }
 
 const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
@@ -66,26 +65,20 @@ function nonceVerdict(result: AcceptDecision, read: Read): Refusal {
   return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
 }
 
-/** A delivery whose body gave an event. */
-interface Delivered {
-  readonly read: ReadEvent;
-  readonly copy: FirstCopy;
-  readonly claim: EventClaim;
-}
-
-function won(win: Win, { read, copy, claim }: Delivered, context: AdmitContext): WonDelivery {
+function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
   const { sender: origin } = read.identity;
+  const { reading, claim, deliveryId } = read;
   const { body, lease, changed } = win;
   return {
     kind: 'won',
     origin,
     key: claim.key,
-    deliveryId: read.deliveryId,
+    deliveryId,
     lease,
     place: win,
-    firstCopy: () => (body ? readStored(origin, claim.key, body, context) : copy),
+    firstCopy: () => (body ? readStored(origin, claim.key, body, context) : reading),
     once: false,
-    event: copy.event,
+    event: reading.event,
     changed,
   };
 }
@@ -93,14 +86,13 @@ function won(win: Win, { read, copy, claim }: Delivered, context: AdmitContext):
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
 function decide(
   result: AcceptDecision,
-  delivered: Delivered,
+  read: ReadEvent,
   context: AdmitContext,
 ): WonDelivery | Verdict | undefined {
-  const { claim } = delivered;
-  const { event } = delivered.copy;
+  const { event } = read.reading;
   switch (result.kind) {
     case 'won':
-      return won(result, delivered, context);
+      return won(result, read, context);
     case 'queued':
       context.queued();
       return { kind: 'accepted', state: 'queued', event: reemitted(event, result), changed: result.changed };
@@ -111,7 +103,7 @@ function decide(
     case 'stale':
       return { kind: 'stale', event };
     case 'conflict':
-      return refused('payload_changed', `${claim.key} was used with another payload`);
+      return refused('payload_changed', `${read.claim.key} was used with another payload`);
     case 'over-cap':
       return refused('sender_over_limit', `the sender is over its cap of ${result.limit}`);
     case 'in-flight':
@@ -132,20 +124,18 @@ function decide(
 const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>
   reemission ? { ...event, reemission } : event;
 
-interface Waiter extends Delivered {
-  readonly signal: AbortSignal | undefined;
-}
-
 /**
  * A 2xx for an event whose first copy is still running would lose it if that one then failed. So: wait, answer 200
  * once it is finished, take it over once it is free, else 503.
  */
 async function waitForOther(
   first: AcceptDecision,
-  { read, copy, claim, signal }: Waiter,
+  read: ReadEvent,
   context: AdmitContext,
+  signal: AbortSignal | undefined,
 ): Promise<WonDelivery | Verdict> {
   const { edition, agentUrl: sender } = read.identity.sender;
+  const { key } = read.claim;
   const busy =
     first.kind === 'task-busy'
       ? unavailable('task_busy', 'another event of the same task is being handled')
@@ -156,16 +146,16 @@ async function waitForOther(
   for (;;) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0 || signal?.aborted) return busy;
-    const seen = await context.waiting.until({ sender, key: claim.key, leftMs, signal });
+    const seen = await context.waiting.until({ sender, key, leftMs, signal });
     if (seen === 'busy') return busy;
     if (seen === 'applied' || seen === 'stale' || seen === 'dead') {
-      return { kind: 'duplicate', state: seen, event: copy.event, changed };
+      return { kind: 'duplicate', state: seen, event: read.reading.event, changed };
     }
     // The nonce is bound by the first accept; a takeover is another accept of the same event without it.
     const { nonce: _bound, ...request } = acceptRequest(read, context);
     const result = await context.store.accept(request);
-    announce(result, { sender, key: claim.key }, context.raiseAlarm);
-    const settled = decide(result, { read, copy, claim }, context);
+    announce(result, { sender, key }, context.raiseAlarm);
+    const settled = decide(result, read, context);
     if (settled) return settled;
   }
 }
