@@ -1,5 +1,5 @@
 import type { Event } from './events/event.ts';
-import { Fault, textOf } from './errors.ts';
+import { Fault, isOfKind, textOf } from './errors.ts';
 import { unavailable, type Outcome, type Reply, type Unavailability, type Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { respond } from './stages/respond.ts';
@@ -11,18 +11,9 @@ export interface Trace {
   event?: Event;
 }
 
-/** Anything can be thrown, a proxy too whose traps throw. */
-function isFault(error: unknown): error is Fault {
-  try {
-    return error instanceof Fault;
-  } catch {
-    return false;
-  }
-}
-
 /** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
 export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>): Unavailability {
-  if (isFault(error)) return unavailable(error.code, error.message);
+  if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
   logger.error({ err: error }, 'an unexpected error was answered 503');
   return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
 }

@@ -34,6 +34,15 @@ export class Fault extends Error {
   }
 }
 
+/** `instanceof` for anything thrown, a Proxy whose traps throw among it. */
+export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {
+  try {
+    return error instanceof kind;
+  } catch {
+    return false;
+  }
+}
+
 /** Anything thrown as text, for the owner's log: a conversion that throws must not take the answer with it. */
 export function textOf(error: unknown): string {
   try {

@@ -1,6 +1,6 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
-import { Fault, PermanentError } from '../errors.ts';
+import { Fault, isOfKind, PermanentError } from '../errors.ts';
 import { unavailable, type Unavailability } from '../outcome.ts';
 import type { FailRequest, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
@@ -83,21 +83,12 @@ function isInterrupted({ signal }: Run): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
-/** Anything can be thrown, a Proxy whose traps throw among it. */
-function isPermanent(error: unknown): boolean {
-  try {
-    return error instanceof PermanentError;
-  } catch {
-    return false;
-  }
-}
-
 async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
   const { config, store, random } = context;
   const { complete, won } = run;
   const { sender, key } = complete;
   const { attempt } = won.lease;
-  const permanent = won.once || isPermanent(error);
+  const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
   context.log.error({ err: error, attempt }, 'a handler failed');
   const request: FailRequest = {
@@ -116,7 +107,7 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
 }
 
 function whyDead(error: unknown, { once, lease }: Won): string {
-  if (isPermanent(error)) return 'PermanentError';
+  if (isOfKind(error, PermanentError)) return 'PermanentError';
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
 
