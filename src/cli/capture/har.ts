@@ -1,14 +1,7 @@
+import type { JsonObject } from '../../events/members.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
-import {
-  absoluteUrl,
-  asRecord,
-  bodyBytes,
-  headerPairs,
-  type JsonObject,
-  targetOf,
-  textOr,
-} from './members.ts';
+import { absoluteUrl, asRecord, bodyBytes, headerPairs, targetOf, textOr } from './members.ts';
 import { contentLengths, requireWhole } from './whole-body.ts';
 
 /** A whole HAR file, one entry of it, or the entry's request alone with its `postData`. */

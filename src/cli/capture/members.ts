@@ -1,12 +1,9 @@
+import { isJsonObject, type JsonObject } from '../../events/members.ts';
 import { UsageError } from '../usage-error.ts';
 
-/** A parsed JSON object. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
+/** `value` where it is an object, for `?.`. */
 export function asRecord(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined;
+  return isJsonObject(value) ? value : undefined;
 }
 
 /** @throws UsageError where it is none. */

@@ -1,15 +1,8 @@
+import type { JsonObject } from '../../events/members.ts';
 import { isInstant } from '../numbers.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
-import {
-  absoluteUrl,
-  asRecord,
-  bodyBytes,
-  headerPairs,
-  type JsonObject,
-  targetOf,
-  textOr,
-} from './members.ts';
+import { absoluteUrl, asRecord, bodyBytes, headerPairs, targetOf, textOr } from './members.ts';
 
 /** A conformance vector: `request`, with `reference_now` in Unix seconds. */
 export function readVector(json: JsonObject): Capture {

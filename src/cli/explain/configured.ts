@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../edition.ts';
+import type { JsonObject } from '../../events/members.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/errors.ts';
@@ -11,7 +12,6 @@ import { editionOf, plainSetup, type ShapeContext } from '../../vectors/shapes/m
 import { harnessState, sendersOf } from '../../vectors/shapes/signature.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
-import type { JsonObject } from '../capture/members.ts';
 import { publicJwk, readKeys } from '../key-files.ts';
 import type { Chain } from '../keys/chain.ts';
 import { chainOf, type ChainFlags } from '../keys/check.ts';
