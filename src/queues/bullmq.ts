@@ -2,9 +2,9 @@ import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
-import type { JobOptions, WebhookJob } from './job.ts';
+import type { JobSettings, WebhookJob } from './job.ts';
 
-export type { JobOptions, WebhookJob } from './job.ts';
+export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
 
 /** What is needed of a queue: `Queue` of `bullmq` 5.17.1 and later, and 6, fits. It stays its owner's to close. */
 export interface BullQueue<Data, Options> {
@@ -21,13 +21,14 @@ export interface BullJob {
 }
 
 /** Options of `enqueue`. */
-export interface EnqueueOptions<Data, Options, E extends Event = Event> {
+export interface EnqueueOptions<Data, Options, E extends Event = Event> extends JobSettings<
+  Data,
+  Options,
+  OwnOption,
+  E
+> {
   /** The job's name. The event's `kind`. */
   readonly jobName?: string | ((event: E) => string);
-  /** The job's data, JSON. The event, without `parsed`. */
-  readonly data?: (event: E, ctx: HandlerContext) => Data;
-  /** Job options: attempts, backoff, priority, … */
-  readonly jobOptions?: JobOptions<E, Omit<Options & object, OwnOption>>;
   /**
    * How long Redis remembers that an event was enqueued, whether its job is still there or not; ms. 7 days; at
    * least 24 h, because sellers retry that long.

@@ -1,11 +1,20 @@
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
+import type { HandlerContext } from '../options.ts';
 
 /** The default data of a job: the event as the handler gets it, after JSON. `parsed` is left out. */
 export type WebhookJob = Event;
 
 /** Options of a job, the same for all or by event. */
 export type JobOptions<E, Options> = Options | ((event: E) => Options);
+
+/** What a job is made of, for either queue. `Own`: the job options that are not the caller's to give. */
+export interface JobSettings<Data, Options, Own extends PropertyKey, E extends Event> {
+  /** The job's data, JSON. The event, without `parsed`. */
+  readonly data?: (event: E, ctx: HandlerContext) => Data;
+  /** Job options of the queue: priority, attempts or retryLimit, … */
+  readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
+}
 
 /** Senders retry for up to 24 h (interface.md, Delivery reliability rule 3): an id must be known that long. */
 export const DAY_MS = 86_400_000;

@@ -2,10 +2,10 @@ import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
-import type { JobOptions } from './job.ts';
+import type { JobSettings } from './job.ts';
 import { storableJson } from './storable-json.ts';
 
-export type { JobOptions, WebhookJob } from './job.ts';
+export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
 
 /** Where pg-boss runs a statement. */
 export interface BossDatabase {
@@ -32,11 +32,12 @@ export interface BossQueue {
 }
 
 /** Options of `enqueue`. */
-export interface EnqueueOptions<Options, E extends Event = Event> {
-  /** The job's data, JSON. The event, without `parsed`. */
-  readonly data?: (event: E, ctx: HandlerContext) => object;
-  /** Job options: priority, retryLimit, singletonKey, … */
-  readonly jobOptions?: JobOptions<E, Omit<Options & object, OwnOption>>;
+export interface EnqueueOptions<Options, E extends Event = Event> extends JobSettings<
+  object,
+  Options,
+  OwnOption,
+  E
+> {
   /**
    * Job and completion are one commit (`ctx.transaction`): exactly once. Needs `postgresStore` in pg-boss's own
    * database. `false`.
