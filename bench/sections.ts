@@ -16,6 +16,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: [''],
     load: () => import('./sections/pipeline.ts'),
   },
+  breakdown: {
+    title: 'Where the time of a delivery goes (1 KB, Ed25519, one thread, memory store)',
+    parts: [''],
+    load: () => import('./sections/breakdown.ts'),
+  },
   sizes: {
     title: 'Whole pipeline ÷ FLOOR (verification, SHA-256, decoding, JSON.parse) by size of the body',
     parts: ['wasm', 'plain'],
@@ -50,6 +55,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     title: 'Accepts ÷ bare writes at the same durability (every answer on disk)',
     parts: STORES,
     load: () => import('./sections/stores.ts'),
+  },
+  events: {
+    title: 'One event on a durable store: accept and completion, 64 in flight, one sender; room it takes',
+    parts: STORES,
+    load: () => import('./sections/events.ts'),
   },
   growth: {
     title: 'Growth with the records held',

@@ -14,8 +14,11 @@ import { startServer as startRedis } from '../../test/support/redis-server.ts';
 /** A store of its own on a backend, open and empty. */
 export interface Opened {
   readonly store: Store;
-  /** What it takes on disk or, Redis, in memory, once the backend has tidied up. */
-  readonly bytes: () => Promise<number>;
+  /**
+   * What it takes on disk or, Redis, in memory, once the backend has tidied up.
+   * @param packed without the room that Postgres keeps for other rows.
+   */
+  readonly bytes: (packed?: boolean) => Promise<number>;
   readonly close: () => Promise<void>;
 }
 
@@ -83,8 +86,8 @@ async function postgres(): Promise<Backend> {
       await store.open();
       return {
         store,
-        bytes: async () => {
-          await pool.query('VACUUM ANALYZE');
+        bytes: async (packed = false) => {
+          await pool.query(packed ? 'VACUUM FULL' : 'VACUUM ANALYZE');
           const { rows } = await pool.query<{ bytes: string }>(
             `SELECT sum(pg_total_relation_size(c.oid)) AS bytes FROM pg_class c
               JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`,

@@ -55,10 +55,10 @@ export function atLeast(value: Figure, limit: number): Targeted {
 /** A clock in µs. */
 export type Clock = () => number;
 
-const wallClock: Clock = () => Number(process.hrtime.bigint()) / 1000;
+export const wallClock: Clock = () => Number(process.hrtime.bigint()) / 1000;
 
 /** Processor time of all threads of this process: garbage collection and compilation beside the main thread too. */
-const processorClock: Clock = () => {
+export const processorClock: Clock = () => {
   const { user, system } = process.cpuUsage();
   return user + system;
 };

@@ -1,0 +1,141 @@
+import { conclude } from '../../src/answering.ts';
+import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
+import { matchingHash } from '../../src/auth/rfc9421/content-digest.ts';
+import { parseStrictObject } from '../../src/codec/strict-json.ts';
+import { deliveryId } from '../../src/delivery-id.ts';
+import { boundLogger } from '../../src/logging.ts';
+import type { Equipped } from '../../src/parts.ts';
+import { acceptRequest } from '../../src/stages/accept-request.ts';
+import { admit, type WonDelivery } from '../../src/stages/admit.ts';
+import { dispatch } from '../../src/stages/dispatch.ts';
+import { guard } from '../../src/stages/guard.ts';
+import { claimOf, readFrom } from '../../src/stages/read.ts';
+import type { AcceptRequest } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import type { PartName } from './breakdown.ts';
+import type { Wire } from './deliveries.ts';
+import type { Contestant } from './measure.ts';
+import { baseOf, deliveryOf, keyOf, passed, walk, type Rooms, type Walk } from './walk.ts';
+
+/** Gives something, or undefined where the part did not do what it should. */
+type Step = (walk: Walk) => unknown;
+
+/** Up to check 11: a function of headers, keys and clock. */
+function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>> {
+  const { parts, auth } = rooms;
+  const { hashes, config, protocol } = parts;
+  return {
+    'headers, method, content type': (one) => passed(guard(deliveryOf(one), config.maxBodyBytes), 'guarded'),
+    'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
+    'parameters, window, components': ({ fields, delivery }) =>
+      passed(checkSignatureFields(fields, delivery.headers, protocol, Date.now()), 'checked'),
+    'signature base and host': ({ selected, checked }) => baseOf(selected, checked, rooms),
+    'key: find, purpose, revocation': ({ selected, checked }) => keyOf(selected, checked, rooms),
+    verification: ({ key, base, checked }) =>
+      auth.engine.verify(key, base, checked.signature) === true || undefined,
+    'SHA-256 of the body': ({ checked, body }) => matchingHash(checked.digest, body, hashes),
+  };
+}
+
+/** Behind it, without the store. */
+function bodySteps({ parts }: Rooms): Readonly<Partial<Record<PartName | 'strict' | 'reading', Step>>> {
+  const { hashes } = parts;
+  // As the strict parser has it.
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  return {
+    'decode and JSON.parse': ({ body }) => JSON.parse(decoder.decode(body)) as unknown,
+    strict: ({ body }) => parseStrictObject(body).ok || undefined,
+    reading: ({ authentic: { identity }, body }) =>
+      readFrom(identity.sender, body, parts, identity.bodyHash).ok || undefined,
+    'claim, delivery id, request to the store': ({ authentic: { identity }, body, reading }) => {
+      const { sender, bodyHash } = identity;
+      const claim = claimOf(sender.edition, body, reading.reading, hashes, bodyHash);
+      deliveryId(hashes, sender.agentUrl, claim.key);
+      return acceptRequest(reading, parts);
+    },
+    'outcome and answer': ({ authentic: { identity }, reading: { deliveryId: id, reading } }) => {
+      const { event } = reading;
+      const trace = { sender: identity.sender.agentUrl, event, deliveryId: id };
+      return conclude({ kind: 'accepted', state: 'applied', event, changed: false }, trace, parts);
+    },
+  };
+}
+
+/** One part over all deliveries; nothing before it is counted. */
+function alone(name: string, walks: readonly Walk[], step: Step): Contestant {
+  return {
+    name,
+    run(count) {
+      for (let at = 0; at < count; at += 1) {
+        if (step(walks[at] as Walk) === undefined) throw new Error(`${name} gave nothing`);
+      }
+    },
+  };
+}
+
+function accepting(walks: readonly Walk[], { parts }: Rooms): Contestant {
+  let store = memoryStore();
+  let requests: readonly AcceptRequest[] = [];
+  return {
+    name: 'accept (memory store)' satisfies PartName,
+    setUp(count) {
+      store = memoryStore();
+      requests = walks.slice(0, count).map(({ reading }) => acceptRequest(reading, parts));
+    },
+    async run() {
+      for (const request of requests) passed(await store.accept(request), 'won');
+    },
+  };
+}
+
+/** A part behind the accept: a new store each time, with all events leased before anything is counted. */
+function behindAccept(
+  name: PartName,
+  walks: readonly Walk[],
+  { parts }: Rooms,
+  run: (won: WonDelivery, parts: Equipped) => Promise<void>,
+): Contestant {
+  let rooms = parts;
+  let all: WonDelivery[] = [];
+  return {
+    name,
+    async setUp(count) {
+      rooms = { ...parts, store: memoryStore() };
+      all = [];
+      for (const { reading } of walks.slice(0, count)) {
+        all.push(passed(await admit(reading, rooms, undefined), 'won'));
+      }
+    },
+    async run() {
+      for (const won of all) await run(won, rooms);
+    },
+  };
+}
+
+async function dispatchOne(won: WonDelivery, parts: Equipped): Promise<void> {
+  const { run, end } = await dispatch(won, parts, boundLogger(parts.logger, {}));
+  run.stop();
+  passed(end, 'returned');
+}
+
+async function completeOne({ origin, key, lease }: WonDelivery, parts: Equipped): Promise<void> {
+  const { retentionMs } = parts.config;
+  const done = await parts.store.complete({ sender: origin.agentUrl, key, owner: lease.owner, retentionMs });
+  if (done !== 'done') throw new Error(`the completion is ${done}`);
+}
+
+/**
+ * Each part of a delivery alone, by the library's own functions: over all deliveries, each with what the parts before
+ * it gave. `strict` is the strict parser with its `JSON.parse`, `reading` the event with its strict parser.
+ */
+export async function stageContestants(deliveries: readonly Wire[], rooms: Rooms): Promise<Contestant[]> {
+  const walks: Walk[] = [];
+  for (const delivery of deliveries) walks.push(await walk(delivery, rooms));
+  const steps = { ...signatureSteps(rooms), ...bodySteps(rooms) };
+  return [
+    ...Object.entries(steps).map(([name, step]) => alone(name, walks, step)),
+    accepting(walks, rooms),
+    behindAccept('dispatch to the handler', walks, rooms, dispatchOne),
+    behindAccept('completion (memory store)', walks, rooms, completeOne),
+  ];
+}

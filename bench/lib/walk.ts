@@ -1,0 +1,97 @@
+import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
+import type { CheckedSignature, SignatureFields } from '../../src/auth/rfc9421/checks.ts';
+import type { AuthContext } from '../../src/auth/contract.ts';
+import { compareHost } from '../../src/auth/rfc9421/host-check.ts';
+import { usableKey } from '../../src/auth/rfc9421/key-policy.ts';
+import { signatureBase } from '../../src/auth/rfc9421/signature-base.ts';
+import { utf8 } from '../../src/codec/utf8.ts';
+import type { VerifyKey } from '../../src/crypto/engine.ts';
+import { headerFields, methodOf, requireRawBytes, type Delivery } from '../../src/delivery.ts';
+import { createParts, type Equipped } from '../../src/parts.ts';
+import type { ReceiverOptions } from '../../src/options.ts';
+import { authenticate, type Authentic } from '../../src/stages/authenticate.ts';
+import { guard } from '../../src/stages/guard.ts';
+import { read, type ReadEvent } from '../../src/stages/read.ts';
+import { select, type Selected } from '../../src/stages/select.ts';
+import type { Wire } from './deliveries.ts';
+
+/** What the functions of the library gave for one delivery on its way: what each part is handed. */
+export interface Walk extends Wire {
+  readonly delivery: Delivery;
+  readonly selected: Selected;
+  readonly fields: SignatureFields;
+  readonly checked: CheckedSignature;
+  readonly base: Uint8Array;
+  readonly key: VerifyKey;
+  readonly authentic: Authentic;
+  readonly reading: ReadEvent;
+}
+
+/** The parts of a receiver, ready, with a store of their own each time. */
+export interface Rooms {
+  readonly parts: Equipped;
+  readonly auth: AuthContext;
+}
+
+export async function roomsOf(options: ReceiverOptions): Promise<Rooms> {
+  const parts = await createParts(options).startup.check();
+  return { parts, auth: await parts.authContext() };
+}
+
+/** @throws Error where a stage refuses: nothing of what follows would be measured. */
+export function passed<T extends { readonly kind: string }, K extends T['kind']>(
+  value: T,
+  kind: K,
+): Extract<T, { readonly kind: K }> {
+  if (value.kind !== kind) throw new Error(`a stage gave ${value.kind} instead of ${kind}`);
+  return value as Extract<T, { readonly kind: K }>;
+}
+
+export function deliveryOf({ rawHeaders, body }: Wire): Delivery {
+  const rawBody = requireRawBytes(body);
+  return { method: methodOf(undefined), url: undefined, rawBody, headers: headerFields(rawHeaders) };
+}
+
+export function baseOf(
+  { delivery, target }: Selected,
+  checked: CheckedSignature,
+  { auth }: Rooms,
+): Uint8Array {
+  const facts = { method: delivery.method, target, headers: delivery.headers };
+  const text = signatureBase(checked.components, facts, checked.signatureParams);
+  if (text === undefined || compareHost(delivery, target, auth.hostCheck).kind !== 'same') {
+    throw new Error('no signature base, or another host');
+  }
+  return utf8(text);
+}
+
+export function keyOf({ senders }: Selected, { parameters }: CheckedSignature, { auth }: Rooms): VerifyKey {
+  const { keyid, alg } = parameters;
+  const found = auth.keys.find(keyid, senders, Date.now());
+  const [candidate] = 'candidates' in found ? found.candidates : [];
+  if (!candidate) throw new Error('the key is not at hand');
+  const { sender, key } = candidate;
+  const policy = { protocol: auth.protocol, purposes: sender.edition.keyPurposes, alg };
+  const usable = usableKey(key.jwk, key.verifyKey, policy);
+  if (typeof usable === 'string' || auth.keys.revocation(sender, keyid) !== 'valid') {
+    throw new Error('the key is of no use');
+  }
+  return usable;
+}
+
+export async function walk(wire: Wire, rooms: Rooms): Promise<Walk> {
+  const { parts, auth } = rooms;
+  const { config, raiseAlarm } = parts;
+  const delivery = deliveryOf(wire);
+  const guarded = passed(guard(delivery, config.maxBodyBytes), 'guarded');
+  const selected = passed(await select(guarded, config.publicUrl, config.senders, raiseAlarm), 'selected');
+  const fields = passed(readSignatureFields(delivery.headers), 'parsed');
+  const now = Date.now();
+  const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocol, now), 'checked');
+  const base = baseOf(selected, checked, rooms);
+  const key = keyOf(selected, checked, rooms);
+  const authentic = passed(await authenticate(selected, auth, now), 'authentic');
+  const reading = read(authentic, parts);
+  if (!reading.claim) throw new Error('the body gives no event');
+  return { ...wire, delivery, selected, fields, checked, base, key, authentic, reading };
+}

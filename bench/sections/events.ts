@@ -1,0 +1,61 @@
+import { acceptOne, acceptRequest, completeOne } from '../lib/accepts.ts';
+import { BACKENDS, type BackendName } from '../lib/backends.ts';
+import { EVENT_FIGURES, ROOM_FIGURES, WIDTH } from '../lib/event-figures.ts';
+import {
+  concurrently,
+  figure,
+  plan,
+  processorClock,
+  wallClock,
+  type Figure,
+  type Figures,
+} from '../lib/measure.ts';
+import { roomOf, type RoomKind } from '../lib/room.ts';
+import type { Store } from '../../dist/index.js';
+
+interface Spent {
+  readonly wall: number;
+  readonly processor: number;
+}
+
+/** µs an event: an accept and a completion, of events and tasks of their own. */
+async function spent(store: Store, from: number, count: number): Promise<Spent> {
+  const requests = Array.from({ length: count }, (_, index) =>
+    acceptRequest({ at: from + index, task: `task-${from + index}` }),
+  );
+  globalThis.gc?.();
+  const [wall, processor] = [wallClock(), processorClock()];
+  await concurrently(count, WIDTH, async (at) => {
+    const request = requests[at];
+    if (!request) throw new Error('no request');
+    await acceptOne(store, request);
+    await completeOne(store, request);
+  });
+  return { wall: (wallClock() - wall) / count, processor: (processorClock() - processor) / count };
+}
+
+/** What a store takes of one sender's events, of this process's processor for them, and of room. */
+export async function measure(part: string): Promise<Figures> {
+  const name = part as BackendName;
+  const backend = await BACKENDS[name]();
+  try {
+    const { store, close } = await backend.open();
+    const { count, repetitions } = plan(4000);
+    const times: Spent[] = [];
+    for (let round = 0; round <= repetitions; round += 1)
+      times.push(await spent(store, round * count, count));
+    await close();
+    // The first one warms up.
+    const counted = times.slice(1);
+    const results: Record<string, Figure> = {
+      [`${name}: ${EVENT_FIGURES.rate}`]: figure(counted.map(({ wall }) => 1_000_000 / wall)),
+      [`${name}: ${EVENT_FIGURES.micros}`]: figure(counted.map(({ processor }) => processor)),
+    };
+    const room = await roomOf(backend.open, plan(20_000).count);
+    for (const [kind, what] of Object.entries(ROOM_FIGURES))
+      results[`${name}: ${what}`] = figure([room[kind as RoomKind]]);
+    return results;
+  } finally {
+    await backend.stop();
+  }
+}

@@ -1,0 +1,122 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { withBlocks } from '../../bench/docs/blocks.ts';
+import { groupTotals } from '../../bench/docs/chart.ts';
+import { CHART_FILE, chart } from '../../bench/docs/tables.ts';
+import { performanceText } from '../../bench/docs/write.ts';
+import { partsOf, PARTS } from '../../bench/lib/breakdown.ts';
+import { readResults, type Results } from '../../bench/lib/results.ts';
+import { RESULTS } from './results.ts';
+
+const docs = new URL('../../docs/', import.meta.url);
+const page = readFileSync(new URL('performance.md', docs), 'utf8');
+const NOT_MEASURED = 'Not measured yet';
+
+describe('docs/performance.md says what bench/results.json says (else: npm run docs:performance)', () => {
+  const results = readResults();
+
+  it('in its tables', async () => {
+    expect(await performanceText(page, results)).toBe(page);
+  });
+
+  it('in its chart, which is there where the parts were measured', () => {
+    const file = new URL(CHART_FILE, docs);
+    expect(existsSync(file) ? readFileSync(file, 'utf8') : undefined).toBe(chart(results));
+  });
+
+  it('by no run that means nothing, and every figure under the name that it is looked for', () => {
+    const quick = Object.entries(results).filter(([, section]) => section.quick);
+    expect(quick.map(([name]) => name)).toEqual([]);
+    const whole = Object.keys(RESULTS).every((name) => results[name]);
+    expect(page.includes(NOT_MEASURED)).toBe(!whole);
+  });
+});
+
+describe('tables of docs/performance.md', () => {
+  it('are written from the figures', async () => {
+    const text = await performanceText(page, RESULTS);
+    expect(text).not.toContain(NOT_MEASURED);
+    const rows = text
+      .split('\n')
+      .filter((line) => line.startsWith('|'))
+      .map((line) => line.replaceAll(/ +/g, ' '));
+    // 85 of 101 µs.
+    expect(rows).toContain('| verification | 85.0 | 76.5 to 93.5 | 84.2 % |');
+    expect(rows).toContain('| `verifyAndDispatch` alone, ed25519 | 125 | 8,000 | |');
+    expect(rows).toContain('| over HTTP, node, ed25519 | 200 | 5,000 | 8,000 |');
+    expect(rows).toContain('| Postgres | 1,000 | 8,000 | 20,000 | 10,000 | 100 |');
+    expect(rows).toContain('| SQLite | 300 B | 200 B | 100 B | 1.5 kB |');
+    // 347,222/s × (200 + 100 µs) ÷ 0.6; 347,222/s ÷ 6,000/s.
+    expect(rows).toContain('| processors for receivers | 1 | 18 | 174 |');
+    expect(rows).toContain('| primaries by rate | 1 | 6 | 58 |');
+    expect(rows).toContain('| Redis | 10,000 | 6,000 | 173,000,000 |');
+    expect(text).toContain('_Measured 2026-01-02 on 2 × processor & co, Node 24.0.0 (`breakdown`)._');
+  });
+
+  it('can be written again with other figures, and nothing around them changes', async () => {
+    const once = await performanceText(page, RESULTS);
+    expect(await performanceText(once, RESULTS)).toBe(once);
+    expect(await performanceText(once, readResults())).toBe(page);
+  });
+
+  it('say what has to be run where something was not measured', async () => {
+    const { http: _http, ...rest } = RESULTS;
+    const text = await performanceText(page, rest);
+    expect(text).toContain(`_${NOT_MEASURED}: \`npm run bench -- http\``);
+    expect(text).toContain('| verification');
+  });
+
+  it('say so where a run means nothing', async () => {
+    const quick = Object.entries(RESULTS).map(([name, section]) => [name, { ...section, quick: true }]);
+    const text = await performanceText(page, Object.fromEntries(quick) as Results);
+    expect(text).toContain('**quick: means nothing**');
+  });
+
+  it('need a block each, and each block a table', () => {
+    const block = '<!-- results:begin a -->\nold\n<!-- results:end -->\n';
+    expect(withBlocks(block, { a: 'new' })).toBe('<!-- results:begin a -->\n\nnew\n\n<!-- results:end -->\n');
+    expect(() => withBlocks(block, {})).toThrow('nobody writes the block a');
+    expect(() => withBlocks(block, { a: '', b: '' })).toThrow('no block for b');
+  });
+});
+
+describe('the chart', () => {
+  const svg = chart(RESULTS) ?? expect.fail();
+  const parts = partsOf(RESULTS['breakdown']?.figures ?? {}) ?? expect.fail();
+  const widths = (y: number): number[] =>
+    [...svg.matchAll(/<rect class="[a-z]+" x="[\d.]+" y="(\d+)" width="([\d.]+)"/g)]
+      .filter(([, at]) => Number(at) === y)
+      .map(([, , width]) => Number(width));
+
+  it('has every part as text, a title and a description, and nothing from elsewhere', () => {
+    for (const name of Object.keys(PARTS)) {
+      if (name !== 'verification') expect(svg).toContain(`>${name}</text>`);
+    }
+    expect(svg).toContain('<title id="title">One delivery: 101 µs');
+    expect(svg).toMatch(/<desc id="desc">Where the 101 µs of a delivery go: FLOOR[^<]+<\/desc>/);
+    expect(svg.replace('http://www.w3.org/2000/svg', '')).not.toMatch(/https?:|url\(|@import|<script|<image/);
+    expect(svg).toContain('prefers-color-scheme: dark');
+  });
+
+  it('has a bar as long as the whole, divided as the groups are', () => {
+    const bar = widths(48);
+    const totals = groupTotals(parts);
+    expect(bar.reduce((sum, width) => sum + width, 0)).toBeCloseTo(740, 0);
+    expect(totals.reduce((sum, [, micros]) => sum + micros, 0)).toBe(101);
+    expect(bar).toEqual(totals.map(([, micros]) => expect.closeTo((micros / 101) * 740, 1)));
+  });
+
+  it('takes a part below nothing for nothing', () => {
+    const figures = RESULTS['breakdown']?.figures ?? {};
+    const [rest = ''] = Object.keys(figures).filter((name) => name.startsWith('rest'));
+    const noisy = { ...figures, [rest]: { median: -3, min: -4, max: 1 } };
+    const drawn = chart({ breakdown: { ...RESULTS['breakdown'], figures: noisy } } as Results);
+    expect(drawn).toContain('>-3.0 µs</text>');
+    expect(drawn).not.toMatch(/width="-/);
+  });
+
+  it('is not drawn where a part is missing', () => {
+    expect(chart({})).toBeUndefined();
+    expect(partsOf({ verification: { median: 1 } })).toBeUndefined();
+  });
+});
