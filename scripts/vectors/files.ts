@@ -1,11 +1,11 @@
-import { type Json, keySet, KEYS, NOW } from './kit.ts';
+import { type Json, keySet, NOW } from './kit.ts';
 import { envelopes, extraction } from './events.ts';
 import { bearer, hmac } from './legacy.ts';
 import { NEGATIVE_HEADERS, type Refused } from './negative-headers.ts';
 import { NEGATIVE_KEYS } from './negative-keys.ts';
 import { POSITIVE, positiveVector } from './positive.ts';
 import { sequences } from './sequences.ts';
-import { sign } from './sign.ts';
+import { jwksRef, sign } from './sign.ts';
 import { canonicalization } from './urls.ts';
 
 function negativeVector(refused: Refused): Json {
@@ -25,9 +25,7 @@ function negativeVector(refused: Refused): Json {
     description,
     reference_now: NOW,
     request: signed.request,
-    jwks_ref: [signing?.key?.kid ?? KEYS.ed25519.kid].filter((kid) =>
-      Object.values(KEYS).some((key) => key.kid === kid),
-    ),
+    jwks_ref: jwksRef(signing),
     ...more,
     ...(refused.base === true && { expected_signature_base: signed.base }),
     expected_outcome: {

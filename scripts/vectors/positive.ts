@@ -1,5 +1,14 @@
 import { AGENT, encode, type Json, KEYS, nonceOf, NOW, sha256, sha512, testKey } from './kit.ts';
-import { byteSequence, COMPONENTS, envelope, sign, type Signed, type Signing, signWithBoth } from './sign.ts';
+import {
+  byteSequence,
+  COMPONENTS,
+  envelope,
+  jwksRef,
+  sign,
+  type Signed,
+  type Signing,
+  signWithBoth,
+} from './sign.ts';
 
 /** What a signature vector has besides what `sign` makes. */
 export interface Case {
@@ -437,9 +446,7 @@ export function positiveVector({
     description,
     reference_now: NOW,
     request: signed.request,
-    jwks_ref: [signing?.key?.kid ?? KEYS.ed25519.kid].filter((kid) =>
-      Object.values(KEYS).some((key) => key.kid === kid),
-    ),
+    jwks_ref: jwksRef(signing),
     ...more,
     expected_signature_base: signed.base,
     expected_outcome: { success: true, ...(sender !== undefined && { sender }) },

@@ -54,6 +54,12 @@ export interface Signed {
   readonly base: string;
 }
 
+/** What `jwks_ref` says of a signature: its key's id, where `keys.json` has it. */
+export function jwksRef(signing: Signing | undefined): readonly string[] {
+  const signer = signing?.key?.kid ?? KEYS.ed25519.kid;
+  return Object.values(KEYS).some(({ kid }) => kid === signer) ? [signer] : [];
+}
+
 /** An envelope with a key of its own. */
 export function envelope(name: string, more: Json = {}): Json {
   return {
