@@ -49,34 +49,25 @@ const BYTES: readonly Hmac[] = [
   { id: 'empty-body', body: '', ...REJECTED },
 ];
 
-const signature = (
-  id: string,
-  description: string,
-  value: unknown,
-  code: string,
-): Hmac & { readonly description: string } => ({
-  id,
-  description,
-  headers: { 'X-PROTO-Signature': value },
-  expected: refused(code),
-});
-const timestamp = (
-  id: string,
-  description: string,
-  value: unknown,
-  code: string,
-): Hmac & { readonly description: string } => ({
-  id,
-  description,
-  headers: { 'X-PROTO-Timestamp': value },
-  expected: refused(code),
-});
+type Described = Hmac & { readonly description?: string };
+
+/** Cases of one header: its value in place of the right one, and what that is refused with. */
+const ofHeader =
+  (header: string) =>
+  (id: string, description: string, value: unknown, code: string): Described => ({
+    id,
+    description,
+    headers: { [header]: value },
+    expected: refused(code),
+  });
+const signature = ofHeader('X-PROTO-Signature');
+const timestamp = ofHeader('X-PROTO-Timestamp');
 
 const right = (id: string): string => mac(SECRET, String(NOW), body(id));
 const malformed = 'webhook_signature_header_malformed';
 const invalid = 'webhook_signature_invalid';
 
-const RULES: readonly (Hmac & { readonly description?: string })[] = [
+const RULES: readonly Described[] = [
   { id: 'skew-300-behind', now: NOW + 300, expected: GOOD },
   { id: 'skew-300-ahead', now: NOW - 300, expected: GOOD },
   { id: 'skew-301-behind', now: NOW + 301, expected: refused('webhook_signature_window_invalid') },
