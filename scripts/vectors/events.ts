@@ -1,5 +1,5 @@
 import { type Json, without } from './kit.ts';
-import { envelope } from './sign.ts';
+import { envelope, reportResult } from './sign.ts';
 
 const tool = (name: string, more: Json = {}): Json => envelope(`envelope ${name}`, more);
 const text = { kind: 'text', text: 'words' };
@@ -185,13 +185,7 @@ const POSITIVE: readonly Positive[] = [
     id: 'tool: delivery report',
     payload: tool('report', {
       task_type: 'media_buy_delivery',
-      result: {
-        notification_type: 'scheduled',
-        sequence_number: 1,
-        reporting_period: { start: '2026-09-21T13:00:00Z', end: '2026-09-21T14:00:00Z' },
-        currency: 'USD',
-        media_buy_deliveries: [],
-      },
+      result: reportResult('scheduled', { sequence_number: 1 }),
     }),
     expected_warnings: [],
   },
@@ -199,13 +193,7 @@ const POSITIVE: readonly Positive[] = [
     id: 'tool: delivery report with aggregated_totals',
     payload: tool('totals', {
       task_type: 'media_buy_delivery',
-      result: {
-        notification_type: 'final',
-        aggregated_totals: {},
-        reporting_period: { start: '2026-09-21T13:00:00Z', end: '2026-09-21T14:00:00Z' },
-        currency: 'USD',
-        media_buy_deliveries: [],
-      },
+      result: reportResult('final', { aggregated_totals: {} }),
     }),
     expected_warnings: ['report_has_aggregated_totals'],
   },

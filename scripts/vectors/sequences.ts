@@ -1,5 +1,5 @@
 import { AGENT, type Json, KEYS, nonceOf, NOW } from './kit.ts';
-import { envelope, sign, type Signing } from './sign.ts';
+import { envelope, reportResult, sign, type Signing } from './sign.ts';
 
 /** One delivery. `payload`s are signed with a nonce of their own at the step's time. */
 interface Step {
@@ -73,13 +73,7 @@ const report = (name: string, timestamp: string): Json =>
   envelope(name, {
     task_type: 'media_buy_delivery',
     timestamp,
-    result: {
-      notification_type: 'scheduled',
-      sequence_number: 1,
-      reporting_period: { start: '2026-09-21T13:00:00Z', end: '2026-09-21T14:00:00Z' },
-      currency: 'USD',
-      media_buy_deliveries: [],
-    },
+    result: reportResult('scheduled', { sequence_number: 1 }),
   });
 
 const RETRIES: readonly Sequence[] = [

@@ -76,6 +76,15 @@ export function envelope(name: string, more: Json = {}): Json {
   };
 }
 
+/** The `result` of a delivery report that has nothing to report. */
+export const reportResult = (type: string, more: Json): Json => ({
+  notification_type: type,
+  ...more,
+  reporting_period: { start: '2026-09-21T13:00:00Z', end: '2026-09-21T14:00:00Z' },
+  currency: 'USD',
+  media_buy_deliveries: [],
+});
+
 export const byteSequence = (bytes: Uint8Array, alphabet: Alphabet = 'base64url'): string =>
   `:${encode(bytes, alphabet)}:`;
 
