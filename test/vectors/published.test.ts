@@ -3,6 +3,7 @@ import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { signatureBase } from '../../src/auth/rfc9421/index.ts';
 import { headerFields } from '../../src/delivery.ts';
+import { B26, TEST_KEY_ED25519 } from '../auth/rfc9421/published.ts';
 import { bigEndian, ec, utf8 } from '../crypto/make.ts';
 
 /* Vectors that others published; those of RFC 8032, RFC 4231 and RFC 8785 are in test/crypto and test/codec. */
@@ -24,35 +25,12 @@ async function verifies(
 
 const fromBase64 = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'base64'));
 
-/** RFC 9421, appendix B.1.4. */
-const TEST_KEY_ED25519: Jwk = {
-  kty: 'OKP',
-  crv: 'Ed25519',
-  x: 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs',
-};
 /** RFC 9421, appendix B.1.3. */
 const TEST_KEY_ECC_P256: Jwk = {
   kty: 'EC',
   crv: 'P-256',
   x: 'qIVYZVLCrPZHGHjP17CTW0_-D9Lfw0EkjqF7xB4FivA',
   y: 'Mc4nN9LTDOBhfoUeg8Ye9WedFRhnZXZJA12Qp0zZ6F0',
-};
-
-/** RFC 9421, appendix B.2.6. */
-const B26 = {
-  components: ['date', '@method', '@path', '@authority', 'content-type', 'content-length'],
-  params:
-    '("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"',
-  base: [
-    '"date": Tue, 20 Apr 2021 02:07:55 GMT',
-    '"@method": POST',
-    '"@path": /foo',
-    '"@authority": example.com',
-    '"content-type": application/json',
-    '"content-length": 18',
-    '"@signature-params": ("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"',
-  ].join('\n'),
-  signature: 'wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==',
 };
 
 /** RFC 9421, appendix B.2.4, of a response: base and signature alone. */
