@@ -3,12 +3,9 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { LONG } from '../form.ts';
 import type { Report } from './fixtures/flood.ts';
-import type { StoreName } from './stores.ts';
+import { type Servers, startServers, type StoreName } from './stores.ts';
 
 const FLOOD = fileURLToPath(new URL('fixtures/flood.ts', import.meta.url));
 const CAP = 500;
@@ -25,21 +22,14 @@ afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-let redis: RedisUrl;
+let servers: Servers;
 beforeAll(async () => {
-  redis = await startRedis();
+  servers = await startServers(inject('shared'));
 });
-afterAll(() => redis.stop());
-
-const URLS: Readonly<Record<StoreName, () => Promise<string>>> = {
-  memory: async () => '',
-  SQLite: async () => '',
-  Postgres: () => sharedPostgres(inject('shared')),
-  Redis: async () => redis.url,
-};
+afterAll(() => servers.stop());
 
 async function flooded(name: StoreName): Promise<Report> {
-  const args = ['--expose-gc', FLOOD, name, await URLS[name](), String(COUNTS[name]), String(CAP)];
+  const args = ['--expose-gc', FLOOD, name, await servers.urlOf(name), String(COUNTS[name]), String(CAP)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   running.add(child);
   child.once('exit', () => running.delete(child));

@@ -1,32 +1,21 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { generateKey } from '../../../src/sender/sign.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { AGENT, house, payloads, said, sellerKey } from '../../receiver/setup.ts';
-import type { StoreName } from './stores.ts';
-import { STORES } from './stores.ts';
+import { type Servers, startServers, type StoreName, STORES } from './stores.ts';
 
 const CAP = 200;
 const OTHER = 'https://other.example/mcp';
 
-let redis: RedisUrl;
+let servers: Servers;
 beforeAll(async () => {
-  redis = await startRedis();
+  servers = await startServers(inject('shared'));
 });
-afterAll(() => redis.stop());
-
-const URLS: Readonly<Record<StoreName, () => Promise<string>>> = {
-  memory: async () => '',
-  SQLite: async () => '',
-  Postgres: () => sharedPostgres(inject('shared')),
-  Redis: async () => redis.url,
-};
+afterAll(() => servers.stop());
 
 /** verification.md, section 2, check 9a. */
-describe.each(Object.keys(URLS) as StoreName[])('fresh nonces without end under one key id, %s', (name) => {
+describe.each(Object.keys(STORES) as StoreName[])('fresh nonces without end under one key id, %s', (name) => {
   it('429 webhook_signature_rate_abuse at maxNoncesPerKey, and no WWW-Authenticate; other senders 200', async () => {
-    const { store, end } = await STORES[name](await URLS[name]());
+    const { store, end } = await STORES[name](await servers.urlOf(name));
     const [key, other] = [
       await sellerKey(),
       await generateKey('ed25519', 'webhook-signing', { kid: 'other-1' }),

@@ -10,6 +10,8 @@ import { memoryStore } from '../../../src/stores/memory.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { startRedis } from '../../support/redis.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
 
 /** A busy machine is no fault. */
 const TIMEOUT_MS = 30_000;
@@ -77,3 +79,22 @@ export const STORES: Readonly<Record<StoreName, (url: string) => Promise<Sized>>
     };
   },
 };
+
+/** Servers of the stores that have one. */
+export interface Servers {
+  /** What `STORES[name]` is given. */
+  readonly urlOf: (name: StoreName) => Promise<string>;
+  readonly stop: () => Promise<void>;
+}
+
+/** @param shared `inject('shared')`. */
+export async function startServers(shared: string): Promise<Servers> {
+  const redis = await startRedis();
+  const urls: Readonly<Record<StoreName, () => Promise<string>>> = {
+    memory: async () => '',
+    SQLite: async () => '',
+    Postgres: () => sharedPostgres(shared),
+    Redis: async () => redis.url,
+  };
+  return { urlOf: (name) => urls[name](), stop: redis.stop };
+}
