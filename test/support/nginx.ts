@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { aptInstall } from './apt.ts';
 import { freePort } from './free-port.ts';
 
 /** An nginx of the tests' own on 127.0.0.1, ended and removed at the end of the scope. */
@@ -17,25 +18,9 @@ const BINARIES = ['nginx', '/usr/sbin/nginx'];
 
 const installed = (): string | undefined => BINARIES.find((binary) => spawnSync(binary, ['-v']).status === 0);
 
-/** Other test files may be installing at the same moment: apt has one lock. */
-const INSTALL_TRIES = 5;
-
-/** The package starts a server of its own on install; it was not there before, so it is ours to end. */
-async function install(): Promise<void> {
-  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) return;
-  const options = { stdio: 'ignore', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } } as const;
-  for (let tries = 0; installed() === undefined && tries < INSTALL_TRIES; tries += 1) {
-    if (tries > 0) await sleep(2000);
-    spawnSync('apt-get', ['update', '-qq'], options);
-    const wait = ['-o', 'DPkg::Lock::Timeout=120'];
-    const done = spawnSync('apt-get', [...wait, 'install', '-y', '-qq', 'nginx-light'], options);
-    if (done.status === 0) spawnSync('service', ['nginx', 'stop'], options);
-  }
-}
-
 /** @throws Error that says what to install. */
 async function needNginx(): Promise<string> {
-  if (installed() === undefined) await install();
+  await aptInstall({ name: 'nginx-light', service: 'nginx', isInstalled: () => installed() !== undefined });
   const binary = installed();
   if (binary !== undefined) return binary;
   throw new Error('These tests need nginx (Debian: apt-get install nginx-light; macOS: brew install nginx).');

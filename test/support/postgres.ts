@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { aptInstall } from './apt.ts';
 import { freePort } from './free-port.ts';
 
 /** A PostgreSQL server of the tests' own on 127.0.0.1. */
@@ -50,18 +51,17 @@ function binFolder(): string | undefined {
   return places.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'pg_ctl')));
 }
 
-/** The package starts a cluster of its own on install; it was not there before, so it is ours to end. */
-function install(): void {
-  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) return;
-  const options = { stdio: 'ignore', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } } as const;
-  spawnSync('apt-get', ['update', '-qq'], options);
-  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'postgresql'], options);
-  spawnSync('service', ['postgresql', 'stop'], options);
+/** @throws Error that says what to install. */
+async function needBinaries(): Promise<string> {
+  await aptInstall({
+    name: 'postgresql',
+    service: 'postgresql',
+    isInstalled: () => binFolder() !== undefined,
+  });
+  return binaries();
 }
 
-/** @throws Error that says what to install. */
-function needBinaries(): string {
-  if (binFolder() === undefined) install();
+function binaries(): string {
   const bin = binFolder();
   if (bin !== undefined) return bin;
   throw new Error(
@@ -83,8 +83,8 @@ function run({ bin, user, folder }: Place, name: string, args: readonly string[]
 }
 
 /** @param parent where its folder is made. */
-function placeIn(parent: string): Place & { readonly data: string } {
-  const bin = needBinaries();
+async function placeIn(parent: string): Promise<Place & { readonly data: string }> {
+  const bin = await needBinaries();
   const user = userOf();
   const folder = mkdtempSync(join(parent, 'proto-webhooks-postgres-'));
   const data = join(folder, 'data');
@@ -129,21 +129,21 @@ export async function startServer(
   settings: Readonly<Record<string, string>> = {},
   parent: string = tmpdir(),
 ): Promise<PostgresServer> {
-  const place = placeIn(parent);
+  const place = await placeIn(parent);
   run(place, 'initdb', ['-D', place.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
   return launched(place, settings);
 }
 
 /** A standby of a server, streaming from it, which is read-only. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
-  const place = placeIn(tmpdir());
+  const place = await placeIn(tmpdir());
   run(place, 'pg_basebackup', ['-d', primary.url, '-D', place.data, '-R', '-c', 'fast', '-N']);
   return launched(place, {});
 }
 
 /** Ends a server by the folder of its data; another process may have started it. */
 export function stopServer(data: string): void {
-  const place: Place = { folder: data, bin: needBinaries(), user: userOf() };
+  const place: Place = { folder: data, bin: binaries(), user: userOf() };
   if (existsSync(join(data, 'postmaster.pid')))
     run(place, 'pg_ctl', ['-D', data, '-w', '-m', 'immediate', 'stop']);
 }

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { aptInstall } from './apt.ts';
 import { freePort } from './free-port.ts';
 
 /** A `redis-server` of the tests' own on 127.0.0.1. */
@@ -22,25 +22,9 @@ export interface RedisServer {
 
 const isInstalled = (): boolean => spawnSync('redis-server', ['--version']).status === 0;
 
-/** Other test files may be installing at the same moment: apt has one lock. */
-const INSTALL_TRIES = 5;
-
-/** The package starts a server of its own on install; it was not there before, so it is ours to end. */
-async function install(): Promise<void> {
-  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) return;
-  const options = { stdio: 'ignore', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } } as const;
-  for (let tries = 0; !isInstalled() && tries < INSTALL_TRIES; tries += 1) {
-    if (tries > 0) await sleep(2000);
-    spawnSync('apt-get', ['update', '-qq'], options);
-    const wait = ['-o', 'DPkg::Lock::Timeout=120'];
-    const installed = spawnSync('apt-get', [...wait, 'install', '-y', '-qq', 'redis-server'], options);
-    if (installed.status === 0) spawnSync('service', ['redis-server', 'stop'], options);
-  }
-}
-
 /** @throws Error that says what to install. */
 async function needRedisServer(): Promise<void> {
-  if (!isInstalled()) await install();
+  await aptInstall({ name: 'redis-server', service: 'redis-server', isInstalled });
   if (isInstalled()) return;
   throw new Error(
     'These tests need redis-server >= 7 in PATH (Debian: apt-get install redis-server; macOS: brew install redis).',
