@@ -53,6 +53,15 @@ async function open(kind: KindName): Promise<OpenQueue> {
   return queue;
 }
 
+/** A receiver on the test's file, whose handlers enqueue. */
+const houseOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<House> =>
+  house({
+    store: sqliteStore(temp.file, { clockOffsetMs: () => offsetMs }),
+    mode,
+    worker: { pollMs: 20 },
+    handler,
+  });
+
 /** A process takes the delivery, enqueues it, and is killed before it can complete the event. */
 async function killAfterEnqueue(kind: KindName, mode: 'inline' | 'inbox', { sign }: House, payload: object) {
   const { publicJwk } = await sellerKey();
@@ -83,12 +92,7 @@ const MODES = {
 describe.each(Object.keys(KINDS) as KindName[])('%s: kill -9 between enqueue and completion', (kind) => {
   it.each(['inline', 'inbox'] as const)('mode %s: the retry finds the job waiting: one job', async (mode) => {
     const queue = await open(kind);
-    const here = await house({
-      store: sqliteStore(temp.file, { clockOffsetMs: () => offsetMs }),
-      mode,
-      worker: { pollMs: 20 },
-      handler: queue.handler,
-    });
+    const here = await houseOf(mode, queue);
     const payload = payloads.tool('completed');
     const id = await killAfterEnqueue(kind, mode, here, payload);
     expect(await queue.waiting()).toEqual([id]);
@@ -103,12 +107,7 @@ describe.each(Object.keys(KINDS) as KindName[])('%s: kill -9 between enqueue and
     'mode %s: the retry comes when the job was done and forgotten: it is not run again',
     async (mode) => {
       const queue = await open(kind);
-      const here = await house({
-        store: sqliteStore(temp.file, { clockOffsetMs: () => offsetMs }),
-        mode,
-        worker: { pollMs: 20 },
-        handler: queue.handler,
-      });
+      const here = await houseOf(mode, queue);
       const payload = payloads.tool('completed');
       const id = await killAfterEnqueue(kind, mode, here, payload);
       const runs = await queue.work(1);
