@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { fetchRuntimes, RUNTIMES } from '../runtimes/runtimes.ts';
 import { openWorkshop, type Project, type Workshop } from './project.ts';
 
@@ -22,7 +22,7 @@ const INSTALL_MS = 300_000;
 let workshop: Workshop;
 let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
 beforeAll(async () => {
-  [workshop, binaryOf] = await Promise.all([openWorkshop(), fetchRuntimes()]);
+  [workshop, binaryOf] = await Promise.all([openWorkshop(inject('shared')), fetchRuntimes()]);
 }, INSTALL_MS);
 afterAll(() => workshop[Symbol.asyncDispose]());
 

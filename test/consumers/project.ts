@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { npmEnv } from '../runtimes/runtimes.ts';
+import { packed } from '../support/packed.ts';
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A folder in which projects of the package's users are made. */
 export interface Workshop extends AsyncDisposable {
@@ -47,18 +47,17 @@ function projectIn(folder: string): Project {
   };
 }
 
-/** Packs what `dist` has: it was built before the tests, and building it again would take it away from others. */
-export async function openWorkshop(): Promise<Workshop> {
+/** @param shared `inject('shared')`. */
+export async function openWorkshop(shared: string): Promise<Workshop> {
   const folder = await mkdtemp(join(tmpdir(), 'proto-webhooks-consumers-'));
-  await checked('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], root);
-  const [tarball = ''] = (await readdir(folder)).filter((file) => file.endsWith('.tgz'));
+  const tarball = await packed(shared);
   return {
     project: async (name, manifest, dependencies = []) => {
       const project = projectIn(join(folder, name));
       await mkdir(project.folder);
       await project.write('package.json', JSON.stringify({ name, private: true, ...manifest }));
       const flags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
-      await project.run('npm', 'install', ...flags, join(folder, tarball), ...dependencies);
+      await project.run('npm', 'install', ...flags, tarball, ...dependencies);
       return project;
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),

@@ -6,6 +6,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { packed } from '../support/packed.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const call = promisify(execFile);
@@ -43,13 +44,11 @@ function outside(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(theirs), NEXT_TELEMETRY_DISABLED: '1' };
 }
 
-export async function installed(name: string): Promise<Example> {
+/** @param shared `inject('shared')`. */
+export async function installed(name: string, shared: string): Promise<Example> {
   const folder = await mkdtemp(join(tmpdir(), `proto-webhooks-example-${name}-`));
   await cp(join(root, 'examples', name), folder, { recursive: true });
-  const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
-  const { stdout } = await call('npm', pack, { cwd: root });
-  const [packed] = JSON.parse(stdout) as [{ filename: string }];
-  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', join(folder, packed.filename)];
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', await packed(shared)];
   await call('npm', install, { cwd: folder, env: outside() });
   const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;

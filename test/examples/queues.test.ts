@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
-import { startServer } from '../support/postgres.ts';
-import { ON_DISK, startServer as startRedisServer } from '../support/redis.ts';
+import { describe, expect, inject, it } from 'vitest';
+import { ON_DISK, startServer } from '../support/redis.ts';
+import { ownDatabase } from './database.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,7 +18,7 @@ async function played(example: string, env: Readonly<Record<string, string>>): P
 
 describe('examples of queues: a receiver, a worker and a seller in three processes', () => {
   it('bullmq: a crash between enqueue and completion doubles nothing', async () => {
-    const server = await startRedisServer(ON_DISK);
+    const server = await startServer(ON_DISK);
     try {
       const said = await played('bullmq', { REDIS_URL: `redis://127.0.0.1:${server.port}` });
       expect(said).toMatch(/^kill -9/m);
@@ -55,13 +55,13 @@ describe('examples of queues: a receiver, a worker and a seller in three process
   });
 
   it('pg-boss: job and completion are one commit', async () => {
-    const server = await startServer();
+    const database = await ownDatabase(inject('shared'), 'pg_boss');
     try {
-      const said = await played('pg-boss', { DATABASE_URL: server.url });
+      const said = await played('pg-boss', { DATABASE_URL: database.url });
       expect(said).toMatch(/^kill -9/m);
       expect(said).toMatch(/^4 events, 4 jobs, each run once$/m);
     } finally {
-      server.remove();
+      await database.drop();
     }
   });
 });

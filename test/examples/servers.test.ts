@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import type { FakeSeller } from '../../src/testing/seller-types.ts';
-import { freePort } from '../support/free-port.ts';
 import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';
 import { INSTALL_MS, installed, type Example, type Running } from './kit.ts';
+import { registered } from './registered.ts';
 
 interface Server {
   readonly name: string;
@@ -38,23 +37,16 @@ describe.each(SERVERS)('examples/$name, installed from the packed package as a u
   let origin = '';
 
   beforeAll(async () => {
-    example = await installed(given.name);
+    example = await installed(given.name, inject('shared'));
     opened.defer(example.remove);
     const database = given.postgres ? await ownDatabase(inject('shared'), given.name) : undefined;
     if (database) opened.defer(database.drop);
-    const port = await freePort();
-    origin = `http://127.0.0.1:${port}`;
-    const url = `${origin}/webhooks/proto`;
-    seller = opened.use(await createFakeSeller({ url }));
+    const at = await registered();
+    origin = at.origin;
+    seller = opened.use(at.seller);
     const settings = { ALLOW_LOOPBACK: '1', ...(database && { DATABASE_URL: database.url }) };
     for (const script of given.before) await example.script(script, settings);
-    server = example.start('start', {
-      ...settings,
-      PORT: String(port),
-      PUBLIC_URL: url,
-      AGENT_URL: seller.agentUrl,
-      BRAND_JSON_URL: seller.brandJsonUrl,
-    });
+    server = example.start('start', { ...at.env, ...settings });
     opened.defer(async () => void (await server.stop()));
     await server.answers(origin);
   }, INSTALL_MS);

@@ -1,14 +1,13 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { FakeSeller } from '../../src/testing/seller-types.ts';
-import { freePort } from '../support/free-port.ts';
-import { startServer, type PostgresServer } from '../support/postgres.ts';
 import { startLink, type Link } from '../support/redis-link.ts';
+import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';
 import { INSTALL_MS, installed, type Example, type Running } from './kit.ts';
+import { registered } from './registered.ts';
 
 /** A database that never says anything. */
 interface Silent extends AsyncDisposable {
@@ -49,37 +48,29 @@ describe('examples/worker, installed from the packed package, bundled, and run b
   let server: Running;
   let silent: Silent;
   let link: Link;
-  let database: PostgresServer;
+  let databasePort = 0;
 
   beforeAll(async () => {
-    example = await installed('worker');
+    example = await installed('worker', inject('shared'));
     opened.defer(example.remove);
-    database = await startServer();
-    opened.defer(database.remove);
+    const database = await ownDatabase(inject('shared'), 'worker');
+    opened.defer(database.drop);
     silent = opened.use(await listenSilently());
     link = await startLink(silent.port);
     opened.defer(link.close);
     const near = new URL(database.url);
+    databasePort = Number(near.port);
     near.host = `127.0.0.1:${link.port}`;
-    const port = await freePort();
-    const origin = `http://127.0.0.1:${port}`;
-    const url = `${origin}/webhooks/proto`;
-    seller = opened.use(await createFakeSeller({ url }));
-    const env = {
-      PORT: String(port),
-      DATABASE_URL: database.url,
-      PUBLIC_URL: url,
-      AGENT_URL: seller.agentUrl,
-      BRAND_JSON_URL: seller.brandJsonUrl,
-      ALLOW_LOOPBACK: '1',
-    };
+    const at = await registered();
+    seller = opened.use(at.seller);
+    const env = { ...at.env, DATABASE_URL: database.url };
     await example.script('build');
     await example.script('migrate', env);
     inbox = example.start('inbox', env);
     opened.defer(async () => void (await inbox.stop()));
     server = example.start('start', { ...env, DATABASE_URL: near.href });
     opened.defer(async () => void (await server.stop()));
-    await server.answers(origin);
+    await server.answers(at.origin);
   }, INSTALL_MS);
 
   afterAll(() => opened.disposeAsync());
@@ -96,7 +87,7 @@ describe('examples/worker, installed from the packed package, bundled, and run b
     await expect.poll(silent.connections).toBe(gone.length);
     for (const sending of gone) sending.destroy();
     await expect.poll(silent.open).toBe(0);
-    link.retarget(database.port);
+    link.retarget(databasePort);
     const payloads = Array.from({ length: 20 }, () => seller.payloads.tool('working'));
     const results = await Promise.all(payloads.map((payload) => seller.deliver(payload)));
     expect(results.map(({ attempts }) => attempts.map(({ status }) => status))).toEqual(
