@@ -57,9 +57,9 @@ test('the message says what each differs in', () => {
 });
 
 test('a brand.json full of slashes does not hold up the process', () => {
-  const before = performance.now();
+  const before = process.threadCpuUsage();
   expect(nearMisses('https://seller.example/mcp', [`https://seller.example${'/'.repeat(200_000)}x`])).toEqual(
     [],
   );
-  expect(performance.now() - before).toBeLessThan(1_000);
+  expect(process.threadCpuUsage(before).user).toBeLessThan(1_000_000);
 });

@@ -45,10 +45,10 @@ describe('guard: content type (verification.md, section 7)', () => {
     // No more than that: a reader that takes exponential time is to fail here, not to hang.
     const count = 27;
     for (const filler of ['; ', ' ;', ';\t ', ' ', 'a=b; ']) {
-      const before = performance.now();
+      const before = process.threadCpuUsage();
       const type = `application/json; ${filler.repeat(count)}!`;
       expect(code(pass([['content-type', type]]))).toBe('unsupported_media_type');
-      expect(performance.now() - before).toBeLessThan(500);
+      expect(process.threadCpuUsage(before).user).toBeLessThan(500_000);
     }
   });
 
