@@ -9,9 +9,10 @@ import type { Mode, Orders, Role } from '../processes/wire.ts';
 const COPIES = 200;
 /** Events whose deliveries are under way at once. */
 const AT_ONCE = LONG ? 8 : 3;
+/** The short form: each round of as many as go at once twice, or once; a round more shows nothing else. */
 const FORM = LONG
   ? { inline: 1_000, inbox: 200, sameBytes: 100, deadlineMs: 3_600_000 }
-  : { inline: 10, inbox: 4, sameBytes: 2, deadlineMs: 480_000 };
+  : { inline: 6, inbox: 3, sameBytes: 2, deadlineMs: 480_000 };
 
 /** Nobody dies here: the product's own times. A seller waits for 10 s. */
 const TIMES = { leaseMs: 8_000, waitMs: 8_000, timeoutMs: 10_000 } as const;
