@@ -1,11 +1,18 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    // vitest leaves one core to itself, which on two cores is one file at a time. Much of what these files do is waiting:
+    // for servers, npm, locks, other processes.
+    maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Servers are started in hooks, and on a fresh machine installed, one after the other.
+    hookTimeout: 300_000,
     // What is polled for comes when it comes; a slow machine is no failure.
     expect: { poll: { timeout: 30_000 } },
   },
