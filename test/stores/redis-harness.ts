@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
-import type { RedisStore, RedisStoreOptions } from '../../src/stores/redis.ts';
+import type { RedisStoreOptions } from '../../src/stores/redis.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
 import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
+import { twoHandles } from './fixtures/two-handles.js';
 
 type Client = Redis | Cluster;
 
@@ -29,26 +30,13 @@ export async function redisHarness(
   options: Omit<RedisStoreOptions, 'client'> = {},
 ): Promise<StoreHarness> {
   const prefix = newPrefix();
-  let offsetMs = 0;
-  const stores: RedisStore[] = [];
-  const open = (): RedisStore => {
-    const store = redisStore({ client: connect(), prefix, clockOffsetMs: () => offsetMs, ...options });
-    stores.push(store);
-    return store;
-  };
+  const stores = twoHandles((clockOffsetMs) =>
+    redisStore({ client: connect(), prefix, clockOffsetMs, ...options }),
+  );
   return {
-    a: open(),
-    b: open(),
-    setClockOffsetMs: (ms) => {
-      offsetMs = ms;
-    },
-    reopen: async () => {
-      const store = open();
-      await store.open();
-      return store;
-    },
+    ...stores,
     cleanup: async () => {
-      for (const store of stores) await store.close();
+      await stores.cleanup();
       await removeKeys(connect(), prefix);
     },
   };

@@ -6,6 +6,7 @@ import Libsql from 'libsql';
 import type { SqliteHandle } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { twoHandles } from './fixtures/two-handles.js';
 
 export interface TempFile {
   readonly file: string;
@@ -36,35 +37,21 @@ export async function sqliteHarness(connect: (file: string) => string | SqliteHa
   const { file, remove } = tempFile();
   const owner = new DatabaseSync(file);
   owner.exec('CREATE TABLE note (line TEXT)');
-  let offsetMs = 0;
   const handles: SqliteHandle[] = [owner];
-  const open = (): ReturnType<typeof sqliteStore> => {
+  const stores = twoHandles((clockOffsetMs) => {
     const connection = connect(file);
     if (typeof connection !== 'string') handles.push(connection);
-    return sqliteStore(connection, { clockOffsetMs: () => offsetMs });
-  };
-  const stores = [open(), open()] as const;
-  const [a, b] = stores;
-  const reopened: ReturnType<typeof sqliteStore>[] = [];
+    return sqliteStore(connection, { clockOffsetMs });
+  });
   return {
-    a,
-    b,
-    setClockOffsetMs: (ms) => {
-      offsetMs = ms;
-    },
-    reopen: async () => {
-      const store = open();
-      reopened.push(store);
-      await store.open();
-      return store;
-    },
+    ...stores,
     effects: {
       synchronous: true,
       write: writeNote,
       count: async () => Number(owner.prepare('SELECT count(*) AS n FROM note').get()?.['n']),
     },
     cleanup: async () => {
-      for (const store of [...stores, ...reopened]) await store.close();
+      await stores.cleanup();
       for (const handle of handles) handle.close();
       remove();
     },
