@@ -10,7 +10,7 @@ export default defineConfig({
     // for servers, npm, locks, other processes.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     // Servers are started in hooks, and on a fresh machine installed, one after the other.
     hookTimeout: 300_000,
     // What is polled for comes when it comes; a slow machine is no failure.
