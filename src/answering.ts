@@ -6,8 +6,7 @@ import { respond } from './stages/respond.ts';
 
 /** What became known of a delivery on its way, whatever its end. */
 export interface Trace {
-  sender?: string;
-  deliveryId?: string;
+  who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
 }
 
@@ -29,15 +28,21 @@ function levelOf(outcome: Outcome): 'info' | 'error' {
   return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
 }
 
+/** What a log line tells of a verdict: everything but the event. */
+function loggable(verdict: Verdict): object {
+  if (verdict.kind === 'stale') return { kind: verdict.kind };
+  if (!('event' in verdict)) return verdict;
+  const { kind, state, changed } = verdict;
+  return { kind, state, changed };
+}
+
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function conclude(verdict: Verdict, trace: Trace, parts: Parts): Outcome {
-  const { event: known, ...rest } = trace;
-  const event = 'event' in verdict ? verdict.event : known;
+export function conclude(verdict: Verdict, { who, event }: Trace, parts: Parts): Outcome {
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
-  const outcome: Outcome = Object.freeze({ ...rest, ...verdict, ...(event && { event }), response });
-  const { response: _response, event: _event, ...fields } = outcome;
-  parts.logger[levelOf(outcome)]({ ...fields, status: response.status }, `delivery ${outcome.kind}`);
+  const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
+  const fields = { ...who, ...loggable(verdict), status: response.status };
+  parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
     parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
   }

@@ -1,4 +1,4 @@
-import { conclude, faultVerdict } from './answering.ts';
+import { conclude, faultVerdict, type Trace } from './answering.ts';
 import { headerFields, methodOf } from './delivery.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Door } from './options.ts';
@@ -10,6 +10,9 @@ type NoBodyCode = Parameters<Door['refuse']>[0];
 
 const noBody = (code: NoBodyCode, detail: string): Refusal | Unavailability =>
   code === 'payload_too_large' ? { kind: 'refused', code, detail } : unavailable(code, detail);
+
+/** Nothing is known yet of who sent. */
+const NOBODY: Trace = { who: {} };
 
 /** Bytes that doors keep for deliveries not yet answered: what a flood of uploads can take of this process. */
 interface Room {
@@ -45,25 +48,25 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
       parts.raiseAlarm({ code: 'misconfigured', message: detail });
     }
     if (code === 'overloaded') parts.raiseAlarm({ code, message: detail });
-    return conclude(noBody(code, detail), {}, parts);
+    return conclude(noBody(code, detail), NOBODY, parts);
   };
   return {
     maxBodyBytes,
     bodyDeadlineMs,
     check(headers, request = {}) {
       if (lifecycle.stopping())
-        return conclude(unavailable('shutting_down', 'the receiver stops'), {}, parts);
+        return conclude(unavailable('shutting_down', 'the receiver stops'), NOBODY, parts);
       const fields = headerFields(headers);
       const refusal =
         guardHeaders(methodOf(request.method), fields) ?? guardDeclaredLength(fields, maxBodyBytes);
-      if (refusal) return conclude(refusal, {}, parts);
+      if (refusal) return conclude(refusal, NOBODY, parts);
       // Only looked at: what surely does not fit need not be read. Counted is what has arrived, and not what was
       // announced: an announcement costs a flood nothing.
       const fits = room.fits(declaredLength(fields) ?? 0);
       return fits ? undefined : refuse('overloaded', noRoom(maxBufferedBytes));
     },
     refuse,
-    fault: (error) => conclude(faultVerdict(error, parts), {}, parts),
+    fault: (error) => conclude(faultVerdict(error, parts), NOBODY, parts),
     hold: room.take,
     release: room.give,
   };

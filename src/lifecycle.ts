@@ -3,8 +3,9 @@ export interface Lifecycle {
   readonly stopping: () => boolean;
   /** Deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
-  /** A delivery, from its arrival to its answer. */
-  readonly track: <T>(work: Promise<T>) => Promise<T>;
+  /** A delivery has arrived. Whoever calls it calls `answered` once, however the delivery ends. */
+  readonly arrived: () => void;
+  readonly answered: () => void;
   /** Work that goes on after the answer. Never rejects out of here. */
   readonly background: (work: Promise<unknown>) => void;
   /** Resolves when every delivery is answered, and background work is over or `graceMs` have passed since. */
@@ -17,11 +18,6 @@ export function createLifecycle(): Lifecycle {
   let deliveries = 0;
   let stopping = false;
 
-  const answered = (): void => {
-    deliveries -= 1;
-    if (deliveries === 0) for (const resolve of idlers.splice(0)) resolve();
-  };
-
   const allAnswered = async (): Promise<void> => {
     if (deliveries > 0) await new Promise<void>((resolve) => idlers.push(resolve));
   };
@@ -30,10 +26,12 @@ export function createLifecycle(): Lifecycle {
     stopping: () => stopping,
     inFlight: () => deliveries,
     // Counted, and not kept: every delivery comes by here.
-    track: (work) => {
+    arrived: () => {
       deliveries += 1;
-      work.then(answered, answered);
-      return work;
+    },
+    answered: () => {
+      deliveries -= 1;
+      if (deliveries === 0) for (const resolve of idlers.splice(0)) resolve();
     },
     background: (work) => {
       const settled = work.catch(() => {}).finally(() => late.delete(settled));

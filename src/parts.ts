@@ -53,10 +53,10 @@ export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
   /** The engine is chosen at first use. */
-  readonly authContext: () => Promise<AuthContext>;
+  readonly authContext: () => AuthContext | Promise<AuthContext>;
 }
 
-type Engine = () => Promise<AuthContext['engine']>;
+type Engine = () => AuthContext['engine'] | Promise<AuthContext['engine']>;
 
 interface Equipment {
   readonly shared: boolean;
@@ -86,6 +86,16 @@ function heardByMany(signal: AbortSignal): void {
   if (globalThis.process?.versions?.node?.startsWith('20.')) {
     globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, signal);
   }
+}
+
+/**
+ * Node puts a UUID together from pieces, and the tree of them takes ten times the text's room for as long as a store
+ * keeps it; to look at a character makes one text of it.
+ */
+function newId(): string {
+  const id = globalThis.crypto.randomUUID();
+  id.charCodeAt(0);
+  return id;
 }
 
 /**
@@ -126,7 +136,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     raiseAlarm,
     onOutcome: harmless(options.onOutcome),
     now,
-    newId: () => globalThis.crypto.randomUUID(),
+    newId,
     random: () => Math.random(),
     closed: closing.signal,
     close: () => closing.abort(),

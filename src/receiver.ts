@@ -38,20 +38,23 @@ async function corridor(
   const guarded = guard(delivery, config.maxBodyBytes);
   if (ends(guarded)) return guarded;
 
-  const parts = await lobby.startup.ready();
+  const ready = lobby.startup.ready();
+  const parts = 'then' in ready ? await ready : ready;
   const selected = await select(guarded, config.publicUrl, config.senders, raiseAlarm);
   if (ends(selected)) return selected;
 
-  const authentic = await authenticate(selected, await parts.authContext(), arrivedAt);
+  const context = parts.authContext();
+  const auth = 'then' in context ? await context : context;
+  const authentic = await authenticate(selected, auth, arrivedAt);
   if (ends(authentic)) return authentic;
   const sender = authentic.identity.sender.agentUrl;
-  trace.sender = sender;
+  trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, raiseAlarm);
 
   const body = read(authentic, parts);
   if (body.claim) {
     trace.event = body.reading.event;
-    trace.deliveryId = body.deliveryId;
+    trace.who = { sender, deliveryId: body.deliveryId };
   }
 
   const admitted = await admit(body, parts, signal);
@@ -62,7 +65,7 @@ async function corridor(
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
   if (ends(settled)) return settled;
   const { changed, event } = admitted;
-  return { kind: 'accepted', state: settled.state, event: dispatched.run.event() ?? event, changed };
+  return { kind: 'accepted', state: settled.state, event: dispatched.run.event ?? event, changed };
 }
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
@@ -97,25 +100,25 @@ export function receiverOf(parts: Parts): Receiver {
 
   async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {
     const request = given ?? {};
-    const rawBody = requireRawBytes(rawBytes);
-    const delivery = {
-      method: methodOf(request.method),
-      url: request.url,
-      rawBody,
-      headers: headerFields(headers),
-    };
-    requireUrl(parts.config.publicUrl, request.url);
-    const trace: Trace = {};
+    const { method, url, signal } = request;
+    lifecycle.arrived();
     try {
-      return conclude(await corridor(rooms, delivery, request.signal, trace), trace, parts);
-    } catch (error) {
-      return conclude(faultVerdict(error, parts), trace, parts);
+      const rawBody = requireRawBytes(rawBytes);
+      const delivery = { method: methodOf(method), url, rawBody, headers: headerFields(headers) };
+      requireUrl(parts.config.publicUrl, url);
+      const trace: Trace = { who: {} };
+      try {
+        return conclude(await corridor(rooms, delivery, signal, trace), trace, parts);
+      } catch (error) {
+        return conclude(faultVerdict(error, parts), trace, parts);
+      }
+    } finally {
+      lifecycle.answered();
     }
   }
 
   return {
-    verifyAndDispatch: (rawBytes, headers, request) =>
-      lifecycle.track(verifyAndDispatch(rawBytes, headers, request)),
+    verifyAndDispatch,
     ready: async () => void (await parts.startup.check()),
     ...running(parts, lifecycle),
     inbox: inboxOnDemand(parts, lifecycle),

@@ -28,8 +28,8 @@ export interface Startup<T> {
   readonly check: () => Promise<T>;
   /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
   readonly passed: () => Promise<T>;
-  /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
-  readonly ready: () => Promise<T>;
+  /** The same for deliveries, which find it there at once. @throws Fault `misconfigured` or `store_unavailable`. */
+  readonly ready: () => T | Promise<T>;
 }
 
 export interface StartupParts<T> {
@@ -67,8 +67,7 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
 
   const passed = async (): Promise<T> => equipped ?? (await check());
 
-  async function ready(): Promise<T> {
-    if (equipped !== undefined) return equipped;
+  async function checkForDelivery(): Promise<T> {
     try {
       return await check();
     } catch (error) {
@@ -79,5 +78,5 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     }
   }
 
-  return { check, passed, ready };
+  return { check, passed, ready: () => equipped ?? checkForDelivery() };
 }

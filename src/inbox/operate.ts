@@ -28,6 +28,16 @@ function checkKey(method: string, sender: string, key: string): void {
   text(`inbox.${method}: idempotencyKey`, key);
 }
 
+/** As a delivery: `stop()` waits for it. */
+async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<T>): Promise<T> {
+  arrived();
+  try {
+    return await work();
+  } finally {
+    answered();
+  }
+}
+
 /** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
 export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
   const { store, startup, config, bell } = parts;
@@ -63,7 +73,7 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
       checkKey('inspect', sender, key);
       return (await opened()).inbox.inspect(sender, key);
     },
-    redrive: (sender, key) => lifecycle.track(redrive(sender, key)),
+    redrive: (sender, key) => counted(lifecycle, () => redrive(sender, key)),
     discard: async (sender, key) => {
       checkKey('discard', sender, key);
       return (await opened()).inbox.discard(sender, key, config.retentionMs);

@@ -5,32 +5,36 @@ import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 import { eventToHandle, handlerFor, type HandleContext } from './handle.ts';
-import { runTransaction, type RunTransaction } from './transaction.ts';
+import {
+  isCommitted,
+  newTransaction,
+  settledTransaction,
+  transact,
+  type RunLimits,
+  type RunTransaction,
+} from './transaction.ts';
 import type { Turns } from './turns.ts';
-import { watchRun, type RunEnd } from './watch.ts';
+import { watchRun, type Overrun, type RunEnd } from './watch.ts';
 import type { Won } from './won.ts';
 
 /** A handler's run, under a lease that is being renewed. */
 export interface Run {
   readonly won: Won;
   readonly complete: CompleteRequest;
-  /** It is completed, failed or nobody's: its lease is renewed no more. */
-  readonly stop: () => void;
-  /** The event as the handler gets it, once it was read. */
-  readonly event: () => Event | undefined;
-  /** The handler's: why it aborted, where it did. */
-  readonly signal: AbortSignal;
-  /** The handler's writes and the completion are committed. */
-  readonly committed: () => boolean;
-  /** Never rejects. */
-  readonly finished: Promise<RunEnd>;
+  /** Of the handler's signal. */
+  readonly abort: AbortController;
+  readonly transaction: RunTransaction;
+  /** As the handler gets it, once it was read. */
+  event: Event | undefined;
 }
 
-/** A run that ended, or still goes on past its deadline (`overrun`). */
+/** A run that ended, or still goes on past its deadline. */
 export interface Dispatched {
   readonly kind: 'dispatched';
   readonly run: Run;
-  readonly end: RunEnd | { readonly kind: 'overrun' };
+  readonly end: RunEnd | Overrun;
+  /** It is completed, failed or nobody's: its lease is renewed no more. */
+  readonly stop: () => void;
 }
 
 export interface DispatchContext extends HandleContext {
@@ -43,8 +47,8 @@ export interface DispatchContext extends HandleContext {
 
 /** A transaction that was neither awaited nor noticed leaves its writes out of an event that is done. */
 function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext): void {
-  const failure = transaction.failure();
-  if (!failure || transaction.committed()) return;
+  const { failure } = transaction;
+  if (!failure || isCommitted(transaction)) return;
   log.error(
     { err: failure.error },
     'ctx.transaction failed, and the handler returned all the same: the event is done without those writes. Await ctx.transaction and let what it throws through.',
@@ -52,39 +56,64 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
 }
 
 const RETURNED: RunEnd = { kind: 'returned' };
-const OVERRUN = { kind: 'overrun' } as const;
 
-/** The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. */
+/**
+ * The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. Never rejects.
+ * @param end told how it ended: a promise of it would be one more for each delivery.
+ */
 async function work(
-  won: Won,
+  run: Run,
   context: DispatchContext,
   ctx: HandlerContext,
-  transaction: RunTransaction,
-  seen: (event: Event) => void,
-): Promise<RunEnd> {
+  end: (end: RunEnd) => void,
+): Promise<void> {
+  const { won, transaction } = run;
   try {
     const made = eventToHandle(won, context);
     const event = made instanceof Promise ? await made : made;
-    seen(event);
+    run.event = event;
     await handlerFor(context.handlers, event)(event as never, ctx);
-    await transaction.idle();
+    const underWay = settledTransaction(transaction);
+    if (underWay) await underWay;
     warnOfLostWrites(transaction, ctx);
-    return RETURNED;
+    end(RETURNED);
   } catch (error) {
     // What the handler threw is what counts.
-    await transaction.idle().catch(() => {});
-    return { kind: 'threw', error };
+    await settledTransaction(transaction)?.catch(() => {});
+    end({ kind: 'threw', error });
   }
 }
 
-function handlerContext(
-  { won, complete }: Pick<Run, 'won' | 'complete'>,
-  signal: AbortSignal,
-  run: RunTransaction['run'],
-  log: Logger,
-): HandlerContext {
-  const { sender } = complete;
-  return { deliveryId: won.deliveryId, attempt: won.lease.attempt, signal, sender, log, transaction: run };
+function handlerContext({ won, complete, abort, transaction }: Run, log: Logger): HandlerContext {
+  return {
+    deliveryId: won.deliveryId,
+    attempt: won.lease.attempt,
+    sender: complete.sender,
+    log,
+    signal: abort.signal,
+    transaction: (fn) => transact(transaction, fn),
+  };
+}
+
+/** Whoever gives a lease up, and who is told of it. */
+interface GivingUp {
+  readonly givenUp: (why: Fault) => void;
+  readonly onGivenUp: RunLimits['onGivenUp'];
+}
+
+function givingUp(): GivingUp {
+  let over: Fault | undefined;
+  let listener: ((why: Fault) => void) | undefined;
+  return {
+    givenUp(why) {
+      over = why;
+      listener?.(why);
+    },
+    onGivenUp(told) {
+      listener = told;
+      if (over) told(over);
+    },
+  };
 }
 
 /**
@@ -100,32 +129,22 @@ export function dispatch(
   const { config, store, closed, turns } = context;
   const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
   const heldSince = performance.now();
-  const { origin, key } = won;
-  const { agentUrl: sender } = origin;
+  const { agentUrl: sender } = won.origin;
+  const { key } = won;
   const { owner } = won.lease;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  let givenUp: (why: Fault) => void = () => {};
-  const over = new Promise<Fault>((resolve) => {
-    givenUp = resolve;
-  });
-  const transaction = runTransaction(store, complete, { ended: over, closed });
-  const { signal } = abort;
-  const ctx = handlerContext({ won, complete }, signal, transaction.run, log);
-  let event: Event | undefined;
-  const ended = work(won, context, ctx, transaction, (handled) => {
-    event = handled;
-  });
+  const { givenUp, onGivenUp } = givingUp();
+  const transaction = newTransaction(store, complete, { onGivenUp, closed });
+  const run: Run = { won, complete, abort, transaction, event: undefined };
+  const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, heldSince };
   return new Promise((resolve) => {
-    const watch = watchRun(ended, turns, {
-      lease: { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, heldSince },
+    const watch = watchRun(turns, {
+      lease,
       abort,
       handlerDeadlineMs,
       givenUp,
-      overrun: () => resolve({ kind: 'dispatched', run, end: OVERRUN }),
+      tell: (end) => resolve({ kind: 'dispatched', run, end, stop: watch.stop }),
     });
-    const { finished, stop } = watch;
-    const committed = transaction.committed;
-    const run: Run = { won, complete, stop, event: () => event, signal, committed, finished };
-    void finished.then((end) => resolve({ kind: 'dispatched', run, end }));
+    void work(run, context, handlerContext(run, log), watch.ended);
   });
 }

@@ -7,6 +7,7 @@ import { raiseDead } from './announce.ts';
 import { backoffMs } from './backoff.ts';
 import type { Dispatched, Run } from './dispatch.ts';
 import { errorText } from './error-text.ts';
+import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
 import type { Won } from './won.ts';
@@ -42,7 +43,8 @@ interface Settling extends SettleContext {
   readonly patienceMs: number;
 }
 
-const settled = (state: Settled['state']): Settled => ({ kind: 'settled', state });
+const APPLIED: Settled = { kind: 'settled', state: 'applied' };
+const DEAD: Settled = { kind: 'settled', state: 'dead' };
 
 /** The first pause before an unanswered completion is sent again, and the longest, ms; each is 4 × the one before. */
 const FIRST_PAUSE_MS = 50;
@@ -54,32 +56,44 @@ const PATIENCE_MS = 1_050;
  * A blip of the store must not turn work that was done into work that is done twice: completions and failures are
  * idempotent by their owner, and the lease is renewed meanwhile.
  */
-async function persist<T>(operation: () => Promise<T>, { patienceMs, closed }: Settling): Promise<T> {
+function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> {
+  return operation().catch((error: unknown) => persistAgain(operation, error, context));
+}
+
+async function persistAgain<T>(
+  operation: () => Promise<T>,
+  first: unknown,
+  { patienceMs, closed }: Settling,
+): Promise<T> {
+  let error = first;
   let leftMs = patienceMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
-    try {
-      return await operation();
-    } catch (error) {
-      if (!(error instanceof Fault) || error.code !== 'store_unavailable' || leftMs <= 0) throw error;
-      // It answers nobody any more.
-      if (closed.aborted) throw error;
-    }
+    if (!(error instanceof Fault) || error.code !== 'store_unavailable' || leftMs <= 0) throw error;
+    // It answers nobody any more.
+    if (closed.aborted) throw error;
     const ms = Math.min(pauseMs, leftMs);
     leftMs -= ms;
     await new Promise((resolve) => {
       setTimeout(resolve, ms);
     });
+    try {
+      return await operation();
+    } catch (again) {
+      error = again;
+    }
   }
 }
 
-async function succeed(run: Run, context: Settling): Promise<Settled | Unavailability> {
-  const done = run.committed() ? 'done' : await persist(() => context.store.complete(run.complete), context);
+async function succeed({ transaction, complete }: Run, context: Settling): Promise<Settled | Unavailability> {
+  const done = isCommitted(transaction)
+    ? 'done'
+    : await persist(() => context.store.complete(complete), context);
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
-  return settled('applied');
+  return APPLIED;
 }
 
 /** A worker that stops has aborted it: it is the next one's at once, and the attempt is not counted. */
-function isInterrupted({ signal }: Run): boolean {
+function isInterrupted({ abort: { signal } }: Run): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
@@ -103,7 +117,7 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') return unavailable('handler_failed', 'the handler failed');
   raiseDead(sender, key, whyDead(error, won), context.raiseAlarm);
-  return settled('dead');
+  return DEAD;
 }
 
 function whyDead(error: unknown, { once, lease }: Won): string {
@@ -111,9 +125,13 @@ function whyDead(error: unknown, { once, lease }: Won): string {
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
 
-async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
+async function close(
+  { run, stop }: Dispatched,
+  end: RunEnd,
+  context: Settling,
+): Promise<Settled | Unavailability> {
   try {
-    if (run.committed()) {
+    if (isCommitted(run.transaction)) {
       if (end.kind === 'threw') {
         context.log.error(
           { err: end.error },
@@ -133,7 +151,7 @@ async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled 
         return unavailable('handler_timeout', 'the handler ran over maxRunMs: its lease runs out');
     }
   } finally {
-    run.stop();
+    stop();
     context.waiting.wake(run.complete.sender);
   }
 }
@@ -143,18 +161,19 @@ async function close(run: Run, end: RunEnd, context: Settling): Promise<Settled 
  * settled when it ends; the sender's retry is then told 200.
  */
 export function settle(
-  { run, end }: Dispatched,
+  dispatched: Dispatched,
   rooms: SettleContext,
   { log, background, patienceMs = PATIENCE_MS }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
+  const { run, end } = dispatched;
   const { config, store, waiting, raiseAlarm, random, closed } = rooms;
   const context: Settling = { config, store, waiting, raiseAlarm, random, closed, log, patienceMs };
-  if (end.kind !== 'overrun') return close(run, end, context);
-  const late = run.finished.then((lateEnd) => close(run, lateEnd, context));
+  if (end.kind !== 'overrun') return close(dispatched, end, context);
+  const late = end.finished.then((lateEnd) => close(dispatched, lateEnd, context));
   background(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
-  if (run.committed()) return succeed(run, context);
+  if (isCommitted(run.transaction)) return succeed(run, context);
   const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
   return Promise.resolve(unavailable('handler_timeout', over));
 }

@@ -1,24 +1,10 @@
 import { ConfigError, Fault } from '../errors.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 
-/** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
-export interface RunTransaction {
-  readonly run: <T>(fn: (tx: unknown) => T | Promise<T>) => Promise<T>;
-  /** The handler's writes and the completion are committed. */
-  readonly committed: () => boolean;
-  /** What the last one that did not commit threw. */
-  readonly failure: () => { readonly error: unknown } | undefined;
-  /**
-   * For a handler that has settled: resolves when no transaction is under way (it may not have awaited one), and no
-   * other begins. Rejects with what such a one threw: nobody else has seen it.
-   */
-  readonly idle: () => Promise<void>;
-}
-
 /** What ends a run from outside: then its transaction is given up. Its deadline does not: it may commit late. */
 export interface RunLimits {
-  /** Resolves when the lease is given up. Never rejects. */
-  readonly ended: Promise<Fault>;
+  /** Calls `listener` when the lease is given up, at once where it was. One listens at a time. */
+  readonly onGivenUp: (listener: (why: Fault) => void) => void;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -48,14 +34,14 @@ function refuseWhere(
 
 /** Runs `work` with a signal that aborts when the run is over: a function that never ends must not keep a connection. */
 async function withSignal<T>(
-  { ended, closed }: RunLimits,
+  { onGivenUp, closed }: RunLimits,
   work: (over: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
   const close = (): void => over.abort(new Fault('shutting_down', 'the receiver was stopped'));
   if (closed.aborted) close();
   closed.addEventListener('abort', close);
-  void ended.then((why) => over.abort(why));
+  onGivenUp((why) => over.abort(why));
   try {
     return await work(over.signal);
   } finally {
@@ -63,59 +49,75 @@ async function withSignal<T>(
   }
 }
 
-interface Commits {
-  readonly phase: () => Phase;
-  /** The handler has settled: no other begins. */
-  readonly end: () => void;
-  /** @throws ConfigError where none may begin. */
-  readonly commit: <T>(fn: (tx: unknown) => T | Promise<T>) => Promise<T>;
+/** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
+export interface RunTransaction {
+  readonly store: Store;
+  readonly complete: CompleteRequest;
+  readonly limits: RunLimits;
+  phase: Phase;
+  /** What the last one that did not commit threw. */
+  failure: { readonly error: unknown } | undefined;
+  /** The one under way, and the last that was asked for while it was. */
+  current: Promise<unknown> | undefined;
+  last: Promise<unknown> | undefined;
 }
 
-function commitsOf(store: Store, complete: CompleteRequest, limits: RunLimits): Commits {
-  let phase: Phase = 'idle';
+export function newTransaction(store: Store, complete: CompleteRequest, limits: RunLimits): RunTransaction {
   return {
-    phase: () => phase,
-    end: () => {
-      if (phase === 'idle') phase = 'settled';
-    },
-    async commit(fn) {
-      refuseWhere(store, phase);
-      phase = 'under way';
-      try {
-        const value = await withSignal(limits, (over) => store.transaction(complete, fn, over));
-        phase = 'committed';
-        return value;
-      } catch (error) {
-        phase = 'idle';
-        throw error;
-      }
-    },
+    store,
+    complete,
+    limits,
+    phase: 'idle',
+    failure: undefined,
+    current: undefined,
+    last: undefined,
   };
 }
 
-export function runTransaction(store: Store, complete: CompleteRequest, limits: RunLimits): RunTransaction {
-  const commits = commitsOf(store, complete, limits);
-  let failure: { readonly error: unknown } | undefined;
-  let current: Promise<unknown> = Promise.resolve();
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    committed: () => commits.phase() === 'committed',
-    failure: () => failure,
-    run(fn) {
-      const begins = commits.phase() === 'idle';
-      const next = commits.commit(fn);
-      if (begins) current = next;
-      last = next;
-      // Where the handler does not await it, `idle` does, or the log says so.
-      next.catch((error: unknown) => {
-        failure = { error };
-      });
-      return next;
-    },
-    idle: async () => {
-      const unseen = commits.phase() === 'under way' ? await Promise.allSettled([current, last]) : [];
-      commits.end();
-      for (const result of unseen) if (result.status === 'rejected') throw result.reason;
-    },
-  };
+async function commit<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
+  const { store, complete, limits } = of;
+  refuseWhere(store, of.phase);
+  of.phase = 'under way';
+  try {
+    const value = await withSignal(limits, (over) => store.transaction(complete, fn, over));
+    of.phase = 'committed';
+    return value;
+  } catch (error) {
+    of.phase = 'idle';
+    throw error;
+  }
+}
+
+/** @throws ConfigError (rejects) where the store has no transactions, or none may begin. */
+export function transact<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
+  const begins = of.phase === 'idle';
+  const next = commit(of, fn);
+  if (begins) of.current = next;
+  of.last = next;
+  // Where the handler does not await it, `settledTransaction` does, or the log says so.
+  next.catch((error: unknown) => {
+    of.failure = { error };
+  });
+  return next;
+}
+
+/** The handler's writes and the completion are committed. */
+export function isCommitted({ phase }: RunTransaction): boolean {
+  return phase === 'committed';
+}
+
+/**
+ * For a handler that has settled: no other begins; waits where one is under way (it may not have been awaited).
+ * Rejects with what such a one threw: nobody else has seen it.
+ */
+export function settledTransaction(of: RunTransaction): Promise<void> | undefined {
+  if (of.phase === 'under way') return whenOver(of);
+  if (of.phase === 'idle') of.phase = 'settled';
+  return undefined;
+}
+
+async function whenOver(of: RunTransaction): Promise<void> {
+  const unseen = await Promise.allSettled([of.current, of.last]);
+  if (of.phase === 'idle') of.phase = 'settled';
+  for (const result of unseen) if (result.status === 'rejected') throw result.reason;
 }

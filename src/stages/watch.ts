@@ -9,6 +9,13 @@ export type RunEnd =
   | { readonly kind: 'lost' }
   | { readonly kind: 'abandoned' };
 
+/** The deadline is over, and the handler still runs. */
+export interface Overrun {
+  readonly kind: 'overrun';
+  /** How it ends. Never rejects. */
+  readonly finished: Promise<RunEnd>;
+}
+
 /** What a run that outlasts its first turn needs: its lease renewed, and an end to the wait for it. */
 export interface WatchRequest {
   readonly lease: LeaseRequest & Required<Pick<LeaseRequest, 'heldSince'>>;
@@ -16,13 +23,13 @@ export interface WatchRequest {
   readonly handlerDeadlineMs: number;
   /** The lease is over, and what the handler has under way is to be given up: with this, as its signal. */
   readonly givenUp: (why: Fault) => void;
-  /** The deadline is over, and the handler still runs. */
-  readonly overrun: () => void;
+  /** Called once: how the run ended, or that it goes on past its deadline. */
+  readonly tell: (end: RunEnd | Overrun) => void;
 }
 
 export interface Watch {
-  /** How the run ended. Never rejects. */
-  readonly finished: Promise<RunEnd>;
+  /** For whoever runs the handler, when it is done. */
+  readonly ended: (end: RunEnd) => void;
   /** The lease is renewed no more. */
   readonly stop: () => void;
 }
@@ -33,18 +40,36 @@ interface Course {
   hasEnded: boolean;
   keeper: LeaseKeeper | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
-  end: (end: RunEnd) => void;
+  /** Told of the end, or of the overrun; after an overrun, of the end that comes then. */
+  tell: (end: RunEnd | Overrun) => void;
+}
+
+const silent = (): void => {};
+
+function finish(course: Course, end: RunEnd): void {
+  if (course.hasEnded) return;
+  course.hasEnded = true;
+  if (course.timer !== undefined) clearTimeout(course.timer);
+  course.tell(end);
+}
+
+function overrun(course: Course): void {
+  const { tell } = course;
+  const finished = new Promise<RunEnd>((resolve) => {
+    course.tell = resolve as Course['tell'];
+  });
+  tell({ kind: 'overrun', finished });
 }
 
 function arm(course: Course): void {
   const { request } = course;
   if (!request) return;
-  const { lease, abort, handlerDeadlineMs, givenUp, overrun } = request;
+  const { lease, abort, handlerDeadlineMs, givenUp } = request;
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
     const why = new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over');
     abort.abort(why);
     givenUp(why);
-    course.end({ kind });
+    finish(course, { kind });
   };
   course.keeper = keepLease(lease);
   void course.keeper.ended.then(giveUp);
@@ -53,7 +78,7 @@ function arm(course: Course): void {
   course.timer = setTimeout(
     () => {
       abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
-      overrun();
+      overrun(course);
     },
     Math.max(0, leftMs),
   );
@@ -67,20 +92,16 @@ function armLater(turns: Turns, course: Course): void {
 }
 
 /** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
-export function watchRun(ended: Promise<RunEnd>, turns: Turns, request: WatchRequest): Watch {
-  const course: Course = { request, hasEnded: false, keeper: undefined, timer: undefined, end: () => {} };
-  const finished = new Promise<RunEnd>((resolve) => {
-    course.end = (end) => {
-      course.hasEnded = true;
-      if (course.timer !== undefined) clearTimeout(course.timer);
-      resolve(end);
-    };
-  });
-  void ended.then(course.end);
+export function watchRun(turns: Turns, request: WatchRequest): Watch {
+  const { tell } = request;
+  const course: Course = { request, hasEnded: false, keeper: undefined, timer: undefined, tell };
   armLater(turns, course);
-  const stop = (): void => {
-    course.request = undefined;
-    course.keeper?.stop();
+  return {
+    ended: (end) => finish(course, end),
+    stop() {
+      course.request = undefined;
+      course.tell = silent;
+      course.keeper?.stop();
+    },
   };
-  return { finished, stop };
 }

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Fault } from '../../src/errors.ts';
 import { createTurns } from '../../src/stages/turns.ts';
-import { watchRun, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
+import { watchRun, type Overrun, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let abort: AbortController;
-let overruns: number;
 let given: Fault[];
+let told: (RunEnd | Overrun)[];
 
 function request(): WatchRequest {
   const store = { renew: async (): Promise<'renewed'> => 'renewed' };
@@ -15,22 +15,28 @@ function request(): WatchRequest {
   const closed = new AbortController().signal;
   const heldSince = performance.now();
   const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
-  const overrun = (): void => void (overruns += 1);
   const givenUp = (why: Fault): void => void given.push(why);
   return {
     lease: { ...of, ...times, store, log, closed },
     abort,
     handlerDeadlineMs: 8_000,
     givenUp,
-    overrun,
+    tell: (end) => void told.push(end),
   };
+}
+
+/** How a run ended that was over its deadline before. */
+function finished(): Promise<RunEnd> {
+  const [first] = told;
+  if (first?.kind !== 'overrun') throw new Error('the run is not over its deadline');
+  return first.finished;
 }
 
 beforeEach(() => {
   vi.useFakeTimers();
   abort = new AbortController();
-  overruns = 0;
   given = [];
+  told = [];
 });
 
 afterEach(() => vi.useRealTimers());
@@ -56,18 +62,17 @@ describe('turns', () => {
 
 describe('watchRun', () => {
   it('makes no timer for a run that is settled within its turn', async () => {
-    const returned = Promise.resolve<RunEnd>({ kind: 'returned' });
-    const { finished, stop } = watchRun(returned, createTurns(true), request());
-    expect(await finished).toEqual({ kind: 'returned' });
+    const { ended, stop } = watchRun(createTurns(true), request());
+    ended({ kind: 'returned' });
+    expect(told).toEqual([{ kind: 'returned' }]);
     stop();
     await vi.advanceTimersByTimeAsync(0);
     expect(vi.getTimerCount()).toBe(0);
   });
 
   it('renews the lease of a run that has ended and is not settled', async () => {
-    const returned = Promise.resolve<RunEnd>({ kind: 'returned' });
-    const { finished, stop } = watchRun(returned, createTurns(true), request());
-    await finished;
+    const { ended, stop } = watchRun(createTurns(true), request());
+    ended({ kind: 'returned' });
     await vi.advanceTimersByTimeAsync(0);
     // Renewal and `maxRunMs`, and no deadline.
     expect(vi.getTimerCount()).toBe(2);
@@ -76,31 +81,34 @@ describe('watchRun', () => {
   });
 
   it('the deadline counts from the beginning of the run', async () => {
-    const { stop } = watchRun(new Promise(() => {}), createTurns(true), request());
+    const { ended, stop } = watchRun(createTurns(true), request());
     await vi.advanceTimersByTimeAsync(7_999);
-    expect([overruns, abort.signal.aborted]).toEqual([0, false]);
+    expect([told, abort.signal.aborted]).toEqual([[], false]);
     await vi.advanceTimersByTimeAsync(1);
-    expect([overruns, abort.signal.aborted]).toEqual([1, true]);
+    expect(abort.signal.aborted).toBe(true);
+    ended({ kind: 'returned' });
+    // Told once; how it ended is what the overrun carries.
+    expect(told).toEqual([{ kind: 'overrun', finished: expect.any(Promise) as unknown }]);
+    expect(await finished()).toEqual({ kind: 'returned' });
     stop();
   });
 
   it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
-    const { finished } = watchRun(new Promise(() => {}), createTurns(true), {
-      ...lost,
-      lease: { ...lost.lease, store },
-    });
+    const { ended } = watchRun(createTurns(true), { ...lost, lease: { ...lost.lease, store } });
     await vi.advanceTimersByTimeAsync(2_000);
-    expect(await finished).toEqual({ kind: 'lost' });
+    // The handler may end after it.
+    ended({ kind: 'returned' });
+    expect(told).toEqual([{ kind: 'lost' }]);
     expect(given).toEqual([expect.objectContaining({ code: 'lease_lost' })]);
     expect(abort.signal.reason).toBe(given[0]);
   });
 
   it('a run over maxRunMs is given up, and its deadline was over before', async () => {
-    const { finished } = watchRun(new Promise(() => {}), createTurns(true), request());
+    watchRun(createTurns(true), request());
     await vi.advanceTimersByTimeAsync(900_000);
-    expect(await finished).toEqual({ kind: 'abandoned' });
+    expect(await finished()).toEqual({ kind: 'abandoned' });
     expect(given).toEqual([expect.objectContaining({ code: 'handler_timeout' })]);
     expect(abort.signal.reason).toMatchObject({ message: 'the handler ran over 8000 ms' });
   });
