@@ -55,7 +55,7 @@ function bodySteps({ parts }: Rooms): Readonly<Partial<Record<PartName | 'strict
     },
     'outcome and answer': ({ authentic: { identity }, reading: { deliveryId: id, reading } }) => {
       const { event } = reading;
-      const trace = { sender: identity.sender.agentUrl, event, deliveryId: id };
+      const trace = { who: { sender: identity.sender.agentUrl, deliveryId: id }, event };
       return conclude({ kind: 'accepted', state: 'applied', event, changed: false }, trace, parts);
     },
   };
@@ -113,8 +113,8 @@ function behindAccept(
 }
 
 async function dispatchOne(won: WonDelivery, parts: Equipped): Promise<void> {
-  const { run, end } = await dispatch(won, parts, boundLogger(parts.logger, {}));
-  run.stop();
+  const { stop, end } = await dispatch(won, parts, boundLogger(parts.logger, {}));
+  stop();
   passed(end, 'returned');
 }
 
