@@ -98,6 +98,8 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
   setImmediate(() => stream?.close(HTTP2_NO_ERROR));
 }
 
+const NOTHING: Uint8Array = new Uint8Array(0);
+
 async function writeReply(
   req: NodeRequest,
   res: NodeResponse,
@@ -110,7 +112,8 @@ async function writeReply(
     answerAndReset(req, reply);
     return;
   }
-  const body = new TextEncoder().encode(reply.body);
+  // Nearly every answer has none.
+  const body = reply.body === '' ? NOTHING : new TextEncoder().encode(reply.body);
   const close = unread;
   if (close && req.socket) req.socket[CLOSING] = true;
   res.writeHead(reply.status, {
@@ -119,6 +122,7 @@ async function writeReply(
     ...(close && { Connection: 'close' }),
   });
   if (close) await writeAndClose(req, res, body, maxBodyBytes);
+  else if (body === NOTHING) res.end();
   else res.end(body);
 }
 
