@@ -8,12 +8,13 @@ import type {
   StoreInbox,
   StoreOptions,
 } from './contract.ts';
-import { acceptValues, failValues, markMs } from './redis/args.ts';
+import { failValues, markMs } from './redis/args.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
 import { inboxOf } from './redis/inbox.ts';
 import { keysOf } from './redis/keys.ts';
-import { acceptResult, replyOf, textOf } from './redis/replies.ts';
+import { acceptArgs } from './redis/pack.ts';
+import { answerOf, textOf } from './redis/replies.ts';
 import { nodeDigests, scriptsOf } from './redis/scripts.ts';
 import type { Session, SessionOptions, UseSession } from './redis/session.ts';
 import { openSession } from './redis/session.ts';
@@ -78,14 +79,19 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
 /** One round trip, but for a sender's first accept in this process. */
 async function accept({ registry, counts, run }: Session, request: AcceptRequest): Promise<AcceptResult> {
   const { sender, nonce } = request;
-  await registry.register(sender);
-  const reply = replyOf(await run('accept', sender, acceptValues(request, counts.others(sender))));
+  const registering = registry.register(sender);
+  if (registering) await registering;
+  const others = counts.others(sender);
+  const answer = answerOf(
+    await run('accept', sender, (offset) => acceptArgs(request, others, offset)),
+    request,
+  );
   if (nonce) {
     const lifeMs = nonce.expiresAtMs - nonce.nowMs;
-    counts.note(sender, { nonces: reply.number('nonces'), now: reply.number('now'), lifeMs });
+    counts.note(sender, { nonces: answer.nonces, now: answer.now, lifeMs });
   }
   registry.tick();
-  return acceptResult(reply);
+  return answer.result;
 }
 
 function sessionOptions(options: RedisStoreOptions): SessionOptions {

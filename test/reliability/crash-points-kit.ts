@@ -178,10 +178,14 @@ export async function sweep(
   }
 }
 
-const STATEMENTS = ['BEGIN IMMEDIATE', 'SAVEPOINT webhook', 'RELEASE webhook', 'COMMIT'];
+const BEGIN = ['BEGIN IMMEDIATE'];
+const BEGUN = ['SAVEPOINT webhook'];
+const ENDED = ['RELEASE webhook'];
+const COMMIT = ['COMMIT'];
 
 /** The points of one call of the store: around it, and around what begins and ends its transaction. */
 export function pointsOf(call: string, within: readonly string[] = []): readonly string[] {
-  const statements = STATEMENTS.flatMap((sql) => [`before ${sql}`, `after ${sql}`]);
-  return [`before ${call}`, ...statements.slice(0, 4), ...within, ...statements.slice(4), `after ${call}`];
+  const points = (of: readonly string[]): string[] => of.flatMap((sql) => [`before ${sql}`, `after ${sql}`]);
+  const inside = within.length > 0 ? [...points(BEGUN), ...within, ...points(ENDED)] : [];
+  return [`before ${call}`, ...points(BEGIN), ...inside, ...points(COMMIT), `after ${call}`];
 }

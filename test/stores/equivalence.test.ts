@@ -6,7 +6,7 @@ import type { SqliteStore } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { answerOf, call } from './calls.ts';
 
-/** The counts that triggers keep, against the rows themselves. */
+/** The counts, against the rows themselves. */
 function expectCountsRight(db: DatabaseSync): void {
   const counted = db
     .prepare(
@@ -17,15 +17,17 @@ function expectCountsRight(db: DatabaseSync): void {
           (SELECT count(*) FROM webhook_nonce) AS nonces`,
     )
     .get();
+  // Owner 0 is all, even ones are senders, odd ones key ids.
   const noted = db
     .prepare(
-      `SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes,
-          coalesce(sum(pending_bytes), 0) AS kept,
-          (SELECT nonces FROM webhook_total) AS nonces FROM webhook_sender`,
+      `SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(bytes), 0) AS bytes, coalesce(sum(bytes), 0) AS kept,
+          coalesce(sum(nonces) FILTER (WHERE owner = 0), 0) AS nonces FROM webhook_count`,
     )
     .get();
   expect(noted).toEqual(counted);
-  const byKey = db.prepare('SELECT coalesce(sum(nonces), 0) AS nonces FROM webhook_keyid').get();
+  const byKey = db
+    .prepare('SELECT coalesce(sum(nonces), 0) AS nonces FROM webhook_count WHERE owner % 2 = 1')
+    .get();
   expect(byKey?.['nonces']).toBe(counted?.['nonces']);
 }
 

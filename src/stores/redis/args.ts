@@ -1,4 +1,4 @@
-import type { AcceptRequest, EventClaim, FailRequest } from '../contract.ts';
+import type { FailRequest } from '../contract.ts';
 import { MARK_RETENTION_MS } from '../contract.ts';
 import { columnText } from '../text.ts';
 import type { Arg } from './client.ts';
@@ -32,51 +32,6 @@ const LAST_ERROR_MOST = 1000;
 /** Marks and notification ids outlive the records that made them. Ms. */
 export function markMs(retentionMs: number): number {
   return Math.max(retentionMs, MARK_RETENTION_MS);
-}
-
-/** Of `lua/accept.ts`. */
-export function acceptValues(request: AcceptRequest, otherNonces: number): Values {
-  const { acceptId, mode, nonce, event, limits, retry, leaseMs, retentionMs } = request;
-  return {
-    acceptId,
-    mode,
-    leaseMs,
-    retentionMs,
-    markMs: markMs(retentionMs),
-    attempts: retry.attempts,
-    crashes: retry.crashes,
-    maxRecords: limits.maxRecordsPerSender,
-    maxPendingBytes: limits.maxPendingBytesPerSender,
-    maxNoncesPerKey: limits.maxNoncesPerKey,
-    maxNonces: limits.maxNonces,
-    otherNonces,
-    ...(nonce && {
-      keyid: nonce.keyid,
-      nonce: nonce.nonce,
-      nonceMs: Math.max(0, nonce.expiresAtMs - nonce.nowMs),
-    }),
-    ...(event && eventValues(event)),
-  };
-}
-
-function eventValues(event: EventClaim): Values {
-  const { key, body, rawHash, canonicalHash, onChanged, task, notificationId, report } = event;
-  const mediaBuyIds = report?.mediaBuyIds ?? [];
-  return {
-    key,
-    body,
-    rawHash,
-    canonicalHash,
-    onChanged,
-    taskId: task?.id,
-    instant: task?.instant,
-    instantMs: task?.instantMs,
-    terminal: task?.terminal,
-    notificationId,
-    final: report?.final,
-    reports: mediaBuyIds.length,
-    ...Object.fromEntries(mediaBuyIds.map((id, index) => [`report${index + 1}`, id])),
-  };
 }
 
 /** Of the script `fail`. */

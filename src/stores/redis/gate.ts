@@ -3,8 +3,8 @@ import type { Connection } from './client.ts';
 
 /** Calls wait here, not in the client's queue: one that was given up is not sent later. */
 export interface Gate {
-  /** Resolves when there is a connection. @throws Fault `store_unavailable` at `deadline` (`performance.now()`). */
-  readonly ready: (deadline: number) => Promise<void>;
+  /** Resolves when there is a connection; undefined where there is one. @throws Fault `store_unavailable` at `deadline` (`performance.now()`). */
+  readonly ready: (deadline: number) => Promise<void> | undefined;
 }
 
 export function gateOf(connection: Connection): Gate {
@@ -14,7 +14,7 @@ export function gateOf(connection: Connection): Gate {
   });
   return {
     ready: (deadline) => {
-      if (connection.status === 'ready') return Promise.resolve();
+      if (connection.status === 'ready') return undefined;
       // Only a client that gave up for good, as on a name that did not resolve, is at its end; it may begin again.
       if (connection.status === 'end') connection.connect().catch(() => undefined);
       return new Promise((resolve, reject) => {

@@ -32,12 +32,19 @@ const WAITING_MOST = 10_000;
 export function laneOf(connection: Connection, watch: Watch, options: LaneOptions): Lane {
   const running = new Set<Promise<unknown>>();
   const gate = gateOf(connection);
-  const ready = async (deadline: number): Promise<void> => {
+  const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
+    await first;
     // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
-    do {
+    while (connection.status !== 'ready') {
       await gate.ready(deadline);
       await watch.passed(deadline);
-    } while (connection.status !== 'ready');
+    }
+  };
+  // Mostly there is nothing to wait for.
+  const ready = (deadline: number): Promise<void> | undefined => {
+    const connecting = gate.ready(deadline);
+    const first = connecting ? connecting.then(() => watch.passed(deadline)) : watch.passed(deadline);
+    return first && waitUntilReady(first, deadline);
   };
   const wire = { connection, gate: { ready } };
   const batches = batchesOf(wire, options, running);

@@ -7,8 +7,8 @@ import type { Scripts } from './scripts.ts';
 
 /** What processes tell each other through Redis: whose events there are, and how many nonces each sender has. */
 export interface Registry {
-  /** Before the first accept of a sender: its workers must find it. */
-  register(sender: string): Promise<void>;
+  /** Before the first accept of a sender: its workers must find it. Undefined once it is so. */
+  register(sender: string): Promise<void> | undefined;
   /** After an accept. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
   tick(): void;
   /** All senders that any process registered. */
@@ -29,17 +29,18 @@ export interface RegistryParts {
 
 export function registryOf(parts: RegistryParts): Registry {
   const { lane, scripts, keys, counts } = parts;
-  const registered = new Map<string, Promise<void>>();
+  const registered = new Map<string, Promise<void> | undefined>();
   let exchangedAt = performance.now();
   return {
-    register: async (sender) => {
-      let running = registered.get(sender);
-      if (!running) {
-        running = exchange(parts, [sender], []);
-        registered.set(sender, running);
-        running.catch(() => registered.delete(sender));
-      }
-      await running;
+    register: (sender) => {
+      if (registered.has(sender)) return registered.get(sender);
+      const running = exchange(parts, [sender], []);
+      registered.set(sender, running);
+      running.then(
+        () => registered.set(sender, undefined),
+        () => registered.delete(sender),
+      );
+      return running;
     },
     tick: () => {
       if (performance.now() - exchangedAt < EXCHANGE_MS) return;

@@ -1,5 +1,6 @@
 import type {
   AcceptDecision,
+  AcceptRequest,
   AcceptResult,
   InboxRecord,
   LeasedEvent,
@@ -85,11 +86,46 @@ const DECISION: Record<Kind, (reply: Reply) => AcceptDecision> = {
   'rate-abuse': () => ({ kind: 'rate-abuse' }),
 };
 
-/** Of `lua/accept.ts`. */
-export function acceptResult(reply: Reply): AcceptResult {
+/** Of the script accept. */
+export interface AcceptAnswer {
+  readonly result: AcceptResult;
+  /** Live ones of the sender, this one included. */
+  readonly nonces: number;
+  /** Store's clock, Unix ms. */
+  readonly now: number;
+}
+
+/** A text where the accept was an ordinary one (`lua/ordinary.ts`), else a list (`lua/accept.ts`). */
+export function answerOf(value: unknown, request: AcceptRequest): AcceptAnswer {
+  if (!Array.isArray(value)) return ordinaryAnswer(textOf(value), request);
+  const reply = replyOf(value);
   const names = reply.text('pressure');
   const pressure = names === '' ? [] : (names.split(',') as Pressure[]);
-  return { ...DECISION[reply.text('kind') as Kind](reply), pressure };
+  const decision = DECISION[reply.text('kind') as Kind](reply);
+  return {
+    result: { ...decision, pressure },
+    nonces: reply.number('nonces'),
+    now: reply.number('now'),
+  };
+}
+
+/** Now, nonces, ahead: the rest follows from the request. */
+function ordinaryAnswer(text: string, { acceptId }: AcceptRequest): AcceptAnswer {
+  const [now, nonces, ahead] = text.split(' ');
+  return {
+    result: {
+      kind: 'won',
+      changed: false,
+      lease: { owner: acceptId, fence: 1, attempt: 1 },
+      reemission: false,
+      afterTerminal: false,
+      afterFinal: false,
+      ahead: ahead === '1',
+      pressure: [],
+    },
+    nonces: Number(nonces),
+    now: Number(now),
+  };
 }
 
 /** Of the script `lease`, of one sender. */

@@ -37,7 +37,8 @@ async function evaluate(connection: Connection, { call, isSettled }: Job): Promi
 export async function sendOne({ connection, gate }: Wire, job: Job): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
     try {
-      await gate.ready(job.deadline);
+      const connecting = gate.ready(job.deadline);
+      if (connecting) await connecting;
       if (job.isSettled()) return;
       job.resolve(await evaluate(connection, job));
     } catch (error) {

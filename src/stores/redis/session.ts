@@ -2,7 +2,7 @@ import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { Values } from './args.ts';
 import { argsOf } from './args.ts';
-import type { Connection, RedisClient } from './client.ts';
+import type { Arg, Connection, RedisClient } from './client.ts';
 import { duplicateOf, primaries } from './client.ts';
 import { asFault, isForbidden } from './faults.ts';
 import type { Keys } from './keys.ts';
@@ -16,7 +16,10 @@ import type { ScriptName, Scripts } from './scripts.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { watchOf } from './watch.ts';
 
-type Run = (script: ScriptName, sender: string, values: Values) => Promise<unknown>;
+/** What a script is told: by names, or as it wants it, with the ms that are added to the server's clock. */
+type Told = Values | ((offset: number) => Arg[]);
+
+type Run = (script: ScriptName, sender: string, told: Told) => Promise<unknown>;
 
 /** An open connection and what is known of the servers behind it. */
 export interface Session {
@@ -132,12 +135,11 @@ function sessionOf(
   const counts = nonceCounts();
   const send =
     (way: Lane['run']): Run =>
-    (script, sender, values) =>
-      way({
-        script: scripts[script],
-        keys: keys.of(sender),
-        args: argsOf({ offset: Math.round(clockOffsetMs()), ...values }),
-      });
+    (script, sender, told) => {
+      const offset = Math.round(clockOffsetMs());
+      const args = typeof told === 'function' ? told(offset) : argsOf({ offset, ...told });
+      return way({ script: scripts[script], keys: keys.of(sender), args });
+    };
   return {
     run: send(lane.run),
     read: send(lane.read),

@@ -10,10 +10,10 @@ import { checkKept } from './settings.ts';
 export interface Watch {
   /**
    * Looks with each new connection and, as it is used, every 10 s; once something is wrong, with each call until it is
-   * mended. Else resolves at once.
+   * mended. Else undefined: there is nothing to wait for.
    * @throws Fault `not_durable`, with the setting to change; `store_unavailable` at `deadline` (`performance.now()`).
    */
-  readonly passed: (deadline: number) => Promise<void>;
+  readonly passed: (deadline: number) => Promise<void> | undefined;
 }
 
 const LOOK_AGAIN_MS = 10_000;
@@ -47,13 +47,13 @@ export function watchOf(connection: Connection, { timeoutMs, onDisk }: WatchOpti
     }
   };
   return {
-    passed: async (deadline) => {
+    passed: (deadline) => {
       if (performance.now() - lookedAt >= LOOK_AGAIN_MS) {
         looking ??= look().finally(() => {
           looking = undefined;
         });
       }
-      if (looking) await withTimeout(looking, Math.max(0, deadline - performance.now()));
+      return looking && withTimeout(looking, Math.max(0, deadline - performance.now()));
     },
   };
 }

@@ -1,10 +1,9 @@
-import { Fault } from '../../errors.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy, isConstraint } from './handle.ts';
 
 /** Group commit: what arrives in one turn of the event loop shares one transaction, and so one sync of the disk. */
 export interface Commits {
-  /** Runs `step` in the next transaction, in a savepoint of its own; settles when that is committed. */
+  /** Runs `step` in the next transaction; settles when that is committed. One that is undone runs again. */
   run<T>(step: () => T): Promise<T>;
   /** Runs `step` in a transaction that it shares with nobody. What it throws is thrown on, rolled back. */
   runAlone<T>(step: () => T): Promise<T>;
@@ -18,6 +17,15 @@ export interface CommitOptions {
   readonly delay: (ms: number) => Promise<void>;
   /** 0 ≤ n < 1: spreads the retries of several processes. */
   readonly random: () => number;
+  readonly memory: Memory;
+}
+
+/** What is remembered of the database beside it. */
+export interface Memory {
+  /** A transaction has begun. */
+  readonly begin: () => void;
+  /** Before its COMMIT: writes what it has to. */
+  readonly save: () => void;
   /** After a rollback. */
   readonly forget: () => void;
 }
@@ -45,7 +53,7 @@ export function commitsOf(db: SqliteHandle, prepare: () => void, options: Commit
   const drain = async (): Promise<void> => {
     for (let refusals = 0; queue.length > 0;) {
       await turn();
-      const error = commitNext(db, prepare, queue, options.forget);
+      const error = commitNext(db, prepare, queue, options.memory);
       refusals = error === undefined ? 0 : refusals + 1;
       if (error !== undefined) await waitForLock(queue, error, refusals, options);
     }
@@ -96,7 +104,7 @@ async function waitForLock(
 }
 
 /** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */
-function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], forget: () => void): unknown {
+function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], memory: Memory): unknown {
   try {
     prepare();
     db.exec('BEGIN IMMEDIATE');
@@ -105,68 +113,75 @@ function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], forget:
     for (const job of queue.splice(0)) job.reject(asFault(error));
     return undefined;
   }
+  memory.begin();
   const first = queue[0];
   if (first?.alone) {
     queue.shift();
-    commitAlone(db, first, forget);
+    commitAlone(db, first, memory);
     return undefined;
   }
   const alone = queue.findIndex((job) => job.alone);
   const batch = queue.splice(0, Math.min(MOST, alone === -1 ? MOST : alone));
-  const error = commitBatch(db, batch, forget);
-  if (error === undefined) return undefined;
-  rollBack(db, forget);
-  // COMMIT waits for readers under a rollback journal; the steps were undone and can run again.
-  if (isBusy(error)) queue.unshift(...batch);
-  else for (const job of batch) job.reject(asFault(error));
-  return isBusy(error) ? error : undefined;
+  const failure = commitBatch(db, batch, memory);
+  if (failure === undefined) return undefined;
+  rollBack(db, memory);
+  return undone(queue, batch, failure);
+}
+
+/** Why a transaction was undone; with the step that failed, where one did. */
+interface Failure {
+  readonly error: unknown;
+  readonly job?: Job;
+}
+
+/**
+ * One step's failure is its own: the others run again, without it. Steps leave nothing but rows, so running again what
+ * was rolled back is as good as a savepoint around each, and costs only when one fails.
+ * COMMIT waits for readers under a rollback journal: then too the steps can run again.
+ */
+function undone(queue: Job[], batch: readonly Job[], { error, job }: Failure): unknown {
+  const busy = job === undefined && isBusy(error);
+  const failed = busy ? [] : job ? [job] : batch;
+  for (const one of failed) one.reject(asFault(error));
+  queue.unshift(...batch.filter((one) => !failed.includes(one)));
+  return busy ? error : undefined;
 }
 
 /** Answers nobody before the COMMIT that makes all of their answers durable. */
-function commitBatch(db: SqliteHandle, batch: readonly Job[], forget: () => void): unknown {
-  try {
-    const answers = batch.map((job) => inSavepoint(db, job, forget));
-    db.exec('COMMIT');
-    for (const answer of answers) answer();
-    return undefined;
-  } catch (error) {
-    return error ?? new Fault('store_unavailable', 'SQLite: the transaction failed.');
-  }
-}
-
-/** One step's failure is its own. Where SQLite has ended the whole transaction (full, I/O), ROLLBACK TO throws too. */
-function inSavepoint(db: SqliteHandle, job: Job, forget: () => void): () => void {
-  db.exec('SAVEPOINT webhook_step');
-  try {
-    const value = job.step();
-    db.exec('RELEASE webhook_step');
-    return () => job.resolve(value);
-  } catch (error) {
-    forget();
+function commitBatch(db: SqliteHandle, batch: readonly Job[], memory: Memory): Failure | undefined {
+  const values: unknown[] = [];
+  for (const job of batch) {
     try {
-      db.exec('ROLLBACK TO webhook_step');
-      db.exec('RELEASE webhook_step');
-    } catch {
-      throw error;
+      values.push(job.step());
+    } catch (error) {
+      return { error, job };
     }
-    return () => job.reject(asFault(error));
   }
+  try {
+    memory.save();
+    db.exec('COMMIT');
+  } catch (error) {
+    return { error };
+  }
+  for (const [at, job] of batch.entries()) job.resolve(values[at]);
+  return undefined;
 }
 
-function commitAlone(db: SqliteHandle, job: Job, forget: () => void): void {
+function commitAlone(db: SqliteHandle, job: Job, memory: Memory): void {
   try {
     const value = job.step();
-    commit(db);
+    commit(db, memory);
     job.resolve(value);
   } catch (error) {
-    rollBack(db, forget);
+    rollBack(db, memory);
     job.reject(error);
   }
 }
 
 /** A deferred constraint of the owner's tables fails here, and is the owner's; all else is ours. */
-function commit(db: SqliteHandle): void {
+function commit(db: SqliteHandle, memory: Memory): void {
   try {
+    memory.save();
     db.exec('COMMIT');
   } catch (error) {
     throw isConstraint(error) ? error : asFault(error);
@@ -174,7 +189,7 @@ function commit(db: SqliteHandle): void {
 }
 
 /** Fails where SQLite has rolled back by itself; then it is done. */
-function rollBack(db: SqliteHandle, forget: () => void): void {
+function rollBack(db: SqliteHandle, { forget }: Memory): void {
   forget();
   try {
     db.exec('ROLLBACK');

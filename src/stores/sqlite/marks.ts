@@ -1,5 +1,5 @@
 import type { Rows } from '../kernel/rows.ts';
-import type { SqliteHandle, SqliteRow } from './handle.ts';
+import type { SqliteHandle, SqliteRow, SqliteValue } from './handle.ts';
 import { nullableTextOf, textOf } from './handle.ts';
 import type { Senders } from './senders.ts';
 import { columnText, fromColumnText } from './text.ts';
@@ -9,8 +9,9 @@ type MarkRows = Pick<Rows, 'task' | 'saveTask' | 'notification' | 'saveNotificat
 /**
  * Tasks (who holds one, and the newest status applied) and notification ids (which event brought one first).
  *
- *     find  sender, id, now → the row; an expired one is absent
- *     save  sender, id and the rest → inserted; or replaced, where it is known or has expired
+ *     find     sender, id, now → the row; an expired one is absent
+ *     add      sender, id and the rest → 1 row where it is new
+ *     replace  the same, where it is known or has expired
  *
  * Read and written in the transaction of the record that they decide about: what was true for the decision is true
  * at the commit.
@@ -19,14 +20,39 @@ export function markRows(db: SqliteHandle, senders: Senders): MarkRows {
   return { ...taskRows(db, senders), ...notificationRows(db, senders) };
 }
 
+type Save = (known: boolean, sender: string, id: string, rest: readonly SqliteValue[]) => void;
+
+/** `known` only says what to try first. */
+function saver(
+  db: SqliteHandle,
+  senders: Senders,
+  table: string,
+  columns: { readonly id: string; readonly rest: readonly string[] },
+): Save {
+  const { id: name, rest: names } = columns;
+  const marks = [...names, 'sender_id', name].map(() => '?').join(', ');
+  const add = db.prepare(
+    `INSERT INTO ${table} (${names.join(', ')}, sender_id, ${name}) VALUES (${marks}) ON CONFLICT DO NOTHING`,
+  );
+  const changes = names.map((column) => `${column} = ?`).join(', ');
+  const replace = db.prepare(`UPDATE ${table} SET ${changes} WHERE sender_id = ? AND ${name} = ?`);
+  return (known, sender, id, rest) => {
+    const senderId = senders.senderId(sender);
+    const values = [...rest, senderId, columnText(id)];
+    if (known && Number(replace.run(...values).changes) > 0) return;
+    if (Number(add.run(...values).changes) > 0) senders.count(senderId, { entries: 1 });
+    else replace.run(...values);
+  };
+}
+
 function taskRows(db: SqliteHandle, senders: Senders): Pick<MarkRows, 'task' | 'saveTask'> {
   const find = db.prepare(
     'SELECT holder, mark, mark_terminal, expires_at FROM webhook_task WHERE sender_id = ? AND task_id = ? AND expires_at > ?',
   );
-  const save = db.prepare(
-    'INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at) VALUES (?, ?, ?, ?, ?, ?) ' +
-      'ON CONFLICT DO UPDATE SET holder = excluded.holder, mark = excluded.mark, mark_terminal = excluded.mark_terminal, expires_at = excluded.expires_at',
-  );
+  const save = saver(db, senders, 'webhook_task', {
+    id: 'task_id',
+    rest: ['holder', 'mark', 'mark_terminal', 'expires_at'],
+  });
   return {
     task: (sender, id, now) => {
       const row = find.get(senders.senderId(sender), columnText(id), now) as SqliteRow | undefined;
@@ -43,7 +69,8 @@ function taskRows(db: SqliteHandle, senders: Senders): Pick<MarkRows, 'task' | '
     },
     saveTask: ({ sender, id, holder, mark, markTerminal, expiresAt }) => {
       const key = holder === null ? null : columnText(holder);
-      save.run(senders.senderId(sender), columnText(id), key, mark, markTerminal ? 1 : 0, expiresAt);
+      // One with a mark was there before.
+      save(mark !== null, sender, id, [key, mark, markTerminal ? 1 : 0, expiresAt]);
     },
   };
 }
@@ -55,10 +82,10 @@ function notificationRows(
   const find = db.prepare(
     'SELECT record_key, expires_at FROM webhook_notification WHERE sender_id = ? AND notification_id = ? AND expires_at > ?',
   );
-  const save = db.prepare(
-    'INSERT INTO webhook_notification (sender_id, notification_id, record_key, expires_at) VALUES (?, ?, ?, ?) ' +
-      'ON CONFLICT DO UPDATE SET record_key = excluded.record_key, expires_at = excluded.expires_at',
-  );
+  const save = saver(db, senders, 'webhook_notification', {
+    id: 'notification_id',
+    rest: ['record_key', 'expires_at'],
+  });
   return {
     notification: (sender, id, now) => {
       const row = find.get(senders.senderId(sender), columnText(id), now) as SqliteRow | undefined;
@@ -67,7 +94,7 @@ function notificationRows(
       return { sender, id, key, expiresAt: Number(row['expires_at']) };
     },
     saveNotification: ({ sender, id, key, expiresAt }) => {
-      save.run(senders.senderId(sender), columnText(id), columnText(key), expiresAt);
+      save(false, sender, id, [columnText(key), expiresAt]);
     },
   };
 }

@@ -8,7 +8,8 @@ import { columnText, fromColumnText } from './text.ts';
  * Burned nonces (verification.md, section 2, checks 9a, 12, 13).
  *
  *     find     key id, nonce, now → the event that burned it and the accept that did; expired ones are absent
- *     save     key id, nonce, event, accept, expiry → inserted; or replaced, where it is known or has expired
+ *     add      key id, nonce, event, accept, expiry → 1 row where it is new
+ *     replace  the same, where it is known or has expired
  *
  * Atomic with the record they are bound to: both are written in the transaction of one accept.
  */
@@ -16,9 +17,11 @@ export function nonceRows(db: SqliteHandle, senders: Senders): Pick<Rows, 'nonce
   const find = db.prepare(
     'SELECT record_key, accept_id, expires_at FROM webhook_nonce WHERE keyid_id = ? AND nonce = ? AND expires_at > ?',
   );
-  const save = db.prepare(
-    'INSERT INTO webhook_nonce (keyid_id, nonce, record_key, accept_id, expires_at) VALUES (?, ?, ?, ?, ?) ' +
-      'ON CONFLICT DO UPDATE SET record_key = excluded.record_key, accept_id = excluded.accept_id, expires_at = excluded.expires_at',
+  const add = db.prepare(
+    'INSERT INTO webhook_nonce (record_key, accept_id, expires_at, keyid_id, nonce) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const replace = db.prepare(
+    'UPDATE webhook_nonce SET record_key = ?, accept_id = ?, expires_at = ? WHERE keyid_id = ? AND nonce = ?',
   );
   return {
     nonce: ({ sender, keyid, nonce }, now) => {
@@ -36,7 +39,9 @@ export function nonceRows(db: SqliteHandle, senders: Senders): Pick<Rows, 'nonce
     },
     saveNonce: ({ sender, keyid, nonce, key, acceptId, expiresAt }) => {
       const id = senders.keyidId(sender, keyid);
-      save.run(id, columnText(nonce), key === null ? null : columnText(key), acceptId, expiresAt);
+      const values = [key === null ? null : columnText(key), acceptId, expiresAt, id, columnText(nonce)];
+      if (Number(add.run(...values).changes) > 0) senders.countNonces(id, 1);
+      else replace.run(...values);
     },
   };
 }

@@ -18,7 +18,7 @@ export interface OpenDatabase {
   readonly settings: Settings;
 }
 
-export type BusyOptions = Omit<CommitOptions, 'forget'>;
+export type BusyOptions = Omit<CommitOptions, 'memory'>;
 
 /**
  * Makes a connection ready.
@@ -55,7 +55,7 @@ async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<
     place.check();
     settings.restore();
   };
-  const commits = commitsOf(db, prepare, { ...options, forget: () => rows.forget() });
+  const commits = commitsOf(db, prepare, { ...options, memory: rows });
   return { db, rows, commits, settings };
 }
 

@@ -5,39 +5,40 @@ import type { SqliteHandle, SqliteRow } from './handle.ts';
  * Version 1. The tables live in the owner's own database file, so that `ctx.transaction` can write beside them:
  * hence the prefix, and the version in a table of our own (`PRAGMA user_version` belongs to the owner's migrations).
  *
- *     webhook_sender        url → id; counts its records, tasks and notification ids, and bytes of unfinished bodies
- *     webhook_keyid         (sender, key id) → id; counts its nonces
- *     webhook_total         one row: nonces of all senders
+ *     webhook_sender        url → id
+ *     webhook_keyid         (sender, key id) → id
+ *     webhook_count         sender, key id or all → records, tasks and notification ids; bytes of bodies; nonces
  *     webhook_nonce         (key id, nonce) → the event that burned it (null: none) and the accept that did
  *     webhook_record        (sender, idempotency key) → state, lease, fingerprints
- *     webhook_body          record → its first copy until DONE; apart, for an UPDATE rewrites the whole row
+ *     webhook_body          place → the first copy of a record that is not done; apart, for an UPDATE rewrites the whole row
  *     webhook_task          (sender, task id) → who holds it, the newest status applied
  *     webhook_notification  (sender, notification id) → the event that brought it first
  *
- * Counts are kept by triggers: an accept never scans, and no statement can forget one. Every instant is Unix ms but
- * `instant` and `mark`, which are `instantKey`s and compare bytewise (BINARY). `expires_at` and `due_at` null mean
- * never. Keys are encoded (`text.ts`).
+ * What an accept costs is the pages that it writes, so a row is in one tree and not in a table and its key's index
+ * (WITHOUT ROWID), and all counts are on one page (`counts.ts`). Every instant is Unix ms but `instant` and `mark`,
+ * which are `instantKey`s and compare bytewise (BINARY). `expires_at` and `due_at` null mean never. Keys are encoded
+ * (`text.ts`).
+ *
+ * `place` is the id of the record's body: it grows with insertion among the records that have one, and is the order
+ * "oldest first". A record that is done has none: 0, for ids of bodies that are gone are given again.
  *
  * Indexes are partial, so that a finished record is in none but its key's and the expiry's: `due` for workers (null
- * in inline mode), `parked` for whoever frees a task, `open` for lists. A record's id grows with its insertion, and
- * SQLite keeps it at the end of each index entry: that is the order "oldest first".
+ * in inline mode), `parked` for whoever frees a task, `open` for lists.
  */
 const VERSION_1 = `
-CREATE TABLE webhook_sender (
-  id INTEGER PRIMARY KEY,
-  url TEXT NOT NULL UNIQUE,
-  entries INTEGER NOT NULL DEFAULT 0,
-  pending_bytes INTEGER NOT NULL DEFAULT 0
-) STRICT;
+CREATE TABLE webhook_sender (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE webhook_keyid (
   id INTEGER PRIMARY KEY,
   sender_id INTEGER NOT NULL,
   keyid TEXT NOT NULL,
-  nonces INTEGER NOT NULL DEFAULT 0,
   UNIQUE (sender_id, keyid)
 ) STRICT;
-CREATE TABLE webhook_total (nonces INTEGER NOT NULL) STRICT;
-INSERT INTO webhook_total (nonces) VALUES (0);
+CREATE TABLE webhook_count (
+  owner INTEGER PRIMARY KEY,
+  entries INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  nonces INTEGER NOT NULL
+) STRICT;
 CREATE TABLE webhook_nonce (
   keyid_id INTEGER NOT NULL,
   nonce TEXT NOT NULL,
@@ -48,9 +49,9 @@ CREATE TABLE webhook_nonce (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX webhook_nonce_expiry ON webhook_nonce (expires_at, keyid_id);
 CREATE TABLE webhook_record (
-  id INTEGER PRIMARY KEY,
   sender_id INTEGER NOT NULL,
   key TEXT NOT NULL,
+  place INTEGER NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('queued', 'leased', 'applied', 'stale', 'dead')),
   claim TEXT NOT NULL,
   claimed_by TEXT NOT NULL,
@@ -77,14 +78,13 @@ CREATE TABLE webhook_record (
   after_final INTEGER NOT NULL,
   body_bytes INTEGER NOT NULL,
   expires_at INTEGER,
-  UNIQUE (sender_id, key)
-) STRICT;
+  PRIMARY KEY (sender_id, key)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX webhook_record_expiry ON webhook_record (expires_at, sender_id) WHERE expires_at IS NOT NULL;
-CREATE INDEX webhook_record_due ON webhook_record (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX webhook_record_parked ON webhook_record (sender_id, task_id) WHERE parked_until > 0;
-CREATE INDEX webhook_record_open ON webhook_record (sender_id, state)
-  WHERE state IN ('queued', 'leased', 'dead');
-CREATE TABLE webhook_body (record_id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE INDEX webhook_record_due ON webhook_record (due_at, place) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_record_parked ON webhook_record (sender_id, task_id, place) WHERE parked_until > 0;
+CREATE INDEX webhook_record_open ON webhook_record (sender_id, state, place) WHERE place > 0;
+CREATE TABLE webhook_body (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE webhook_task (
   sender_id INTEGER NOT NULL,
   task_id TEXT NOT NULL,
@@ -103,41 +103,6 @@ CREATE TABLE webhook_notification (
   PRIMARY KEY (sender_id, notification_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX webhook_notification_expiry ON webhook_notification (expires_at, sender_id);
-CREATE TRIGGER webhook_nonce_new AFTER INSERT ON webhook_nonce BEGIN
-  UPDATE webhook_keyid SET nonces = nonces + 1 WHERE id = new.keyid_id;
-  UPDATE webhook_total SET nonces = nonces + 1;
-END;
-CREATE TRIGGER webhook_nonce_gone AFTER DELETE ON webhook_nonce BEGIN
-  UPDATE webhook_keyid SET nonces = nonces - 1 WHERE id = old.keyid_id;
-  UPDATE webhook_total SET nonces = nonces - 1;
-END;
-CREATE TRIGGER webhook_record_new AFTER INSERT ON webhook_record BEGIN
-  UPDATE webhook_sender SET entries = entries + 1, pending_bytes = pending_bytes + new.body_bytes
-    WHERE id = new.sender_id;
-END;
-CREATE TRIGGER webhook_record_done AFTER UPDATE OF body_bytes ON webhook_record
-  WHEN new.body_bytes <> old.body_bytes BEGIN
-  UPDATE webhook_sender SET pending_bytes = pending_bytes + new.body_bytes - old.body_bytes
-    WHERE id = new.sender_id;
-  DELETE FROM webhook_body WHERE record_id = new.id AND new.body_bytes = 0;
-END;
-CREATE TRIGGER webhook_record_gone AFTER DELETE ON webhook_record BEGIN
-  UPDATE webhook_sender SET entries = entries - 1, pending_bytes = pending_bytes - old.body_bytes
-    WHERE id = old.sender_id;
-  DELETE FROM webhook_body WHERE record_id = old.id;
-END;
-CREATE TRIGGER webhook_task_new AFTER INSERT ON webhook_task BEGIN
-  UPDATE webhook_sender SET entries = entries + 1 WHERE id = new.sender_id;
-END;
-CREATE TRIGGER webhook_task_gone AFTER DELETE ON webhook_task BEGIN
-  UPDATE webhook_sender SET entries = entries - 1 WHERE id = old.sender_id;
-END;
-CREATE TRIGGER webhook_notification_new AFTER INSERT ON webhook_notification BEGIN
-  UPDATE webhook_sender SET entries = entries + 1 WHERE id = new.sender_id;
-END;
-CREATE TRIGGER webhook_notification_gone AFTER DELETE ON webhook_notification BEGIN
-  UPDATE webhook_sender SET entries = entries - 1 WHERE id = old.sender_id;
-END;
 `;
 
 /** One step a version: step n takes a schema of version n to n + 1. */

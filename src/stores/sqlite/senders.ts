@@ -1,25 +1,25 @@
 import type { Rows } from '../kernel/rows.ts';
+import type { Count, Counts } from './counts.ts';
+import { ALL, countsOf, ofKeyid, ofSender } from './counts.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { columnText } from './text.ts';
 
 /**
- * Senders and key ids by name, and the counts that triggers keep on them.
+ * Senders and key ids by name, and what is counted of them.
  *
  *     find   url, or sender and key id → id; added where it is new. Few, and never deleted
- *     usage  key id, sender → entries, pending bytes, nonces, all nonces: four counts in one row
+ *     usage  sender, key id → entries, pending bytes, nonces, all nonces
  */
-export interface Senders extends Pick<Rows, 'usage'> {
+export interface Senders extends Pick<Rows, 'usage'>, Pick<Counts, 'begin' | 'save'> {
   senderId(url: string): number;
   keyidId(url: string, keyid: string): number;
-  /** After a rollback: ids found since may not exist. */
+  /** More or fewer of a sender's entries, or bytes of bodies. */
+  count(senderId: number, change: Partial<Omit<Count, 'nonces'>>): void;
+  /** More or fewer nonces of a key id. */
+  countNonces(keyidId: number, nonces: number): void;
+  /** After a rollback: ids found since may not exist, and counts are as they were. */
   forget(): void;
 }
-
-const USAGE = `
-SELECT s.entries, s.pending_bytes,
-  coalesce((SELECT k.nonces FROM webhook_keyid k WHERE k.sender_id = s.id AND k.keyid = ?), 0) AS nonces,
-  (SELECT t.nonces FROM webhook_total t) AS all_nonces
-FROM webhook_sender s WHERE s.id = ?`;
 
 type Find = (...values: (number | string)[]) => number;
 
@@ -39,42 +39,57 @@ function finder(db: SqliteHandle, table: string, columns: readonly string[]): Fi
 }
 
 /** Ids never change, so each name is looked up once a handle. */
-function idsOf(db: SqliteHandle): Omit<Senders, 'usage'> {
+function idsOf(db: SqliteHandle): Pick<Senders, 'senderId' | 'keyidId' | 'forget'> {
   const findSender = finder(db, 'webhook_sender', ['url']);
   const findKeyid = finder(db, 'webhook_keyid', ['sender_id', 'keyid']);
-  const ids = new Map<string, number>();
-  const once = (name: string, find: () => number): number => {
-    const known = ids.get(name);
+  const senders = new Map<string, number>();
+  const keyids = new Map<number, Map<string, number>>();
+  const senderId = (url: string): number => {
+    const known = senders.get(url);
     if (known !== undefined) return known;
-    const id = find();
-    ids.set(name, id);
+    const id = findSender(columnText(url));
+    senders.set(url, id);
     return id;
   };
-  const senderId = (url: string): number => once(`sender ${url}`, () => findSender(columnText(url)));
   return {
     senderId,
     keyidId: (url, keyid) => {
       const sender = senderId(url);
-      return once(`${sender} ${keyid}`, () => findKeyid(sender, columnText(keyid)));
+      const known = keyids.get(sender)?.get(keyid);
+      if (known !== undefined) return known;
+      const id = findKeyid(sender, columnText(keyid));
+      keyids.set(sender, (keyids.get(sender) ?? new Map<string, number>()).set(keyid, id));
+      return id;
     },
-    forget: () => ids.clear(),
+    forget: () => {
+      senders.clear();
+      keyids.clear();
+    },
   };
 }
 
 export function sendersOf(db: SqliteHandle): Senders {
   const ids = idsOf(db);
-  const usage = db.prepare(USAGE);
+  const counts = countsOf(db);
   return {
     ...ids,
+    forget: () => {
+      ids.forget();
+      counts.begin();
+    },
+    begin: () => counts.begin(),
+    save: () => counts.save(),
+    count: (senderId, change) => counts.add(ofSender(senderId), change),
+    countNonces: (keyidId, nonces) => {
+      counts.add(ofKeyid(keyidId), { nonces });
+      counts.add(ALL, { nonces });
+    },
     usage: (sender, keyid) => {
-      // An empty key id has no nonces: it never names a key.
-      const row = usage.get(columnText(keyid ?? ''), ids.senderId(sender)) as SqliteRow;
-      return {
-        entries: Number(row['entries']),
-        pendingBytes: Number(row['pending_bytes']),
-        nonces: Number(row['nonces']),
-        allNonces: Number(row['all_nonces']),
-      };
+      const { entries, bytes } = counts.of(ofSender(ids.senderId(sender)));
+      const { nonces } = keyid === undefined ? NONE : counts.of(ofKeyid(ids.keyidId(sender, keyid)));
+      return { entries, pendingBytes: bytes, nonces, allNonces: counts.of(ALL).nonces };
     },
   };
 }
+
+const NONE = { nonces: 0 };

@@ -31,6 +31,12 @@ const EXTRA = 3;
  */
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
+/**
+ * Pages in the WAL before a commit moves them into the database: some 16 MiB. A lone accept writes 13, most of them the
+ * same ones as the accept before; a move writes each once and syncs twice, and SQLite's own 1 000 would be one every 80.
+ */
+const CHECKPOINT_PAGES = 4000;
+
 export function settingsOf(db: SqliteHandle): Settings {
   let needed = FULL;
   /** What the open reached: less than needed where the driver refuses, and `durability` says so. */
@@ -48,6 +54,7 @@ export function settingsOf(db: SqliteHandle): Settings {
       // Only macOS knows it: there fsync does not reach the platter without.
       db.exec('PRAGMA fullfsync = ON');
       db.exec('PRAGMA checkpoint_fullfsync = ON');
+      db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     },
     restore: () => {
       if (synchronous(db) >= reached) return;

@@ -76,14 +76,14 @@ describe('settings that are looked at again', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);
     await server.kill();
     await until('it is noticed', () =>
-      watch.passed(late()).then(
+      Promise.resolve(watch.passed(late())).then(
         () => false,
         (error: unknown) => (error as { code?: string }).code !== 'not_durable',
       ),
     );
     await server.start();
     await until('it is looked at', () =>
-      watch.passed(late()).then(
+      Promise.resolve(watch.passed(late())).then(
         () => true,
         () => false,
       ),

@@ -1,5 +1,6 @@
 import { PRESSURE_SHARE } from '../../contract.ts';
 import { NONCES } from './nonces.ts';
+import { ORDINARY_ACCEPT } from './ordinary.ts';
 import { PURGE } from './purge.ts';
 import { ROWS } from './rows.ts';
 import { RULES } from './rules.ts';
@@ -118,7 +119,7 @@ end
 /**
  * Store.accept, rules 1 to 5 in their order; returns names and values by turns: kind, changed, state, died, limit, owner,
  * fence, attempt, reemission, afterTerminal, afterFinal, ahead, body (the first copy, where this one differs), pressure
- * (names, by commas), nonces (live ones of the sender), now.
+ * (names, by commas), nonces (live ones of the sender), now. The ordinary ones are not for it (`lua/ordinary.ts`).
  */
 const MAIN: string = String.raw`
 purge(16)
@@ -168,4 +169,4 @@ if kind == 'died' then say('state', 'dead'); say('died', 1) end
 return reply
 `;
 
-export const ACCEPT: string = ROWS + PURGE + RULES + NONCES + INSERT + ON_RECORD + MAIN;
+export const ACCEPT: string = ORDINARY_ACCEPT + ROWS + PURGE + RULES + NONCES + INSERT + ON_RECORD + MAIN;

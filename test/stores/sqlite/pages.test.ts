@@ -1,0 +1,102 @@
+import { statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AcceptRequest } from '../../../src/stores/contract.ts';
+import type { SqliteStore } from '../../../src/stores/sqlite.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { acceptRequest } from '../requests.ts';
+import type { TempFile } from '../sqlite-files.ts';
+import { tempFile } from '../sqlite-files.ts';
+
+/** What a page takes in the WAL: itself and its head. */
+const FRAME_BYTES = 4096 + 24;
+
+let temp: TempFile;
+let db: DatabaseSync;
+let store: SqliteStore;
+let made = 0;
+
+beforeEach(async () => {
+  temp = tempFile();
+  db = new DatabaseSync(temp.file);
+  store = sqliteStore(db);
+  await store.open();
+  db.exec('PRAGMA wal_autocheckpoint = 0');
+});
+
+afterEach(() => {
+  db.close();
+  temp.remove();
+});
+
+function fresh(count: number): AcceptRequest[] {
+  return Array.from({ length: count }, () => {
+    made += 1;
+    const name = String(made).padStart(6, '0');
+    return acceptRequest({
+      key: `event-${name}-of-the-seller`,
+      task: `task-${name}`,
+      body: 'x'.repeat(1024),
+    });
+  });
+}
+
+function pages(): number {
+  return statSync(`${temp.file}-wal`).size / FRAME_BYTES;
+}
+
+async function acceptAll(requests: readonly AcceptRequest[]): Promise<void> {
+  await Promise.all(requests.map((request) => store.accept(request)));
+}
+
+async function completeAll(requests: readonly AcceptRequest[]): Promise<void> {
+  const { retentionMs } = acceptRequest();
+  await Promise.all(
+    requests.map(({ sender, event, acceptId }) =>
+      store.complete({ sender, key: event?.key ?? '', owner: acceptId, retentionMs }),
+    ),
+  );
+}
+
+describe('pages that an accept writes, which is what it costs', () => {
+  it('alone: one or two of each tree, and the counts', async () => {
+    const held = fresh(500);
+    await acceptAll(held);
+    await completeAll(held);
+    const before = pages();
+    for (const request of fresh(100)) await store.accept(request);
+    expect((pages() - before) / 100).toBeLessThan(14);
+  });
+
+  it('64 at once share them', async () => {
+    const held = fresh(500);
+    await acceptAll(held);
+    await completeAll(held);
+    const before = pages();
+    for (let round = 0; round < 10; round += 1) await acceptAll(fresh(64));
+    expect((pages() - before) / 640).toBeLessThan(2.5);
+  });
+});
+
+describe('counts', () => {
+  it('are written once a commit for each that changed, however many accepts share it', async () => {
+    await acceptAll(fresh(1));
+    db.exec(`CREATE TEMP TABLE written (owner INTEGER);
+      CREATE TEMP TRIGGER noted AFTER UPDATE ON webhook_count BEGIN INSERT INTO written VALUES (new.owner); END`);
+    await acceptAll(fresh(64));
+    // The sender, its key id, all.
+    expect(db.prepare('SELECT count(*) AS n FROM written').get()).toEqual({ n: 3 });
+    expect(db.prepare('SELECT max(entries) AS n FROM webhook_count').get()).toEqual({ n: 130 });
+  });
+
+  it('of a step that fails are not kept', async () => {
+    const [first, second] = fresh(2);
+    const broken = { ...(second ?? acceptRequest()), leaseMs: Number.NaN };
+    const answers = await Promise.allSettled([store.accept(broken), store.accept(first ?? acceptRequest())]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(db.prepare('SELECT max(entries) AS n, max(bytes) AS bytes FROM webhook_count').get()).toEqual({
+      n: 2,
+      bytes: 1024,
+    });
+  });
+});
