@@ -1,6 +1,7 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery } from '../delivery.ts';
+import type { Eventual } from '../eventual.ts';
 import type { KeyResolver } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
@@ -46,4 +47,4 @@ export interface Identity {
 
 /** Refusals are values, faults on our side that have a check's code too; other faults are thrown. */
 export type AuthResult = Identity | Refusal | Unavailability;
-export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
+export type Authenticate = (context: AuthContext, request: AuthRequest) => Eventual<AuthResult>;

@@ -1,7 +1,8 @@
-import type { AuthContext, Authenticate, AuthResult, Identity } from '../auth/contract.ts';
+import type { AuthContext, Authenticate, AuthRequest, AuthResult, Identity } from '../auth/contract.ts';
 import { modeMismatch } from '../auth/mode.ts';
 import { authenticateSignature } from '../auth/rfc9421/verify.ts';
 import type { Delivery } from '../delivery.ts';
+import { type Eventual, whenThere } from '../eventual.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
 import type { Selected } from './select.ts';
@@ -14,22 +15,26 @@ export interface Authentic {
 }
 
 /** The deprecated schemes are loaded where a sender is registered with one. */
-const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Authenticate | Promise<Authenticate>>> = {
+const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Authenticate>>> = {
   signature: () => authenticateSignature,
   hmac: async () => (await import('../auth/hmac.ts')).authenticateHmac,
   bearer: async () => (await import('../auth/bearer.ts')).authenticateBearer,
 };
 
 /** The registered scheme and no other: there is never a second attempt (verification.md, section 2). */
-export async function authenticate(
+export function authenticate(
   { delivery, target, senders }: Selected,
   context: AuthContext,
   arrivedAt: number,
-): Promise<Authentic | Refusal | Unavailability> {
+): Eventual<Authentic | Refusal | Unavailability> {
   const { scheme } = senders[0].auth;
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
   if (mismatch) return mismatch;
-  const verify = await SCHEMES[scheme]();
-  const result: AuthResult = await verify(context, { delivery, target, senders, arrivedAt });
+  const request: AuthRequest = { delivery, target, senders, arrivedAt };
+  const result = whenThere(SCHEMES[scheme](), (verify) => verify(context, request));
+  return whenThere(result, (found) => authenticOr(found, delivery));
+}
+
+function authenticOr(result: AuthResult, delivery: Delivery): Authentic | Refusal | Unavailability {
   return result.kind === 'authentic' ? { kind: 'authentic', delivery, identity: result } : result;
 }

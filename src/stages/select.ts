@@ -4,6 +4,7 @@ import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/pu
 import type { ResolveSenders } from '../config/senders.ts';
 import type { Delivery } from '../delivery.ts';
 import { ConfigError, Fault, textOf } from '../errors.ts';
+import { type Eventual, isPending, whenThere } from '../eventual.ts';
 import type { Refusal } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
@@ -48,18 +49,24 @@ export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void 
   );
 }
 
-export async function select(
+/** @throws Fault `misconfigured` (or rejects with it) where the owner's own parts do not fit or fail. */
+export function select(
   { delivery }: Guarded,
   publicUrl: PublicUrl,
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
-): Promise<Selected | Refusal> {
+): Eventual<Selected | Refusal> {
   const target =
     publicUrl.kind === 'exact'
       ? publicUrl.target
       : prefixedTarget(publicUrl, delivery.url ?? '/', raiseAlarm);
   if ('kind' in target) return target;
-  const senders = await sendersFor(target, resolve, raiseAlarm);
+  return whenThere(sendersFor(target, resolve, raiseAlarm), (senders) =>
+    selectedOf(delivery, target, senders),
+  );
+}
+
+function selectedOf(delivery: Delivery, target: Target, senders: readonly SenderEntry[]): Selected | Refusal {
   if (!isNotEmpty(senders)) {
     return {
       kind: 'refused',
@@ -92,18 +99,21 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-async function sendersFor(
+function sendersFor(
   target: Target,
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
-): Promise<readonly SenderEntry[]> {
-  try {
-    const senders = resolve.forUrl(target.targetUri);
-    // A list is there at once; only a function's promise needs a timer.
-    return 'then' in senders ? await inTime(senders) : senders;
-  } catch (error) {
+): Eventual<readonly SenderEntry[]> {
+  const failed = (error: unknown): never => {
     const message = `the senders function failed for ${target.targetUri}: ${textOf(error)}`;
     raiseAlarm({ code: 'senders_failed', message });
     throw new Fault('misconfigured', message, { cause: error });
+  };
+  try {
+    const senders = resolve.forUrl(target.targetUri);
+    // A list is there at once; only a function's promise needs a timer.
+    return isPending(senders) ? inTime(senders).catch(failed) : senders;
+  } catch (error) {
+    return failed(error);
   }
 }

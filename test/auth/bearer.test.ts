@@ -13,8 +13,8 @@ const OTHER = 'an-other-seller.of~ours+with/32chars==';
 const seller = sender('seller.example', { scheme: 'bearer', tokens: [TOKEN, PREVIOUS] });
 const other = sender('other.example', { scheme: 'bearer', tokens: [OTHER] });
 
-const run = (headers: HeadersInput, senders = [seller, other]): Promise<AuthResult> =>
-  authenticateBearer(bench().context, request(senders, headers, new Uint8Array()));
+const run = async (headers: HeadersInput, senders = [seller, other]): Promise<AuthResult> =>
+  await authenticateBearer(bench().context, request(senders, headers, new Uint8Array()));
 const withToken = (token: string): Promise<AuthResult> => run({ Authorization: `Bearer ${token}` });
 
 /** Section 6: whatever a bearer delivery fails for here, sellers must see the challenge that they retry. */

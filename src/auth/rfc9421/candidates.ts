@@ -1,4 +1,6 @@
-import type { Candidate } from '../../keys/contract.ts';
+import type { VerifyKey } from '../../crypto/engine.ts';
+import { type Eventual, isPending, whenThere } from '../../eventual.ts';
+import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
@@ -41,25 +43,50 @@ function signatureRefusal(host: HostComparison): Refusal {
     : refuse(10, 'webhook_signature_invalid', 'The signature does not verify.');
 }
 
-/** Checks 8 to 10 for one candidate. Awaits only what is not there at once. */
-async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialResult> {
-  const { context, signed, host } = trial;
+/** Checks 8 to 10 for one candidate. A promise only where something is not there at once. */
+function tryCandidate(trial: Trial, candidate: Candidate): Eventual<TrialResult> {
+  const { context, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid } = signed.parameters;
   const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
-  const told = context.keys.revocation(sender, keyid);
-  const revocation = typeof told === 'string' ? told : await told;
+  return whenThere(context.keys.revocation(sender, keyid), (revocation) =>
+    verifyWith(trial, candidate, usable, revocation),
+  );
+}
+
+/** Checks 9 and 10 with what is known of the key. */
+function verifyWith(
+  trial: Trial,
+  candidate: Candidate,
+  key: VerifyKey,
+  revocation: RevocationState,
+): Eventual<TrialResult> {
+  const { context, signed, host } = trial;
   if (revocation === 'stale') return STALE;
   if (revocation === 'revoked') {
     return refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
   }
   if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
-  const verdict = context.engine.verify(usable, trial.base, signed.signature);
-  const verified = typeof verdict === 'boolean' ? verdict : await verdict;
-  return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
+  return whenThere(context.engine.verify(key, trial.base, signed.signature), (verified) =>
+    verified ? { kind: 'verified', candidate } : signatureRefusal(host),
+  );
+}
+
+/** The same; what was thrown on our side, at once or later, is a result too. */
+function tried(trial: Trial, candidate: Candidate): Eventual<TrialResult> {
+  try {
+    const result = tryCandidate(trial, candidate);
+    return isPending(result) ? result.catch(faulted) : result;
+  } catch (error) {
+    return faulted(error);
+  }
+}
+
+function faulted(error: unknown): Failure {
+  return { kind: 'faulted', error };
 }
 
 /** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
@@ -79,20 +106,23 @@ export function furthest(a: Failure | undefined, b: Failure): Failure {
  * shadow or block the other (verification.md, section 5), so no failure ends the search.
  * @returns the first that verifies, or the furthest failure; undefined where there was no candidate.
  */
-export async function tryCandidates(
+export function tryCandidates(
   trial: Trial,
   candidates: readonly Candidate[],
-): Promise<TrialResult | undefined> {
-  let failure: Failure | undefined;
-  for (const candidate of candidates) {
-    let result: TrialResult;
-    try {
-      result = await tryCandidate(trial, candidate);
-    } catch (error) {
-      result = { kind: 'faulted', error };
-    }
-    if (result.kind === 'verified') return result;
-    failure = furthest(failure, result);
-  }
-  return failure;
+): Eventual<TrialResult | undefined> {
+  return tryFrom(0, trial, candidates, undefined);
+}
+
+/** @param failure the furthest of those before. */
+function tryFrom(
+  index: number,
+  trial: Trial,
+  candidates: readonly Candidate[],
+  failure: Failure | undefined,
+): Eventual<TrialResult | undefined> {
+  const candidate = candidates[index];
+  if (candidate === undefined) return failure;
+  return whenThere(tried(trial, candidate), (result) =>
+    result.kind === 'verified' ? result : tryFrom(index + 1, trial, candidates, furthest(failure, result)),
+  );
 }

@@ -1,6 +1,7 @@
 import { utf8 } from '../../codec/utf8.ts';
 import { Fault } from '../../errors.ts';
-import type { Candidate } from '../../keys/contract.ts';
+import { type Eventual, whenThere } from '../../eventual.ts';
+import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, Authenticate, AuthRequest, AuthResult, Identity } from '../contract.ts';
 import { raiseSharedKeyAlarm, raiseSkewAlarm, rewrittenHost } from './alarms.ts';
@@ -68,17 +69,28 @@ async function findReplaced(
 }
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
-async function findSigner(trial: Trial, request: AuthRequest): Promise<Found | Refusal | Unavailability> {
+function findSigner(trial: Trial, request: AuthRequest): Eventual<Found | Refusal | Unavailability> {
   const { keyid } = trial.signed.parameters;
-  const found = trial.context.keys.find(keyid, request.senders, request.arrivedAt);
-  const search = 'candidates' in found ? found : await found;
-  const first = await tryCandidates(trial, search.candidates);
+  return whenThere(trial.context.keys.find(keyid, request.senders, request.arrivedAt), (search) =>
+    whenThere(tryCandidates(trial, search.candidates), (first) =>
+      first?.kind === 'verified'
+        ? { kind: 'found', candidate: first.candidate, among: search.candidates }
+        : afterNoneVerified(trial, request, search, first),
+    ),
+  );
+}
+
+async function afterNoneVerified(
+  trial: Trial,
+  request: AuthRequest,
+  search: KeySearch,
+  first: Failure | undefined,
+): Promise<Found | Refusal | Unavailability> {
   if (!first) {
     if (search.undecided.length > 0) throw undecided(search.undecided);
+    const { keyid } = trial.signed.parameters;
     return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
   }
-  if (first.kind === 'verified')
-    return { kind: 'found', candidate: first.candidate, among: search.candidates };
   const second = await findReplaced(trial, request, search.candidates, first);
   const { result } = second;
   if (result.kind === 'faulted') throw result.error;
@@ -104,29 +116,37 @@ function identityOf({ sender }: Candidate, { parameters }: CheckedSignature, bod
   };
 }
 
+/** Check 11, and the alarms that a proved sender is a reason for. */
+function identified(
+  { context, signed, host }: Trial,
+  { delivery, target }: AuthRequest,
+  { candidate, among }: Found,
+): AuthResult {
+  raiseSharedKeyAlarm(context.raiseAlarm, candidate, among);
+  if (host.kind === 'differs') {
+    return rewrittenHost(context.raiseAlarm, candidate.sender, host.received, target);
+  }
+  const bodyHash = matchingHash(signed.digest, delivery.rawBody, context.hashes);
+  if (bodyHash === undefined) {
+    return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
+  }
+  return identityOf(candidate, signed, bodyHash);
+}
+
 /**
  * Checks 1 to 11 of verification.md, section 2, in that order, for senders registered with signatures. Whether the
- * request carries another scheme's headers was decided before.
+ * request carries another scheme's headers was decided before. No promise where nothing has to be waited for.
  * @returns who signed, with the nonce that is to be claimed; a refusal; or, where the receiver's own surroundings
  * failed a check, an unavailability.
- * @throws Fault `keys_unavailable` where no key decides and some could not be had.
+ * @throws Fault (rejects) `keys_unavailable` where no key decides and some could not be had.
  */
-export const authenticateSignature: Authenticate = async (context, request): Promise<AuthResult> => {
+export const authenticateSignature: Authenticate = (context, request) => {
   const signed = checkHeaders(context, request);
   if (signed.kind === 'refused') return signed;
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
-  const signer = await findSigner(trial, request);
-  if (signer.kind !== 'found') return signer;
-  const { candidate } = signer;
-  raiseSharedKeyAlarm(context.raiseAlarm, candidate, signer.among);
-  if (trial.host.kind === 'differs') {
-    return rewrittenHost(context.raiseAlarm, candidate.sender, trial.host.received, request.target);
-  }
-  const bodyHash = matchingHash(signed.digest, request.delivery.rawBody, context.hashes);
-  if (bodyHash === undefined) {
-    return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
-  }
-  return identityOf(candidate, signed, bodyHash);
+  return whenThere(findSigner(trial, request), (signer) =>
+    signer.kind === 'found' ? identified(trial, request, signer) : signer,
+  );
 };

@@ -20,9 +20,14 @@ const wrongPurpose = (sender = seller) =>
   candidateOf(sender, { ...signer.jwk, proto_use: 'request-signing' });
 
 /** Delivers what `signer` signed to a receiver of `senders`, for whom the resolver finds what is `published`. */
-function authenticate(at: Bench, wire: Wire = {}, headers: Record<string, string> = {}, senders = [seller]) {
+async function authenticate(
+  at: Bench,
+  wire: Wire = {},
+  headers: Record<string, string> = {},
+  senders = [seller],
+) {
   const delivery = deliveryOf({ ...signedHeaders(signer, wire), ...headers }, { rawBody: wire.body ?? BODY });
-  return authenticateSignature(at.context, requestOf(delivery, senders));
+  return await authenticateSignature(at.context, requestOf(delivery, senders));
 }
 
 const found = (...candidates: readonly Candidate[]): Published => ({ found: { candidates } });
