@@ -111,7 +111,7 @@ export function headerFields(input: unknown): HeaderFields {
 export function methodOf(given: unknown): string {
   const method = given ?? 'POST';
   if (typeof method !== 'string') throw new ConfigError('method: pass request.method, a string.');
-  return method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+  return method === 'POST' ? method : method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
 /** All lines of a field joined as RFC 9110 §5.3 and RFC 9421 §2.1 say, or undefined where it is absent. */

@@ -7,15 +7,15 @@ export function hex(bytes: Uint8Array): string {
   return text;
 }
 
-const DIGITS = '0123456789abcdef';
+/** The two digits of each byte as one number. */
+const PAIRS: Uint16Array = Uint16Array.from(HEX, (pair) => (pair.charCodeAt(0) << 8) | pair.charCodeAt(1));
 
 /** Whether `text` is `hex(bytes)`. Where they differ time tells: for values that are public. */
 export function isHexOf(text: string, bytes: Uint8Array): boolean {
   if (text.length !== 2 * bytes.length) return false;
   for (let i = 0; i < bytes.length; i += 1) {
-    const byte = bytes[i] ?? 0;
-    if (text.charCodeAt(2 * i) !== DIGITS.charCodeAt(byte >> 4)) return false;
-    if (text.charCodeAt(2 * i + 1) !== DIGITS.charCodeAt(byte & 15)) return false;
+    const pair = (text.charCodeAt(2 * i) << 8) | text.charCodeAt(2 * i + 1);
+    if (pair !== PAIRS[bytes[i] ?? 0]) return false;
   }
   return true;
 }

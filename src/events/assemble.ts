@@ -72,12 +72,14 @@ function statusWarnings({ family, status, taskStatus }: Draft): readonly EventWa
   return [eventWarning('unknown_status', JSON.stringify(printableName(status)))];
 }
 
+const NO_WARNINGS: readonly EventWarning[] = [];
+
 function instantOf({ timestamp }: Draft): Instant | undefined {
   return timestamp === undefined ? undefined : parseInstant(timestamp);
 }
 
 function timestampWarnings(draft: Draft, instant = instantOf(draft)): readonly EventWarning[] {
-  return draft.timestamp === undefined || instant ? [] : [eventWarning('invalid_timestamp')];
+  return draft.timestamp === undefined || instant ? NO_WARNINGS : [eventWarning('invalid_timestamp')];
 }
 
 function otherEvent(
@@ -126,11 +128,15 @@ function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledE
   }
   const instant = instantOf(draft);
   const { warnings, progress, inputRequest } = progressOf(status, data);
-  const more = [...timestampWarnings(draft, instant), ...warnings];
-  const event: Writable<TaskEvent> = Object.assign(baseOf('task', draft, sender, more), { taskId, status });
+  const late = timestampWarnings(draft, instant);
+  const more = late.length === 0 ? warnings : [...late, ...warnings];
+  const event = baseOf('task', draft, sender, more) as Writable<TaskEvent>;
+  event.taskId = taskId;
+  event.status = status;
   if (progress !== undefined) event.progress = progress;
   if (inputRequest !== undefined) event.inputRequest = inputRequest;
   const error = isJsonObject(data) ? present(data, protocol.errorMember) : undefined;
   if (error !== undefined) event.error = error;
-  return { ok: true, event, terminal: isTerminal(status), ...(instant && { instant }) };
+  const terminal = isTerminal(status);
+  return instant === undefined ? { ok: true, event, terminal } : { ok: true, event, terminal, instant };
 }

@@ -60,8 +60,14 @@ export function detectFormat(payload: unknown, known?: Transport): Transport | u
   return FORMATS.find((format) => FITS[format](payload)) ?? known;
 }
 
-/** How a body is read: other families come in neither shape, and are posted like tool-transport envelopes. */
-export function readingFormat(payload: JsonObject, known: Transport | undefined): Transport {
-  if (!FITS.agent(payload) && familyOf(payload) !== undefined) return 'tool';
-  return detectFormat(payload, known) ?? 'tool';
+/** How a body is read. */
+export interface Form {
+  readonly transport: Transport;
+  /** Other families come in neither shape, and are posted like tool-transport envelopes: never of the agent's. */
+  readonly family: string | undefined;
+}
+
+export function formOf(payload: JsonObject, known: Transport | undefined): Form {
+  const family = FITS.agent(payload) ? undefined : familyOf(payload);
+  return { transport: family === undefined ? (detectFormat(payload, known) ?? 'tool') : 'tool', family };
 }

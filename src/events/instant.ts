@@ -6,9 +6,6 @@ export interface Instant {
   readonly ms: number;
 }
 
-const RFC3339 =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,64}))?(?:[Zz]|([+-])(\d{2}):?(\d{2}))$/;
-
 /** Seconds from year 0 to 1970, so that keys are never negative. */
 const EPOCH_OFFSET_S = 62_167_219_200 + 86_400;
 
@@ -30,36 +27,78 @@ function startOfDay(year: number, month: number, day: number): number {
   return Date.UTC(year + 400, month - 1, day) / 1000 - 146_097 * DAY_S;
 }
 
-function withoutTrailingZeros(digits: string): string {
-  let end = digits.length;
-  while (end > 0 && digits.endsWith('0', end)) end -= 1;
-  return digits.slice(0, end);
-}
-
 /** Reads an ISO 8601 / RFC 3339 date-time with a zone; undefined where it is none. A leap second counts as :59. */
 export function parseInstant(text: string): Instant | undefined {
-  const match = RFC3339.exec(text);
-  if (!match) return undefined;
-  const year = Number(match[1]);
-  const month = Number(match[2]);
-  const day = Number(match[3]);
-  const hour = Number(match[4]);
-  const minute = Number(match[5]);
-  const second = Number(match[6]);
-  const zone = zoneSeconds(match[8], match[9], match[10]);
+  const year = digits(text, 0, 4);
+  const month = digits(text, 5, 2);
+  const day = digits(text, 8, 2);
+  const hour = digits(text, 11, 2);
+  const minute = digits(text, 14, 2);
+  const second = digits(text, 17, 2);
+  if (!hasSeparators(text) || Number.isNaN(year + month + day + hour + minute + second)) return undefined;
   if (!isDate(year, month, day) || hour > 23 || minute > 59 || second > 60) return undefined;
+  const end = fractionEnd(text);
+  const zone = end === undefined ? undefined : zoneSeconds(text, end);
   if (zone === undefined) return undefined;
   const time = hour * 3600 + minute * 60 + Math.min(second, 59);
   const seconds = startOfDay(year, month, day) + time - zone;
-  const digits = withoutTrailingZeros(match[7] ?? '');
+  const fraction = withoutTrailingZeros(text.slice(SECONDS_END + 1, end));
   return {
-    key: `${String(seconds + EPOCH_OFFSET_S).padStart(12, '0')}.${digits}`,
-    ms: seconds * 1000 + Number(digits.slice(0, 3).padEnd(3, '0')),
+    key: `${String(seconds + EPOCH_OFFSET_S).padStart(12, '0')}.${fraction}`,
+    ms: seconds * 1000 + Number(fraction.slice(0, 3).padEnd(3, '0')),
   };
 }
 
-/** Offset from UTC; undefined where there is none such. */
-function zoneSeconds(sign: string | undefined, hour = '0', minute = '0'): number | undefined {
-  if (Number(hour) > 23 || Number(minute) > 59) return undefined;
-  return (Number(hour) * 60 + Number(minute)) * (sign === '-' ? -60 : 60);
+/** The number that so many digits make; NaN where anything else stands among them. */
+function digits(text: string, from: number, count: number): number {
+  let number = 0;
+  for (let at = from; at < from + count; at += 1) {
+    const digit = text.charCodeAt(at) - 0x30;
+    number = digit >= 0 && digit <= 9 ? number * 10 + digit : Number.NaN;
+  }
+  return number;
+}
+
+/** `-  -  T  :  :`, where `T` may be small or a space (RFC 3339 §5.6). */
+function hasSeparators(text: string): boolean {
+  const between = text[10];
+  return (
+    text[4] === '-' &&
+    text[7] === '-' &&
+    (between === 'T' || between === 't' || between === ' ') &&
+    text[13] === ':' &&
+    text[16] === ':'
+  );
+}
+
+/** Behind the seconds, where a fraction or the zone begins. */
+const SECONDS_END = 19;
+
+const MAX_FRACTION = 64;
+
+/** Behind the fraction, or behind the seconds where there is none; undefined where it has no digit, or too many. */
+function fractionEnd(text: string): number | undefined {
+  if (text[SECONDS_END] !== '.') return SECONDS_END;
+  const from = SECONDS_END + 1;
+  let end = from;
+  while (!Number.isNaN(digits(text, end, 1))) end += 1;
+  return end === from || end - from > MAX_FRACTION ? undefined : end;
+}
+
+function withoutTrailingZeros(fraction: string): string {
+  let end = fraction.length;
+  while (end > 0 && fraction.endsWith('0', end)) end -= 1;
+  return fraction.slice(0, end);
+}
+
+/** Offset from UTC that `Z`, `+hh:mm` or `+hhmm` say to the end of the text; undefined where there is none such. */
+function zoneSeconds(text: string, at: number): number | undefined {
+  const sign = text[at];
+  if (sign === 'Z' || sign === 'z') return text.length === at + 1 ? 0 : undefined;
+  if (sign !== '+' && sign !== '-') return undefined;
+  const minuteAt = text[at + 3] === ':' ? at + 4 : at + 3;
+  const hour = digits(text, at + 1, 2);
+  const minute = digits(text, minuteAt, 2);
+  if (text.length !== minuteAt + 2 || !(hour <= 23) || !(minute <= 59)) return undefined;
+  return (hour * 60 + minute) * (sign === '-' ? -60 : 60);
 }

@@ -7,7 +7,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** The member of that name, or undefined; `null` counts as absent, because many senders write absence so. */
 export function present(object: JsonObject, name: string): unknown {
-  return (Object.hasOwn(object, name) ? object[name] : undefined) ?? undefined;
+  // Read first: most that are asked for are not there. What somebody added to `Object.prototype` is no member.
+  const value = object[name] ?? undefined;
+  return value !== undefined && Object.hasOwn(object, name) ? value : undefined;
 }
 
 /** The member of that name where it is a string. */

@@ -4,7 +4,7 @@ import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
-import { readingFormat } from './format.ts';
+import { formOf } from './format.ts';
 import type { JsonObject } from './members.ts';
 import { readTool } from './tool.ts';
 
@@ -31,11 +31,6 @@ export interface BodyFailure {
 /** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
 export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
 
-const READERS: Record<Transport, (payload: JsonObject, hash: () => string) => Draft | EnvelopeFailure> = {
-  tool: readTool,
-  agent: readAgent,
-};
-
 /** `readEvent` where somebody else hashes. */
 export type ReadBody = (
   bytes: Uint8Array,
@@ -49,6 +44,15 @@ export type ReadBody = (
 export const readBody: ReadBody = (bytes, { hash, sender = '', protocol = protocolFor(), format }) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
-  const draft = READERS[readingFormat(json.value, format)](json.value, () => hash(bytes));
+  const draft = draftOf(json.value, format, () => hash(bytes));
   return draft.ok ? assembleEvent(draft, sender, protocol) : draft;
 };
+
+function draftOf(
+  payload: JsonObject,
+  known: Transport | undefined,
+  hash: () => string,
+): Draft | EnvelopeFailure {
+  const { transport, family } = formOf(payload, known);
+  return transport === 'tool' ? readTool(payload, family) : readAgent(payload, hash);
+}

@@ -1,7 +1,6 @@
 import { isBareReport, isReportShaped } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { EventWarning } from './event.ts';
-import { familyOf } from './families.ts';
 import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, toolStatus } from './status.ts';
@@ -11,9 +10,9 @@ import { eventWarning } from './warnings.ts';
  * Reads a tool-transport envelope (verification.md, section 7). The key is looked at first, then the other members;
  * only a bare report result is told by its shape before that, because it lacks the key as well. Other families need
  * the key alone.
+ * @param family what `familyOf` says of the payload.
  */
-export function readTool(payload: JsonObject): Draft | EnvelopeFailure {
-  const family = familyOf(payload);
+export function readTool(payload: JsonObject, family: string | undefined): Draft | EnvelopeFailure {
   const failure = family === undefined ? envelopeProblem(payload) : keyProblem(payload);
   if (failure) return failure;
   const taskType = textMember(payload, 'task_type');

@@ -64,6 +64,7 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
 }
 
 const NOBODY: readonly string[] = [];
+const NONE: readonly Candidate[] = [];
 
 /** The usual case without a promise: every sender's pins say at once whether the key is theirs, and one has it. */
 function pinnedAtHand(
@@ -71,11 +72,13 @@ function pinnedAtHand(
   keyid: string,
   senders: readonly SenderEntry[],
 ): readonly Candidate[] | undefined {
-  const candidates: Candidate[] = [];
+  let candidates: readonly Candidate[] = NONE;
   for (const sender of senders) {
     const reply = each.atHand(sender, keyid);
     if (reply === undefined) return undefined;
-    if (reply.candidates !== undefined) candidates.push(...reply.candidates);
+    const { candidates: more = NONE } = reply;
+    // One sender's, as a rule: then its list as it is.
+    candidates = candidates.length === 0 ? more : [...candidates, ...more];
   }
   return candidates.length > 0 ? candidates : undefined;
 }

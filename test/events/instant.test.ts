@@ -91,4 +91,66 @@ describe('instants (design, "The store", Ordering)', () => {
       }),
     );
   });
+
+  it('reads what the grammar of RFC 3339 §5.6 has, and nothing else', () => {
+    const grammar =
+      /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,64}))?(?:[Zz]|([+-])(\d{2}):?(\d{2}))$/;
+    const expected = (text: string): number | undefined => {
+      const match = grammar.exec(text);
+      if (!match) return undefined;
+      const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number);
+      const [fraction = '', sign = '+', zoneHour = '0', zoneMinute = '0'] = match.slice(7);
+      const date = new Date(0);
+      date.setUTCFullYear(year, month - 1, day);
+      const exists = date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+      if (!exists || hour > 23 || minute > 59 || second > 60) return undefined;
+      if (Number(zoneHour) > 23 || Number(zoneMinute) > 59) return undefined;
+      const zone = (Number(zoneHour) * 60 + Number(zoneMinute)) * (sign === '-' ? -60 : 60);
+      const time = hour * 3600 + minute * 60 + Math.min(second, 59) - zone;
+      return date.getTime() + time * 1000 + Number(fraction.slice(0, 3).padEnd(3, '0'));
+    };
+    const number = (digits: number) =>
+      fc.oneof(
+        { weight: 20, arbitrary: fc.nat(10 ** digits - 1).map((n) => String(n).padStart(digits, '0')) },
+        fc.string({ unit: fc.constantFrom(...Array.from('0159-+.: Zz٣')), maxLength: digits + 1 }),
+      );
+    const mark = (...usual: string[]) =>
+      fc.oneof({ weight: 20, arbitrary: fc.constantFrom(...usual) }, fc.constantFrom('', '/', '0', 'Z', '.'));
+    const small = (max: number) => fc.nat(max).map((n) => String(n).padStart(2, '0'));
+    const two = (max: number) => fc.oneof({ weight: 8, arbitrary: small(max) }, number(2));
+    const fraction = fc
+      .string({ unit: fc.constantFrom(...Array.from('0123456789')), maxLength: 70 })
+      .map((digits) => `.${digits}`);
+    const offset = fc
+      .tuple(mark('+', '-'), two(24), fc.constantFrom(':', ':', ''), two(60))
+      .map((parts) => parts.join(''));
+    const text = fc
+      .tuple(
+        number(4),
+        mark('-'),
+        two(13),
+        mark('-'),
+        two(32),
+        mark('T', 't', ' '),
+        two(24),
+        mark(':'),
+        two(60),
+        mark(':'),
+        two(61),
+        fc.oneof(fc.constant(''), fraction),
+        fc.oneof(mark('Z', 'z'), offset),
+      )
+      .map((parts) => parts.join(''));
+    let read = 0;
+    fc.assert(
+      fc.property(text, (candidate) => {
+        const ms = parseInstant(candidate)?.ms;
+        if (ms !== undefined) read += 1;
+        // Without the sign of a zero.
+        expect(ms === undefined ? ms : ms + 0).toBe(expected(candidate));
+      }),
+      { numRuns: 5000 },
+    );
+    expect(read).toBeGreaterThan(500);
+  });
 });

@@ -77,17 +77,17 @@ export function readSignatureFields(headers: HeaderFields): SignatureFields | Re
 
 type Complete = Required<SignatureParameters>;
 
-/** Check 2, first half: all six parameters, or undefined. */
-function completeParameters(parameters: SignatureParameters): Complete | undefined {
+/** Check 2, first half: all six parameters. */
+function isComplete(parameters: SignatureParameters): parameters is Complete {
   const { created, expires, nonce, keyid, alg, tag } = parameters;
-  const complete =
+  return (
     created !== undefined &&
     expires !== undefined &&
     nonce !== undefined &&
     keyid !== undefined &&
     alg !== undefined &&
-    tag !== undefined;
-  return complete ? { created, expires, nonce, keyid, alg, tag } : undefined;
+    tag !== undefined
+  );
 }
 
 /** Unpadded base64url. A nonce is compared as text and never decoded, so its trailing bits do not matter. */
@@ -111,10 +111,12 @@ function windowRefusal({ created, expires }: Complete, nowMs: number): Refusal |
   );
 }
 
+function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusal {
+  return refuse(check, code, `Got ${quoted(got)}.`);
+}
+
 /** Checks 2 (second half) to 5, in their order. */
 function parameterRefusal(found: Complete, protocol: Protocol, nowMs: number): Refusal | undefined {
-  const broken = (check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusal =>
-    refuse(check, code, `Got ${quoted(got)}.`);
   if (!isNonce(found.nonce)) return broken(2, 'webhook_signature_header_malformed', found.nonce);
   if (found.tag !== protocol.signatureTag) return broken(3, 'webhook_signature_tag_invalid', found.tag);
   if (!Object.hasOwn(ALGORITHMS, found.alg)) {
@@ -138,10 +140,8 @@ function componentsRefusal(components: readonly string[], headers: HeaderFields)
   // What the fast way gives for the usual list is that very list.
   const refusal = components === REQUIRED_COMPONENTS ? undefined : listRefusal(components);
   if (refusal) return refusal;
-  for (const component of components) {
-    if (!isCoverable(component, headers)) return incomplete(`${quoted(component)} cannot be covered here.`);
-  }
-  return undefined;
+  const blank = components.find((component) => !isCoverable(component, headers));
+  return blank === undefined ? undefined : incomplete(`${quoted(blank)} cannot be covered here.`);
 }
 
 /**
@@ -155,28 +155,29 @@ export function checkSignatureFields(
   nowMs: number,
 ): CheckedSignature | Refusal {
   const { input, signature, digest } = fields;
-  const found = completeParameters(input.parameters);
-  if (!found) {
+  const { components, parameters, raw: signatureParams } = input;
+  if (!isComplete(parameters)) {
     return refuse(
       2,
       'webhook_signature_params_incomplete',
       'Signature-Input lacks a parameter of the profile.',
     );
   }
-  const refusal = parameterRefusal(found, protocol, nowMs) ?? componentsRefusal(input.components, headers);
+  const refusal = parameterRefusal(parameters, protocol, nowMs) ?? componentsRefusal(components, headers);
   if (refusal) return refusal;
-  // Check 4 and check 6 passed: the algorithm is one of the table's, and the covered Content-Digest is there.
-  const parameters = { ...found, alg: found.alg as SignatureAlgorithm };
-  const { components, raw: signatureParams } = input;
   return {
     kind: 'checked',
     components,
     signatureParams,
-    parameters,
+    // Check 4 passed: the algorithm is one of the table's.
+    parameters: parameters as CheckedSignature['parameters'],
     signature,
-    digest: digest ?? { sha256: undefined },
+    // Check 6 passed: the covered Content-Digest is there.
+    digest: digest ?? NO_DIGEST,
   };
 }
+
+const NO_DIGEST: ContentDigest = { sha256: undefined };
 
 /**
  * Checks 1 to 6 of verification.md, section 2: all that headers and a clock decide. Pure; the first that fails, in

@@ -47,9 +47,20 @@ const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 
 /** Value of a plain header field as the base holds it, or undefined where the request has no usable one. */
 function plainField(name: string, headers: HeaderFields): string | undefined {
-  if (!FIELD_NAME.test(name)) return undefined;
+  return FIELD_NAME.test(name) ? textOf(name, headers) : undefined;
+}
+
+function textOf(name: string, headers: HeaderFields): string | undefined {
   const value = fieldValue(headers, name);
   return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
+}
+
+/** The lines of the required five, at once: what `componentValue` gives for each of them. */
+export function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
+  const type = textOf('content-type', headers);
+  const digest = textOf('content-digest', headers);
+  if (type === undefined || digest === undefined) return undefined;
+  return `"@method": ${method.toUpperCase()}\n"@target-uri": ${target.targetUri}\n"@authority": ${target.authority}\n"content-type": ${type}\n"content-digest": ${digest}\n`;
 }
 
 /** Whether `component` can be part of this request's base; without parameters, as check 6 wants it. */

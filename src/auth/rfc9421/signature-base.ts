@@ -1,5 +1,5 @@
 import type { RequestFacts } from './components.ts';
-import { componentValue } from './components.ts';
+import { componentValue, REQUIRED_COMPONENTS, requiredLines } from './components.ts';
 
 /**
  * The text that is signed (RFC 9421 §2.5): one line a component, then `@signature-params`.
@@ -16,11 +16,18 @@ export function signatureBase(
   signatureParams: string,
 ): string | undefined {
   if (!/^[\x20-\x7e]*$/.test(signatureParams)) return undefined;
-  let base = '';
+  // The usual list is this very one: see `parseUsualSignatureInput`.
+  const usual = components === REQUIRED_COMPONENTS;
+  const lines = usual ? requiredLines(facts) : linesOf(components, facts);
+  return lines === undefined ? undefined : `${lines}"@signature-params": ${signatureParams}`;
+}
+
+function linesOf(components: readonly string[], facts: RequestFacts): string | undefined {
+  let lines = '';
   for (const component of components) {
     const value = componentValue(component, facts);
     if (value === undefined) return undefined;
-    base += `"${component}": ${value}\n`;
+    lines += `"${component}": ${value}\n`;
   }
-  return `${base}"@signature-params": ${signatureParams}`;
+  return lines;
 }

@@ -5,69 +5,101 @@ const START = 'sig1=(';
 
 /** As the profile's own examples list them, and most senders. */
 const USUAL_LIST = REQUIRED_COMPONENTS.map((name) => `"${name}"`).join(' ');
+const USUAL_START = `${START}${USUAL_LIST})`;
 
 const PLAIN_LIST = /^"[a-z0-9@-]+"(?: "[a-z0-9@-]+")*$/;
-
-/** Printable ASCII without the backslash: every string ends at its next quote. */
-const NO_ESCAPES = /^[\x20-\x5b\x5d-\x7e]*$/;
-
-const INTEGER = /^[0-9]{1,15}$/;
 
 /**
  * What senders write: the label `sig1` alone, plain components, the six parameters in any order without escapes or
  * white space, each once, nothing else. In a tenth of the general way's time; undefined sends the field that way.
  */
 export function parseUsualSignatureInput(field: string): SignatureInput | undefined {
-  const close = field.indexOf(')');
-  if (!field.startsWith(START) || close < 0 || !NO_ESCAPES.test(field)) return undefined;
-  const list = field.slice(START.length, close);
-  if (list !== USUAL_LIST && !PLAIN_LIST.test(list)) return undefined;
-  const values = readParameters(field, close + 1);
-  if (values === undefined) return undefined;
-  const { created, expires, nonce, keyid, alg, tag } = values;
-  if (!INTEGER.test(created) || !INTEGER.test(expires)) return undefined;
-  return {
-    kind: 'signature-input',
-    components: list === USUAL_LIST ? REQUIRED_COMPONENTS : list.slice(1, -1).split('" "'),
-    parameters: { created: Number(created), expires: Number(expires), nonce, keyid, alg, tag },
-    raw: field.slice(START.length - 1),
-  };
+  const usual = field.startsWith(USUAL_START);
+  const close = usual ? USUAL_START.length - 1 : field.indexOf(')');
+  const components = usual ? REQUIRED_COMPONENTS : plainList(field, close);
+  const parameters = readParameters(field, close + 1);
+  if (components === undefined || parameters === undefined) return undefined;
+  return { kind: 'signature-input', components, parameters, raw: field.slice(START.length - 1) };
 }
 
-type Name = 'created' | 'expires' | 'nonce' | 'keyid' | 'alg' | 'tag';
+function plainList(field: string, close: number): readonly string[] | undefined {
+  if (!field.startsWith(START)) return undefined;
+  const list = field.slice(START.length, close);
+  return PLAIN_LIST.test(list) ? list.slice(1, -1).split('" "') : undefined;
+}
+
+type Parameters = Required<SignatureInput['parameters']>;
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Place {
+  readonly name: keyof Parameters;
+  /** What stands between the semicolon and the value's digits or characters. */
+  readonly start: string;
   /** Its bit among those that were seen. */
   readonly bit: number;
-  readonly quoted: boolean;
 }
 
-const PLACES: ReadonlyMap<string, Place> = new Map(
-  ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'].map((name, index) => [
-    name,
-    { bit: 1 << index, quoted: index > 1 },
-  ]),
+const NAMES = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
+
+/** By the code of the first letter: no two names share one. */
+const PLACES: ReadonlyMap<number, Place> = new Map(
+  NAMES.map((name, index) => {
+    const start = name === 'created' || name === 'expires' ? `${name}=` : `${name}="`;
+    return [name.charCodeAt(0), { name, start, bit: 1 << index }];
+  }),
 );
 const ALL = (1 << PLACES.size) - 1;
 
-/** Text of each of the six; undefined where one is missing, stands twice, is unknown, or anything is between them. */
-function readParameters(field: string, start: number): Readonly<Record<Name, string>> | undefined {
-  const values: Record<Name, string> = { created: '', expires: '', nonce: '', keyid: '', alg: '', tag: '' };
+const SEMICOLON = 0x3b;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** The six; undefined where one is missing, stands twice, is unknown or escaped, or anything is between them. */
+function readParameters(field: string, start: number): Parameters | undefined {
+  const found: Mutable<Parameters> = { created: 0, expires: 0, nonce: '', keyid: '', alg: '', tag: '' };
   let seen = 0;
   let at = start;
   while (at < field.length) {
-    const equals = field.indexOf('=', at);
-    const name = field.slice(at + 1, equals);
-    const place = PLACES.get(name);
-    if (field[at] !== ';' || equals < 0 || !place || (seen & place.bit) !== 0) return undefined;
+    const place = PLACES.get(field.charCodeAt(at + 1));
+    if (field.charCodeAt(at) !== SEMICOLON || !place || (seen & place.bit) !== 0) return undefined;
+    if (!field.startsWith(place.start, at + 1)) return undefined;
     seen |= place.bit;
-    if (place.quoted && field[equals + 1] !== '"') return undefined;
-    const from = equals + (place.quoted ? 2 : 1);
-    const found = field.indexOf(place.quoted ? '"' : ';', from);
-    if (found < 0 && place.quoted) return undefined;
-    const end = found < 0 ? field.length : found;
-    values[name as Name] = field.slice(from, end);
-    at = place.quoted ? end + 1 : end;
+    const from = at + 1 + place.start.length;
+    const { name } = place;
+    if (name === 'created' || name === 'expires') {
+      at = digitsEnd(field, from);
+      if (at < 0) return undefined;
+      found[name] = Number(field.slice(from, at));
+    } else {
+      const end = stringEnd(field, from);
+      if (end < 0) return undefined;
+      found[name] = field.slice(from, end);
+      at = end + 1;
+    }
   }
-  return seen === ALL ? values : undefined;
+  return seen === ALL ? found : undefined;
+}
+
+/** Longest integer (RFC 8941 §3.3.1). */
+const MAX_DIGITS = 15;
+
+/** Behind the digits that begin at `from`; -1 where there are none, or too many. */
+function digitsEnd(field: string, from: number): number {
+  let at = from;
+  while (isDigit(field.charCodeAt(at))) at += 1;
+  return at === from || at - from > MAX_DIGITS ? -1 : at;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Where the closing quote of a string without escapes stands; -1 where there is none, or anything but printable ASCII. */
+function stringEnd(field: string, from: number): number {
+  for (let at = from; at < field.length; at += 1) {
+    const code = field.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH || code < 0x20 || code > 0x7e) return -1;
+  }
+  return -1;
 }

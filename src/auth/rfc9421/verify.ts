@@ -105,14 +105,22 @@ function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
 
-function identityOf({ sender }: Candidate, { parameters }: CheckedSignature, bodyHash: string): Identity {
+function identityOf(
+  { sender, key }: Candidate,
+  { parameters }: CheckedSignature,
+  bodyHash: string,
+): Identity {
   const { keyid, nonce, expires } = parameters;
   return {
     kind: 'authentic',
     sender,
     scheme: 'signature',
     bodyHash,
-    nonce: { keyid: copy(keyid), nonce: copy(nonce), expiresAtMs: (expires + SKEW_S) * 1000 },
+    nonce: {
+      keyid: key.kid === keyid ? key.kid : copy(keyid),
+      nonce: copy(nonce),
+      expiresAtMs: (expires + SKEW_S) * 1000,
+    },
   };
 }
 

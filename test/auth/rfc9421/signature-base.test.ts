@@ -1,4 +1,6 @@
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { REQUIRED_COMPONENTS } from '../../../src/auth/rfc9421/components.ts';
 import { signatureBase } from '../../../src/auth/rfc9421/signature-base.ts';
 import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
 import { decodeBase64 } from '../../../src/codec/base64.ts';
@@ -73,5 +75,24 @@ describe('signature base (RFC 9421 §2.5)', () => {
 
   test('parameters that would forge a line have no base', () => {
     expect(signatureBase(['@method'], facts, '()\n"@path": /')).toBeUndefined();
+  });
+
+  test('the required five at once have the lines that each of them has by itself', () => {
+    const printable = fc.string({ unit: 'grapheme-ascii' });
+    const lines = fc.array(fc.oneof({ weight: 5, arbitrary: printable }, fc.string({ unit: 'binary' })), {
+      maxLength: 2,
+    });
+    fc.assert(
+      fc.property(fc.constantFrom('POST', 'post'), lines, lines, (method, type, digest) => {
+        const headers = headerFields([
+          ...type.map((line) => ['Content-Type', line] as const),
+          ...digest.map((line) => ['Content-Digest', line] as const),
+        ]);
+        const request = { method, target: facts.target, headers };
+        const oneByOne = signatureBase([...REQUIRED_COMPONENTS], request, params);
+        expect(signatureBase(REQUIRED_COMPONENTS, request, params)).toBe(oneByOne);
+      }),
+      { numRuns: 1000 },
+    );
   });
 });
