@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { whenThere } from '../eventual.ts';
 import type { KeyResolver, KeySearch } from './contract.ts';
 import { createKeyHistory, type KeyHistory } from './key-history.ts';
 
@@ -99,7 +100,7 @@ export function withPressureGauge(keys: KeyResolver, options: PressureOptions): 
   };
   return {
     ...keys,
-    find: async (...given) => counted(await keys.find(...given)),
+    find: (keyid, senders, arrivedAt) => whenThere(keys.find(keyid, senders, arrivedAt), counted),
     findReplaced: async (...given) => counted(await keys.findReplaced(...given)),
   };
 }

@@ -1,72 +1,49 @@
-import type { Alarm, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
+import { createJudgements, type Location } from './agent-judgement.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { Answer } from './document.ts';
-import { registrableDomain, sameRegistrableDomain } from './domains.ts';
-import { nearMisses, nearMissText } from './near-misses.ts';
 
-/** Where a sender's JWKS lies. `renewable`: brand.json could be had, and a newer one may say otherwise. */
-export type Location =
-  | { readonly ok: true; readonly jwksUri: string }
-  | { readonly ok: false; readonly renewable: boolean; readonly reason: string };
+export type { Location } from './agent-judgement.ts';
 
 /** Gives the brand.json at a URL, from the network or only from what is held: the caller's choice. */
 export type LoadBrandJson = (url: string) => Answer<BrandJson> | Promise<Answer<BrandJson>>;
 
 export type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
+/** Both ways to a sender's JWKS. */
+export interface Locator {
+  readonly locate: Locate;
+  /**
+   * The `jwks_uri` that `locate` gives for copies that it has judged before, without waiting; undefined where it has to
+   * be asked.
+   * @param held what is held of the brand.json at a URL.
+   */
+  readonly known: (sender: SenderEntry, held: (url: string) => BrandJson | undefined) => string | undefined;
+}
+
 export interface LocateOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
 }
 
-interface Judgement {
-  readonly location: Location;
-  readonly alarm?: Alarm;
-}
-
-/** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
-interface Files {
-  readonly configured: BrandJson;
-  readonly listing: BrandJson;
-  /** Where `listing` is. */
-  readonly at: string;
-}
-
-interface Judged {
-  readonly configured: BrandJson;
-  readonly location: Location;
-}
-
 /** How many senders' first `jwks_uri` are remembered: as many as documents are. */
 const MAX_LEARNED = 10_000;
+
+/** See `createLocator`. */
+export function createLocate(options: LocateOptions): Locate {
+  return createLocator(options).locate;
+}
 
 /**
  * Steps 1 to 3 of verification.md, section 5: brand.json, followed once where it points elsewhere, the entry whose `url`
  * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
  */
-export function createLocate(options: LocateOptions): Locate {
-  const judged = new WeakMap<BrandJson, Map<string, Judged>>();
+export function createLocator(options: LocateOptions): Locator {
+  const judgements = createJudgements(options.raiseAlarm);
   const starts = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm);
-  const judgeOnce = async (sender: SenderEntry, files: Files, start: string): Promise<Location> => {
-    const locations = judged.get(files.listing) ?? new Map<string, Judged>();
-    judged.set(files.listing, locations);
-    const key = `${sender.agentUrl} ${start}`;
-    const known = (): Location | undefined => {
-      const before = locations.get(key);
-      return before?.configured === files.configured ? before.location : undefined;
-    };
-    const before = known();
-    if (before !== undefined) return before;
-    const { location, alarm } = await judge(sender, files);
-    // Others may have judged it meanwhile. The result is kept and no promise of it: where a request owns its I/O, none
-    // may wait for another's.
-    if (alarm !== undefined && known() === undefined) options.raiseAlarm(alarm);
-    locations.set(key, { configured: files.configured, location });
-    return location;
-  };
-  return async (sender, load) => {
+  const locate: Locate = async (sender, load) => {
     const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
     starts.set(sender, start);
@@ -76,10 +53,21 @@ export function createLocate(options: LocateOptions): Locate {
     const at = configured.next ?? start;
     const answer = configured.next === undefined ? first : await load(at);
     if (!answer.ok) return missing(at, answer.reason);
-    const location = await judgeOnce(sender, { configured, listing: answer.copy.value, at }, start);
+    const location = await judgements.once(sender, { configured, listing: answer.copy.value, at }, start);
     if (location.ok) noteMoved(sender.agentUrl, location.jwksUri);
     return location;
   };
+  const known: Locator['known'] = (sender, held) => {
+    const start = starts.get(sender);
+    const configured = start === undefined ? undefined : held(start);
+    if (start === undefined || configured === undefined) return undefined;
+    const listing = configured.next === undefined ? configured : held(configured.next);
+    const location = listing && judgements.before(sender, { configured, listing }, start);
+    if (location?.ok !== true) return undefined;
+    noteMoved(sender.agentUrl, location.jwksUri);
+    return location.jwksUri;
+  };
+  return { locate, known };
 }
 
 function missing(at: string, reason: string): Location {
@@ -93,70 +81,6 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
   const { protocol, host } = new URL(sender.agentUrl);
   const scheme = allowLoopback && protocol === 'http:' ? 'http:' : 'https:';
   return `${scheme}//${host}/.well-known/brand.json`;
-}
-
-async function judge(sender: SenderEntry, files: Files): Promise<Judgement> {
-  const { agentUrl } = sender;
-  const { listing: brand, at } = files;
-  const refuse = (code: Alarm['code'], reason: string, details?: object): Judgement => ({
-    location: { ok: false, renewable: true, reason },
-    alarm: { code, message: `${agentUrl}: ${reason}.`, sender: agentUrl, url: at, ...details },
-  });
-  if (brand.next !== undefined) {
-    return refuse(
-      'agent_not_listed',
-      `brand.json at ${at} points elsewhere again, and one such step is allowed`,
-    );
-  }
-  const entries = brand.agents.get(agentUrl);
-  if (entries === undefined) {
-    const misses = nearMisses(agentUrl, brand.agents.keys());
-    const hint = misses.length === 0 ? '' : `; it does list ${nearMissText(misses)}`;
-    return refuse('agent_not_listed', `brand.json at ${at} has no agent with this url${hint}`, {
-      nearMisses: misses.map(({ url }) => url),
-    });
-  }
-  if (!(await mayList(sender, files))) {
-    return refuse(
-      'agent_not_listed',
-      `brand.json at ${at} does not list this domain in authorized_operators`,
-    );
-  }
-  const uris = new Set(entries.map((jwksUri) => absoluteJwksUri(jwksUri, agentUrl)));
-  const [jwksUri] = uris;
-  if (uris.size > 1) return refuse('agent_not_listed', `brand.json at ${at} has several entries that differ`);
-  if (jwksUri === undefined) {
-    return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is no absolute URL`);
-  }
-  return { location: { ok: true, jwksUri } };
-}
-
-/** Step 3: the entry's `jwks_uri`, else the well-known path at the origin of the agent URL. */
-function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined {
-  if (jwksUri !== undefined) {
-    return typeof jwksUri === 'string' && URL.canParse(jwksUri) ? new URL(jwksUri).href : undefined;
-  }
-  return URL.canParse(agentUrl) ? new URL('/.well-known/jwks.json', agentUrl).href : undefined;
-}
-
-/**
- * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
- * the file that it points to. One that the agent's own domain points to needs no more than that.
- */
-async function mayList(sender: SenderEntry, { configured, listing, at }: Files): Promise<boolean> {
-  if (sender.brandJsonUrl === undefined) return true;
-  const agent = hostOf(sender.agentUrl);
-  if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
-  if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  const named = (domain: string): boolean =>
-    configured.operators.has(domain) || listing.operators.has(domain);
-  if (named(agent)) return true;
-  const domain = await registrableDomain(agent);
-  return domain !== undefined && named(domain);
-}
-
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, '') : '';
 }
 
 /** Reports a `jwks_uri` other than the one first learned, once for each value it takes. */

@@ -53,9 +53,9 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
   };
   return {
     find: (keyid, senders, arrivedAt) => {
-      const pinned = pinnedAtHand(context.each, keyid, senders);
+      const atHand = allAtHand(context.each, keyid, senders);
       // Nothing was fetched for it: `findReplaced` begins with a whole budget.
-      if (pinned !== undefined) return { candidates: pinned, undecided: NOBODY };
+      if (atHand !== undefined) return { candidates: atHand, undecided: NOBODY };
       return searched(keyid, senders, arrivedAt);
     },
     findReplaced: (keyid, senders, tried, arrivedAt) =>
@@ -66,8 +66,8 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
 const NOBODY: readonly string[] = [];
 const NONE: readonly Candidate[] = [];
 
-/** The usual case without a promise: every sender's pins say at once whether the key is theirs, and one has it. */
-function pinnedAtHand(
+/** The usual case without a promise: every sender's keys say at once whether this one is theirs, and one has it. */
+function allAtHand(
   each: SenderSearch,
   keyid: string,
   senders: readonly SenderEntry[],

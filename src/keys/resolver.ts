@@ -1,7 +1,7 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import { createLocate } from './agent-location.ts';
+import { createLocator } from './agent-location.ts';
 import { brandJsonKind } from './brand-json.ts';
 import type { CacheLimits } from './cache-state.ts';
 import type { KeyResolver, Transport } from './contract.ts';
@@ -83,9 +83,9 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const cacheOptions = { ...options, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
   const cache = createDocumentCache(cacheOptions);
   const pins = createPins(engine, options.protocol, shared);
-  const locate = createLocate({ allowLoopback, raiseAlarm });
+  const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
-  const keys = createSenderKeys(cache, brandJson, locate);
+  const keys = createSenderKeys(cache, brandJson, locator);
   const revocations = createRevocations({ ...cacheOptions, documents: cache, brandJson, keys });
   const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
   const each = createSenderSearch({ keys, pins, publishers, use: { engine, shared }, now, cooldownMs });

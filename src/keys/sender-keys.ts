@@ -1,5 +1,5 @@
 import type { SenderEntry } from '../senders.ts';
-import { type Locate, type LoadBrandJson, type Location } from './agent-location.ts';
+import type { Locate, LoadBrandJson, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
@@ -7,6 +7,8 @@ import { JWKS, type KeySet } from './jwks.ts';
 
 /** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md, section 5, steps 1 to 4). */
 export interface SenderKeys {
+  /** `held` of what is fresh and was used before, without waiting; undefined where `held` has to be asked. */
+  atHand(sender: SenderEntry): HeldKeys | undefined;
   /** What is held, without any fetch. */
   held(sender: SenderEntry): Promise<HeldKeys | undefined>;
   /** The set within its life; the one held where it cannot be refreshed. */
@@ -26,7 +28,7 @@ export interface HeldKeys {
 export function createSenderKeys(
   cache: DocumentCache,
   brandJson: DocumentKind<BrandJson>,
-  locate: Locate,
+  { locate, known }: Locator,
 ): SenderKeys {
   /** brand.json by its life; where it says nothing usable about this agent, asked again under the cooldown. */
   const find = async (sender: SenderEntry, mayFetch?: MayFetch): Promise<Location> => {
@@ -41,6 +43,7 @@ export function createSenderKeys(
     return await locate(sender, newer);
   };
   return {
+    atHand: (sender) => atHand(cache, brandJson, known, sender),
     held: (sender) => held(cache, brandJson, locate, sender),
     current: async (sender, mayFetch) => {
       const location = await find(sender, mayFetch);
@@ -73,9 +76,36 @@ async function held(
   if (!location.ok) return undefined;
   const { jwksUri } = location;
   const copy = noted(cache.held(JWKS, jwksUri));
-  const used = (): void => {
-    for (const url of urls) cache.used(brandJson, url);
-    cache.used(JWKS, jwksUri);
-  };
-  return copy && { copy, fresh, used };
+  return copy && { copy, fresh, used: () => noteUse(cache, brandJson, urls, jwksUri) };
+}
+
+function atHand(
+  cache: DocumentCache,
+  brandJson: DocumentKind<BrandJson>,
+  known: Locator['known'],
+  sender: SenderEntry,
+): HeldKeys | undefined {
+  const urls: string[] = [];
+  const jwksUri = known(sender, (url) => {
+    urls.push(url);
+    return freshCopy(cache, brandJson, url)?.value;
+  });
+  const copy = jwksUri === undefined ? undefined : freshCopy(cache, JWKS, jwksUri);
+  if (jwksUri === undefined || copy === undefined) return undefined;
+  return { copy, fresh: true, used: () => noteUse(cache, brandJson, urls, jwksUri) };
+}
+
+function freshCopy<T>(cache: DocumentCache, kind: DocumentKind<T>, url: string): Copy<T> | undefined {
+  const copy = cache.held(kind, url);
+  return copy !== undefined && cache.isFresh(copy) ? copy : undefined;
+}
+
+function noteUse(
+  cache: DocumentCache,
+  brandJson: DocumentKind<BrandJson>,
+  urls: readonly string[],
+  jwksUri: string,
+): void {
+  for (const url of urls) cache.used(brandJson, url);
+  cache.used(JWKS, jwksUri);
 }

@@ -1,3 +1,4 @@
+import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
 import type { Copy, MayFetch, Wish } from './document.ts';
@@ -26,7 +27,10 @@ export interface Search {
 export interface SenderSearch {
   /** Fetches what a first delivery would need. */
   warm(sender: SenderEntry): Promise<void>;
-  /** `held` for a sender whose own pins alone say it, without waiting; undefined where `held` has to be asked. */
+  /**
+   * `held` for a sender whose own pins, or whose fresh JWKS where nobody pins, alone say it, without waiting; undefined
+   * where `held` has to be asked.
+   */
   atHand(sender: SenderEntry, keyid: string): Reply | undefined;
   /** From what is held. `overdue`: there is a key, from a copy past its life. */
   held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
@@ -64,11 +68,23 @@ export function createSenderSearch(context: SenderSearchContext): SenderSearch {
 
 const NOTHING: Reply = {};
 
-function atHand({ pins }: SenderSearchContext, sender: SenderEntry, keyid: string): Reply | undefined {
-  if (!isPinned(sender)) return undefined;
+function atHand({ pins, keys }: SenderSearchContext, sender: SenderEntry, keyid: string): Reply | undefined {
+  if (!isPinned(sender))
+    return sender.publishers === undefined ? publishedAtHand(keys, sender, keyid) : undefined;
   const key = pins.imported(sender, keyid);
   if (key !== undefined) return { candidates: [{ sender, key }] };
   return sender.publishers === undefined && pins.lacks(sender, keyid) ? NOTHING : undefined;
+}
+
+function publishedAtHand(keys: SenderKeys, sender: SenderEntry, keyid: string): Reply | undefined {
+  const published = keys.atHand(sender);
+  if (published === undefined) return undefined;
+  const { jwks, imported } = published.copy.value;
+  if (!jwks.has(keyid)) return NOTHING;
+  const key = imported.get(keyid);
+  if (key === undefined || isPending(key)) return undefined;
+  published.used();
+  return { candidates: [{ sender, key }] };
 }
 
 async function held(

@@ -53,6 +53,30 @@ describe('find', () => {
     expect(seller.server.count()).toBe(2);
   });
 
+  test('fresh documents that were used before give the same at once, without a promise', async () => {
+    const [signer, another] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('other'))];
+    const senders = [another.sender, signer.sender];
+    const { keys, now, advance } = await setup();
+    const first = await keys.find('k', senders, now());
+    expect(first.candidates).toMatchObject([{ sender: signer.sender, key: { kid: 'k' } }]);
+    expect(keys.find('k', senders, now())).toEqual(first);
+    expect(signer.server.count() + another.server.count()).toBe(4);
+    advance(6 * MINUTE);
+    signer.publish(publicJwk('new'));
+    expect(keys.find('k', senders, now())).toBeInstanceOf(Promise);
+    // Past its life the set is asked for again, and has the key no longer.
+    expect(told(await keys.find('k', senders, now()))).toEqual(UNKNOWN);
+  });
+
+  test('their use near the end of their life begins a refresh, and waits for none', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const { keys, now, advance } = await setup();
+    await keys.find('k', [seller.sender], now());
+    advance(4.5 * MINUTE);
+    expect(keys.find('k', [seller.sender], now())).toMatchObject({ candidates: [{ key: { kid: 'k' } }] });
+    await expect.poll(() => seller.server.count(BRAND) + seller.server.count(JWKS_PATH)).toBe(4);
+  });
+
   test('500 cold deliveries cause one brand.json and one JWKS fetch', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
