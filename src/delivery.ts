@@ -23,8 +23,24 @@ export interface Delivery {
 
 type Fields = Map<string, string[]>;
 
+/** Spellings that nearly every delivery has, with the one string for each that the checks ask for later. */
+const USUAL_NAMES: ReadonlyMap<string, string> = new Map(
+  [
+    'Host',
+    'User-Agent',
+    'Accept',
+    'Accept-Encoding',
+    'Connection',
+    'Content-Type',
+    'Content-Length',
+    'Content-Digest',
+    'Signature-Input',
+    'Signature',
+  ].flatMap((name) => [name, name.toLowerCase()].map((spelling) => [spelling, name.toLowerCase()])),
+);
+
 function addLine(fields: Fields, name: string, value: string): void {
-  const key = name.toLowerCase();
+  const key = USUAL_NAMES.get(name) ?? name.toLowerCase();
   const lines = fields.get(key);
   if (lines === undefined) fields.set(key, [trimmed(value)]);
   else lines.push(trimmed(value));

@@ -4,7 +4,7 @@ import type { HeaderFields } from '../../delivery.ts';
 import { fieldValue } from '../../delivery.ts';
 import type { AuthenticationCode, Refusal } from '../../outcome.ts';
 import type { Protocol } from '../../protocol.ts';
-import { isCoverable, REQUIRED_COMPONENTS } from './components.ts';
+import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './components.ts';
 import type { ContentDigest } from './content-digest.ts';
 import { readContentDigest } from './content-digest.ts';
 import { readDictionary } from './fields.ts';
@@ -138,7 +138,9 @@ function listRefusal(components: readonly string[]): Refusal | undefined {
 /** Check 6. A component with parameters is no name of a field, so that `isCoverable` refuses it. */
 function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
   // What the fast way gives for the usual list is that very list.
-  const refusal = components === REQUIRED_COMPONENTS ? undefined : listRefusal(components);
+  const usual = components === REQUIRED_COMPONENTS;
+  if (usual && coversRequired(headers)) return undefined;
+  const refusal = usual ? undefined : listRefusal(components);
   if (refusal) return refusal;
   const blank = components.find((component) => !isCoverable(component, headers));
   return blank === undefined ? undefined : incomplete(`${quoted(blank)} cannot be covered here.`);

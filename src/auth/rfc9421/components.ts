@@ -55,6 +55,11 @@ function textOf(name: string, headers: HeaderFields): string | undefined {
   return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
 }
 
+/** `isCoverable` of each of the required five. */
+export function coversRequired(headers: HeaderFields): boolean {
+  return textOf('content-type', headers) !== undefined && textOf('content-digest', headers) !== undefined;
+}
+
 /** The lines of the required five, at once: what `componentValue` gives for each of them. */
 export function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
   const type = textOf('content-type', headers);
