@@ -2,6 +2,7 @@ import { conclude, faultVerdict, type Trace } from './answering.ts';
 import { headerFields, methodOf, requireRawBytes, type Delivery } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
+import { isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
@@ -39,13 +40,15 @@ async function corridor(
   if (ends(guarded)) return guarded;
 
   const ready = lobby.startup.ready();
-  const parts = 'then' in ready ? await ready : ready;
-  const selected = await select(guarded, config.publicUrl, config.senders, raiseAlarm);
+  const parts = isPending(ready) ? await ready : ready;
+  const selecting = select(guarded, config.publicUrl, config.senders, raiseAlarm);
+  const selected = isPending(selecting) ? await selecting : selecting;
   if (ends(selected)) return selected;
 
   const context = parts.authContext();
-  const auth = 'then' in context ? await context : context;
-  const authentic = await authenticate(selected, auth, arrivedAt);
+  const auth = isPending(context) ? await context : context;
+  const authenticating = authenticate(selected, auth, arrivedAt);
+  const authentic = isPending(authenticating) ? await authenticating : authenticating;
   if (ends(authentic)) return authentic;
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
