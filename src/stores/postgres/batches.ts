@@ -1,6 +1,8 @@
 import { Fault } from '../../errors.ts';
 import type { Answer, Call } from './call.ts';
 import { asFault, isRetryable, mayBeOneCalls } from './faults.ts';
+import { sorter } from './fresh.ts';
+import type { Batch } from './server.ts';
 
 /**
  * Calls that arrive in one turn of the event loop, or while all lanes are busy, share one transaction: one round trip
@@ -13,8 +15,8 @@ export interface Batches {
 }
 
 export interface BatchOptions {
-  /** One transaction: an answer for each call, in their order. */
-  readonly send: (calls: readonly Call[]) => Promise<readonly Answer[]>;
+  /** One transaction: an answer for each call, in their order; undefined for a fresh one that was none after all. */
+  readonly send: (batch: Batch) => Promise<readonly (Answer | undefined)[]>;
   /** Batches under way at once. */
   readonly lanes: number;
   /** A call that waited so long for its turn is given up. Ms. */
@@ -25,6 +27,8 @@ export interface BatchOptions {
 
 interface Job {
   readonly call: Call;
+  /** As `Batch` has it. */
+  readonly lock: string;
   readonly since: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
@@ -48,7 +52,9 @@ export function batchesOf(options: BatchOptions): Batches {
     scheduled = false;
     while (busy < options.lanes && queue.length > 0) {
       busy += 1;
-      void settle(take(queue, options.timeoutMs), options).finally(() => {
+      void settle(take(queue, options.timeoutMs), options).then((again) => {
+        // At once, row by row, before what came later.
+        queue.unshift(...again);
         busy -= 1;
         start();
       });
@@ -59,7 +65,7 @@ export function batchesOf(options: BatchOptions): Batches {
   return {
     run: (call) =>
       new Promise((resolve, reject) => {
-        queue.push({ call, since: performance.now(), resolve, reject });
+        queue.push({ call, lock: lockKey(call), since: performance.now(), resolve, reject });
         if (scheduled) return;
         scheduled = true;
         setImmediate(start);
@@ -84,40 +90,51 @@ function take(queue: Job[], timeoutMs: number): readonly Job[] {
     if (now - next.since <= timeoutMs) batch.push(next);
     else next.reject(new Fault('store_unavailable', `Postgres: no turn within ${timeoutMs} ms.`));
   }
-  return batch.toSorted(byLock);
+  return batch;
 }
 
 /** As `webhook_run` wants them; sorting keeps the order of calls of one sender and key id. */
-function byLock(a: Job, b: Job): number {
-  const [one, other] = [lockKey(a), lockKey(b)];
+function byLock({ lock: one }: Job, { lock: other }: Job): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-function lockKey({ call: { json } }: Job): string {
-  const { sender, keyid = '' } = json;
-  return JSON.stringify([sender, keyid]);
+function lockKey({ json: { sender, keyid } }: Call): string {
+  return JSON.stringify([sender, keyid ?? '']);
 }
 
-/** Answers every job of the batch. Never rejects. */
-async function settle(batch: readonly Job[], options: BatchOptions): Promise<void> {
-  if (batch.length === 0) return;
+/** Answers every job of the batch but those that come again, which it returns. Never rejects. */
+async function settle(batch: readonly Job[], options: BatchOptions): Promise<readonly Job[]> {
+  if (batch.length === 0) return [];
+  const { takes } = sorter();
+  const isFresh = batch.map(({ call }) => takes(call));
+  const fresh = batch.filter((_, index) => isFresh[index]);
+  const others = batch.filter((_, index) => !isFresh[index]).toSorted(byLock);
+  const calls = { fresh: fresh.map(({ call }) => call), others: others.map(({ call }) => call) };
   try {
-    const answers = await retried(() => options.send(batch.map(({ call }) => call)), options.random);
-    for (const [index, job] of batch.entries()) {
-      const answer = answers[index];
-      if (answer) job.resolve(answer);
-      else job.reject(new Fault('store_unavailable', 'Postgres: an answer is missing.'));
-    }
+    const answers = await retried(() => options.send(calls), options.random);
+    return answered([...fresh, ...others], answers);
   } catch (error) {
     if (batch.length > 1 && mayBeOneCalls(error)) {
       // All of it was rolled back. What one sender sent must not fail the others: halves find whose it was.
       const middle = Math.ceil(batch.length / 2);
-      await settle(batch.slice(0, middle), options);
-      await settle(batch.slice(middle), options);
-      return;
+      const again = await settle(batch.slice(0, middle), options);
+      return [...again, ...(await settle(batch.slice(middle), options))];
     }
     for (const job of batch) job.reject(asFault(error));
+    return [];
   }
+}
+
+/** @returns the jobs that come again, as calls that are not fresh. */
+function answered(jobs: readonly Job[], answers: readonly (Answer | undefined)[]): readonly Job[] {
+  const again: Job[] = [];
+  for (const [index, job] of jobs.entries()) {
+    const answer = answers[index];
+    if (answer) job.resolve(answer);
+    else if (job.call.fresh !== undefined) again.push({ ...job, call: { ...job.call, fresh: undefined } });
+    else job.reject(new Fault('store_unavailable', 'Postgres: an answer is missing.'));
+  }
+  return again;
 }
 
 /** Deadlocks and serialization failures: rolled back, so the same transaction is tried again. */

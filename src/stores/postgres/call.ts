@@ -8,6 +8,7 @@ import type {
   RenewRequest,
 } from '../contract.ts';
 import { columnText } from '../text.ts';
+import { termsOf } from './fresh.ts';
 
 type Json = string | number | boolean | null | readonly string[];
 
@@ -20,6 +21,8 @@ export type CallJson = { readonly op: string; readonly sender: string } & Readon
 export interface Call {
   readonly json: CallJson;
   readonly body?: Uint8Array;
+  /** An accept that may be the first of its event: its terms (`fresh.ts`). */
+  readonly fresh?: string | undefined;
 }
 
 /** What a call's row says. */
@@ -66,7 +69,15 @@ export function acceptCall(request: AcceptRequest): Call {
     max_key_nonces: whole(limits.maxNoncesPerKey),
     max_nonces: whole(limits.maxNonces),
   };
-  return event ? { json, body: event.body } : { json };
+  if (!event) return { json };
+  return { json, body: event.body, fresh: isPlain(request) ? termsOf(json) : undefined };
+}
+
+/** Names that an index takes as they are (`webhook_fit`); and no report, whose media buys are looked at one by one. */
+const MOST_PLAIN = 512;
+
+function isPlain({ nonce, event }: AcceptRequest): boolean {
+  return !event?.report && (!nonce || Math.max(nonce.nonce.length, nonce.keyid.length) <= MOST_PLAIN);
 }
 
 /** Keeps media buys whose final report came apart from notification ids, which are printable. */

@@ -101,12 +101,28 @@ function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () =
   };
 }
 
+/** Kinds of rows that expire (`sql/caps.ts`), swept in turn. */
+const KINDS = 4;
+
+/** Calls between two sweeps. */
+const SWEEP_EVERY = 16;
+
 function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batches {
   let turn = 0;
+  let since = 0;
   const lanes = Math.min(LANES, Math.max(1, poolMax(pool) - 1));
-  const send: Parameters<typeof batchesOf>[0]['send'] = (calls) => {
-    turn = (turn + 1) % 4;
-    return server.run(calls, turn);
-  };
-  return batchesOf({ send, lanes, timeoutMs, random });
+  return batchesOf({
+    send: (batch) => {
+      since += batch.fresh.length + batch.others.length;
+      if (since < SWEEP_EVERY) return server.run(batch, { turn: -1, most: 0 });
+      turn = (turn + 1) % KINDS;
+      // Each kind is swept once in so many turns, and of more rows than were added to all meanwhile.
+      const most = 16 + 2 * KINDS * since;
+      since = 0;
+      return server.run(batch, { turn, most });
+    },
+    lanes,
+    timeoutMs,
+    random,
+  });
 }

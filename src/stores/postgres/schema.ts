@@ -8,6 +8,7 @@ import { CLAIM } from './sql/claim.ts';
 import { COUNTS } from './sql/counts.ts';
 import { DECIDE } from './sql/decide.ts';
 import { FINISH } from './sql/finish.ts';
+import { FRESH } from './sql/fresh.ts';
 import { INBOX } from './sql/inbox.ts';
 import { LOCK } from './sql/lock.ts';
 import { LONE } from './sql/lone.ts';
@@ -24,6 +25,7 @@ const VERSION_1 = [
   ACCEPT,
   DECIDE,
   SETTLE,
+  FRESH,
   LOCK,
   LONE,
   COUNTS,

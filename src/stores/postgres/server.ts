@@ -2,6 +2,7 @@ import type { Answer, Call, CallJson } from './call.ts';
 import { answerOf } from './call.ts';
 import type { PgPool } from './client.ts';
 import { queryOnce } from './client.ts';
+import { freshAnswers, freshParameters } from './fresh.ts';
 import { quoted } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { SETTINGS_SQL } from './settings.ts';
@@ -13,10 +14,22 @@ export interface ServerOptions {
   readonly clockOffsetMs: () => number;
 }
 
+/** Calls of one transaction: the fresh ones (`fresh.ts`), then the others, sorted by sender and key id. */
+export interface Batch {
+  readonly fresh: readonly Call[];
+  readonly others: readonly Call[];
+}
+
+/** Expired rows of which kind (`sql/caps.ts`) a batch clears away, -1 none; and at most how many. */
+export interface Sweep {
+  readonly turn: number;
+  readonly most: number;
+}
+
 /** The store's functions, called. Every statement is a transaction by itself; nothing is left in the session. */
 export interface Server {
-  /** One transaction for all of them. */
-  run(calls: readonly Call[], turn: number): Promise<readonly Answer[]>;
+  /** One transaction for all of them; undefined: a fresh one that was none after all, and nothing was done for it. */
+  run(batch: Batch, sweep: Sweep): Promise<readonly (Answer | undefined)[]>;
   /** A function of the schema, its name without `webhook_`; a row each. */
   rows(name: string, values: readonly unknown[]): Promise<readonly Answer[]>;
   lease(call: CallJson, look: number, most: number): Promise<readonly Answer[]>;
@@ -44,15 +57,21 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   const lockMs = Math.ceil(timeoutMs * LOCK_SHARE);
   const offset = (): number => Math.trunc(clockOffsetMs());
   const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
-  const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> => {
+  const ask = (what: string, values: readonly unknown[]): Promise<readonly unknown[]> => {
     const marks = values.map((_, index) => `$${index + 1}`).join(', ');
-    return (await select(`SELECT * FROM ${name}.webhook_${what}(${marks})`, [...values])).map(answerOf);
+    return select(`SELECT * FROM ${name}.webhook_${what}(${marks})`, [...values]);
   };
+  const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> =>
+    (await ask(what, values)).map(answerOf);
   return {
     rows,
-    run: (calls, turn) => {
-      const { json, bodies } = packed(calls);
-      return rows('run', [json, bodies, offset(), turn, lockMs, sync]);
+    run: async ({ fresh, others }, { turn, most }) => {
+      const { json, bodies, ends } = packed(fresh, others);
+      const common = [json, bodies, offset(), turn, most, lockMs, sync];
+      if (fresh.length === 0) return rows('run', common);
+      const [first, ...rest] = await ask('run_fresh', [...common, ...freshParameters(fresh, ends)]);
+      const { answer } = first as { readonly answer: string | null };
+      return [...freshAnswers(fresh, answer), ...rest.map(answerOf)];
     },
     lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
     sweep: () => sweepAll(select, name, offset),
@@ -93,21 +112,20 @@ function answerRow(rows: readonly unknown[]): unknown {
 }
 
 /** Bodies travel side by side in one parameter, which the driver sends as bytes; an array of them would be text. */
-function packed(calls: readonly Call[]): { json: string; bodies: Uint8Array } {
+function packed(
+  fresh: readonly Call[],
+  others: readonly Call[],
+): { readonly json: string | null; readonly bodies: Uint8Array; readonly ends: readonly number[] } {
+  const all = fresh.length > 0 ? [...fresh, ...others] : others;
   let at = 0;
-  const items = calls.map(({ json, body }) => {
-    if (!body) return json;
-    at += body.length;
-    return { ...json, body_at: at - body.length, body_bytes: body.length };
-  });
+  const ends = all.map(({ body }) => (at += body?.length ?? 0));
   const bodies = new Uint8Array(at);
-  at = 0;
-  for (const { body } of calls) {
-    if (!body) continue;
-    bodies.set(body, at);
-    at += body.length;
-  }
-  return { json: JSON.stringify(items), bodies };
+  for (const [index, { body }] of all.entries()) if (body) bodies.set(body, (ends[index] ?? 0) - body.length);
+  const items = others.map(({ json, body }, index) => {
+    if (!body) return json;
+    return { ...json, body_at: (ends[fresh.length + index] ?? 0) - body.length, body_bytes: body.length };
+  });
+  return { json: items.length > 0 ? JSON.stringify(items) : null, bodies, ends };
 }
 
 /** JSON as an SQL expression in which nothing can end it: hex digits. */

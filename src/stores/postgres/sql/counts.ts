@@ -63,7 +63,7 @@ END $$;
 CREATE FUNCTION webhook_leave(s webhook_step, p_sender boolean) RETURNS webhook_step LANGUAGE plpgsql AS $$
 BEGIN
   IF s.sender_id IS NULL THEN RETURN s; END IF;
-  IF s.sender_known THEN s := webhook_purge(s, s.turn % 4, s.most); END IF;
+  IF s.sender_known AND s.turn >= 0 THEN s := webhook_purge(s, s.turn, s.most); END IF;
   s := webhook_add(s, s.keyid_id, 0, 0, s.nonces - s.nonces_before);
   IF p_sender THEN s := webhook_add(s, 0, s.entries - s.entries_before, s.pending_bytes - s.bytes_before, 0); END IF;
   RETURN s;

@@ -30,7 +30,7 @@ BEGIN
   IF webhook_started() <> p_started THEN
     RAISE EXCEPTION 'the transaction was ended by the function' USING ERRCODE = 'PW004';
   END IF;
-  SELECT r.answer INTO v_answer FROM webhook_run(jsonb_build_array(p_call), '', p_offset, 0, p_lock_ms, p_sync) r;
+  SELECT r.answer INTO v_answer FROM webhook_run(jsonb_build_array(p_call), '', p_offset, 0, 16, p_lock_ms, p_sync) r;
   IF v_answer::jsonb ->> 'kind' <> 'done' THEN
     RAISE EXCEPTION 'the lease ran out or went to another owner' USING ERRCODE = 'PW003';
   END IF;

@@ -37,7 +37,7 @@ BEGIN
   FOREACH r IN ARRAY v_heads LOOP
     EXIT WHEN v_given >= p_most;
     -- Somebody is busy with the task: the record stays due. Waiting, with rows locked, might be waiting for each other.
-    s.tasks := ARRAY(SELECT webhook_bucket(r.sender_id, r.task_id, 4096) WHERE r.task_id IS NOT NULL);
+    s.tasks := ARRAY(SELECT webhook_bucket(r.sender_id, r.task_id, 65536) WHERE r.task_id IS NOT NULL);
     CONTINUE WHEN r.task_id IS NOT NULL AND NOT pg_try_advisory_xact_lock(v_class, s.tasks[1]);
     v_moved := v_moved + 1;
     s.sender_id := r.sender_id;

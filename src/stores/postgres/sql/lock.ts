@@ -3,9 +3,9 @@
  *
  *     webhook_enter         lock ms, sync → fails with PW002 unless READ COMMITTED; sets what lasts until the commit
  *     webhook_register      calls → new senders and key ids have their rows
- *     webhook_lock          step, calls → senders, buckets and tasks locked; `exact`: senders that are locked alone;
- *                           `tasks`: buckets of the tasks
- *     webhook_lock_buckets  class, buckets → locked until the commit, lowest first
+ *     webhook_lock          step, calls, fresh calls (`fresh.ts`) → senders, buckets and tasks locked; `exact`: senders
+ *                           that are locked alone; `tasks`: buckets of the tasks
+ *     webhook_lock_buckets  class, buckets, buckets → locked until the commit, lowest first: those alone, these shared
  *     webhook_fit           calls → nonces and key ids that are too long for an index in the form of their SHA-256
  */
 export const LOCK = `
@@ -34,23 +34,32 @@ BEGIN
       AND NOT EXISTS (SELECT FROM webhook_keyid k WHERE k.sender_id = w.id AND k.keyid = c.keyid)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 END $$;
-CREATE FUNCTION webhook_lock_buckets(p_class integer, p_buckets integer[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_bucket integer;
+CREATE FUNCTION webhook_lock_buckets(p_class integer, p_alone integer[], p_shared integer[]) RETURNS void
+LANGUAGE plpgsql AS $$
 BEGIN
-  FOR v_bucket IN SELECT DISTINCT b FROM unnest(p_buckets) b ORDER BY 1 LOOP
-    PERFORM pg_advisory_xact_lock(p_class, v_bucket);
-  END LOOP;
+  -- What is sorted below is locked above, row by row.
+  PERFORM CASE WHEN x.alone THEN pg_advisory_xact_lock(p_class, x.bucket)
+    ELSE pg_advisory_xact_lock_shared(p_class, x.bucket) END
+  FROM (SELECT bucket, bool_or(alone) AS alone FROM (SELECT unnest(p_alone) AS bucket, true AS alone
+    UNION ALL SELECT unnest(p_shared), false) y GROUP BY bucket ORDER BY bucket) x;
 END $$;
-CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[]) RETURNS webhook_step LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_lock_senders(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[])
+RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
   v_class integer := webhook_class('sender');
   v record;
 BEGIN
   s.exact := '{}';
+  IF cardinality(p_calls) = 0 THEN
+    PERFORM pg_advisory_xact_lock_shared(v_class, x.id)
+      FROM (SELECT DISTINCT f.sender_id AS id FROM unnest(p_fresh) f ORDER BY 1) x;
+    RETURN s;
+  END IF;
   FOR v IN
-    SELECT w.id, coalesce(bool_or(e.entries + 10000 >= c.records OR e.bytes + 67108864 >= c.bytes
-      OR n.nonces + 10000 >= c.nonces), false) AS near
+    SELECT x.id, bool_or(x.near) AS near FROM (
+    SELECT f.sender_id AS id, false AS near FROM unnest(p_fresh) f UNION ALL
+    SELECT w.id, coalesce(e.entries + 10000 >= c.records OR e.bytes + 67108864 >= c.bytes
+      OR n.nonces + 10000 >= c.nonces, false)
     FROM (SELECT sender, keyid, min(max_records) AS records, min(max_bytes) AS bytes, min(max_key_nonces) AS nonces
       FROM unnest(p_calls) WHERE op = 'accept' GROUP BY sender, keyid) c
     JOIN webhook_sender w ON w.url = c.sender
@@ -58,8 +67,8 @@ BEGIN
     CROSS JOIN LATERAL (SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes
       FROM webhook_count WHERE sender_id = w.id AND keyid_id = 0) e
     CROSS JOIN LATERAL (SELECT coalesce(sum(nonces), 0) AS nonces
-      FROM webhook_count WHERE sender_id = w.id AND keyid_id = k.id) n
-    GROUP BY w.id ORDER BY w.id
+      FROM webhook_count WHERE sender_id = w.id AND keyid_id = k.id) n) x
+    GROUP BY x.id ORDER BY x.id
   LOOP
     IF v.near THEN
       PERFORM pg_advisory_xact_lock(v_class, v.id);
@@ -68,20 +77,38 @@ BEGIN
       PERFORM pg_advisory_xact_lock_shared(v_class, v.id);
     END IF;
   END LOOP;
-  PERFORM webhook_lock_buckets(webhook_class('bucket'), ARRAY(
-    SELECT webhook_bucket(w.id, x.resource, 128) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
-    CROSS JOIN LATERAL (
-      VALUES ('k' || c.key), ('n' || c.keyid || ' ' || c.nonce), ('i' || c.notification_id)
-      UNION ALL SELECT 'i' || m FROM unnest(c.media_buys) m) x (resource)
-    WHERE x.resource IS NOT NULL AND c.op <> 'peek'));
-  -- A changed payload may name another task than the record that it meets. OFFSET 0: one look by the whole key for each
-  -- call; planners that take the table for small would read all of the sender's records.
-  s.tasks := ARRAY(
-    SELECT webhook_bucket(w.id, x.task, 4096) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
-    LEFT JOIN LATERAL (SELECT task_id FROM webhook_record WHERE sender_id = w.id AND key = c.key OFFSET 0) r ON true
-    CROSS JOIN LATERAL (VALUES (c.task_id), (r.task_id)) x (task)
-    WHERE x.task IS NOT NULL AND c.op <> 'peek');
-  PERFORM webhook_lock_buckets(webhook_class('task'), s.tasks);
+  RETURN s;
+END $$;
+CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[])
+RETURNS webhook_step LANGUAGE plpgsql AS $$
+DECLARE
+  v_alone integer[];
+BEGIN
+  s := webhook_lock_senders(s, p_calls, p_fresh);
+  IF cardinality(p_calls) > 0 THEN
+    v_alone := ARRAY(
+      SELECT webhook_bucket(w.id, x.resource, 128) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
+      CROSS JOIN LATERAL (
+        VALUES ('k' || c.key), ('n' || c.nonce), ('i' || c.notification_id)
+        UNION ALL SELECT 'i' || m FROM unnest(c.media_buys) m) x (resource)
+      WHERE x.resource IS NOT NULL AND c.op <> 'peek');
+  END IF;
+  PERFORM webhook_lock_buckets(webhook_class('bucket'), v_alone, ARRAY(
+    SELECT webhook_bucket(f.sender_id, x.resource, 128) FROM unnest(p_fresh) f CROSS JOIN LATERAL (
+      VALUES ('k' || f.key), ('n' || f.nonce), ('i' || f.notification_id)) x (resource)
+    WHERE x.resource IS NOT NULL));
+  s.tasks := ARRAY(SELECT webhook_bucket(f.sender_id, f.task_id, 65536)
+    FROM unnest(p_fresh) f WHERE f.task_id IS NOT NULL);
+  IF cardinality(p_calls) > 0 THEN
+    -- A changed payload may name another task than the record that it meets. OFFSET 0: one look by the whole key for
+    -- each call; planners that take the table for small would read all of the sender's records.
+    s.tasks := s.tasks || ARRAY(
+      SELECT webhook_bucket(w.id, x.task, 65536) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
+      LEFT JOIN LATERAL (SELECT task_id FROM webhook_record WHERE sender_id = w.id AND key = c.key OFFSET 0) r ON true
+      CROSS JOIN LATERAL (VALUES (c.task_id), (r.task_id)) x (task)
+      WHERE x.task IS NOT NULL AND c.op <> 'peek');
+  END IF;
+  PERFORM webhook_lock_buckets(webhook_class('task'), s.tasks, NULL);
   RETURN s;
 END $$;
 CREATE FUNCTION webhook_fit(p_calls webhook_call[]) RETURNS webhook_call[] LANGUAGE plpgsql AS $$
@@ -89,6 +116,9 @@ DECLARE
   c webhook_call;
   v_fit webhook_call[] := '{}';
 BEGIN
+  IF NOT EXISTS (SELECT FROM unnest(p_calls) x WHERE length(x.nonce) > 512 OR length(x.keyid) > 512) THEN
+    RETURN p_calls;
+  END IF;
   FOREACH c IN ARRAY p_calls LOOP
     IF length(c.nonce) > 512 THEN c.nonce := chr(2) || encode(sha256(convert_to(c.nonce, 'UTF8')), 'hex'); END IF;
     IF length(c.keyid) > 512 THEN c.keyid := chr(2) || encode(sha256(convert_to(c.keyid, 'UTF8')), 'hex'); END IF;

@@ -39,7 +39,7 @@ BEGIN
   s.exact := '{}';
   v_class := webhook_class('bucket');
   k := webhook_bucket(v_sender, 'k' || c.key, 128);
-  n := webhook_bucket(v_sender, 'n' || c.keyid || ' ' || c.nonce, 128);
+  n := webhook_bucket(v_sender, 'n' || c.nonce, 128);
   i := webhook_bucket(v_sender, 'i' || c.notification_id, 128);
   IF coalesce(k, n, i) IS NOT NULL THEN PERFORM pg_advisory_xact_lock(v_class, least(k, n, i)); END IF;
   IF k + n + i IS NOT NULL THEN
@@ -49,8 +49,8 @@ BEGIN
   -- A changed payload may name another task than the record that it meets.
   SELECT task_id INTO v_task FROM webhook_record WHERE sender_id = v_sender AND key = c.key;
   v_class := webhook_class('task');
-  k := webhook_bucket(v_sender, c.task_id, 4096);
-  n := webhook_bucket(v_sender, v_task, 4096);
+  k := webhook_bucket(v_sender, c.task_id, 65536);
+  n := webhook_bucket(v_sender, v_task, 65536);
   s.tasks := array_remove(ARRAY[k, n], NULL);
   IF coalesce(k, n) IS NOT NULL THEN PERFORM pg_advisory_xact_lock(v_class, least(k, n)); END IF;
   IF k <> n THEN PERFORM pg_advisory_xact_lock(v_class, greatest(k, n)); END IF;

@@ -12,7 +12,7 @@
  *   2. the senders of accepts: shared; exclusive where a cap is near, for only then a count must be exact;
  *   3. keys, nonces and notification ids, sorted: transaction-level advisory locks on 128 numbers in their place, so that
  *      a batch of any size takes few of the server's lock slots;
- *   4. tasks, sorted, on 4096 numbers: workers only try for them, and must seldom try in vain;
+ *   4. tasks, sorted, on 65536 numbers: workers only try for them, and must seldom try in vain;
  *   5. rows. Those of a record may be locked by a worker, which waits for nothing while it has them; others are written by
  *      those who hold the numbers, or deleted by a sweep, which passes over what is locked;
  *   6. counts, sorted, after everything else.
@@ -22,38 +22,14 @@
  * log of whatever the answers rest on, a first copy that another connection wrote included.
  */
 export const RUN = `
-CREATE FUNCTION webhook_run(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_lock_ms integer,
-  p_sync text) RETURNS TABLE (answer text, body bytea)
-LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+CREATE FUNCTION webhook_each(s webhook_step, p_calls webhook_call[], p_bodies bytea)
+RETURNS TABLE (answer text, body bytea) LANGUAGE plpgsql AS $$
 DECLARE
-  v_calls webhook_call[] := ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x);
-  v_barrier boolean := false;
+  v_barrier boolean := cardinality(s.changes) > 0;
   c webhook_call;
   p webhook_call;
-  s webhook_step;
 BEGIN
-  PERFORM webhook_enter(p_lock_ms, p_sync);
-  s.changes := '{}';
-  IF cardinality(v_calls) = 1 THEN
-    c := v_calls[1];
-    IF length(c.nonce) > 512 OR length(c.keyid) > 512 THEN
-      v_calls := webhook_fit(v_calls);
-      c := v_calls[1];
-    END IF;
-    s := webhook_lock_lone(s, c);
-  ELSIF EXISTS (SELECT FROM unnest(v_calls) x WHERE length(x.nonce) > 512 OR length(x.keyid) > 512) THEN
-    v_calls := webhook_fit(v_calls);
-  END IF;
-  IF s.exact IS NULL THEN
-    PERFORM webhook_register(v_calls);
-    s := webhook_lock(s, v_calls);
-  END IF;
-  s.at := webhook_now(p_offset);
-  s.turn := p_turn;
-  s.most := 16 + 4 * cardinality(v_calls);
-  FOREACH c IN ARRAY v_calls LOOP
+  FOREACH c IN ARRAY p_calls LOOP
     IF p.sender IS DISTINCT FROM c.sender OR p.keyid IS DISTINCT FROM c.keyid THEN
       s := webhook_leave(s, p.sender IS DISTINCT FROM c.sender);
       s := webhook_visit(s, c, p.sender IS DISTINCT FROM c.sender);
@@ -78,6 +54,98 @@ BEGIN
   s := webhook_leave(s, true);
   IF v_barrier THEN
     s.changes := s.changes || ROW(0, 0, 0, 0, s.all_nonces - s.all_before)::webhook_change;
+    PERFORM webhook_flush(s);
+  END IF;
+END $$;
+CREATE FUNCTION webhook_run(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_most integer,
+  p_lock_ms integer, p_sync text) RETURNS TABLE (answer text, body bytea)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_calls webhook_call[] := ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x);
+  s webhook_step;
+BEGIN
+  PERFORM webhook_enter(p_lock_ms, p_sync);
+  s.changes := '{}';
+  v_calls := webhook_fit(v_calls);
+  IF cardinality(v_calls) = 1 THEN s := webhook_lock_lone(s, v_calls[1]); END IF;
+  IF s.exact IS NULL THEN
+    PERFORM webhook_register(v_calls);
+    s := webhook_lock(s, v_calls, '{}');
+  END IF;
+  s.at := webhook_now(p_offset);
+  s.turn := p_turn;
+  s.most := p_most;
+  RETURN QUERY SELECT * FROM webhook_each(s, v_calls, p_bodies);
+END $$;
+CREATE FUNCTION webhook_run_fresh(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_most integer,
+  p_lock_ms integer, p_sync text, p_terms bigint[], p_senders text[], p_keyids text[], p_groups integer[],
+  p_keys text[], p_callers text[], p_nonces text[], p_nonce_ms bigint[], p_body_at integer[], p_body_bytes integer[],
+  p_raw_hashes text[], p_canonical_hashes text[], p_tasks text[], p_instants text[], p_instant_ms bigint[],
+  p_terminal boolean[], p_notifications text[]) RETURNS TABLE (answer text, body bytea)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_calls webhook_call[] := '{}';
+  v_terms webhook_terms := ROW(p_terms[1] = 1, p_terms[2], p_terms[3], p_terms[4], p_terms[5], p_terms[6], p_terms[7]);
+  v_sender_ids integer[];
+  v_keyid_ids integer[];
+  v_fresh webhook_fresh[];
+  s webhook_step;
+  v record;
+BEGIN
+  PERFORM webhook_enter(p_lock_ms, p_sync);
+  s.changes := '{}';
+  IF p_calls IS NOT NULL THEN
+    v_calls := webhook_fit(ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x));
+    PERFORM webhook_register(v_calls);
+  END IF;
+  SELECT array_agg(CASE WHEN g.keyid IS NULL OR k.id IS NOT NULL THEN w.id END ORDER BY g.place),
+    array_agg(k.id ORDER BY g.place) INTO v_sender_ids, v_keyid_ids
+    FROM unnest(p_senders, p_keyids) WITH ORDINALITY g (url, keyid, place)
+    LEFT JOIN webhook_sender w ON w.url = g.url COLLATE "C"
+    LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = g.keyid COLLATE "C";
+  v_fresh := ARRAY(
+    SELECT ROW(f.place, v_sender_ids[f.of], v_keyid_ids[f.of], f.key, f.caller, f.nonce, f.nonce_ms, f.body_at,
+      f.body_bytes, decode(f.raw_hash, 'hex'), decode(f.canonical_hash, 'hex'), f.task_id, f.instant, f.instant_ms,
+      f.terminal, f.notification_id, NULL, NULL)::webhook_fresh
+    FROM unnest(p_groups, p_keys, p_callers, p_nonces, p_nonce_ms, p_body_at, p_body_bytes, p_raw_hashes,
+      p_canonical_hashes, p_tasks, p_instants, p_instant_ms, p_terminal, p_notifications)
+      WITH ORDINALITY f (of, key, caller, nonce, nonce_ms, body_at, body_bytes, raw_hash, canonical_hash, task_id,
+      instant, instant_ms, terminal, notification_id, place)
+    WHERE v_sender_ids[f.of] IS NOT NULL);
+  s := webhook_lock(s, v_calls, v_fresh);
+  s.at := webhook_now(p_offset);
+  s.turn := p_turn;
+  s.most := p_most;
+  FOR v IN SELECT DISTINCT f.sender_id, f.keyid_id FROM unnest(v_fresh) f LOOP
+    IF NOT webhook_has_room(v.sender_id, v.keyid_id, v_terms) THEN
+      v_fresh := ARRAY(SELECT f FROM unnest(v_fresh) f
+        WHERE f.sender_id <> v.sender_id OR f.keyid_id IS DISTINCT FROM v.keyid_id);
+    END IF;
+  END LOOP;
+  v_fresh := webhook_admissible(s, v_terms.inbox, v_fresh);
+  IF cardinality(v_fresh) > 0 THEN
+    s := webhook_admit(s, v_terms, v_fresh, p_bodies);
+    FOR v IN SELECT DISTINCT f.sender_id, f.keyid_id FROM unnest(v_fresh) f WHERE p_turn >= 0 LOOP
+      s.sender_id := v.sender_id; s.keyid_id := v.keyid_id;
+      s.entries := 0; s.pending_bytes := 0; s.nonces := 0; s.all_nonces := 0;
+      s := webhook_purge(s, p_turn, p_most);
+      s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
+      s := webhook_add(s, s.keyid_id, 0, 0, s.nonces);
+      s.sender_id := 0;
+      s := webhook_add(s, 0, 0, 0, s.all_nonces);
+    END LOOP;
+    s.sender_id := NULL; s.keyid_id := NULL;
+  END IF;
+  answer := (SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * coalesce(f.instant_ms > s.at + 300000, false)::integer)
+    || f.place, ' ') FROM unnest(v_fresh) f);
+  RETURN NEXT;
+  IF cardinality(v_calls) > 0 THEN
+    RETURN QUERY SELECT * FROM webhook_each(s, v_calls, p_bodies);
+  ELSIF cardinality(s.changes) > 0 THEN
     PERFORM webhook_flush(s);
   END IF;
 END $$;

@@ -65,7 +65,7 @@ CREATE FUNCTION webhook_class(p_name text) RETURNS integer LANGUAGE sql STABLE A
 $$;
 CREATE FUNCTION webhook_must_lock(s webhook_step, p_task text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_task IS NOT NULL AND NOT webhook_bucket(s.sender_id, p_task, 4096) = ANY (s.tasks) THEN
+  IF p_task IS NOT NULL AND NOT webhook_bucket(s.sender_id, p_task, 65536) = ANY (s.tasks) THEN
     RAISE EXCEPTION 'the record changed before it was locked' USING ERRCODE = '40001';
   END IF;
 END $$;
