@@ -38,6 +38,9 @@ interface Job {
 const MOST_CALLS = 64;
 const MOST_BYTES = 4 * 1_048_576;
 
+/** Fewer than this are not divided. */
+const LEAST_SHARE = 16;
+
 /** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
 const MOST_TRIES = 5;
 const FIRST_PAUSE_MS = 5;
@@ -52,7 +55,8 @@ export function batchesOf(options: BatchOptions): Batches {
     scheduled = false;
     while (busy < options.lanes && queue.length > 0) {
       busy += 1;
-      void settle(take(queue, options.timeoutMs), options).then((again) => {
+      const free = options.lanes - busy + 1;
+      void settle(take(queue, shareOf(queue.length, free), options.timeoutMs), options).then((again) => {
         // At once, row by row, before what came later.
         queue.unshift(...again);
         busy -= 1;
@@ -78,12 +82,17 @@ export function batchesOf(options: BatchOptions): Batches {
   };
 }
 
+/** Many that wait are divided among the lanes that are free: one transaction is prepared while another is at work. */
+function shareOf(waiting: number, free: number): number {
+  return Math.min(MOST_CALLS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
+}
+
 /** The next batch, first come first served; who waited too long is told so instead. */
-function take(queue: Job[], timeoutMs: number): readonly Job[] {
+function take(queue: Job[], most: number, timeoutMs: number): readonly Job[] {
   const batch: Job[] = [];
   const now = performance.now();
   let bytes = 0;
-  for (let next = queue[0]; next && batch.length < MOST_CALLS; next = queue[0]) {
+  for (let next = queue[0]; next && batch.length < most; next = queue[0]) {
     bytes += next.call.body?.length ?? 0;
     if (batch.length > 0 && bytes > MOST_BYTES) break;
     queue.shift();

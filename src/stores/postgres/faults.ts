@@ -18,7 +18,7 @@ export function isServerError(error: unknown): boolean {
 /** Rolled back because of others who were there at the same time: deadlock, serialization failure. */
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);
-  return state === '40P01' || state === '40001';
+  return state === '40P01' || state === '40001' || state === '23505';
 }
 
 /** Classes of SQLSTATE that are about what was sent: data, constraints, sizes; and the server's own mistakes. */

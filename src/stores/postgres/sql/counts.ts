@@ -38,7 +38,7 @@ BEGIN
   IF s.sender_known AND s.keyid_known THEN RETURN s; END IF;
   IF NOT s.sender_known THEN
     SELECT coalesce(sum(entries), 0), coalesce(sum(pending_bytes), 0) INTO s.entries_before, s.bytes_before
-      FROM webhook_count WHERE sender_id = s.sender_id AND keyid_id = 0;
+      FROM webhook_count WHERE sender_id = s.sender_id;
     s.entries := s.entries + s.entries_before;
     s.pending_bytes := s.pending_bytes + s.bytes_before;
     s.sender_known := true;

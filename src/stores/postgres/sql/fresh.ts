@@ -3,9 +3,8 @@
  * of them for each table. The rest goes row by row (`decide.ts`).
  *
  *     webhook_fresh       one call, from its place in the columns of parameters (`fresh.ts` of the client)
- *     webhook_terms       what the fresh calls of a batch have in common
- *     webhook_read        columns → the calls; a sender or key id that has no row yet leaves its calls out
- *     webhook_admissible  step, terms, calls → those that rules 1 to 4 say nothing against, with what rule 5 wants to know
+ *     webhook_has_room    sender, key id, terms → far from every cap
+ *     webhook_admissible  step, mode, calls → those that rules 1 to 4 say nothing against, with what rule 5 wants to know
  *     webhook_admit       step, terms, calls → inserted; entries and counts noted in the step
  *
  * Why it is the same as row by row. Their senders are locked (shared: no cap is near, else none is admissible), so are
@@ -28,11 +27,7 @@ CREATE TYPE webhook_fresh AS (
   task_id text COLLATE "C", instant text COLLATE "C", instant_ms bigint, terminal boolean,
   notification_id text COLLATE "C", task_known boolean, after_terminal boolean
 );
-CREATE TYPE webhook_terms AS (
-  inbox boolean, lease_ms bigint, retention_ms bigint,
-  max_records bigint, max_bytes bigint, max_key_nonces bigint, max_nonces bigint
-);
-CREATE FUNCTION webhook_has_room(p_sender integer, p_keyid integer, p_terms webhook_terms) RETURNS boolean
+CREATE FUNCTION webhook_has_room(p_sender integer, p_keyid integer, p_terms bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   v_entries bigint;
@@ -40,16 +35,14 @@ DECLARE
   v_nonces bigint;
   v_all bigint;
 BEGIN
-  SELECT sum(entries), sum(pending_bytes), sum(nonces) FILTER (WHERE keyid_id = p_keyid)
-    INTO v_entries, v_bytes, v_nonces FROM webhook_count WHERE sender_id = p_sender;
-  IF p_keyid IS NOT NULL THEN
-    SELECT sum(nonces) INTO v_all FROM webhook_count WHERE sender_id = 0 AND keyid_id = 0;
-  END IF;
+  SELECT sum(entries), sum(pending_bytes), sum(nonces) FILTER (WHERE keyid_id = p_keyid),
+    sum(nonces) FILTER (WHERE sender_id = 0)
+    INTO v_entries, v_bytes, v_nonces, v_all FROM webhook_count WHERE sender_id IN (0, p_sender);
   -- At 80 % of a cap its use is reported; so many others may add to it at the same time.
-  RETURN coalesce(v_entries, 0) + 10000 < p_terms.max_records / 5 * 4
-    AND coalesce(v_bytes, 0) + 67108864 < p_terms.max_bytes / 5 * 4
-    AND coalesce(v_nonces, 0) + 10000 < p_terms.max_key_nonces / 5 * 4
-    AND coalesce(v_all, 0) + 10000 < p_terms.max_nonces / 5 * 4;
+  RETURN coalesce(v_entries, 0) + 10000 < p_terms[4] / 5 * 4
+    AND coalesce(v_bytes, 0) + 67108864 < p_terms[5] / 5 * 4
+    AND coalesce(v_nonces, 0) + 10000 < p_terms[6] / 5 * 4
+    AND (p_keyid IS NULL OR coalesce(v_all, 0) + 10000 < p_terms[7] / 5 * 4);
 END $$;
 CREATE FUNCTION webhook_admissible(s webhook_step, p_inbox boolean, p_fresh webhook_fresh[])
 RETURNS webhook_fresh[] LANGUAGE plpgsql AS $$
@@ -73,75 +66,57 @@ BEGIN
           WHERE h.sender_id = t.sender_id AND h.key = t.holder AND h.task_id = t.task_id
             AND h.state = 'leased' AND h.lease_until > s.at) IS NULL))));
 END $$;
-CREATE FUNCTION webhook_all(p_wanted bigint, p_done bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  IF p_done <> p_wanted THEN
-    RAISE EXCEPTION 'another transaction was first' USING ERRCODE = '40001';
-  END IF;
-END $$;
-CREATE FUNCTION webhook_admit(s webhook_step, p_terms webhook_terms, p_fresh webhook_fresh[], p_bodies bytea)
+CREATE FUNCTION webhook_admit(s webhook_step, p_terms bigint[], p_fresh webhook_fresh[], p_bodies bytea)
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
-  v_tasks_until bigint := s.at + greatest(p_terms.retention_ms, 2592000000);
+  v_inbox boolean := p_terms[1] = 1;
+  v_tasks_until bigint := s.at + greatest(p_terms[3], 2592000000);
+  v_state text := CASE WHEN v_inbox THEN 'queued' ELSE 'leased' END;
+  v_claim text := CASE WHEN v_inbox THEN 'queued' ELSE 'won' END;
+  v_fence integer := CASE WHEN v_inbox THEN 0 ELSE 1 END;
+  v_lease_until bigint := CASE WHEN v_inbox THEN 0 ELSE s.at + p_terms[2] END;
+  v_expires_at bigint := CASE WHEN NOT v_inbox THEN s.at + greatest(p_terms[3], p_terms[2]) END;
   v_nonces bigint;
   v_notifications bigint;
   v_new bigint;
   v_old bigint;
-  v_rows bigint;
 BEGIN
+  s.changes := ARRAY(SELECT ROW(f.sender_id, coalesce(f.keyid_id, 0),
+      count(*) + count(f.notification_id) + count(f.task_id) - count(*) FILTER (WHERE f.task_known),
+      sum(f.body_bytes), count(f.nonce))::webhook_change
+    FROM unnest(p_fresh) f GROUP BY f.sender_id, f.keyid_id);
   SELECT count(nonce), count(notification_id), count(*) FILTER (WHERE NOT task_known AND task_id IS NOT NULL),
     count(*) FILTER (WHERE task_known)
     INTO v_nonces, v_notifications, v_new, v_old FROM unnest(p_fresh);
   INSERT INTO webhook_record (sender_id, key, state, claim, claimed_by, owner, fence, lease_until, attempts, crashes,
     acked, inserted_at, not_before, parked_until, raw_hash, canonical_hash, task_id, instant, instant_ms, terminal,
     reemission, after_terminal, after_final, ahead, body_bytes, expires_at, body)
-  SELECT f.sender_id, f.key, p.state, p.claim, f.caller, CASE WHEN NOT p_terms.inbox THEN f.caller END, p.fence,
-    p.lease_until, p.fence, 0, p_terms.inbox, s.at, s.at, 0, f.raw_hash, f.canonical_hash, f.task_id, f.instant,
+  SELECT f.sender_id, f.key, v_state, v_claim, f.caller, CASE WHEN NOT v_inbox THEN f.caller END, v_fence,
+    v_lease_until, v_fence, 0, v_inbox, s.at, s.at, 0, f.raw_hash, f.canonical_hash, f.task_id, f.instant,
     f.instant_ms, coalesce(f.terminal, false), false, f.after_terminal, false,
-    coalesce(f.instant_ms > s.at + 300000, false), f.body_bytes, p.expires_at,
+    coalesce(f.instant_ms > s.at + 300000, false), f.body_bytes, v_expires_at,
     substring(p_bodies FROM f.body_at + 1 FOR f.body_bytes)
-  FROM unnest(p_fresh) f CROSS JOIN (SELECT
-    CASE WHEN p_terms.inbox THEN 'queued' ELSE 'leased' END AS state,
-    CASE WHEN p_terms.inbox THEN 'queued' ELSE 'won' END AS claim,
-    CASE WHEN p_terms.inbox THEN 0 ELSE 1 END AS fence,
-    CASE WHEN p_terms.inbox THEN 0 ELSE s.at + p_terms.lease_ms END AS lease_until,
-    CASE WHEN NOT p_terms.inbox THEN s.at + greatest(p_terms.retention_ms, p_terms.lease_ms) END AS expires_at) p
-  ORDER BY f.sender_id, f.key ON CONFLICT DO NOTHING;
-  GET DIAGNOSTICS v_rows = ROW_COUNT;
-  PERFORM webhook_all(cardinality(p_fresh), v_rows);
+  FROM unnest(p_fresh) f ORDER BY f.sender_id, f.key;
   IF v_nonces > 0 THEN
     INSERT INTO webhook_nonce (keyid_id, nonce, record_key, accept_id, expires_at)
       SELECT f.keyid_id, f.nonce, f.key, f.caller, s.at + f.nonce_ms FROM unnest(p_fresh) f
-      WHERE f.nonce IS NOT NULL ORDER BY f.keyid_id, f.nonce ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    PERFORM webhook_all(v_nonces, v_rows);
+      WHERE f.nonce IS NOT NULL ORDER BY f.keyid_id, f.nonce;
   END IF;
   IF v_notifications > 0 THEN
     INSERT INTO webhook_notification (sender_id, notification_id, record_key, expires_at)
       SELECT f.sender_id, f.notification_id, f.key, v_tasks_until FROM unnest(p_fresh) f
-      WHERE f.notification_id IS NOT NULL ORDER BY f.sender_id, f.notification_id ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    PERFORM webhook_all(v_notifications, v_rows);
+      WHERE f.notification_id IS NOT NULL ORDER BY f.sender_id, f.notification_id;
   END IF;
   IF v_new > 0 THEN
     INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
-      SELECT f.sender_id, f.task_id, CASE WHEN NOT p_terms.inbox THEN f.key END, NULL, false, v_tasks_until
+      SELECT f.sender_id, f.task_id, CASE WHEN NOT v_inbox THEN f.key END, NULL, false, v_tasks_until
       FROM unnest(p_fresh) f WHERE f.task_id IS NOT NULL AND NOT f.task_known;
   END IF;
   IF v_old > 0 THEN
-    UPDATE webhook_task t SET holder = CASE WHEN p_terms.inbox THEN t.holder ELSE f.key END, expires_at = v_tasks_until
+    UPDATE webhook_task t SET holder = CASE WHEN v_inbox THEN t.holder ELSE f.key END, expires_at = v_tasks_until
       FROM unnest(p_fresh) f WHERE f.task_known AND t.sender_id = f.sender_id AND t.task_id = f.task_id;
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    PERFORM webhook_all(v_old, v_rows);
   END IF;
-  s.changes := s.changes || ARRAY(
-    SELECT ROW(f.sender_id, 0, count(*) + count(notification_id) + count(*) FILTER (WHERE NOT task_known AND task_id IS NOT NULL),
-      sum(f.body_bytes), 0)::webhook_change FROM unnest(p_fresh) f GROUP BY f.sender_id
-    UNION ALL
-    SELECT ROW(f.sender_id, f.keyid_id, 0, 0, count(*))::webhook_change FROM unnest(p_fresh) f
-      WHERE f.nonce IS NOT NULL GROUP BY f.sender_id, f.keyid_id
-    UNION ALL
-    SELECT ROW(0, 0, 0, 0, v_nonces)::webhook_change WHERE v_nonces > 0);
+  IF v_nonces > 0 THEN s.changes := s.changes || ROW(0, 0, 0, 0, v_nonces)::webhook_change; END IF;
   RETURN s;
 END $$;
 `;

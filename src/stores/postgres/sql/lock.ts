@@ -3,8 +3,8 @@
  *
  *     webhook_enter         lock ms, sync → fails with PW002 unless READ COMMITTED; sets what lasts until the commit
  *     webhook_register      calls → new senders and key ids have their rows
- *     webhook_lock          step, calls, fresh calls (`fresh.ts`) → senders, buckets and tasks locked; `exact`: senders
- *                           that are locked alone; `tasks`: buckets of the tasks
+ *     webhook_lock_senders  calls, senders of fresh calls (`fresh.ts`) → locked; those that are locked alone
+ *     webhook_lock          step, calls, fresh calls → buckets and tasks locked; `tasks`: buckets of the tasks
  *     webhook_lock_buckets  class, buckets, buckets → locked until the commit, lowest first: those alone, these shared
  *     webhook_fit           calls → nonces and key ids that are too long for an index in the form of their SHA-256
  */
@@ -43,21 +43,21 @@ BEGIN
   FROM (SELECT bucket, bool_or(alone) AS alone FROM (SELECT unnest(p_alone) AS bucket, true AS alone
     UNION ALL SELECT unnest(p_shared), false) y GROUP BY bucket ORDER BY bucket) x;
 END $$;
-CREATE FUNCTION webhook_lock_senders(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[])
-RETURNS webhook_step LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_lock_senders(p_calls webhook_call[], p_senders integer[]) RETURNS integer[]
+LANGUAGE plpgsql AS $$
 DECLARE
   v_class integer := webhook_class('sender');
+  v_exact integer[] := '{}';
   v record;
 BEGIN
-  s.exact := '{}';
   IF cardinality(p_calls) = 0 THEN
     PERFORM pg_advisory_xact_lock_shared(v_class, x.id)
-      FROM (SELECT DISTINCT f.sender_id AS id FROM unnest(p_fresh) f ORDER BY 1) x;
-    RETURN s;
+      FROM (SELECT DISTINCT unnest(p_senders) AS id ORDER BY 1) x WHERE x.id IS NOT NULL;
+    RETURN v_exact;
   END IF;
   FOR v IN
     SELECT x.id, bool_or(x.near) AS near FROM (
-    SELECT f.sender_id AS id, false AS near FROM unnest(p_fresh) f UNION ALL
+    SELECT unnest(p_senders) AS id, false AS near UNION ALL
     SELECT w.id, coalesce(e.entries + 10000 >= c.records OR e.bytes + 67108864 >= c.bytes
       OR n.nonces + 10000 >= c.nonces, false)
     FROM (SELECT sender, keyid, min(max_records) AS records, min(max_bytes) AS bytes, min(max_key_nonces) AS nonces
@@ -65,26 +65,25 @@ BEGIN
     JOIN webhook_sender w ON w.url = c.sender
     LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = c.keyid
     CROSS JOIN LATERAL (SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(pending_bytes), 0) AS bytes
-      FROM webhook_count WHERE sender_id = w.id AND keyid_id = 0) e
+      FROM webhook_count WHERE sender_id = w.id) e
     CROSS JOIN LATERAL (SELECT coalesce(sum(nonces), 0) AS nonces
       FROM webhook_count WHERE sender_id = w.id AND keyid_id = k.id) n) x
-    GROUP BY x.id ORDER BY x.id
+    WHERE x.id IS NOT NULL GROUP BY x.id ORDER BY x.id
   LOOP
     IF v.near THEN
       PERFORM pg_advisory_xact_lock(v_class, v.id);
-      s.exact := s.exact || v.id;
+      v_exact := v_exact || v.id;
     ELSE
       PERFORM pg_advisory_xact_lock_shared(v_class, v.id);
     END IF;
   END LOOP;
-  RETURN s;
+  RETURN v_exact;
 END $$;
 CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[])
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
   v_alone integer[];
 BEGIN
-  s := webhook_lock_senders(s, p_calls, p_fresh);
   IF cardinality(p_calls) > 0 THEN
     v_alone := ARRAY(
       SELECT webhook_bucket(w.id, x.resource, 128) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender

@@ -28,7 +28,7 @@ BEGIN
   END IF;
   IF c.op = 'accept' THEN
     SELECT sum(entries), sum(pending_bytes) INTO v_entries, v_bytes
-      FROM webhook_count WHERE sender_id = v_sender AND keyid_id = 0;
+      FROM webhook_count WHERE sender_id = v_sender;
     SELECT sum(nonces) INTO v_nonces FROM webhook_count WHERE sender_id = v_sender AND keyid_id = v_keyid;
     IF coalesce(v_entries, 0) + 10000 >= c.max_records OR coalesce(v_bytes, 0) + 67108864 >= c.max_bytes
       OR coalesce(v_nonces, 0) + 10000 >= c.max_key_nonces THEN

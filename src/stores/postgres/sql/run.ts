@@ -72,6 +72,7 @@ BEGIN
   IF cardinality(v_calls) = 1 THEN s := webhook_lock_lone(s, v_calls[1]); END IF;
   IF s.exact IS NULL THEN
     PERFORM webhook_register(v_calls);
+    s.exact := webhook_lock_senders(v_calls, '{}');
     s := webhook_lock(s, v_calls, '{}');
   END IF;
   s.at := webhook_now(p_offset);
@@ -89,12 +90,10 @@ SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off 
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_calls webhook_call[] := '{}';
-  v_terms webhook_terms := ROW(p_terms[1] = 1, p_terms[2], p_terms[3], p_terms[4], p_terms[5], p_terms[6], p_terms[7]);
   v_sender_ids integer[];
   v_keyid_ids integer[];
   v_fresh webhook_fresh[];
   s webhook_step;
-  v record;
 BEGIN
   PERFORM webhook_enter(p_lock_ms, p_sync);
   s.changes := '{}';
@@ -107,6 +106,10 @@ BEGIN
     FROM unnest(p_senders, p_keyids) WITH ORDINALITY g (url, keyid, place)
     LEFT JOIN webhook_sender w ON w.url = g.url COLLATE "C"
     LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = g.keyid COLLATE "C";
+  s.exact := webhook_lock_senders(v_calls, v_sender_ids);
+  FOR v_of IN 1..cardinality(v_sender_ids) LOOP
+    IF NOT webhook_has_room(v_sender_ids[v_of], v_keyid_ids[v_of], p_terms) THEN v_sender_ids[v_of] := NULL; END IF;
+  END LOOP;
   v_fresh := ARRAY(
     SELECT ROW(f.place, v_sender_ids[f.of], v_keyid_ids[f.of], f.key, f.caller, f.nonce, f.nonce_ms, f.body_at,
       f.body_bytes, decode(f.raw_hash, 'hex'), decode(f.canonical_hash, 'hex'), f.task_id, f.instant, f.instant_ms,
@@ -120,25 +123,21 @@ BEGIN
   s.at := webhook_now(p_offset);
   s.turn := p_turn;
   s.most := p_most;
-  FOR v IN SELECT DISTINCT f.sender_id, f.keyid_id FROM unnest(v_fresh) f LOOP
-    IF NOT webhook_has_room(v.sender_id, v.keyid_id, v_terms) THEN
-      v_fresh := ARRAY(SELECT f FROM unnest(v_fresh) f
-        WHERE f.sender_id <> v.sender_id OR f.keyid_id IS DISTINCT FROM v.keyid_id);
-    END IF;
-  END LOOP;
-  v_fresh := webhook_admissible(s, v_terms.inbox, v_fresh);
+  v_fresh := webhook_admissible(s, p_terms[1] = 1, v_fresh);
   IF cardinality(v_fresh) > 0 THEN
-    s := webhook_admit(s, v_terms, v_fresh, p_bodies);
-    FOR v IN SELECT DISTINCT f.sender_id, f.keyid_id FROM unnest(v_fresh) f WHERE p_turn >= 0 LOOP
-      s.sender_id := v.sender_id; s.keyid_id := v.keyid_id;
-      s.entries := 0; s.pending_bytes := 0; s.nonces := 0; s.all_nonces := 0;
-      s := webhook_purge(s, p_turn, p_most);
-      s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
-      s := webhook_add(s, s.keyid_id, 0, 0, s.nonces);
-      s.sender_id := 0;
-      s := webhook_add(s, 0, 0, 0, s.all_nonces);
-    END LOOP;
-    s.sender_id := NULL; s.keyid_id := NULL;
+    s := webhook_admit(s, p_terms, v_fresh, p_bodies);
+    IF p_turn >= 0 THEN
+      FOR v_of IN 1..cardinality(v_sender_ids) LOOP
+        CONTINUE WHEN v_sender_ids[v_of] IS NULL;
+        s.sender_id := v_sender_ids[v_of]; s.keyid_id := v_keyid_ids[v_of];
+        s.entries := 0; s.pending_bytes := 0; s.nonces := 0; s.all_nonces := 0;
+        s := webhook_purge(s, p_turn, p_most);
+        s := webhook_add(s, coalesce(s.keyid_id, 0), s.entries, s.pending_bytes, s.nonces);
+        s.sender_id := 0;
+        s := webhook_add(s, 0, 0, 0, s.all_nonces);
+      END LOOP;
+      s.sender_id := NULL; s.keyid_id := NULL;
+    END IF;
   END IF;
   answer := (SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * coalesce(f.instant_ms > s.at + 300000, false)::integer)
     || f.place, ' ') FROM unnest(v_fresh) f);

@@ -5,7 +5,7 @@
  *     webhook_sender        url → id
  *     webhook_keyid         (sender, key id) → id
  *     webhook_count         (sender, key id, stripe) → counts; a count is the sum of its stripes
- *                           (sender, 0): records, tasks, notification ids; bytes of unfinished bodies
+ *                           (sender, any): records, tasks, notification ids; bytes of unfinished bodies
  *                           (sender, key id): its nonces. (0, 0): nonces of all senders
  *     webhook_nonce         (key id, nonce) → the event that burned it (null: none) and the accept that did
  *     webhook_record        (sender, idempotency key) → state, lease, fingerprints, and the first copy until DONE
