@@ -105,7 +105,7 @@ function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () =
 const KINDS = 4;
 
 /** Calls between two sweeps. */
-const SWEEP_EVERY = 16;
+const SWEEP_EVERY = 4;
 
 function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batches {
   let turn = 0;
@@ -117,7 +117,7 @@ function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batche
       if (since < SWEEP_EVERY) return server.run(batch, { turn: -1, most: 0 });
       turn = (turn + 1) % KINDS;
       // Each kind is swept once in so many turns, and of more rows than were added to all meanwhile.
-      const most = 16 + 2 * KINDS * since;
+      const most = 16 + 4 * KINDS * since;
       since = 0;
       return server.run(batch, { turn, most });
     },

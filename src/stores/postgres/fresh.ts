@@ -79,6 +79,27 @@ export function freshParameters(calls: readonly Call[], ends: readonly number[])
   return [calls[0]?.fresh ?? null, senders, keyids, of, ...columns];
 }
 
+const LONE = [
+  'sender',
+  'keyid',
+  'key',
+  'caller',
+  'nonce',
+  'nonce_ms',
+  'raw_hash',
+  'canonical_hash',
+  'task_id',
+  'instant',
+  'instant_ms',
+  'terminal',
+  'notification_id',
+] as const;
+
+/** The first parameters of `webhook_run_lone`. */
+export function loneParameters({ json, body, fresh }: Call): readonly unknown[] {
+  return [...LONE.map((name) => json[name] ?? null), fresh, body];
+}
+
 const FIRST_BITS = '0'.charCodeAt(0);
 
 /** What `webhook_run_fresh` says of them; undefined: not fresh after all, and nothing was done. */

@@ -9,6 +9,7 @@ import { COUNTS } from './sql/counts.ts';
 import { DECIDE } from './sql/decide.ts';
 import { FINISH } from './sql/finish.ts';
 import { FRESH } from './sql/fresh.ts';
+import { FRESH_LONE } from './sql/fresh-lone.ts';
 import { INBOX } from './sql/inbox.ts';
 import { LOCK } from './sql/lock.ts';
 import { LONE } from './sql/lone.ts';
@@ -26,6 +27,7 @@ const VERSION_1 = [
   DECIDE,
   SETTLE,
   FRESH,
+  FRESH_LONE,
   LOCK,
   LONE,
   COUNTS,

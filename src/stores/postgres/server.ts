@@ -2,7 +2,7 @@ import type { Answer, Call, CallJson } from './call.ts';
 import { answerOf } from './call.ts';
 import type { PgPool } from './client.ts';
 import { queryOnce } from './client.ts';
-import { freshAnswers, freshParameters } from './fresh.ts';
+import { freshAnswers, freshParameters, loneParameters } from './fresh.ts';
 import { quoted } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { SETTINGS_SQL } from './settings.ts';
@@ -58,19 +58,24 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   const offset = (): number => Math.trunc(clockOffsetMs());
   const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
   const ask = (what: string, values: readonly unknown[]): Promise<readonly unknown[]> => {
-    const marks = values.map((_, index) => `$${index + 1}`).join(', ');
-    return select(`SELECT * FROM ${name}.webhook_${what}(${marks})`, [...values]);
+    return select(`SELECT * FROM ${name}.webhook_${what}(${marks(values)})`, [...values]);
   };
   const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> =>
     (await ask(what, values)).map(answerOf);
   return {
     rows,
     run: async ({ fresh, others }, { turn, most }) => {
+      const [first] = fresh;
+      if (first && fresh.length + others.length === 1) {
+        const values = [...loneParameters(first), offset(), turn, most, lockMs, sync];
+        const [row] = await select(`SELECT ${name}.webhook_run_lone(${marks(values)}) AS answer`, values);
+        return freshAnswers(fresh, (row as { readonly answer: string | null }).answer);
+      }
       const { json, bodies, ends } = packed(fresh, others);
       const common = [json, bodies, offset(), turn, most, lockMs, sync];
       if (fresh.length === 0) return rows('run', common);
-      const [first, ...rest] = await ask('run_fresh', [...common, ...freshParameters(fresh, ends)]);
-      const { answer } = first as { readonly answer: string | null };
+      const [said, ...rest] = await ask('run_fresh', [...common, ...freshParameters(fresh, ends)]);
+      const { answer } = said as { readonly answer: string | null };
       return [...freshAnswers(fresh, answer), ...rest.map(answerOf)];
     },
     lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
@@ -90,6 +95,8 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     },
   };
 }
+
+const marks = (values: readonly unknown[]): string => values.map((_, index) => `$${index + 1}`).join(', ');
 
 type Select = (text: string, values: unknown[]) => Promise<readonly unknown[]>;
 

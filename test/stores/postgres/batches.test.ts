@@ -23,7 +23,7 @@ beforeEach(() => at.clear());
 afterAll(() => at.drop());
 
 describe('concurrent calls share a transaction', () => {
-  it('64 accepts at once, then their completions: one statement each, and so one commit', async () => {
+  it('64 accepts at once, then their completions: a statement for each half, and so two commits', async () => {
     const said: string[] = [];
     const pool = wrappedPool(at.pools[0], (run, text) => {
       said.push(text);
@@ -41,7 +41,7 @@ describe('concurrent calls share a transaction', () => {
       ),
     );
     expect(new Set(ends)).toEqual(new Set(['done']));
-    expect(said).toHaveLength(2);
+    expect(said).toHaveLength(4);
     await store.close();
   });
 
@@ -130,6 +130,9 @@ describe('the barrier', () => {
       const result = await run();
       const { rows } = await client.query('SELECT txid_current_if_assigned() IS NOT NULL AS wrote');
       await client.query('COMMIT');
+      // Not fresh: nobody was answered, and the same call follows row by row.
+      if (text.includes('webhook_run_lone') && (result.rows as [{ answer: unknown }])[0].answer === null)
+        return result;
       wrote.push((rows as [{ wrote: boolean }])[0].wrote);
       return result;
     });
@@ -255,7 +258,8 @@ describe('with many rows', () => {
     expect(await store.renew({ ...lease, leaseMs })).toBe('renewed');
     expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
     expect(await store.peek(SENDER, key(8))).toBe('applied');
-    expect(reads).toHaveLength(6);
+    // One of the accepts is not fresh, which takes a look of its own.
+    expect(reads).toHaveLength(7);
     expect(Math.max(...reads), String(reads)).toBeLessThan(60);
     await store.close();
   });

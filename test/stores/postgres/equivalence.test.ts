@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import type { TestSchema } from '../postgres-schemas.ts';
@@ -26,20 +27,25 @@ describe('memory and Postgres', () => {
   });
   afterAll(() => at.drop());
 
-  it('give the same answer to every call of every sequence, and count what they keep', async () => {
-    await fc.assert(
+  /** @param limits those of each accept, in the place of `calls.ts`'s. */
+  const sameAnswers = (limits: Partial<AcceptRequest['limits']>): Promise<void> =>
+    fc.assert(
       fc.asyncProperty(fc.array(compared, { minLength: 1, maxLength: 60, size: 'max' }), async (calls) => {
         await at.clear();
         let offsetMs = 0;
         const clockOffsetMs = (): number => offsetMs;
+        const limited = (store: Store): Store => ({
+          ...store,
+          accept: (request) => store.accept({ ...request, limits: { ...request.limits, ...limits } }),
+        });
         const stores = at.pools.map((pool) => at.store(pool, { clockOffsetMs }));
         for (const store of stores) await store.open();
-        const memory = memoryStore({ clockOffsetMs });
+        const memory = limited(memoryStore({ clockOffsetMs }));
         for (const [index, made] of calls.entries()) {
           // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
           if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
           const expected = await answerOf(memory, made);
-          const store = stores[index % stores.length] ?? expect.fail();
+          const store = limited(stores[index % stores.length] ?? expect.fail());
           expect(timeless(await answerOf(store, made))).toEqual(timeless(expected));
         }
         await expectCountsRight(at);
@@ -48,5 +54,16 @@ describe('memory and Postgres', () => {
       // As many sequences as half a minute allows: a loaded machine is no failure.
       { numRuns: 80, interruptAfterTimeLimit: 30_000 },
     );
+
+  it('give the same answer to every call of every sequence, and count what they keep', () => sameAnswers({}));
+
+  it('so they do where no cap is near, and a fresh event is admitted by other statements', () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    return sameAnswers({
+      maxRecordsPerSender: most,
+      maxPendingBytesPerSender: most,
+      maxNoncesPerKey: most,
+      maxNonces: most,
+    });
   });
 });

@@ -3,6 +3,7 @@
  * of them for each table. The rest goes row by row (`decide.ts`).
  *
  *     webhook_fresh       one call, from its place in the columns of parameters (`fresh.ts` of the client)
+ *     webhook_register_names  senders, key ids → new ones have their rows
  *     webhook_has_room    sender, key id, terms → far from every cap
  *     webhook_admissible  step, mode, calls → those that rules 1 to 4 say nothing against, with what rule 5 wants to know
  *     webhook_admit       step, terms, calls → inserted; entries and counts noted in the step
@@ -27,6 +28,14 @@ CREATE TYPE webhook_fresh AS (
   task_id text COLLATE "C", instant text COLLATE "C", instant_ms bigint, terminal boolean,
   notification_id text COLLATE "C", task_known boolean, after_terminal boolean
 );
+CREATE FUNCTION webhook_register_names(p_senders text[], p_keyids text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO webhook_sender (url) SELECT DISTINCT u COLLATE "C" FROM unnest(p_senders) u ORDER BY 1
+    ON CONFLICT DO NOTHING;
+  INSERT INTO webhook_keyid (sender_id, keyid)
+    SELECT DISTINCT w.id, g.keyid COLLATE "C" FROM unnest(p_senders, p_keyids) g (url, keyid)
+    JOIN webhook_sender w ON w.url = g.url COLLATE "C" WHERE g.keyid IS NOT NULL ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+END $$;
 CREATE FUNCTION webhook_has_room(p_sender integer, p_keyid integer, p_terms bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE

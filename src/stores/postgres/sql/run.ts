@@ -101,11 +101,15 @@ BEGIN
     v_calls := webhook_fit(ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x));
     PERFORM webhook_register(v_calls);
   END IF;
-  SELECT array_agg(CASE WHEN g.keyid IS NULL OR k.id IS NOT NULL THEN w.id END ORDER BY g.place),
-    array_agg(k.id ORDER BY g.place) INTO v_sender_ids, v_keyid_ids
-    FROM unnest(p_senders, p_keyids) WITH ORDINALITY g (url, keyid, place)
-    LEFT JOIN webhook_sender w ON w.url = g.url COLLATE "C"
-    LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = g.keyid COLLATE "C";
+  LOOP
+    SELECT array_agg(CASE WHEN g.keyid IS NULL OR k.id IS NOT NULL THEN w.id END ORDER BY g.place),
+      array_agg(k.id ORDER BY g.place) INTO v_sender_ids, v_keyid_ids
+      FROM unnest(p_senders, p_keyids) WITH ORDINALITY g (url, keyid, place)
+      LEFT JOIN webhook_sender w ON w.url = g.url COLLATE "C"
+      LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = g.keyid COLLATE "C";
+    EXIT WHEN array_position(v_sender_ids, NULL) IS NULL;
+    PERFORM webhook_register_names(p_senders, p_keyids);
+  END LOOP;
   s.exact := webhook_lock_senders(v_calls, v_sender_ids);
   FOR v_of IN 1..cardinality(v_sender_ids) LOOP
     IF NOT webhook_has_room(v_sender_ids[v_of], v_keyid_ids[v_of], p_terms) THEN v_sender_ids[v_of] := NULL; END IF;

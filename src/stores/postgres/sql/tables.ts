@@ -19,7 +19,9 @@
  *
  * `due_at` is when workers look at a record: computed by the table, so that no statement can forget it. Indexes are
  * partial: a finished record is in none but its key's and the expiry's, one of inline mode never in those of workers.
- * `seq` is the order of insertion.
+ * `seq` is the order of insertion. `state` is one of queued, leased, applied, stale, dead; `claim`, what the accept of
+ * `claimed_by` was told, one of won, queued, stale, died, waiting. No CHECK says so: each would be read from the catalog
+ * and set up again for every statement.
  */
 export const TABLES = `
 CREATE TABLE webhook_sender (
@@ -73,8 +75,8 @@ CREATE TABLE webhook_record (
   after_final boolean NOT NULL,
   ahead boolean NOT NULL,
   key text COLLATE "C" NOT NULL,
-  state text COLLATE "C" NOT NULL CHECK (state IN ('queued', 'leased', 'applied', 'stale', 'dead')),
-  claim text COLLATE "C" NOT NULL CHECK (claim IN ('won', 'queued', 'stale', 'died', 'waiting')),
+  state text COLLATE "C" NOT NULL,
+  claim text COLLATE "C" NOT NULL,
   claimed_by text COLLATE "C" NOT NULL,
   owner text COLLATE "C",
   raw_hash bytea NOT NULL,
