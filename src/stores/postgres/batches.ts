@@ -51,17 +51,19 @@ export function batchesOf(options: BatchOptions): Batches {
   let busy = 0;
   let scheduled = false;
 
+  const serve = async (batch: readonly Job[]): Promise<void> => {
+    const again = await settle(batch, options);
+    // At once, row by row, before what came later.
+    queue.unshift(...again);
+    busy -= 1;
+    start();
+  };
   const start = (): void => {
     scheduled = false;
     while (busy < options.lanes && queue.length > 0) {
       busy += 1;
-      const free = options.lanes - busy + 1;
-      void settle(take(queue, shareOf(queue.length, free), options.timeoutMs), options).then((again) => {
-        // At once, row by row, before what came later.
-        queue.unshift(...again);
-        busy -= 1;
-        start();
-      });
+      const most = shareOf(queue.length, options.lanes - busy + 1);
+      void serve(take(queue, most, options.timeoutMs));
     }
     if (busy === 0 && queue.length === 0) for (const resolve of idlers.splice(0)) resolve();
   };

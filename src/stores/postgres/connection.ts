@@ -4,7 +4,7 @@ import { batchesOf } from './batches.ts';
 import type { PgPool } from './client.ts';
 import { poolMax, survive } from './client.ts';
 import { asFault } from './faults.ts';
-import type { Server } from './server.ts';
+import type { Batch, Server, Sweep } from './server.ts';
 import type { Settings } from './settings.ts';
 import { adviceOf, checkSettings } from './settings.ts';
 import { slotsOf } from './slots.ts';
@@ -104,25 +104,34 @@ function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () =
 /** Kinds of rows that expire (`sql/caps.ts`), swept in turn. */
 const KINDS = 4;
 
-/** Calls between two sweeps. */
-const SWEEP_EVERY = 4;
+/** Batches, and calls, between two sweeps at most. */
+const SWEEP_BATCHES = 8;
+const SWEEP_CALLS = 64;
+
+/** Rows that one of them deletes: it is over soon. */
+const SWEEP_MOST = 1024;
+
+/** Which batches sweep: of each kind more than what was added to all since it was swept last. */
+function sweeper(): (calls: number) => Sweep {
+  let turn = 0;
+  let batches = 0;
+  let calls = 0;
+  return (more) => {
+    batches += 1;
+    calls += more;
+    if (batches < SWEEP_BATCHES && calls < SWEEP_CALLS) return { turn: -1, most: 0 };
+    turn = (turn + 1) % KINDS;
+    const most = Math.min(SWEEP_MOST, 16 + 8 * KINDS * calls);
+    batches = 0;
+    calls = 0;
+    return { turn, most };
+  };
+}
 
 function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batches {
-  let turn = 0;
-  let since = 0;
+  const sweep = sweeper();
   const lanes = Math.min(LANES, Math.max(1, poolMax(pool) - 1));
-  return batchesOf({
-    send: (batch) => {
-      since += batch.fresh.length + batch.others.length;
-      if (since < SWEEP_EVERY) return server.run(batch, { turn: -1, most: 0 });
-      turn = (turn + 1) % KINDS;
-      // Each kind is swept once in so many turns, and of more rows than were added to all meanwhile.
-      const most = 16 + 4 * KINDS * since;
-      since = 0;
-      return server.run(batch, { turn, most });
-    },
-    lanes,
-    timeoutMs,
-    random,
-  });
+  const send = (batch: Batch): ReturnType<Server['run']> =>
+    server.run(batch, sweep(batch.fresh.length + batch.others.length));
+  return batchesOf({ send, lanes, timeoutMs, random });
 }

@@ -56,8 +56,8 @@ export function termsOf(json: Call['json']): string {
   return `{${[inbox, lease_ms, retention_ms, max_records, max_bytes, max_key_nonces, max_nonces].join(',')}}`;
 }
 
-/** Parameters from `p_terms` on. */
-export function freshParameters(calls: readonly Call[], ends: readonly number[]): readonly unknown[] {
+/** Parameters from `p_terms` on; `places` of the bodies in theirs. */
+export function freshParameters(calls: readonly Call[], places: readonly number[]): readonly unknown[] {
   const groups = new Map<string, number>();
   const senders: string[] = [];
   const keyids: unknown[] = [];
@@ -69,9 +69,8 @@ export function freshParameters(calls: readonly Call[], ends: readonly number[])
     groups.set(name, senders.push(json.sender));
     return senders.length;
   });
-  const at = (call: Call, index: number): number => (ends[index] ?? 0) - (call.body?.length ?? 0);
   const columns = COLUMNS.map((name) => {
-    if (name === 'body_at') return calls.map(at);
+    if (name === 'body_at') return places.slice(0, calls.length);
     if (name === 'body_bytes') return calls.map(({ body }) => body?.length ?? 0);
     const values = calls.map(({ json }) => json[name] ?? null);
     return values.every((value) => value === null) ? null : values;

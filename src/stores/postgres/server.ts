@@ -57,27 +57,11 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   const lockMs = Math.ceil(timeoutMs * LOCK_SHARE);
   const offset = (): number => Math.trunc(clockOffsetMs());
   const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
-  const ask = (what: string, values: readonly unknown[]): Promise<readonly unknown[]> => {
-    return select(`SELECT * FROM ${name}.webhook_${what}(${marks(values)})`, [...values]);
-  };
   const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> =>
-    (await ask(what, values)).map(answerOf);
+    (await select(`SELECT * FROM ${name}.webhook_${what}(${marks(values)})`, [...values])).map(answerOf);
   return {
     rows,
-    run: async ({ fresh, others }, { turn, most }) => {
-      const [first] = fresh;
-      if (first && fresh.length + others.length === 1) {
-        const values = [...loneParameters(first), offset(), turn, most, lockMs, sync];
-        const [row] = await select(`SELECT ${name}.webhook_run_lone(${marks(values)}) AS answer`, values);
-        return freshAnswers(fresh, (row as { readonly answer: string | null }).answer);
-      }
-      const { json, bodies, ends } = packed(fresh, others);
-      const common = [json, bodies, offset(), turn, most, lockMs, sync];
-      if (fresh.length === 0) return rows('run', common);
-      const [said, ...rest] = await ask('run_fresh', [...common, ...freshParameters(fresh, ends)]);
-      const { answer } = said as { readonly answer: string | null };
-      return [...freshAnswers(fresh, answer), ...rest.map(answerOf)];
-    },
+    run: runner(name, select, () => [lockMs, sync], offset),
     lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
     sweep: () => sweepAll(select, name, offset),
     readSettings: async () => {
@@ -95,6 +79,33 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     },
   };
 }
+
+/** By one of three functions: one fresh call alone, some with others or without, and none (`sql/run.ts`). */
+function runner(
+  name: string,
+  select: Select,
+  settings: () => readonly unknown[],
+  offset: () => number,
+): Server['run'] {
+  return async ({ fresh, others }, { turn, most }) => {
+    const ends = [offset(), turn, most, ...settings()];
+    const [first] = fresh;
+    if (first && fresh.length + others.length === 1) {
+      const values = [...loneParameters(first), ...ends];
+      const [row] = await select(`SELECT ${name}.webhook_run_lone(${marks(values)}) AS answer`, values);
+      return freshAnswers(fresh, answerText(row));
+    }
+    const { json, bodies, places } = packed(fresh, others);
+    const common = [json, bodies, ...ends];
+    const values = first ? [...common, ...freshParameters(fresh, places)] : common;
+    const what = first ? 'webhook_run_fresh' : 'webhook_run';
+    const rows = await select(`SELECT * FROM ${name}.${what}(${marks(values)})`, values);
+    if (!first) return rows.map(answerOf);
+    return [...freshAnswers(fresh, answerText(rows[0])), ...rows.slice(1).map(answerOf)];
+  };
+}
+
+const answerText = (row: unknown): string | null => (row as { readonly answer: string | null }).answer;
 
 const marks = (values: readonly unknown[]): string => values.map((_, index) => `$${index + 1}`).join(', ');
 
@@ -122,17 +133,20 @@ function answerRow(rows: readonly unknown[]): unknown {
 function packed(
   fresh: readonly Call[],
   others: readonly Call[],
-): { readonly json: string | null; readonly bodies: Uint8Array; readonly ends: readonly number[] } {
+): { readonly json: string | null; readonly bodies: Uint8Array; readonly places: readonly number[] } {
   const all = fresh.length > 0 ? [...fresh, ...others] : others;
   let at = 0;
-  const ends = all.map(({ body }) => (at += body?.length ?? 0));
+  const places = all.map(({ body }) => {
+    at += body?.length ?? 0;
+    return at - (body?.length ?? 0);
+  });
   const bodies = new Uint8Array(at);
-  for (const [index, { body }] of all.entries()) if (body) bodies.set(body, (ends[index] ?? 0) - body.length);
+  for (const [index, { body }] of all.entries()) if (body) bodies.set(body, places[index] ?? 0);
   const items = others.map(({ json, body }, index) => {
     if (!body) return json;
-    return { ...json, body_at: (ends[fresh.length + index] ?? 0) - body.length, body_bytes: body.length };
+    return { ...json, body_at: places[fresh.length + index] ?? 0, body_bytes: body.length };
   });
-  return { json: items.length > 0 ? JSON.stringify(items) : null, bodies, ends };
+  return { json: items.length > 0 ? JSON.stringify(items) : null, bodies, places };
 }
 
 /** JSON as an SQL expression in which nothing can end it: hex digits. */

@@ -65,13 +65,18 @@ BEGIN
     coalesce(NOT v_inbox AND t.mark_terminal AND p_instant COLLATE "C" > t.mark, false) AS after_terminal,
     CASE WHEN t.holder IS NOT NULL THEN (SELECT h.lease_until FROM webhook_record h WHERE h.sender_id = b.sender_id
       AND h.key = t.holder AND h.task_id = t.task_id AND h.state = 'leased') END AS held_until,
-    webhook_has_room(b.sender_id, b.keyid_id, p_terms) AND
+    coalesce(u.entries, 0) + 10000 < p_terms[4] / 5 * 4 AND coalesce(u.bytes, 0) + 67108864 < p_terms[5] / 5 * 4
+    AND coalesce(u.nonces, 0) + 10000 < p_terms[6] / 5 * 4
+    AND (p_keyid IS NULL OR coalesce(u.all_nonces, 0) + 10000 < p_terms[7] / 5 * 4) AND
     (SELECT true FROM webhook_record r WHERE r.sender_id = b.sender_id AND r.key = p_key COLLATE "C") IS NULL
     AND (p_nonce IS NULL OR (SELECT true FROM webhook_nonce n
       WHERE n.keyid_id = b.keyid_id AND n.nonce = p_nonce COLLATE "C") IS NULL)
     AND (p_notification IS NULL OR (SELECT true FROM webhook_notification f
       WHERE f.sender_id = b.sender_id AND f.notification_id = p_notification COLLATE "C") IS NULL) AS fresh INTO l
-    FROM (SELECT 1) one LEFT JOIN LATERAL (SELECT * FROM webhook_task
+    -- webhook_has_room
+    FROM (SELECT sum(entries) AS entries, sum(pending_bytes) AS bytes, sum(nonces) FILTER (WHERE keyid_id = b.keyid_id)
+      AS nonces, sum(nonces) FILTER (WHERE sender_id = 0) AS all_nonces
+      FROM webhook_count WHERE sender_id IN (0, b.sender_id)) u LEFT JOIN LATERAL (SELECT * FROM webhook_task
       WHERE sender_id = b.sender_id AND task_id = p_task COLLATE "C" OFFSET 0) t ON true;
   IF NOT l.fresh OR l.stale OR l.held_until > l.at OR l.task_until <= l.at THEN RETURN NULL; END IF;
   INSERT INTO webhook_record (sender_id, key, state, claim, claimed_by, owner, fence, lease_until, attempts, crashes,
