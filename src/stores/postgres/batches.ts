@@ -148,7 +148,7 @@ function answered(jobs: readonly Job[], answers: readonly (Answer | undefined)[]
   return again;
 }
 
-/** Deadlocks and serialization failures: rolled back, so the same transaction is tried again. */
+/** What was rolled back because of others (`isRetryable`) is tried again, the same transaction. */
 export async function retried<T>(attempt: () => Promise<T>, random: () => number): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -15,7 +15,10 @@ export function isServerError(error: unknown): boolean {
   return (error as { readonly severity?: unknown }).severity === 'ERROR';
 }
 
-/** Rolled back because of others who were there at the same time: deadlock, serialization failure. */
+/**
+ * Rolled back because of others who were there at the same time: deadlock, serialization failure, and the unique index
+ * that let another one's fresh event through first (`sql/fresh.ts`). Made again, it sees what they did.
+ */
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);
   return state === '40P01' || state === '40001' || state === '23505';

@@ -70,7 +70,7 @@ export async function postgresBackend(timeoutMs: number): Promise<Backend> {
     proxy,
     store: postgresStore({ pool: through, timeoutMs, ...options }),
     judge,
-    marks: { accept: '"op":"accept"', complete: '"op":"complete"' },
+    marks: { accept: 'webhook_run_', complete: '"op":"complete"' },
     advance: (ms) => {
       offsetMs += ms;
     },

@@ -113,7 +113,7 @@ describe('connections that are never answered', () => {
     pool.on('error', () => undefined);
     const at = await doorOn(pool, {}, SHORT_MS);
     await delivered(at, newEvent());
-    proxy.arm('mute', '"op":"accept"');
+    proxy.arm('mute', 'webhook_run_lone');
     await expectUnavailable(at, newEvent(), 'store_unavailable', /./);
     await until('it is told', async () =>
       /no connectionTimeoutMillis: set it/.test(

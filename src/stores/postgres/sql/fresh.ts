@@ -15,9 +15,10 @@
  *     cap near, no such rule. Rows that have expired are rows here: who may replace them goes row by row;
  *   - a task's row is looked at and written under the task's own lock, so its mark and holder are as they were seen;
  *   - of two who insert the same key, nonce or notification id at once under shared locks, the unique index lets one
- *     through and the other one wait for its commit, insert fewer rows than it has, and fail with 40001: the batch is
- *     rolled back and made again, and now that row is seen. All insert in one order of tables and of keys, so that they do
- *     not wait in a circle. A client never puts two calls with anything in common into one batch's fresh ones.
+ *     through; the other one waits for its commit and fails with 23505: the batch is rolled back and made again
+ *     (`faults.ts`), and now that row is seen. All insert in one order of tables and, in each, of keys, so that they do not
+ *     wait in a circle. A client never puts two calls with a key, nonce, task or notification id in common among one
+ *     batch's fresh ones (`fresh.ts` of the client).
  * What is not admissible has changed nothing and is said to be so ("again"): the same call follows row by row.
  */
 export const FRESH = `
