@@ -1,16 +1,20 @@
 /**
  * The transaction of a batch of calls: any number of deliveries and settlements share one round trip and one commit.
  *
- *     webhook_run(calls, bodies, offset, turn, lock ms, sync) → a row for each call, in their order: the answer as JSON
- *       text, and the body where the answer has one. The calls come sorted by sender and key id; `turn` chooses what
- *       is swept, `sync` is the least synchronous_commit
+ *     webhook_run        calls, bodies, offset, turn, most, lock ms, sync → a row for each call, in their order: the
+ *                        answer as JSON text, and the body where the answer has one. The calls come sorted by sender and
+ *                        key id; `turn` and `most` choose what is swept (-1: nothing), `sync` is the least
+ *                        synchronous_commit
+ *     webhook_run_fresh  the same, and fresh calls in columns (`fresh.ts`) → first a row for all the fresh ones that
+ *                        were admitted: bits (1 after terminal, 2 ahead) and place of each; then the others' rows
+ *     webhook_each       step, calls, bodies → the calls row by row, and what was noted flushed
  *
  * Why it is atomic. Everything that a call decides by is guarded by locks that are held until the commit has been
  * flushed, and each statement of a function sees what was committed before it (READ COMMITTED; anything else is
  * refused). Locks are taken in one order, so that batches do not block each other in a circle:
  *   1. new senders and key ids (rows), sorted;
  *   2. the senders of accepts: shared; exclusive where a cap is near, for only then a count must be exact;
- *   3. keys, nonces and notification ids, sorted: transaction-level advisory locks on 128 numbers in their place, so that
+ *   3. keys, nonces and notification ids (shared by fresh calls), sorted: transaction-level advisory locks on 128 numbers in their place, so that
  *      a batch of any size takes few of the server's lock slots;
  *   4. tasks, sorted, on 65536 numbers: workers only try for them, and must seldom try in vain;
  *   5. rows. Those of a record may be locked by a worker, which waits for nothing while it has them; others are written by
