@@ -66,21 +66,26 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
 const NOBODY: readonly string[] = [];
 const NONE: readonly Candidate[] = [];
 
-/** The usual case without a promise: every sender's keys say at once whether this one is theirs, and one has it. */
+/**
+ * The usual case without a promise: every sender's keys say at once whether this one is theirs, and one has it; or no
+ * document could make it theirs.
+ */
 function allAtHand(
   each: SenderSearch,
   keyid: string,
   senders: readonly SenderEntry[],
 ): readonly Candidate[] | undefined {
   let candidates: readonly Candidate[] = NONE;
+  let final = true;
   for (const sender of senders) {
     const reply = each.atHand(sender, keyid);
     if (reply === undefined) return undefined;
     const { candidates: more = NONE } = reply;
+    final &&= reply.final === true;
     // One sender's, as a rule: then its list as it is.
     candidates = candidates.length === 0 ? more : [...candidates, ...more];
   }
-  return candidates.length > 0 ? candidates : undefined;
+  return candidates.length > 0 || final ? candidates : undefined;
 }
 
 function fetchBudget(documents: number): () => MayFetch {

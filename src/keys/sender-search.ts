@@ -29,9 +29,9 @@ export interface SenderSearch {
   warm(sender: SenderEntry): Promise<void>;
   /**
    * `held` for a sender whose own pins, or whose fresh JWKS where nobody pins, alone say it, without waiting; undefined
-   * where `held` has to be asked.
+   * where `held` has to be asked. `final`: nobody but the owner's pins could have the key, and they lack it.
    */
-  atHand(sender: SenderEntry, keyid: string): Reply | undefined;
+  atHand(sender: SenderEntry, keyid: string): (Reply & { readonly final?: boolean }) | undefined;
   /** From what is held. `overdue`: there is a key, from a copy past its life. */
   held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
   /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
@@ -67,13 +67,18 @@ export function createSenderSearch(context: SenderSearchContext): SenderSearch {
 }
 
 const NOTHING: Reply = {};
+const NOTHING_EVER = { final: true };
 
-function atHand({ pins, keys }: SenderSearchContext, sender: SenderEntry, keyid: string): Reply | undefined {
+function atHand(
+  { pins, keys }: SenderSearchContext,
+  sender: SenderEntry,
+  keyid: string,
+): ReturnType<SenderSearch['atHand']> {
   if (!isPinned(sender))
     return sender.publishers === undefined ? publishedAtHand(keys, sender, keyid) : undefined;
   const key = pins.imported(sender, keyid);
   if (key !== undefined) return { candidates: [{ sender, key }] };
-  return sender.publishers === undefined && pins.lacks(sender, keyid) ? NOTHING : undefined;
+  return sender.publishers === undefined && pins.lacks(sender, keyid) ? NOTHING_EVER : undefined;
 }
 
 function publishedAtHand(keys: SenderKeys, sender: SenderEntry, keyid: string): Reply | undefined {

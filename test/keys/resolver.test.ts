@@ -524,6 +524,10 @@ describe('pins', () => {
     expect(told(await keys.findReplaced('k', [sender], candidates, now()))).toEqual(UNKNOWN);
     expect(told(await keys.find('other', [sender], now()))).toEqual(UNKNOWN);
     expect(seller.server.count()).toBe(0);
+    // No document could have it, so that nothing is waited for; where another sender's could, they are asked.
+    expect(keys.find('other', [sender], now())).toEqual({ candidates: [], undecided: [] });
+    const both = [sender, seller.sender];
+    expect((await keys.find('other', both, now())).candidates).toMatchObject([{ sender: seller.sender }]);
   });
 
   test('a pinned sender does not shadow another that publishes the same kid', async () => {
