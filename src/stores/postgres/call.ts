@@ -70,14 +70,23 @@ export function acceptCall(request: AcceptRequest): Call {
     max_nonces: whole(limits.maxNonces),
   };
   if (!event) return { json };
-  return { json, body: event.body, fresh: isPlain(request) ? termsOf(json) : undefined };
+  return { json, body: event.body, fresh: isPlain(request, json) ? termsOf(json) : undefined };
 }
 
-/** Names that an index takes as they are (`webhook_fit`); and no report, whose media buys are looked at one by one. */
+/** Names in their columns' form that an index takes as they are: others are hashed, row by row (`webhook_fit`). */
 const MOST_PLAIN = 512;
 
-function isPlain({ nonce, event }: AcceptRequest): boolean {
-  return !event?.report && (!nonce || Math.max(nonce.nonce.length, nonce.keyid.length) <= MOST_PLAIN);
+/** A larger body is held against the cap by itself: `webhook_has_room` leaves room for batches of so many bytes. */
+const MOST_BODY = 4 * 1_048_576;
+
+/** And no report, whose media buys are looked at one by one. */
+function isPlain({ event }: AcceptRequest, { nonce, keyid }: CallJson): boolean {
+  return (
+    event !== undefined &&
+    !event.report &&
+    event.body.length <= MOST_BODY &&
+    [nonce, keyid].every((name) => typeof name !== 'string' || name.length <= MOST_PLAIN)
+  );
 }
 
 /** Keeps media buys whose final report came apart from notification ids, which are printable. */

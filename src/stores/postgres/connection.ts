@@ -104,25 +104,29 @@ function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () =
 /** Kinds of rows that expire (`sql/caps.ts`), swept in turn. */
 const KINDS = 4;
 
-/** Batches, and calls, between two sweeps at most. */
-const SWEEP_BATCHES = 8;
+/**
+ * Batches, and calls, between two sweeps at most. No whole number (5 times the golden ratio): a sweep is for the senders
+ * of its batch, and in no rhythm of theirs may it always meet the same ones.
+ */
+const SWEEP_BATCHES = 8.0902;
 const SWEEP_CALLS = 64;
 
 /** Rows that one of them deletes: it is over soon. */
 const SWEEP_MOST = 1024;
 
-/** Which batches sweep: of each kind more than what was added to all since it was swept last. */
-function sweeper(): (calls: number) => Sweep {
+/** Which batches sweep: of each kind more than what was added to all since it was swept last. Only accepts add. */
+function sweeper(): (accepts: number) => Sweep {
   let turn = 0;
   let batches = 0;
   let calls = 0;
   return (more) => {
+    if (more === 0) return { turn: -1, most: 0 };
     batches += 1;
     calls += more;
     if (batches < SWEEP_BATCHES && calls < SWEEP_CALLS) return { turn: -1, most: 0 };
     turn = (turn + 1) % KINDS;
     const most = Math.min(SWEEP_MOST, 16 + 8 * KINDS * calls);
-    batches = 0;
+    batches = Math.max(0, batches - SWEEP_BATCHES);
     calls = 0;
     return { turn, most };
   };
@@ -132,6 +136,9 @@ function lanesOf({ pool, server, timeoutMs, random }: ConnectionOptions): Batche
   const sweep = sweeper();
   const lanes = Math.min(LANES, Math.max(1, poolMax(pool) - 1));
   const send = (batch: Batch): ReturnType<Server['run']> =>
-    server.run(batch, sweep(batch.fresh.length + batch.others.length));
+    server.run(
+      batch,
+      sweep(batch.fresh.length + batch.others.filter(({ json }) => json.op === 'accept').length),
+    );
   return batchesOf({ send, lanes, timeoutMs, random });
 }

@@ -62,7 +62,7 @@ export function freshParameters(calls: readonly Call[], places: readonly number[
   const senders: string[] = [];
   const keyids: unknown[] = [];
   const of = calls.map(({ json }) => {
-    const name = `${json.sender} ${String(json['keyid'])}`;
+    const name = JSON.stringify([json.sender, json['keyid'] ?? null]);
     const known = groups.get(name);
     if (known !== undefined) return known;
     keyids.push(json['keyid'] ?? null);

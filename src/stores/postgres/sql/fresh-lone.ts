@@ -100,6 +100,7 @@ BEGIN
   IF l.task_known THEN
     UPDATE webhook_task SET holder = CASE WHEN v_inbox THEN holder ELSE p_key END,
       expires_at = l.at + greatest(p_terms[3], 2592000000) WHERE sender_id = b.sender_id AND task_id = p_task COLLATE "C";
+    IF NOT FOUND THEN RAISE EXCEPTION 'a task was swept' USING ERRCODE = '40001'; END IF;
   ELSIF p_task IS NOT NULL THEN
     INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
       VALUES (b.sender_id, p_task, CASE WHEN NOT v_inbox THEN p_key END, NULL, false,
