@@ -142,6 +142,38 @@ describe('fresh events and what is cleared away', () => {
   });
 });
 
+describe('fresh events and senders that are new', () => {
+  it('new senders of a batch have their rows in one order, whether their events are fresh or not', async () => {
+    const [one, other] = [at.store(at.pools[0]), at.store(at.pools[1])];
+    await one.open();
+    await other.open();
+    const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp'];
+    const { event, ...request } = acceptRequest({ sender: b, key: key(2) });
+    const report = { mediaBuyIds: ['media-buy'], final: false };
+    const holder = await at.pools[1].connect();
+    await holder.query(`BEGIN; INSERT INTO ${at.schema}.webhook_sender (url) VALUES ('${a}')`);
+    const both = Promise.all([
+      one.accept(acceptRequest({ sender: a, key: key(1) })),
+      one.accept({ ...request, ...(event && { event: { ...event, report } }) }),
+    ]);
+    await expect
+      .poll(() =>
+        at.sql(
+          `SELECT FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE '%${at.schema}%webhook_run%'`,
+        ),
+      )
+      .toHaveLength(1);
+    // Who waits for the first has not written the second.
+    expect((await other.accept(acceptRequest({ sender: b, key: key(3) }))).kind).toBe('won');
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect((await both).map(({ kind }) => kind)).toEqual(['won', 'won']);
+    await expectCountsRight(at);
+    await one.close();
+    await other.close();
+  });
+});
+
 describe('fresh events and the caps', () => {
   it('a body that the room kept free for batches could not hold is counted alone', () => {
     const { event, ...request } = acceptRequest();

@@ -103,7 +103,6 @@ BEGIN
   s.changes := '{}';
   IF p_calls IS NOT NULL THEN
     v_calls := webhook_fit(ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x));
-    PERFORM webhook_register(v_calls);
   END IF;
   LOOP
     SELECT array_agg(CASE WHEN g.keyid IS NULL OR k.id IS NOT NULL THEN w.id END ORDER BY g.place),
@@ -112,8 +111,11 @@ BEGIN
       LEFT JOIN webhook_sender w ON w.url = g.url COLLATE "C"
       LEFT JOIN webhook_keyid k ON k.sender_id = w.id AND k.keyid = g.keyid COLLATE "C";
     EXIT WHEN array_position(v_sender_ids, NULL) IS NULL;
-    PERFORM webhook_register_names(p_senders, p_keyids);
+    -- Those of the others with them: new rows in two turns could be waited for in a circle.
+    PERFORM webhook_register_names(p_senders || ARRAY(SELECT sender FROM unnest(v_calls) WHERE op = 'accept'),
+      p_keyids || ARRAY(SELECT keyid FROM unnest(v_calls) WHERE op = 'accept'));
   END LOOP;
+  IF p_calls IS NOT NULL THEN PERFORM webhook_register(v_calls); END IF;
   s.exact := webhook_lock_senders(v_calls, v_sender_ids);
   FOR v_of IN 1..cardinality(v_sender_ids) LOOP
     IF NOT webhook_has_room(v_sender_ids[v_of], v_keyid_ids[v_of], p_terms) THEN v_sender_ids[v_of] := NULL; END IF;
