@@ -1,5 +1,7 @@
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy, isConstraint } from './handle.ts';
+import type { Job } from './jobs.ts';
+import { sharing } from './jobs.ts';
 
 /** Group commit: what arrives in one turn of the event loop shares one transaction, and so one sync of the disk. */
 export interface Commits {
@@ -30,17 +32,6 @@ export interface Memory {
   readonly forget: () => void;
 }
 
-interface Job {
-  readonly alone: boolean;
-  readonly step: () => unknown;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-  waitedMs: number;
-}
-
-/** Steps in one transaction: bounds how long the synchronous driver keeps the event loop. */
-const MOST = 128;
-
 /** First and longest wait for another connection's lock, ms. */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
@@ -62,7 +53,14 @@ export function commitsOf(db: SqliteHandle, prepare: () => void, options: Commit
 
   const enqueue = <T>(step: () => T, alone: boolean): Promise<T> => {
     const done = new Promise<T>((resolve, reject) => {
-      queue.push({ alone, step, resolve: resolve as (value: unknown) => void, reject, waitedMs: 0 });
+      queue.push({
+        alone,
+        step,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+        waitedMs: 0,
+        isLast: false,
+      });
     });
     running ??= drain();
     return done;
@@ -120,8 +118,7 @@ function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], memory:
     commitAlone(db, first, memory);
     return undefined;
   }
-  const alone = queue.findIndex((job) => job.alone);
-  const batch = queue.splice(0, Math.min(MOST, alone === -1 ? MOST : alone));
+  const batch = queue.splice(0, sharing(queue));
   const failure = commitBatch(db, batch, memory);
   if (failure === undefined) return undefined;
   rollBack(db, memory);
@@ -136,11 +133,14 @@ interface Failure {
 
 /**
  * One step's failure is its own: the others run again, without it. Steps leave nothing but rows, so running again what
- * was rolled back is as good as a savepoint around each, and costs only when one fails.
+ * was rolled back is as good as a savepoint around each, and costs only when one fails. Those before it go first, by
+ * themselves, so that they run once more and not once for each failure behind them (a full disk fails step after step).
  * COMMIT waits for readers under a rollback journal: then too the steps can run again.
  */
 function undone(queue: Job[], batch: readonly Job[], { error, job }: Failure): unknown {
   const busy = job === undefined && isBusy(error);
+  const before = job && batch[batch.indexOf(job) - 1];
+  if (before) before.isLast = true;
   const failed = busy ? [] : job ? [job] : batch;
   for (const one of failed) one.reject(asFault(error));
   queue.unshift(...batch.filter((one) => !failed.includes(one)));

@@ -46,6 +46,16 @@ describe('memory of a sender that fell silent', () => {
     await store.complete({ ...of, retentionMs: DAY_MS });
   }
 
+  it('is cleared away by the next accept, also of an event without a body', async () => {
+    let offsetMs = 0;
+    const store = redisStore({ client: redis, prefix: newPrefix(), clockOffsetMs: () => offsetMs });
+    await store.open();
+    await store.accept(acceptRequest({ key: key(1), body: '' }));
+    offsetMs = 2 * DAY_MS;
+    expect((await store.accept(acceptRequest({ key: key(2) }))).kind).toBe('won');
+    await store.close();
+  });
+
   it('is freed by Redis a little after the retention, indexes too', () =>
     withStore(async (store, prefix) => {
       await apply(store, 1);

@@ -11,7 +11,7 @@ function drop(member)
   local bytes = call('HGET', base .. ':s', 'of ' .. id)
   if not bytes then return end
   call('HDEL', base .. ':s', 'of ' .. id)
-  bytesSum = call('HINCRBY', base .. ':s', 'sum', -bytes)
+  bytesSum = call('HINCRBY', base .. ':s', 'sum', 0 - bytes)
   call('DEL', base .. ':b:' .. id)
   call('ZREM', base .. ':q', id)
   call('ZREM', base .. ':l', id)
