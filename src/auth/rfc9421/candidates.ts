@@ -110,19 +110,30 @@ export function tryCandidates(
   trial: Trial,
   candidates: readonly Candidate[],
 ): Eventual<TrialResult | undefined> {
-  return tryFrom(0, trial, candidates, undefined);
+  return tryFrom(trial, candidates.values(), undefined);
 }
 
-/** @param failure the furthest of those before. */
+/** A loop as far as nothing has to be waited for, so that many candidates are no depth of calls. */
 function tryFrom(
-  index: number,
   trial: Trial,
-  candidates: readonly Candidate[],
-  failure: Failure | undefined,
+  candidates: Iterator<Candidate>,
+  before: Failure | undefined,
 ): Eventual<TrialResult | undefined> {
-  const candidate = candidates[index];
-  if (candidate === undefined) return failure;
-  return whenThere(tried(trial, candidate), (result) =>
-    result.kind === 'verified' ? result : tryFrom(index + 1, trial, candidates, furthest(failure, result)),
-  );
+  let failure = before;
+  for (let next = candidates.next(); next.done !== true; next = candidates.next()) {
+    const result = tried(trial, next.value);
+    if (isPending(result)) return result.then((late) => tryOn(late, trial, candidates, failure));
+    if (result.kind === 'verified') return result;
+    failure = furthest(failure, result);
+  }
+  return failure;
+}
+
+function tryOn(
+  result: TrialResult,
+  trial: Trial,
+  candidates: Iterator<Candidate>,
+  before: Failure | undefined,
+): Eventual<TrialResult | undefined> {
+  return result.kind === 'verified' ? result : tryFrom(trial, candidates, furthest(before, result));
 }

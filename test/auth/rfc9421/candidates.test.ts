@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { tryCandidates, type Trial } from '../../../src/auth/rfc9421/candidates.ts';
+import { editionFor } from '../../../src/edition.ts';
+import type { Candidate } from '../../../src/keys/contract.ts';
+import { protocolFor } from '../../../src/protocol.ts';
+
+test('a kid that very many senders publish is tried with each of them, however many they are', async () => {
+  const context = { protocol: protocolFor() };
+  const signed = { parameters: { alg: 'ed25519', keyid: 'k' } };
+  const trial = { context, signed, base: new Uint8Array(), host: { kind: 'same' } } as unknown as Trial;
+  const sender = { edition: editionFor() };
+  const unusable = { sender, key: { kid: 'k', jwk: {}, verifyKey: 'no key' } } as unknown as Candidate;
+  const result = await tryCandidates(
+    trial,
+    Array.from({ length: 100_000 }, () => unusable),
+  );
+  expect(result).toMatchObject({ kind: 'refused', code: 'webhook_signature_key_purpose_invalid', check: 8 });
+});
