@@ -32,14 +32,9 @@ export function sorter(): Sorter {
 /** What no two fresh calls of a batch share. */
 const RESOURCES = ['key', 'nonce', 'task_id', 'notification_id'] as const;
 
-/** Columns, in the order of the parameters of `webhook_run_fresh`. */
-const COLUMNS = [
-  'key',
-  'caller',
-  'nonce',
-  'nonce_ms',
-  'body_at',
-  'body_bytes',
+/** What is told of an accept, in the order of the parameters of both functions; bodies stand apart. */
+const ACCEPT = ['key', 'caller', 'nonce', 'nonce_ms'] as const;
+const EVENT = [
   'raw_hash',
   'canonical_hash',
   'task_id',
@@ -48,6 +43,11 @@ const COLUMNS = [
   'terminal',
   'notification_id',
 ] as const;
+
+/** Columns, in the order of the parameters of `webhook_run_fresh`. */
+const COLUMNS = [...ACCEPT, 'body_at', 'body_bytes', ...EVENT] as const;
+
+const LONE = ['sender', 'keyid', ...ACCEPT, ...EVENT] as const;
 
 /** In the order of `webhook_terms`: what fresh calls of a batch have in common. */
 export function termsOf(json: Call['json']): string {
@@ -77,22 +77,6 @@ export function freshParameters(calls: readonly Call[], places: readonly number[
   });
   return [calls[0]?.fresh ?? null, senders, keyids, of, ...columns];
 }
-
-const LONE = [
-  'sender',
-  'keyid',
-  'key',
-  'caller',
-  'nonce',
-  'nonce_ms',
-  'raw_hash',
-  'canonical_hash',
-  'task_id',
-  'instant',
-  'instant_ms',
-  'terminal',
-  'notification_id',
-] as const;
 
 /** The first parameters of `webhook_run_lone`. */
 export function loneParameters({ json, body, fresh }: Call): readonly unknown[] {
