@@ -5,6 +5,7 @@ import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
+import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
@@ -53,10 +54,10 @@ export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
   /** The engine is chosen at first use. */
-  readonly authContext: () => AuthContext | Promise<AuthContext>;
+  readonly authContext: () => Eventual<AuthContext>;
 }
 
-type Engine = () => AuthContext['engine'] | Promise<AuthContext['engine']>;
+type Engine = () => Eventual<AuthContext['engine']>;
 
 interface Equipment {
   readonly shared: boolean;

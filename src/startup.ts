@@ -1,6 +1,7 @@
 import type { RaiseAlarm } from './alarms.ts';
 import type { Config } from './config/resolve.ts';
 import { ConfigError, Fault } from './errors.ts';
+import type { Eventual } from './eventual.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
 import type { Durability, Store } from './stores/contract.ts';
@@ -29,7 +30,7 @@ export interface Startup<T> {
   /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
   readonly passed: () => Promise<T>;
   /** The same for deliveries, which find it there at once. @throws Fault `misconfigured` or `store_unavailable`. */
-  readonly ready: () => T | Promise<T>;
+  readonly ready: () => Eventual<T>;
 }
 
 export interface StartupParts<T> {
