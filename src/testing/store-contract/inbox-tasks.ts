@@ -41,6 +41,18 @@ export const inboxTaskCases: Cases = {
     const { events, died } = await lease(kit, { retry: { crashes: 1 } });
     assert.deepEqual([events.map((event) => event.key), died.length], [[key(2)], 1]);
   },
+  'what waited for a task comes before younger events in the call that frees it': async (kit) => {
+    await kit.accept(first);
+    kit.advance(1000);
+    await kit.accept(second);
+    await leaseOne(kit, { retry: { crashes: 1 } });
+    await leaseNone(kit);
+    kit.advance(LEASE_MS + 1);
+    await kit.accept({ ...INBOX, key: key(3) });
+    const one = { max: 1, retry: { crashes: 1 } };
+    assert.deepEqual(await leasedKeys(kit, one), [key(2)]);
+    assert.deepEqual(await leasedKeys(kit, one), [key(3)]);
+  },
   'a renewed lease holds its task': async (kit) => {
     await kit.accept(first);
     await leaseOne(kit, { owner: 'worker' });

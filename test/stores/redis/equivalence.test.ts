@@ -7,7 +7,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { answerOf, call } from '../calls.ts';
+import { answerOf, call, stepBefore } from '../calls.ts';
 
 /** Instants differ by what passes between two calls; everything else is the same. */
 function timeless(value: unknown): unknown {
@@ -77,8 +77,7 @@ describe('memory and Redis', () => {
         await remote.open();
         try {
           for (const made of calls) {
-            // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
-            if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
+            offsetMs += stepBefore(made);
             const expected = await answerOf(memory, made);
             expect(timeless(await answerOf(remote, made))).toEqual(timeless(expected));
           }

@@ -3,7 +3,7 @@
  *
  *     webhook_lease(call, offset, look, most, lock ms, sync) → rows of JSON and body: {"kind": "event", …} for each
  *       event leased to the call's caller, {"kind": "died", …} for each that is DEAD now, and last
- *       {"kind": "end", "found", "moved", "ended", "nextDue"}: candidates, those that are due no more, those that ended
+ *       {"kind": "end", "found", "moved", "ended", "nextDue"}: candidates looked at, those that are due no more, those that ended
  *     webhook_list(query, offset) → JSON of each record in the state, oldest first, without bodies
  *     webhook_inspect(call, offset) → one of them with its body
  *
@@ -23,6 +23,8 @@ DECLARE
   c webhook_call := jsonb_populate_record(NULL::webhook_call, p_call);
   v_heads webhook_head[];
   v_class integer := webhook_class('task');
+  v_looked integer := 0;
+  v_freed boolean;
   v_moved integer := 0;
   v_given integer := 0;
   v_ended integer := 0;
@@ -31,38 +33,46 @@ DECLARE
 BEGIN
   PERFORM webhook_enter(p_lock_ms, p_sync);
   s.at := webhook_now(p_offset);
-  v_heads := ARRAY(SELECT h FROM (SELECT * FROM webhook_head
-    WHERE due_at <= s.at ORDER BY due_at, seq LIMIT p_look FOR UPDATE SKIP LOCKED) h);
   s.changes := '{}';
-  FOREACH r IN ARRAY v_heads LOOP
-    EXIT WHEN v_given >= p_most;
-    -- Somebody is busy with the task: the record stays due. Waiting, with rows locked, might be waiting for each other.
-    s.tasks := ARRAY(SELECT webhook_bucket(r.sender_id, r.task_id, 65536) WHERE r.task_id IS NOT NULL);
-    CONTINUE WHEN r.task_id IS NOT NULL AND NOT pg_try_advisory_xact_lock(v_class, s.tasks[1]);
-    v_moved := v_moved + 1;
-    s.sender_id := r.sender_id;
-    s.entries := 0; s.pending_bytes := 0;
-    s := webhook_claim(s, c, r);
-    IF s.kind IN ('died', 'stale') THEN v_ended := v_ended + 1; END IF;
-    IF s.kind = 'busy' THEN
-      UPDATE webhook_record SET parked_until = s.parked_until WHERE sender_id = r.sender_id AND key = r.key;
-    ELSIF s.kind <> 'stale' THEN
-      SELECT jsonb_build_object('sender', w.url, 'key', r.key, 'kind',
-        CASE s.kind WHEN 'won' THEN 'event' ELSE 'died' END) || coalesce(s.more, '{}')
-        INTO answer FROM webhook_sender w WHERE w.id = r.sender_id;
-      body := NULL;
-      IF s.kind = 'won' THEN
-        v_given := v_given + 1;
-        SELECT b.body INTO body FROM webhook_record b WHERE b.sender_id = r.sender_id AND b.key = r.key;
+  LOOP
+    v_freed := false;
+    v_heads := ARRAY(SELECT h FROM (SELECT * FROM webhook_head
+      WHERE due_at <= s.at ORDER BY due_at, seq LIMIT p_look - v_looked FOR UPDATE SKIP LOCKED) h);
+    FOREACH r IN ARRAY v_heads LOOP
+      EXIT WHEN v_given >= p_most;
+      v_looked := v_looked + 1;
+      -- Somebody is busy with the task: the record stays due. Waiting, with rows locked, might be waiting for each other.
+      s.tasks := ARRAY(SELECT webhook_bucket(r.sender_id, r.task_id, 65536) WHERE r.task_id IS NOT NULL);
+      CONTINUE WHEN r.task_id IS NOT NULL AND NOT pg_try_advisory_xact_lock(v_class, s.tasks[1]);
+      v_moved := v_moved + 1;
+      s.sender_id := r.sender_id;
+      s.entries := 0; s.pending_bytes := 0;
+      s := webhook_claim(s, c, r);
+      IF s.kind IN ('died', 'stale') THEN v_ended := v_ended + 1; END IF;
+      IF s.kind = 'busy' THEN
+        UPDATE webhook_record SET parked_until = s.parked_until WHERE sender_id = r.sender_id AND key = r.key;
+      ELSIF s.kind <> 'stale' THEN
+        SELECT jsonb_build_object('sender', w.url, 'key', r.key, 'kind',
+          CASE s.kind WHEN 'won' THEN 'event' ELSE 'died' END) || coalesce(s.more, '{}')
+          INTO answer FROM webhook_sender w WHERE w.id = r.sender_id;
+        body := NULL;
+        IF s.kind = 'won' THEN
+          v_given := v_given + 1;
+          SELECT b.body INTO body FROM webhook_record b WHERE b.sender_id = r.sender_id AND b.key = r.key;
+        END IF;
+        RETURN NEXT;
       END IF;
-      RETURN NEXT;
-    END IF;
-    s.more := NULL;
-    s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
+      s.more := NULL;
+      s := webhook_add(s, 0, s.entries, s.pending_bytes, 0);
+      -- One that ended has freed its task: what waited for it may be due before the rest.
+      v_freed := r.task_id IS NOT NULL AND s.kind IN ('died', 'stale');
+      EXIT WHEN v_freed;
+    END LOOP;
+    EXIT WHEN NOT v_freed;
   END LOOP;
   PERFORM webhook_flush(s);
   body := NULL;
-  SELECT jsonb_build_object('kind', 'end', 'found', cardinality(v_heads), 'moved', v_moved, 'ended', v_ended, 'nextDue',
+  SELECT jsonb_build_object('kind', 'end', 'found', v_looked, 'moved', v_moved, 'ended', v_ended, 'nextDue',
     (SELECT greatest(due_at - s.at, 0) FROM webhook_record WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1))
     INTO answer;
   RETURN NEXT;
