@@ -1,21 +1,44 @@
+/** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
+export interface Waiter {
+  /** Among those that wait; -1 where it does not. `Turns` keeps it. */
+  place: number;
+  begin(self: Waiter): void;
+}
+
 /** The next turn of the event loop, for what most runs do not need by then: one timer for all that wait for it. */
 export interface Turns {
-  /** Calls `begin` when this turn is over. It has to see for itself whether it is still wanted. */
-  readonly next: (begin: () => void) => void;
+  /** Calls `begin` when this turn is over, unless it leaves before. */
+  readonly wait: (waiter: Waiter) => void;
+  readonly leave: (waiter: Waiter) => void;
 }
 
 /** @param shared whether one request's timer may serve another (`requestsMayShare`); else `begin` is called at once. */
 export function createTurns(shared: boolean): Turns {
-  if (!shared) return { next: (begin) => begin() };
-  let waiting: (() => void)[] = [];
+  if (!shared) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
+  let waiting: Waiter[] = [];
+  let timed = false;
   const turn = (): void => {
     const due = waiting;
     waiting = [];
-    for (const begin of due) begin();
+    timed = false;
+    for (const waiter of due) waiter.place = -1;
+    for (const waiter of due) waiter.begin(waiter);
   };
   return {
-    next(begin) {
-      if (waiting.push(begin) === 1) setTimeout(turn, 0);
+    wait(waiter) {
+      waiter.place = waiting.push(waiter) - 1;
+      if (timed) return;
+      timed = true;
+      setTimeout(turn, 0);
+    },
+    leave(waiter) {
+      const { place } = waiter;
+      if (place < 0) return;
+      waiter.place = -1;
+      const last = waiting.pop();
+      if (last === undefined || last === waiter) return;
+      waiting[place] = last;
+      last.place = place;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts';
 import { keepLease, unref, type LeaseKeeper, type LeaseRequest } from './lease.ts';
-import type { Turns } from './turns.ts';
+import type { Turns, Waiter } from './turns.ts';
 
 /** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
 export type RunEnd =
@@ -34,8 +34,8 @@ export interface Watch {
   readonly stop: () => void;
 }
 
-interface Course {
-  /** Undefined once the run is settled, so that what waits for the next turn keeps nothing of it. */
+interface Course extends Waiter {
+  /** Undefined once the run is settled: one that begins its turn then has nothing to watch. */
   request: WatchRequest | undefined;
   hasEnded: boolean;
   keeper: LeaseKeeper | undefined;
@@ -86,19 +86,23 @@ function arm(course: Course): void {
   unref(course.timer);
 }
 
-/** Nothing but the course is to be held until then. */
-function armLater(turns: Turns, course: Course): void {
-  turns.next(() => arm(course));
-}
-
 /** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
 export function watchRun(turns: Turns, request: WatchRequest): Watch {
   const { tell } = request;
-  const course: Course = { request, hasEnded: false, keeper: undefined, timer: undefined, tell };
-  armLater(turns, course);
+  const course: Course = {
+    place: -1,
+    begin: arm,
+    request,
+    hasEnded: false,
+    keeper: undefined,
+    timer: undefined,
+    tell,
+  };
+  turns.wait(course);
   return {
     ended: (end) => finish(course, end),
     stop() {
+      turns.leave(course);
       course.request = undefined;
       course.tell = silent;
       course.keeper?.stop();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Fault } from '../../src/errors.ts';
-import { createTurns } from '../../src/stages/turns.ts';
+import { createTurns, type Waiter } from '../../src/stages/turns.ts';
 import { watchRun, type Overrun, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -42,21 +42,66 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 describe('turns', () => {
+  /** Notes its name when it begins, and does what it is told then. */
+  const waiterOf = (name: number, begun: number[], then = (): void => {}): Waiter => ({
+    place: -1,
+    begin() {
+      begun.push(name);
+      then();
+    },
+  });
+
   it('one timer for all that wait for the next turn', async () => {
-    const { next } = createTurns(true);
+    const { wait } = createTurns(true);
     const begun: number[] = [];
-    for (const at of [1, 2, 3]) next(() => void begun.push(at));
+    for (const at of [1, 2, 3]) wait(waiterOf(at, begun));
     expect([begun, vi.getTimerCount()]).toEqual([[], 1]);
     await vi.advanceTimersByTimeAsync(0);
-    next(() => void begun.push(4));
+    wait(waiterOf(4, begun));
     await vi.advanceTimersByTimeAsync(0);
     expect([begun, vi.getTimerCount()]).toEqual([[1, 2, 3, 4], 0]);
   });
 
+  it('whoever leaves does not begin, and the others do, whatever order they leave in', async () => {
+    const orders = [[], [0], [3], [1, 1], [0, 3], [3, 2, 1, 0], [1, 0, 2, 3]];
+    for (const leaving of orders) {
+      const { wait, leave } = createTurns(true);
+      const begun: number[] = [];
+      const waiters = [0, 1, 2, 3].map((name) => waiterOf(name, begun));
+      for (const waiter of waiters) wait(waiter);
+      for (const name of leaving) leave(waiters[name] ?? expect.fail());
+      await vi.advanceTimersByTimeAsync(0);
+      expect(begun.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3].filter((name) => !leaving.includes(name)));
+      for (const waiter of waiters) leave(waiter);
+    }
+  });
+
+  it('one that waits anew while a turn begins has the next one', async () => {
+    const { wait, leave } = createTurns(true);
+    const begun: number[] = [];
+    const second = waiterOf(2, begun);
+    const third = waiterOf(3, begun);
+    wait(
+      waiterOf(1, begun, () => {
+        wait(third);
+        // Its turn has come already.
+        leave(second);
+      }),
+    );
+    wait(second);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun.slice(0, 2)).toEqual([1, 2]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([begun, vi.getTimerCount()]).toEqual([[1, 2, 3], 0]);
+  });
+
   it('nothing waits where one request may not serve another', () => {
-    const begin = vi.fn();
-    createTurns(false).next(begin);
-    expect([begin.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0]);
+    const begun: number[] = [];
+    const { wait, leave } = createTurns(false);
+    const waiter = waiterOf(1, begun);
+    wait(waiter);
+    leave(waiter);
+    expect([begun, vi.getTimerCount()]).toEqual([[1], 0]);
   });
 });
 
