@@ -1,7 +1,9 @@
 import type { RecordRow, Rows, Usage } from '../kernel/rows.ts';
 import { noteExpiry, purge } from './expiry-queue.ts';
 import { dueRows, noteDue } from './due.ts';
+import { bodyOf, keepBody } from './bodies.ts';
 import { putNonce, senderState, type MemoryState } from './state.ts';
+import { find, put } from './table.ts';
 
 /** Entries looked at by each accept, of each queue: more than one accept adds. */
 const PURGE_AN_ACCEPT = 16;
@@ -35,17 +37,19 @@ export function memoryRows(state: MemoryState): Rows {
 function usage(state: MemoryState, sender: string, keyid: string | undefined): Usage {
   const { records, tasks, notifications, nonces, pendingBytes } = senderState(state, sender);
   return {
-    entries: records.size + tasks.size + notifications.size,
+    entries: records.rows.size + tasks.rows.size + notifications.rows.size,
     pendingBytes,
-    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.size ?? 0),
+    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.rows.size ?? 0),
     allNonces: state.allNonces,
   };
 }
 
 function nonceRows(state: MemoryState): Pick<Rows, 'nonce' | 'saveNonce'> {
   return {
-    nonce: ({ sender, keyid, nonce }, now) =>
-      unexpired(senderState(state, sender).nonces.get(keyid)?.rows.get(nonce), now),
+    nonce: ({ sender, keyid, nonce }, now) => {
+      const known = senderState(state, sender).nonces.get(keyid);
+      return known && unexpired(find(known.rows, nonce), now);
+    },
     saveNonce: (row) => putNonce(state, row),
   };
 }
@@ -64,19 +68,21 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
     noteExpiry(state.expiry, of.shelves.records, row.key, last?.expiresAt, row.expiresAt);
   };
   return {
-    record: (sender, key, now) => unexpired(senderState(state, sender).records.get(key)?.row, now),
-    body: (sender, key) => senderState(state, sender).records.get(key)?.body?.slice() ?? new Uint8Array(),
+    record: (sender, key, now) => unexpired(find(senderState(state, sender).records, key)?.row, now),
+    body: (sender, key) => {
+      const body = find(senderState(state, sender).records, key)?.body;
+      return body ? bodyOf(body) : new Uint8Array();
+    },
     insertRecord: (row, body) => {
       const { records } = senderState(state, row.sender);
-      const expired = records.get(row.key)?.row;
+      const expired = find(records, row.key)?.row;
       const serial = (state.serial += 1);
-      // A copy: the caller's bytes may be a view into a pooled buffer, or change.
-      const kept = body && row.bodyBytes > 0 ? new Uint8Array(body) : undefined;
-      records.set(row.key, { row, body: kept, serial });
+      const kept = body && row.bodyBytes > 0 ? keepBody(state.slab, body) : undefined;
+      put(records, row.key, { row, body: kept, serial });
       note(row, undefined, expired, serial);
     },
     updateRecord: (row) => {
-      const held = senderState(state, row.sender).records.get(row.key);
+      const held = find(senderState(state, row.sender).records, row.key);
       if (!held) return;
       const before = held.row;
       held.row = row;
@@ -88,18 +94,18 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
 
 function markRows(state: MemoryState): Pick<Rows, 'task' | 'saveTask' | 'notification' | 'saveNotification'> {
   return {
-    task: (sender, id, now) => unexpired(senderState(state, sender).tasks.get(id), now),
+    task: (sender, id, now) => unexpired(find(senderState(state, sender).tasks, id), now),
     saveTask: (row) => {
       const { tasks, shelves } = senderState(state, row.sender);
-      noteExpiry(state.expiry, shelves.tasks, row.id, tasks.get(row.id)?.expiresAt, row.expiresAt);
-      tasks.set(row.id, row);
+      noteExpiry(state.expiry, shelves.tasks, row.id, find(tasks, row.id)?.expiresAt, row.expiresAt);
+      put(tasks, row.id, row);
     },
-    notification: (sender, id, now) => unexpired(senderState(state, sender).notifications.get(id), now),
+    notification: (sender, id, now) => unexpired(find(senderState(state, sender).notifications, id), now),
     saveNotification: (row) => {
       const { notifications, shelves } = senderState(state, row.sender);
-      const before = notifications.get(row.id)?.expiresAt;
+      const before = find(notifications, row.id)?.expiresAt;
       noteExpiry(state.expiry, shelves.notifications, row.id, before, row.expiresAt);
-      notifications.set(row.id, row);
+      put(notifications, row.id, row);
     },
   };
 }

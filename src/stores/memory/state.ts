@@ -1,5 +1,7 @@
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../kernel/rows.ts';
+import { newSlab, type KeptBody, type Slab } from './bodies.ts';
 import { noteExpiry, type ExpiryQueue, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
+import { drop, find, newTable, put, type Table } from './table.ts';
 
 /** What a memory store remembers; opaque to users. Handles that share one state are one store, as two processes on one database are. */
 export interface MemoryState {
@@ -13,6 +15,9 @@ export interface MemoryState {
   serial: number;
   /** Nonces of all senders. */
   allNonces: number;
+  readonly slab: Slab;
+  /** The sender that was asked for last: a step of the store asks for one, several times. */
+  last: SenderState | undefined;
 }
 
 /** A record and when it is due, as it was when this was noted. */
@@ -24,7 +29,7 @@ export interface Due extends Timed {
 /** A record and what belongs to it. `row` and `body` are replaced in place, so that an update sets no map. */
 export interface HeldRecord {
   row: RecordRow;
-  body: Uint8Array | undefined;
+  body: KeptBody | undefined;
   /** Growing: which record is older. */
   readonly serial: number;
 }
@@ -32,17 +37,18 @@ export interface HeldRecord {
 /** Nonces of one key id, under one copy of its text. */
 export interface KeyNonces {
   readonly keyid: string;
-  readonly rows: Map<string, NonceRow>;
+  readonly rows: Table<NonceRow>;
   readonly shelf: Shelf;
 }
 
 /** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
 export interface SenderState {
-  readonly records: Map<string, HeldRecord>;
+  readonly sender: string;
+  readonly records: Table<HeldRecord>;
   /** By task: keys of its records with `parkedUntil` over 0. */
   readonly parked: Map<string, Set<string>>;
-  readonly tasks: Map<string, TaskRow>;
-  readonly notifications: Map<string, NotificationRow>;
+  readonly tasks: Table<TaskRow>;
+  readonly notifications: Table<NotificationRow>;
   /** By key id. */
   readonly nonces: Map<string, KeyNonces>;
   readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications', Shelf>>;
@@ -51,29 +57,42 @@ export interface SenderState {
 
 /** A new, empty state, for memory stores that share it. */
 export function createMemoryState(): MemoryState {
-  return { senders: new Map(), nonceExpiry: [], expiry: [], due: [], serial: 0, allNonces: 0 };
-}
-
-export function senderState(state: MemoryState, sender: string): SenderState {
-  const known = state.senders.get(sender);
-  if (known) return known;
-  const created = newSender();
-  state.senders.set(sender, created);
-  return created;
-}
-
-function shelfOf(rows: Map<string, { readonly expiresAt: number }>): Shelf {
   return {
-    expiresAt: (key) => rows.get(key)?.expiresAt,
-    forget: (key) => void rows.delete(key),
+    senders: new Map(),
+    nonceExpiry: [],
+    expiry: [],
+    due: [],
+    serial: 0,
+    allNonces: 0,
+    slab: newSlab(),
+    last: undefined,
   };
 }
 
-function newSender(): SenderState {
-  const records = new Map<string, HeldRecord>();
-  const tasks = new Map<string, TaskRow>();
-  const notifications = new Map<string, NotificationRow>();
+export function senderState(state: MemoryState, sender: string): SenderState {
+  if (state.last?.sender === sender) return state.last;
+  let known = state.senders.get(sender);
+  if (!known) {
+    known = newSender(sender);
+    state.senders.set(sender, known);
+  }
+  state.last = known;
+  return known;
+}
+
+function shelfOf(table: Table<{ readonly expiresAt: number }>): Shelf {
+  return {
+    expiresAt: (key) => table.rows.get(key)?.expiresAt,
+    forget: (key) => void drop(table, key),
+  };
+}
+
+function newSender(sender: string): SenderState {
+  const records = newTable<HeldRecord>();
+  const tasks = newTable<TaskRow>();
+  const notifications = newTable<NotificationRow>();
   const created: SenderState = {
+    sender,
     records,
     parked: new Map(),
     tasks,
@@ -81,10 +100,10 @@ function newSender(): SenderState {
     nonces: new Map(),
     shelves: {
       records: {
-        expiresAt: (key) => records.get(key)?.row.expiresAt,
+        expiresAt: (key) => records.rows.get(key)?.row.expiresAt,
         forget: (key) => {
-          created.pendingBytes -= records.get(key)?.row.bodyBytes ?? 0;
-          records.delete(key);
+          created.pendingBytes -= records.rows.get(key)?.row.bodyBytes ?? 0;
+          drop(records, key);
         },
       },
       tasks: shelfOf(tasks),
@@ -108,12 +127,12 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
   const { nonces } = senderState(state, sender);
   const known = nonces.get(keyid);
   if (known) return known;
-  const rows = new Map<string, NonceRow>();
+  const rows = newTable<NonceRow>();
   const own = detached(keyid);
   const shelf: Shelf = {
-    expiresAt: (nonce) => rows.get(nonce)?.expiresAt,
+    expiresAt: (nonce) => rows.rows.get(nonce)?.expiresAt,
     forget: (nonce) => {
-      if (rows.delete(nonce)) state.allNonces -= 1;
+      if (drop(rows, nonce)) state.allNonces -= 1;
     },
   };
   const created: KeyNonces = { keyid: own, rows, shelf };
@@ -125,9 +144,9 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
 export function putNonce(state: MemoryState, given: NonceRow): void {
   const { sender, key, acceptId, expiresAt } = given;
   const { keyid, rows, shelf } = noncesOf(state, sender, given.keyid);
-  const before = rows.get(given.nonce);
+  const before = find(rows, given.nonce);
   const nonce = before?.nonce ?? detached(given.nonce);
   if (!before) state.allNonces += 1;
-  rows.set(nonce, { sender, keyid, nonce, key, acceptId, expiresAt });
+  put(rows, nonce, { sender, keyid, nonce, key, acceptId, expiresAt });
   noteExpiry(state.nonceExpiry, shelf, nonce, before?.expiresAt, expiresAt);
 }
