@@ -64,24 +64,29 @@ export function floorContestant(name: string, key: KeyPair, alg: Alg, all: reado
   };
 }
 
-/** The whole way: every check, the handler, the completion. One at a time, as a lone door would. */
+/**
+ * The whole way: every check, the handler, the completion. One at a time, as a lone door would. One receiver for all
+ * repetitions, as a process has it, and events that it has not seen.
+ * @param all `operations` of the plan.
+ */
 export function pipelineContestant(name: string, make: () => Receiver, all: readonly Prepared[]): Contestant {
   let receiver: Receiver | undefined;
   return {
     name,
     async setUp() {
-      receiver = make();
+      receiver ??= make();
       await receiver.ready();
     },
-    async run(count) {
+    async run(count, round) {
       const { verifyAndDispatch } = receiver as Receiver;
-      for (let at = 0; at < count; at += 1) {
+      const from = round * count;
+      for (let at = from; at < from + count; at += 1) {
         const { body, rawHeaders } = all[at] as Prepared;
         const outcome = await verifyAndDispatch(body, rawHeaders);
         if (outcome.kind !== 'accepted')
           throw new Error(`the pipeline answered ${outcome.kind} ${outcome.code}`);
       }
     },
-    tearDown: () => receiver?.stop(),
+    close: () => receiver?.stop(),
   };
 }

@@ -13,11 +13,16 @@ export interface Targeted extends Figure {
 
 export interface Contestant {
   readonly name: string;
-  /** Runs `count` operations; resolves when all are done. What it prepares in `setUp` is not counted. */
-  readonly run: (count: number) => void | Promise<void>;
+  /**
+   * Runs `count` operations; resolves when all are done. What it prepares in `setUp` is not counted.
+   * @param round of the repetition: 0 warms up, the others are counted.
+   */
+  readonly run: (count: number, round: number) => void | Promise<void>;
   /** Before each repetition. */
   readonly setUp?: (count: number) => void | Promise<void>;
   readonly tearDown?: () => void | Promise<void>;
+  /** After the last one. */
+  readonly close?: () => void | Promise<void>;
 }
 
 export interface Plan {
@@ -69,12 +74,22 @@ export const processorClock: Clock = () => {
  */
 export const ownClock: Clock = process.env['BENCH_CPU'] === '1' ? processorClock : wallClock;
 
-/** µs an operation of one repetition. */
-async function once({ run, setUp, tearDown }: Contestant, count: number, clock: Clock): Promise<number> {
+/** How many operations a contestant needs that has new ones in every repetition, the one that warms up too. */
+export function operations({ count, repetitions }: Plan): number {
+  return count * (repetitions + 1);
+}
+
+/**
+ * µs an operation of one repetition. Nothing is collected by force: a full collection takes optimised code with it
+ * where the objects that it was made for are gone, and no process in service does so.
+ */
+async function once(
+  { run, setUp, tearDown }: Contestant,
+  { count, round, clock }: { readonly count: number; readonly round: number; readonly clock: Clock },
+): Promise<number> {
   await setUp?.(count);
-  globalThis.gc?.();
   const start = clock();
-  await run(count);
+  await run(count, round);
   const spent = clock() - start;
   await tearDown?.();
   return spent / count;
@@ -93,14 +108,15 @@ export async function alternate(
   clock: Clock = wallClock,
 ): Promise<Times> {
   const times = new Map<string, number[]>(contestants.map(({ name }) => [name, []]));
-  for (let round = -1; round < plan.repetitions; round += 1) {
-    const first = Math.max(0, round) % contestants.length;
+  for (let round = 0; round <= plan.repetitions; round += 1) {
+    const first = round % contestants.length;
     const order = [...contestants.slice(first), ...contestants.slice(0, first)];
     for (const contestant of order) {
-      const spent = await once(contestant, plan.count, clock);
-      if (round >= 0) times.get(contestant.name)?.push(spent);
+      const spent = await once(contestant, { count: plan.count, round, clock });
+      if (round > 0) times.get(contestant.name)?.push(spent);
     }
   }
+  for (const { close } of contestants) await close?.();
   return times;
 }
 

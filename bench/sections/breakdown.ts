@@ -7,6 +7,7 @@ import {
   alternate,
   figure,
   micros,
+  operations,
   plan,
   type Contestant,
   type Figure,
@@ -90,9 +91,9 @@ export async function measure(): Promise<Figures> {
   // A part is idle while all others are measured, each behind a full collection: V8 drops code that looks old.
   setFlagsFromString('--no-flush-bytecode');
   const key = await makeKey('ed25519');
-  const { count, repetitions } = plan(2000, 11);
-  const all = await prepare(count, key, 'ed25519', 1024);
-  const stages = await stageContestants(all, await roomsOf(optionsFor(key)));
+  const planned = plan(2000, 11);
+  const all = await prepare(operations(planned), key, 'ed25519', 1024);
+  const stages = await stageContestants(all.slice(0, planned.count), await roomsOf(optionsFor(key)));
   const times = await alternate(
     [
       pipelineContestant(WHOLE, () => createReceiver(optionsFor(key)), all),
@@ -101,7 +102,7 @@ export async function measure(): Promise<Figures> {
       floorContestant('floor', key, 'ed25519', all),
       ...stages,
     ],
-    { count, repetitions },
+    planned,
   );
   const results: Record<string, Figure> = {
     [inMicros(WHOLE)]: micros(times, WHOLE),

@@ -4,6 +4,7 @@ import {
   alternate,
   atMost,
   micros,
+  operations,
   ownClock,
   plan,
   ratio,
@@ -37,14 +38,14 @@ export async function measure(part: string): Promise<Figures> {
   const results: Record<string, Figure> = {};
   const key = await makeKey('ed25519');
   for (const { name, bytes, count: each, most } of SIZES) {
-    const { count, repetitions } = plan(each);
-    const all = await prepare(count, key, 'ed25519', bytes);
+    const planned = plan(each);
+    const all = await prepare(operations(planned), key, 'ed25519', bytes);
     const times = await alternate(
       [
         floorContestant('floor', key, 'ed25519', all),
         pipelineContestant('pipeline', () => receiverFor(key), all),
       ],
-      { count, repetitions },
+      planned,
       ownClock,
     );
     const limit = part === 'plain' ? most : MOST_WITH_WASM;
