@@ -1,5 +1,4 @@
 import type { HeadersInput } from './delivery.ts';
-import type { Event, ResultSchemas } from './events/event.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Third argument of `verifyAndDispatch`. */
@@ -12,24 +11,24 @@ export interface RequestInfo {
   readonly signal?: AbortSignal;
 }
 
-/** What an adapter needs besides `verifyAndDispatch`. */
-export interface Door<S extends ResultSchemas = ResultSchemas> {
+/** What an adapter needs besides `verifyAndDispatch`. None of its outcomes has an event. */
+export interface Door {
   readonly maxBodyBytes: number;
   readonly bodyDeadlineMs: number;
   /**
    * Answers what headers alone decide (405, 413 by Content-Length, 415, shutting down, no room for the declared length);
    * undefined: read the body.
    */
-  readonly check: (headers: HeadersInput, request?: RequestInfo) => Outcome<Event<S>> | undefined;
+  readonly check: (headers: HeadersInput, request?: RequestInfo) => Outcome | undefined;
   /** The answer where no whole body could be had; logged, counted and hooked like any other. */
   readonly refuse: (
     code: 'payload_too_large' | 'body_timeout' | 'body_consumed' | 'overloaded',
     detail: string,
-  ) => Outcome<Event<S>>;
+  ) => Outcome;
   /** Counts bytes that an adapter is about to keep. False: over `maxBufferedBytes`, nothing was counted. */
   readonly hold: (bytes: number) => boolean;
   /** Gives back what `hold` counted, once the delivery is answered. */
   readonly release: (bytes: number) => void;
   /** The answer to an exception out of `verifyAndDispatch`: 503, and the log says what it was. */
-  readonly fault: (error: unknown) => Outcome<Event<S>>;
+  readonly fault: (error: unknown) => Outcome;
 }

@@ -171,5 +171,5 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /** Events that are DEAD or stuck: look at them, run them again, let them go. */
   readonly inbox: ReceiverInbox;
   /** For adapters: what can be answered without the whole body. */
-  readonly door: Door<S>;
+  readonly door: Door;
 }

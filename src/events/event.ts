@@ -22,10 +22,14 @@ export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
 
 type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
 
+type Name<K> = `${K & (string | number)}`;
+/** Mapped by `as`, so that what comes out is compared and not `S`: a receiver with schemas fits where any is wanted. */
+type Results<S extends ResultSchemas> = {
+  readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };
+};
+
 /** A closed union over the schemas' task types; narrows `data` by `taskType`. */
-export type ParsedResult<S extends ResultSchemas> = {
-  [K in keyof S & string]: { readonly taskType: K; readonly data: OutputOf<S[K]> };
-}[keyof S & string];
+export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>];
 
 /** `tool`: the envelope with `task_id`. `agent`: a `Task` or `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
