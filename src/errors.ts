@@ -21,8 +21,9 @@ export class PermanentError extends Error {
 }
 
 /**
- * A fault on our side. Inside the corridor faults are thrown and `receiver.ts` turns each into a 503 with
- * `Retry-After`; `message` is for the owner's log and never leaves the process.
+ * A fault on our side: answered 503 with `Retry-After`, and `message` is for the owner's log, never for a sender. What a
+ * store of your own rejects with where it cannot decide (`Store`), and what `receiver.inbox` and `ready()` reject with
+ * where the store cannot be reached.
  */
 export class Fault extends Error {
   override readonly name = 'Fault';

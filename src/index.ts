@@ -1,5 +1,5 @@
 export { createReceiver } from './receiver.ts';
-export { ConfigError, PermanentError } from './errors.ts';
+export { ConfigError, Fault, PermanentError } from './errors.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
 export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';

@@ -50,6 +50,7 @@ describe('a TypeScript project', () => {
     const types = `@types/node@${manifest.devDependencies['@types/node'] ?? ''}`;
     project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4']);
     await project.add('receiver.ts');
+    await project.add('own-store.ts');
     const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
     const names = specifiers.map((_, index) => `part${index}`);
     await project.write('every.ts', `${imports.join('\n')}\nexport const every = [${names.join(', ')}];\n`);
@@ -73,6 +74,13 @@ describe('a TypeScript project', () => {
     const entryPoints = [join(project.folder, 'receiver.ts')];
     await build({ entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
     expect(JSON.parse(await project.run(process.execPath, 'bundle.mjs'))).toEqual(said);
+  });
+
+  it('a store of its own, by public names alone, passes describeStoreContract', async () => {
+    // A runner of tests inside a runner of tests reports to the outer one.
+    const stdout = await project.run(process.execPath, '--test', '--test-reporter=tap', 'own-store.ts');
+    expect(stdout).toMatch(/^# fail 0$/m);
+    expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(90);
   });
 });
 
