@@ -42,11 +42,11 @@ const EDITIONS: Record<EditionName, Edition> = {
 
 export const DEFAULT_EDITION: EditionName = '3.0';
 
-/** @throws ConfigError for a name that the table lacks. */
-export function editionFor(name: EditionName = DEFAULT_EDITION): Edition {
+/** @throws ConfigError, naming `where`, for a name that the table lacks. */
+export function editionFor(name: EditionName = DEFAULT_EDITION, where = 'edition'): Edition {
   if (!Object.hasOwn(EDITIONS, name)) {
     const known = Object.keys(EDITIONS).join(', ');
-    throw new ConfigError(`edition: ${JSON.stringify(name)} is not known. Use one of ${known}.`);
+    throw new ConfigError(`${where}: ${JSON.stringify(name)} is not known. Use one of ${known}.`);
   }
   return EDITIONS[name];
 }

@@ -1,7 +1,8 @@
 import { ConfigError } from '../errors.ts';
 import type { StandardSchema, TaskStatus } from '../events/event.ts';
 import type { ReceiverOptions } from '../options.ts';
-import { onlyKnown, oneOf } from './validate.ts';
+import { requireStore } from './store.ts';
+import { given, onlyKnown, oneOf } from './validate.ts';
 
 /** Every option's name: a misspelt one would silently do nothing. */
 const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
@@ -86,7 +87,9 @@ function checkClock(now: unknown): void {
 /** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
 export function checkParts(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
-    throw new ConfigError('handlers: missing. Give at least handlers: { other: async (event) => { … } }.');
+    throw new ConfigError(
+      `handlers: ${given(options.handlers, 'an object')}. Give at least handlers: { other: async (event) => { … } }.`,
+    );
   }
   onlyKnown('options', options, OPTION_NAMES);
   onlyKnown('handlers', options.handlers, HANDLER_NAMES);
@@ -98,15 +101,7 @@ export function checkParts(options: ReceiverOptions): void {
       'handlers.other: missing. It takes whatever has no handler of its own, so that nothing is dropped.',
     );
   }
-  if (
-    typeof options.store !== 'object' ||
-    options.store === null ||
-    typeof options.store.accept !== 'function'
-  ) {
-    throw new ConfigError(
-      "store: missing. Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.",
-    );
-  }
+  requireStore(options.store);
   if (options.store.name === 'memory' && globalThis.process?.env?.['NODE_ENV'] === 'production') {
     throw new ConfigError(
       "store: memoryStore() forgets every event at a restart and is refused under NODE_ENV=production. Use sqliteStore('webhooks.db') or another durable store.",

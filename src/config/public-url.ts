@@ -1,6 +1,7 @@
 import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
 import type { Target } from '../auth/contract.ts';
 import { ConfigError } from '../errors.ts';
+import { given } from './validate.ts';
 
 /** What sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */
 export type PublicUrl =
@@ -11,7 +12,9 @@ export type PublicUrl =
 export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
   const fix =
     "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
-  if (typeof url !== 'string' || url === '') throw new ConfigError(`publicUrl: missing. ${fix}`);
+  if (typeof url !== 'string' || url === '') {
+    throw new ConfigError(`publicUrl: ${given(url, 'a string')}. ${fix}`);
+  }
   const wildcard = url.endsWith('/*');
   if (url.slice(0, wildcard ? -1 : undefined).includes('*')) {
     throw new ConfigError(`publicUrl: ${JSON.stringify(url)} has a * that is not a final /*. ${fix}`);

@@ -108,10 +108,14 @@ function bodyLimits(
   };
 }
 
+/** @throws ConfigError unless it is an object: a bare number would silently count for nothing. */
+function requireObject(name: string, value: unknown, example: string): void {
+  if (typeof value === 'object' && value !== null) return;
+  throw new ConfigError(`${name}: must be an object like ${example}.`);
+}
+
 function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
-  if (typeof worker !== 'object' || worker === null) {
-    throw new ConfigError('worker: must be an object like { concurrency: 10 }.');
-  }
+  requireObject('worker', worker, '{ concurrency: 10 }');
   onlyKnown('worker', worker, { concurrency: true, batch: true, pollMs: true });
   const concurrency = wholeNumber('worker.concurrency', worker.concurrency, 10, 1, 10_000);
   return {
@@ -139,7 +143,8 @@ export function resolveOptions(options: ReceiverOptions): Config {
     throw new ConfigError('createReceiver takes an object: { publicUrl, senders, store, handlers }.');
   }
   checkParts(options);
-  const retry = options.retry ?? {};
+  const { retry = {} } = options;
+  requireObject('retry', retry, '{ attempts: 12 }');
   onlyKnown('retry', retry, RETRY_NAMES);
   const protocol = protocolFor(options.protocol);
   const edition = editionFor(options.edition);

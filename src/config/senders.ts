@@ -7,7 +7,7 @@ import { authPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
 import { publisherDomains } from './publishers.ts';
 import { checkRevocation } from './revocation.ts';
-import { onlyKnown, oneOf, wholeNumber } from './validate.ts';
+import { given, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
   readonly edition: Edition;
@@ -51,7 +51,7 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,
     auth: authPolicy(`${where}.auth`, sender.auth),
-    edition: sender.edition === undefined ? defaults.edition : editionFor(sender.edition),
+    edition: sender.edition === undefined ? defaults.edition : editionFor(sender.edition, `${where}.edition`),
     maxNoncesPerKey: wholeNumber(
       `${where}.maxNoncesPerKey`,
       sender.maxNoncesPerKey,
@@ -105,8 +105,9 @@ function checkTogether(entries: readonly SenderEntry[]): void {
 export function senderSource(source: SenderSource, defaults: SenderDefaults): ResolveSenders {
   if (typeof source === 'function') return selectedSenders(source, defaults);
   if (!Array.isArray(source) || source.length === 0) {
+    const wrong = Array.isArray(source) ? 'missing' : given(source, 'an array or a function');
     throw new ConfigError(
-      "senders: missing. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].",
+      `senders: ${wrong}. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].`,
     );
   }
   if (source.length > MAX_STATIC_SENDERS) {

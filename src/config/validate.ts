@@ -9,6 +9,10 @@ export function onlyKnown(where: string, given: object, known: Readonly<Record<s
   }
 }
 
+/** What is wrong with an option that is there, or is not: `missing`, `is no array`. */
+export const given = (value: unknown, wanted: string): string =>
+  value === undefined || value === null || value === '' ? 'missing' : `is not ${wanted}`;
+
 /** @throws ConfigError unless `value` (or `fallback`) is a whole number within the bounds. */
 export function wholeNumber(
   name: string,

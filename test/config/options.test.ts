@@ -1,3 +1,6 @@
+import { DatabaseSync } from 'node:sqlite';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { resolveOptions } from '../../src/config/resolve.ts';
 import { ConfigError } from '../../src/errors.ts';
@@ -110,7 +113,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an unknown worker member', { worker: { threads: 2 } }, /worker: threads is not known/],
     ['a worker that is no object', { worker: null }, /worker/],
     ['no sender', { senders: [] }, /senders: missing/],
-    ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders/],
+    ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders: is not an array/],
     ['a sender without agentUrl', { senders: [{}] }, /senders\[0\]\.agentUrl/],
     ['an http sender', { senders: [{ agentUrl: 'http://seller.example' }] }, /senders\[0\]\.agentUrl.*https/],
     [
@@ -195,8 +198,26 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ],
     ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
     ['a protocol that is no name', { protocol: 'Proto' }, /protocol/],
+    [
+      'a publicUrl that is a URL object',
+      { publicUrl: new URL('https://b.example') },
+      /publicUrl: is not a string/,
+    ],
     ['no store', { store: undefined }, /store: missing/],
+    ['a path for a store', { store: 'webhooks.db' }, /store: is none.*sqliteStore\('webhooks.db'\)/],
+    ['the maker of a store', { store: memoryStore }, /store: is a function. Call it/],
+    ['the promise of a store', { store: Promise.resolve(store) }, /store: is a promise. Await it/],
+    ['a database for a store', { store: new DatabaseSync(':memory:') }, /sqliteStore\(database\)/],
+    ['a pool for a store', { store: new Pool() }, /postgresStore\(\{ pool \}\)/],
+    ['a Redis for a store', { store: new Redis({ lazyConnect: true }) }, /redisStore\(\{ client \}\)/],
     ['no handlers', { handlers: undefined }, /handlers: missing/],
+    ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
+    ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
+    [
+      'an edition that a sender cannot have',
+      { senders: [{ agentUrl: 'https://a.example', edition: '4.0' }] },
+      /senders\[0\]\.edition.*3\.0, 3\.1, 3\.2/,
+    ],
     ['no handler for the rest', { handlers: { completed: () => {} } }, /handlers\.other/],
     ['a handler of no status', { handlers: { other: () => {}, done: () => {} } }, /done is not known/],
     ['a handler that is no function', { handlers: { other: () => {}, failed: 1 } }, /handlers\.failed/],
