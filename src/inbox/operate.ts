@@ -1,4 +1,4 @@
-import { oneOf, text, wholeNumber } from '../config/validate.ts';
+import { oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Equipped, Parts } from '../parts.ts';
@@ -8,10 +8,14 @@ import { redriveInline } from './redrive.ts';
 
 const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
+const QUERY_NAMES = { state: true, sender: true, limit: true, after: true } as const;
 const STATES = ['queued', 'leased', 'dead'] as const;
 
 /** Callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
-function checkedQuery({ limit, state, sender, after }: InboxListQuery): InboxQuery {
+function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
+  const { limit, state, sender, after }: Partial<InboxListQuery> = query ?? {};
+  // `next` for `after` would give the first page for ever.
+  onlyKnown('inbox.list', query ?? {}, QUERY_NAMES);
   if (state === undefined) throw new ConfigError(`inbox.list: state is missing: ${STATES.join(', ')}.`);
   oneOf('inbox.list: state', state, STATES);
   return {

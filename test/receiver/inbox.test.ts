@@ -332,11 +332,20 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(receiver.inbox.list({ state: 'dead', after: 'x' })).rejects.toThrow(/inbox.list: after/);
   });
 
-  it.each([{ state: 'bogus' }, { state: undefined }, { state: null }])('list: %o', async (query) => {
+  it.each([{ state: 'bogus' }, { state: undefined }, { state: null }, {}, undefined])(
+    'list: %o',
+    async (query) => {
+      const receiver = createReceiver({ ...(await options()), store: memoryStore() });
+      const listing = receiver.inbox.list(query as { state: 'dead' });
+      await expect(listing).rejects.toBeInstanceOf(ConfigError);
+      await expect(listing).rejects.toThrow(/state.*queued, leased, dead/);
+    },
+  );
+
+  it('list: next for after, which would be the first page again', async () => {
     const receiver = createReceiver({ ...(await options()), store: memoryStore() });
-    const listing = receiver.inbox.list(query as { state: 'dead' });
-    await expect(listing).rejects.toBeInstanceOf(ConfigError);
-    await expect(listing).rejects.toThrow(/state.*queued, leased, dead/);
+    const listing = receiver.inbox.list({ state: 'dead', next: 'x' } as { state: 'dead' });
+    await expect(listing).rejects.toThrow(/inbox.list: next is not known.*after/);
   });
 
   it.each([undefined, null, 5, ''])('sender or key %o', async (wrong) => {
