@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
+import { DAY_MS, optionsFor, requireKnown, requireOptions, webhookJob, within } from './job.ts';
 import type { JobSettings, WebhookJob } from './job.ts';
 
 export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
@@ -46,6 +46,13 @@ const REFUSED = {
   parent: 'does not go with deduplication, which BullMQ refuses for a child.',
 } as const;
 
+const OPTION_NAMES: Readonly<Record<keyof EnqueueOptions<unknown, object>, true>> = {
+  jobName: true,
+  data: true,
+  jobOptions: true,
+  rememberMs: true,
+};
+
 const WEEK_MS = 7 * DAY_MS;
 
 function rememberFor(ms: number = WEEK_MS): number {
@@ -59,6 +66,15 @@ const tooOld = (queue: string): ConfigError =>
   new ConfigError(
     `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so that an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
   );
+
+/** @throws ConfigError for a name, a connection, nothing. */
+function requireQueue(queue: unknown): void {
+  const { add } = (queue ?? {}) as Partial<BullQueue<unknown, object>>;
+  if (typeof add === 'function') return;
+  throw new ConfigError(
+    "bullmq enqueue: the first argument is no queue. Write enqueue(new Queue('webhooks', { connection })), with Queue of 'bullmq'.",
+  );
+}
 
 /** Before anything is added: what such a BullMQ takes runs once for each retry. */
 function requireDeduplication(queue: BullQueue<unknown, object>): void {
@@ -91,6 +107,8 @@ export function enqueue(
   queue: BullQueue<unknown, object>,
   options: EnqueueOptions<unknown, object> = {},
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
+  requireQueue(queue);
+  requireKnown('bullmq enqueue', options, OPTION_NAMES);
   const { jobName = ({ kind }) => kind, data = webhookJob, jobOptions } = options;
   const ttl = rememberFor(options.rememberMs);
   requireDeduplication(queue);

@@ -1,7 +1,8 @@
+import { flag } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
+import { DAY_MS, optionsFor, requireKnown, requireOptions, webhookJob, within } from './job.ts';
 import type { JobSettings } from './job.ts';
 import { storableJson } from './storable-json.ts';
 
@@ -55,6 +56,21 @@ const REFUSED = {
   singletonHours: 'would drop events that are not the same.',
   singletonNextSlot: 'would drop events that are not the same.',
 } as const;
+
+const OPTION_NAMES: Readonly<Record<keyof EnqueueOptions<object>, true>> = {
+  data: true,
+  jobOptions: true,
+  transaction: true,
+};
+
+/** @throws ConfigError where one is missing, or swapped for something else. */
+function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): void {
+  const named = typeof name === 'function' || (typeof name === 'string' && name !== '');
+  if (boss?.send && boss.getQueue && named) return;
+  throw new ConfigError(
+    "pg-boss enqueue: give a PgBoss (10 or 12) and the name of a queue: enqueue(boss, 'webhooks').",
+  );
+}
 
 /** Policies under which a job is not inserted because another one is queued. */
 const DROPPING: readonly string[] = ['short', 'stately', 'exclusive'];
@@ -150,7 +166,10 @@ export function enqueue(
   name: string | ((event: Event) => string),
   options: EnqueueOptions<object> = {},
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
-  const { data = webhookJob, jobOptions, transaction = false } = options;
+  requireBoss(boss, name);
+  requireKnown('pg-boss enqueue', options, OPTION_NAMES);
+  const { data = webhookJob, jobOptions } = options;
+  const transaction = flag('pg-boss enqueue: transaction', options.transaction);
   if (typeof jobOptions === 'object') requireOptions('pg-boss enqueue', jobOptions, REFUSED);
   const known = new Set<string>();
 

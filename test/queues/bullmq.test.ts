@@ -223,6 +223,18 @@ describe('enqueue: what would lose or double an event is refused', () => {
     expect(String(error)).toContain(`jobOptions.${name}`);
   });
 
+  it.each([[undefined], ['events'], [{ connection: {} }]])('%j for a queue', (given) => {
+    const make = () => enqueue(given as unknown as typeof queue);
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(/no queue\. Write enqueue\(new Queue/);
+  });
+
+  it('an option that does not exist', () => {
+    const make = () => enqueue(queue, { remeberMs: 1 } as object);
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(/remeberMs is not known.*rememberMs/);
+  });
+
   it('a BullMQ that knows no deduplication (before 5.17.1), before it takes a job', () => {
     const old = { name: 'old', add: unused } as unknown as typeof queue;
     expect(() => enqueue(old)).toThrow(ConfigError);

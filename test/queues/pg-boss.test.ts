@@ -180,6 +180,20 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
     ]);
   });
 
+  it('no queue, no pg-boss, or an option that does not exist is refused at once', () => {
+    const make = enqueue as (...given: readonly unknown[]) => unknown;
+    for (const given of [[], [boss], [boss, ''], ['webhooks', boss], [{ send: () => null }, 'any']]) {
+      expect(() => make(...given)).toThrow(
+        /give a PgBoss .* and the name of a queue: enqueue\(boss, 'webhooks'\)/,
+      );
+    }
+    // Without a word it would be two commits.
+    expect(() => make(boss, 'any', { transation: true })).toThrow(/transation is not known.*transaction/);
+    expect(() => make(boss, 'any', { transaction: 'yes' })).toThrow(
+      /transaction: "yes" is not true or false/,
+    );
+  });
+
   it.each(['id', 'db', 'singletonSeconds', 'singletonMinutes', 'singletonHours', 'singletonNextSlot'])(
     'jobOptions.%s is refused',
     async (name) => {
