@@ -1,3 +1,4 @@
+import { onlyKnown } from '../config/validate.ts';
 import { protocolFor } from '../protocol.ts';
 import { samplePayloads } from './payloads.ts';
 import { serveDocuments } from './seller-documents.ts';
@@ -11,6 +12,16 @@ export type { DeliverOptions, FakeSeller, FakeSellerOptions } from './seller-typ
 const BRAND_JSON = '/.well-known/brand.json';
 const JWKS = '/.well-known/jwks.json';
 
+const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
+  url: true,
+  to: true,
+  protocol: true,
+  auth: true,
+  retry: true,
+  port: true,
+  now: true,
+};
+
 /**
  * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Give its `sender` to a receiver
  * with `allowLoopback: true`, and test your own handlers with real deliveries. `url` is the receiver's `publicUrl`:
@@ -20,9 +31,10 @@ const JWKS = '/.well-known/jwks.json';
  *     const { last } = await seller.deliver(seller.payloads.tool('completed'));
  *     await seller.close();
  *
- * @throws ConfigError for a wrong `protocol`.
+ * @throws ConfigError for a wrong `protocol`, or an option that does not exist.
  */
 export async function createFakeSeller(options: FakeSellerOptions = {}): Promise<FakeSeller> {
+  onlyKnown('createFakeSeller', options, OPTION_NAMES);
   const { revocationsPath } = protocolFor(options.protocol);
   const { now = Date.now } = options;
   const server = await serveDocuments(options.port ?? 0);

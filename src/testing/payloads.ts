@@ -1,3 +1,4 @@
+import { oneOf } from '../config/validate.ts';
 import type { DeliveryReport, TaskStatus } from '../events/event.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
 
@@ -56,6 +57,14 @@ const SHAPES: Readonly<Record<TaskStatus, Shape>> = {
   rejected: { final: true, result: { reason: 'rejected by the publisher' } },
 };
 
+const STATUSES = Object.keys(SHAPES) as TaskStatus[];
+
+/** @throws ConfigError for a status that the contract does not have; one as `overrides` can be anything. */
+function shapeOf(status: TaskStatus): Shape {
+  oneOf('payloads: status', status, STATUSES);
+  return SHAPES[status];
+}
+
 const HOUR_MS = 3_600_000;
 
 function sampleReport(type: DeliveryReport['notification_type'], at: number): DeliveryReport {
@@ -82,7 +91,7 @@ interface Made {
 }
 
 function agentSample(status: TaskStatus, { id, key, timestamp }: Made): AgentTask | AgentTaskStatusUpdate {
-  const { final, result } = SHAPES[status];
+  const { final, result } = shapeOf(status);
   const parts = [
     { kind: 'text', text: `Task ${status}` },
     { kind: 'data', data: result },
@@ -126,7 +135,7 @@ export function samplePayloads(options: SamplePayloadOptions = {}): SamplePayloa
   };
   return {
     tool: (status, overrides) => ({
-      ...envelope(status, 'create_media_buy', SHAPES[status].result),
+      ...envelope(status, 'create_media_buy', shapeOf(status).result),
       ...overrides,
     }),
     agent: (status, overrides) => ({ ...agentSample(status, made()), ...overrides }),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Body, misbehave, type SellerFault } from './seller-faults.ts';
+import { type Body, faultMap, misbehave, type SellerFault } from './seller-faults.ts';
 
 /** What a seller publishes, how it fails to, and how often it was asked for. */
 export interface DocumentServer {
@@ -33,7 +33,7 @@ function send(body: Body, response: ServerResponse): void {
 /** Serves documents on loopback. @param port 0: any free one. */
 export async function serveDocuments(port: number): Promise<DocumentServer> {
   const documents = new Map<string, unknown>();
-  const faults = new Map<string, SellerFault>();
+  const faults = faultMap();
   const asked: string[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = (request.url ?? '').replace(/\?.*$/, '');

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { oneOf } from '../config/validate.ts';
 
 /** What can be wrong with a document or its server, for `seller.faults`. */
 export type NamedFault =
@@ -83,6 +84,17 @@ export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
     keys: keys.map((key) => ({ ...key, d: 'AA' })),
   })),
 };
+
+/** Faults by path. A misspelt one would look like `down`. @throws ConfigError from `set` for a name that is none. */
+export function faultMap(): Map<string, SellerFault> {
+  const faults = new Map<string, SellerFault>();
+  const set = faults.set.bind(faults);
+  faults.set = (path, fault) => {
+    if (typeof fault === 'string') oneOf('faults', fault, Object.keys(FAULTS) as NamedFault[]);
+    return set(path, fault);
+  };
+  return faults;
+}
 
 /** Misbehaves as asked. */
 export function misbehave(

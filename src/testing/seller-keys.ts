@@ -1,3 +1,4 @@
+import { oneOf } from '../config/validate.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import { generateKey, type KeyPair } from '../sender/sign.ts';
 
@@ -24,6 +25,11 @@ const ALGORITHMS: Readonly<Record<SellerKeyName, SignatureAlgorithm>> = {
   p256: 'ecdsa-p256-sha256',
 };
 
+/** @throws ConfigError for a key that a fake seller does not have. */
+export function requireKeyName(name: SellerKeyName): void {
+  oneOf('key', name, Object.keys(ALGORITHMS) as SellerKeyName[]);
+}
+
 /** Makes both keys. @param publish is given the JWKS at once and after every change. */
 export async function sellerKeys(
   protocol: string | undefined,
@@ -40,6 +46,7 @@ export async function sellerKeys(
     publish({ keys: [keys.ed25519.publicJwk, keys.p256.publicJwk, ...older.ed25519, ...older.p256] });
   publishAll();
   const rotate: SellerKeys['rotate'] = async (name, { overlap = false, kid } = {}) => {
+    requireKeyName(name);
     const pair = await make(name, kid);
     older[name] = overlap ? [keys[name].publicJwk, ...older[name]] : [];
     keys[name] = pair;

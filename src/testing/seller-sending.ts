@@ -1,11 +1,25 @@
+import { oneOf, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { payloadBytes } from '../sender/delivery.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
 import { makeDelivery } from './seller-delivery.ts';
-import type { SellerKeys } from './seller-keys.ts';
+import { MISTAKES, type Mistake } from './mistakes.ts';
+import { requireKeyName, type SellerKeys } from './seller-keys.ts';
 import { post } from './seller-post.ts';
 import { DEFAULT_RETRY, untilFinal, type Attempt, type RetryPolicy } from './seller-retry.ts';
 import type { DeliverOptions, FakeSeller, FakeSellerOptions } from './seller-types.ts';
+
+/** A misspelt one would send a delivery with nothing wrong with it. */
+const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
+  url: true,
+  to: true,
+  key: true,
+  auth: true,
+  mistake: true,
+  sign: true,
+  retry: true,
+  onAttempt: true,
+};
 
 const policyOf = (options: FakeSellerOptions, more?: Partial<RetryPolicy>): RetryPolicy => ({
   ...DEFAULT_RETRY,
@@ -25,6 +39,9 @@ export function deliveries(
     if (url === undefined) throw new ConfigError('url: give the webhook URL to createFakeSeller or deliver.');
     const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
     const { mistake, sign, key: name = 'ed25519' } = more;
+    onlyKnown('deliver', more, DELIVER_NAMES);
+    oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
+    if (typeof name === 'string') requireKeyName(name);
     const key = typeof name === 'string' ? keys[name].privateJwk : name;
     return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
   };

@@ -237,4 +237,26 @@ describe('mistakes of its user', () => {
     await expect(seller.deliver({})).rejects.toMatchObject({ code: 'config_error' });
     await expect(createFakeSeller({ protocol: 'Proto' })).rejects.toMatchObject({ code: 'config_error' });
   });
+
+  test('what does not exist is told with what does: a test that spoils nothing would pass', async () => {
+    await using seller = await createFakeSeller({ url: 'http://127.0.0.1:9/hook' });
+    const { payloads } = seller;
+    const event = payloads.tool('completed');
+    const deliver = (more: object) => seller.deliver(event, more);
+    const wrong: readonly (readonly [() => unknown, RegExp])[] = [
+      [() => createFakeSeller({ uri: 'x' } as object), /createFakeSeller: uri is not known\. Known: url, to/],
+      [() => deliver({ mistake: 'tamper' }), /mistake: "tamper" is not one of tampered-body/],
+      [() => deliver({ mistakes: 'tampered-body' }), /deliver: mistakes is not known/],
+      [() => deliver({ key: 'rsa' }), /key: "rsa" is not one of ed25519, p256/],
+      [() => seller.rotate('rsa' as 'p256'), /key: "rsa" is not one of ed25519, p256/],
+      [() => payloads.tool('done' as 'completed'), /status: "done" is not one of submitted, working/],
+      [() => payloads.agent('done' as 'completed'), /status: "done" is not one of submitted, working/],
+      [() => seller.faults.set('*', 'dwon' as 'down'), /faults: "dwon" is not one of down, unavailable/],
+    ];
+    for (const [call, message] of wrong) {
+      const calling = Promise.resolve().then(call);
+      await expect(calling).rejects.toThrow(message);
+      await expect(calling).rejects.toMatchObject({ code: 'config_error' });
+    }
+  });
 });
