@@ -1,3 +1,4 @@
+import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import type { VectorCase } from './case.ts';
 import { VectorError } from './errors.ts';
@@ -15,6 +16,17 @@ export interface RunVectorsOptions extends LoadOptions {
   readonly engine?: CryptoEngine['name'];
 }
 
+const OPTION_NAMES: Readonly<Record<keyof RunVectorsOptions | 'test', true>> = {
+  dir: true,
+  files: true,
+  protocol: true,
+  edition: true,
+  codeOf: true,
+  subject: true,
+  engine: true,
+  test: true,
+};
+
 /** `test` of vitest, jest or node:test. */
 export type TestFunction = (name: string, run: () => Promise<void>) => unknown;
 
@@ -29,8 +41,10 @@ interface Prepared {
   readonly vectors: readonly VectorCase[];
 }
 
-/** @throws VectorError where there is nothing to run. */
+/** @throws VectorError where there is nothing to run, ConfigError for an option that does not exist. */
 function prepare(options: RunVectorsOptions): Prepared {
+  // A misspelt `dir` or `subject` would run this package's own vectors against itself, and pass.
+  onlyKnown('runVectors', options, OPTION_NAMES);
   const { engine, subject = librarySubject(engine) } = options;
   const vectors = loadVectors(options).filter((vector) => isRunnable(vector, subject));
   if (vectors.length === 0) {
@@ -67,7 +81,7 @@ export function runVectors(options: RunVectorsOptions & { readonly test: TestFun
  *
  * @returns a result for each vector, failed or passed; `formatReport` makes text of them.
  * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors, ConfigError for a wrong
- * `protocol` or `edition`.
+ * `protocol` or `edition`, or an option that does not exist.
  */
 export function runVectors(options?: RunVectorsOptions): Promise<readonly VectorResult[]>;
 export function runVectors(

@@ -368,3 +368,11 @@ describe('a test a vector', () => {
     await expect(registered[1]?.[1]()).rejects.toThrow(/^FAIL signature wrong[^]*expected webhook_x/);
   });
 });
+
+describe('runVectors: mistakes', () => {
+  test('an option that does not exist would run other vectors than were meant', async () => {
+    const wrong = { directory: 'their-vectors' } as object;
+    await expect(runVectors(wrong)).rejects.toThrow(/runVectors: directory is not known\. Known: dir, files/);
+    expect(() => runVectors({ ...wrong, test: () => {} })).toThrow(/directory is not known/);
+  });
+});
