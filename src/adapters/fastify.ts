@@ -1,3 +1,4 @@
+import { ConfigError } from '../errors.ts';
 import { FASTIFY_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
 import type { NodeRequest } from './node-body.ts';
@@ -34,18 +35,26 @@ export interface FastifyInstance {
 /** Whatever the method: 405 is ours to answer, with `Allow`. */
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'];
 
+const noPath = (path: unknown): ConfigError =>
+  new ConfigError(
+    `'proto-webhooks/fastify': the path is ${JSON.stringify(path) ?? 'missing'}, and must begin with /. Write: app.register(webhookPlugin(receiver, '/webhooks/proto')).`,
+  );
+
 /**
  * A plugin for Fastify 4 and 5: `app.register(webhookPlugin(receiver, '/webhooks/proto'))`.
  *
  * It takes `path` (`/webhooks/*` for a `publicUrl` that ends so) in a scope of its own and reads the body itself,
  * before any content-type parser: parsers, body limits and other routes are left as they are. Hooks of the surrounding
  * scope run (`onRequest` before it, `onResponse` after it); `request.body` is never set.
+ * @throws ConfigError for something that is no receiver, or a path that does not begin with `/`.
  */
 export function webhookPlugin(
   receiver: DoorReceiver,
   path: string,
 ): (instance: FastifyInstance, options: unknown, done: () => void) => void {
   const check = wiringOf('fastify', receiver);
+  // Fastify would say so only when it starts, and end the process. Empty: behind a prefix of `register`.
+  if (typeof path !== 'string' || !/^(?:[/*]|$)/.test(path)) throw noPath(path);
   return (instance, _options, done) => {
     check(instance);
     // Not a content-type parser: before one is asked, Fastify refuses a malformed Content-Type with an answer of its own.

@@ -172,3 +172,14 @@ test('an exception in Express’s handler without next is answered 503', async (
   await using server = await listening(expressHandler(receiver));
   expect((await post(server.url)).status).toBe(503);
 });
+
+test.each([[undefined], ['webhooks/proto'], [/hook/]])(
+  'Fastify’s with the path %s says so at once',
+  (path) => {
+    const make = () => webhookPlugin(recordingReceiver(), path as Any);
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(
+      /must begin with \/\. Write: app\.register\(webhookPlugin\(receiver, '\/webhooks\/proto'\)\)/,
+    );
+  },
+);
