@@ -155,7 +155,11 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<Outcome<Event<S>>>;
-  /** Checks store, schema, settings and keys. Rejects with ConfigError; called again it checks again. */
+  /**
+   * Checks store, schema and settings, and fetches keys ahead (what cannot be had is an alarm). Called again it checks
+   * again.
+   * @throws ConfigError (rejects) with the fix; Fault `store_unavailable` where the store cannot be reached.
+   */
   readonly ready: () => Promise<void>;
   /**
    * Mode `inbox`: checks the store, then leases events and runs their handlers in this process, until `stop`. A

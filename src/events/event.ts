@@ -194,5 +194,5 @@ export interface OtherEvent extends EventBase {
   readonly family?: string;
 }
 
-/** What a handler gets: discriminated by `kind`, and by `transport`. */
+/** What a handler gets, discriminated by `kind`. Members are the same for both transports; `transport` says which it was. */
 export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

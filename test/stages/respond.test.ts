@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RefusedCode, UnavailableCode } from '../../src/outcome.ts';
 import { ANSWERS, respond } from '../../src/stages/respond.ts';
@@ -94,5 +95,30 @@ describe('respond: the table of answers', () => {
       headers: { 'Retry-After': '7' },
       body: '',
     });
+  });
+});
+
+describe('the table of answers in the README', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const rows = new Map(
+    [...readme.matchAll(/^\| (\d{3}) +\|([^|]*)\|([^|]*)\|/gm)].map(([, status, , answer = '']) => [
+      Number(status),
+      answer,
+    ]),
+  );
+  const codes = Object.keys(ANSWERS) as RefusedCode[];
+
+  it('has a row for each status, and no other', () => {
+    const statuses = new Set([200, 503, ...codes.map((code) => ANSWERS[code].status)]);
+    expect([...rows.keys()]).toEqual([...statuses].sort((a, b) => a - b));
+  });
+
+  it.each(codes)('%s: the header and the body of its row, and no other', (code) => {
+    const { status, headers, body } = refused(code);
+    const row = rows.get(status) ?? '';
+    const own = Object.entries(headers).filter(([name]) => name !== 'Content-Type');
+    for (const [name] of own) expect(row).toContain(`\`${name}`);
+    expect(row.includes('`{"error":{"code","message"}}`')).toBe(body !== '');
+    expect(row.trim() === '').toBe(own.length === 0 && body === '');
   });
 });
