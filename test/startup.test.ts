@@ -3,7 +3,9 @@ import { resolveOptions } from '../src/config/resolve.ts';
 import { ConfigError, Fault } from '../src/errors.ts';
 import type { ReceiverOptions } from '../src/options.ts';
 import { createStartup, type Startup } from '../src/startup.ts';
+import { createReceiver } from '../src/receiver.ts';
 import { memoryStore } from '../src/stores/memory.ts';
+import type { Durability } from '../src/stores/contract.ts';
 import { gate } from './receiver/setup.ts';
 
 interface Bench {
@@ -68,5 +70,45 @@ describe('createStartup', () => {
     await expect(startup.ready()).rejects.toBeInstanceOf(Fault);
     expect(await startup.ready()).toBe('equipped');
     expect(opens()).toBe(3);
+  });
+});
+
+describe('ready: declaredDurability counts where the settings cannot be read, and nowhere else', () => {
+  const ready = (read: Durability | 'unknown', more: Partial<ReceiverOptions>): Promise<void> =>
+    createReceiver({
+      publicUrl: 'https://buyer.example/hook',
+      senders: [{ agentUrl: 'https://seller.example/mcp', pins: [{ kid: 'a', kty: 'OKP' }] }],
+      store: { ...memoryStore(), durability: () => Promise.resolve(read) },
+      handlers: { other: () => {} },
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      ...more,
+    }).ready();
+
+  it.each<[Durability | 'unknown', Partial<ReceiverOptions>]>([
+    ['unknown', { declaredDurability: 'disk' }],
+    ['unknown', { declaredDurability: 'failover' }],
+    ['unknown', { declaredDurability: 'process', requireDurability: 'process' }],
+    ['disk', { declaredDurability: 'process' }],
+    ['disk', {}],
+  ])('read %s, %o: taken', async (read, more) => {
+    await expect(ready(read, more)).resolves.toBeUndefined();
+  });
+
+  it.each<[Durability | 'unknown', Partial<ReceiverOptions>, RegExp]>([
+    ['unknown', {}, /cannot be read \(declaredDurability: … if you know them\)/],
+    ['unknown', { declaredDurability: 'process' }, /requireDurability: 'disk'.*keeps 'process'/],
+    ['process', { declaredDurability: 'failover' }, /keeps 'process'/],
+    ['disk', { requireDurability: 'failover', declaredDurability: 'failover' }, /keeps 'disk'/],
+  ])('read %s, %o: a ConfigError', async (read, more, message) => {
+    await expect(ready(read, more)).rejects.toThrow(ConfigError);
+    await expect(ready(read, more)).rejects.toThrow(message);
+  });
+
+  it('a store that cannot be reached is a Fault, so that a start can be tried again', async () => {
+    const away = { ...memoryStore(), open: () => Promise.reject(new Fault('store_unavailable', 'away')) };
+    await expect(ready('disk', { store: away })).rejects.toMatchObject({
+      name: 'Fault',
+      code: 'store_unavailable',
+    });
   });
 });

@@ -35,6 +35,19 @@ describe.each([
     expect(await (await post(`${server.url}/other`, '{"b":2}')).json()).toEqual({ b: 2 });
   });
 
+  test('after a parser that keeps the bytes (docs/frameworks.md), they are what is handed over', async () => {
+    const receiver = recordingReceiver();
+    const app = express();
+    const keep = (req: object, _res: unknown, bytes: Buffer): void => {
+      (req as { rawBody?: Buffer }).rawBody = bytes;
+    };
+    app.use(express.json({ limit: '1mb', verify: keep }));
+    app.post('/hook', webhookHandler(receiver));
+    await using server = await listening(app);
+    expect((await post(`${server.url}/hook`, '{ "a" : 1 }')).status).toBe(200);
+    expect(text(receiver.handed[0])).toBe('{ "a" : 1 }');
+  });
+
   test('a route after express.json(): 503 body_consumed, and the log names the fix', async () => {
     const receiver = recordingReceiver();
     const app = express();

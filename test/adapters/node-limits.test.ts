@@ -26,6 +26,15 @@ describe('what headers alone decide is answered before the body', () => {
     expect(receiver.handed).toEqual([]);
   });
 
+  test('Expect with anything but 100-continue is answered 417, by Node', async () => {
+    const receiver = recordingReceiver();
+    await using server = await listening(webhookHandler(receiver));
+    const client = await rawClient(server.port);
+    client.send(...POST('Content-Length: 2', 'Expect: 200-ok', 'Connection: close'), '', '{}');
+    expect(statuses(await client.closed())).toEqual([417]);
+    expect(receiver.handed).toEqual([]);
+  });
+
   test('a GET without a body: 405 with Allow, and the connection stays', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
