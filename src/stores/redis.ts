@@ -13,7 +13,6 @@ import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
 import { inboxOf } from './redis/inbox.ts';
 import { keysOf } from './redis/keys.ts';
-import { acceptArgs } from './redis/pack.ts';
 import { answerOf, textOf } from './redis/replies.ts';
 import { nodeDigests, scriptsOf } from './redis/scripts.ts';
 import type { Session, SessionOptions, UseSession } from './redis/session.ts';
@@ -77,15 +76,14 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
 }
 
 /** One round trip, but for a sender's first accept in this process. */
-async function accept({ registry, counts, run }: Session, request: AcceptRequest): Promise<AcceptResult> {
+async function accept(
+  { registry, counts, accept: send }: Session,
+  request: AcceptRequest,
+): Promise<AcceptResult> {
   const { sender, nonce } = request;
   const registering = registry.register(sender);
   if (registering) await registering;
-  const others = counts.others(sender);
-  const answer = answerOf(
-    await run('accept', sender, (offset) => acceptArgs(request, others, offset)),
-    request,
-  );
+  const answer = answerOf(await send(request), request);
   if (nonce) {
     const lifeMs = nonce.expiresAtMs - nonce.nowMs;
     counts.note(sender, { nonces: answer.nonces, now: answer.now, lifeMs });

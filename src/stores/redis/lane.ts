@@ -21,7 +21,7 @@ export interface Lane {
 /** Scripts before one WAIT at most. */
 const MOST = 128;
 
-/** Calls that wait at most; beyond, a server that is slow would fill this process's memory. */
+/** Requests that wait at most; beyond, a server that is slow would fill this process's memory. */
 const WAITING_MOST = 10_000;
 
 /**
@@ -48,11 +48,17 @@ export function laneOf(connection: Connection, watch: Watch, options: LaneOption
   };
   const wire = { connection, gate: { ready } };
   const batches = batchesOf(wire, options, running);
+  let waiting = 0;
   const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
-    if (running.size > WAITING_MOST) {
+    if (waiting > WAITING_MOST) {
       return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
     }
-    return tracked(running, limited(call, options.timeoutMs, send));
+    const { requests = 1 } = call;
+    waiting += requests;
+    const answered = limited(call, options.timeoutMs, send, () => {
+      waiting -= requests;
+    });
+    return tracked(running, answered);
   };
   const alone = (job: Job): void => void sendOne(wire, job);
   const reading = (job: Job): void => void sendOne({ connection, gate }, job);
@@ -88,16 +94,23 @@ function batchesOf(wire: Wire, options: LaneOptions, running: Set<Promise<unknow
 }
 
 /** A call that ends with its time: its reply may be lost, or the connection dead without knowing. */
-function limited(call: Call, timeoutMs: number, send: (job: Job) => void): Promise<unknown> {
+function limited(
+  call: Call,
+  timeoutMs: number,
+  send: (job: Job) => void,
+  ended: () => void,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let settled = false;
     const timer = setTimeout(() => {
-      settled = true;
+      end();
       reject(new Fault('store_unavailable', `Redis: no answer within ${timeoutMs} ms.`));
     }, timeoutMs);
     const end = (): void => {
+      if (settled) return;
       settled = true;
       clearTimeout(timer);
+      ended();
     };
     send({
       call,

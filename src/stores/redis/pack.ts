@@ -6,6 +6,9 @@ import type { Arg } from './client.ts';
 /** What the script accept is told that is a number: an IEEE 754 double each, little-endian. */
 const DOUBLE_BYTES = 8;
 
+/** Of each request (`numbersOf`). */
+const NUMBERS = 13;
+
 /** Before each text: its length, little-endian. */
 const LENGTH_BYTES = 4;
 
@@ -41,10 +44,9 @@ function flagsOf({ nonce, event, mode }: AcceptRequest): number {
 }
 
 /** As `lua/ordinary.ts` unpacks them, in its order. */
-function numbersOf(request: AcceptRequest, otherNonces: number, offset: number): readonly number[] {
+function numbersOf(request: AcceptRequest): readonly number[] {
   const { nonce, event, limits, retry, leaseMs, retentionMs } = request;
   return [
-    offset,
     flagsOf(request),
     leaseMs,
     retentionMs,
@@ -55,9 +57,9 @@ function numbersOf(request: AcceptRequest, otherNonces: number, offset: number):
     limits.maxPendingBytesPerSender,
     limits.maxNoncesPerKey,
     limits.maxNonces,
-    otherNonces,
     nonce ? Math.max(0, nonce.expiresAtMs - nonce.nowMs) : 0,
     event?.task?.instantMs ?? 0,
+    event?.report?.mediaBuyIds.length ?? 0,
   ];
 }
 
@@ -75,29 +77,41 @@ function textsOf({ acceptId, nonce, event }: AcceptRequest): readonly string[] {
   ];
 }
 
-function packed(numbers: readonly number[], texts: readonly string[]): Buffer {
-  let most = numbers.length * DOUBLE_BYTES;
+/** Bytes that are enough for what `write` writes. */
+function roomOf(texts: readonly string[]): number {
+  let most = NUMBERS * DOUBLE_BYTES;
   for (const text of texts) most += LENGTH_BYTES + 3 * text.length;
-  const bytes = Buffer.allocUnsafe(most);
-  let at = 0;
+  return most;
+}
+
+function write(bytes: Buffer, from: number, numbers: readonly number[], texts: readonly string[]): number {
+  let at = from;
   for (const number of numbers) at = bytes.writeDoubleLE(number, at);
   for (const text of texts) {
     const length = bytes.write(text, at + LENGTH_BYTES);
     bytes.writeUInt32LE(length, at);
     at += LENGTH_BYTES + length;
   }
-  return bytes.subarray(0, at);
+  return at;
 }
 
 const NO_BODY = Buffer.alloc(0);
 
-/** Arguments of the script accept (`lua/ordinary.ts`). */
-export function acceptArgs(request: AcceptRequest, otherNonces: number, offset: number): Arg[] {
-  const body = request.event?.body;
-  const report = request.event?.report?.mediaBuyIds ?? [];
-  return [
-    packed(numbersOf(request, otherNonces, offset), textsOf(request)),
-    body ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : NO_BODY,
-    ...report.map(columnText),
-  ];
+/** Arguments of the script accept (`lua/ordinary.ts`): of one or some of a sender. */
+export function acceptArgs(
+  requests: readonly AcceptRequest[],
+  { otherNonces, offset }: { readonly otherNonces: number; readonly offset: number },
+): Arg[] {
+  const texts = requests.map(textsOf);
+  const bytes = Buffer.allocUnsafe(texts.reduce((sum, some) => sum + roomOf(some), 2 * DOUBLE_BYTES));
+  let at = write(bytes, 0, [offset, otherNonces], []);
+  const args: Arg[] = [bytes];
+  for (const [index, request] of requests.entries()) {
+    at = write(bytes, at, numbersOf(request), texts[index] ?? []);
+    const { body, report } = request.event ?? {};
+    args.push(body ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : NO_BODY);
+    for (const id of report?.mediaBuyIds ?? []) args.push(columnText(id));
+  }
+  args[0] = bytes.subarray(0, at);
+  return args;
 }

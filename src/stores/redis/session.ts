@@ -1,8 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import type { Values } from './args.ts';
-import { argsOf } from './args.ts';
-import type { Arg, Connection, RedisClient } from './client.ts';
+import type { Connection, RedisClient } from './client.ts';
 import { duplicateOf, primaries } from './client.ts';
 import { asFault, isForbidden } from './faults.ts';
 import type { Keys } from './keys.ts';
@@ -12,21 +10,14 @@ import type { NonceCounts } from './nonce-counts.ts';
 import { nonceCounts } from './nonce-counts.ts';
 import type { Registry } from './registry.ts';
 import { registryOf } from './registry.ts';
-import type { ScriptName, Scripts } from './scripts.ts';
+import type { Requests } from './requests.ts';
+import { requestsOf } from './requests.ts';
+import type { Scripts } from './scripts.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { watchOf } from './watch.ts';
 
-/** What a script is told: by names, or as it wants it, with the ms that are added to the server's clock. */
-type Told = Values | ((offset: number) => Arg[]);
-
-type Run = (script: ScriptName, sender: string, told: Told) => Promise<unknown>;
-
 /** An open connection and what is known of the servers behind it. */
-export interface Session {
-  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
-  readonly run: Run;
-  /** Runs a script that reads only and decides nothing. */
-  readonly read: Run;
+export interface Session extends Requests {
   readonly registry: Registry;
   readonly counts: NonceCounts;
   /** Random per call. */
@@ -127,22 +118,17 @@ function sessionOf(
   options: SessionOptions & { readonly onDisk: boolean },
   barrier: Barrier,
 ): Session {
-  const { keys, scripts, clockOffsetMs } = options;
+  const { keys, scripts } = options;
   const lane: Lane = laneOf(connection, watchOf(connection, options), {
     ...options,
     replicas: barrier.replicas,
   });
   const counts = nonceCounts();
-  const send =
-    (way: Lane['run']): Run =>
-    (script, sender, told) => {
-      const offset = Math.round(clockOffsetMs());
-      const args = typeof told === 'function' ? told(offset) : argsOf({ offset, ...told });
-      return way({ script: scripts[script], keys: keys.of(sender), args });
-    };
+  const { run, read, accept } = requestsOf(lane, { ...options, counts });
   return {
-    run: send(lane.run),
-    read: send(lane.read),
+    run,
+    read,
+    accept,
     registry: registryOf({ lane, scripts, keys, counts, also: barrier.look }),
     counts,
     newId: () => globalThis.crypto.randomUUID(),

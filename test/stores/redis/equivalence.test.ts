@@ -1,13 +1,14 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Redis } from 'ioredis';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { answerOf, call, stepBefore } from '../calls.ts';
+import type { Call } from '../calls.ts';
+import { answerOf, call } from '../calls.ts';
 
 /** Instants differ by what passes between two calls; everything else is the same. */
 function timeless(value: unknown): unknown {
@@ -54,6 +55,29 @@ async function expectIndexesRight(redis: Redis, prefix: string): Promise<void> {
   if (base !== undefined) expect(await redis.eval(CHECK, 1, base, ...keys)).toEqual([]);
 }
 
+/** How a history is made on a store. */
+type Form = (store: Store) => Store;
+
+/** Accepts of few names, and of many: ordinary ones among others. */
+const accepting: fc.Arbitrary<Call> = fc
+  .tuple(call, fc.nat(40), fc.boolean())
+  .map(([made, key, few]) => ({ ...made, does: 'accept', ...(!few && { accept: key, key, nonce: key }) }));
+
+const FAR = 1_000_000;
+const FAR_LIMITS = {
+  maxRecordsPerSender: FAR,
+  maxPendingBytesPerSender: FAR,
+  maxNoncesPerKey: FAR,
+  maxNonces: FAR,
+};
+
+/** The store, of accepts whose limits are far. */
+function unlimited(store: Store): Store {
+  const accept = (request: AcceptRequest): ReturnType<Store['accept']> =>
+    store.accept({ ...request, limits: FAR_LIMITS });
+  return { ...store, accept };
+}
+
 describe('memory and Redis', () => {
   let server: RedisUrl;
   let redis: Redis;
@@ -66,29 +90,60 @@ describe('memory and Redis', () => {
     await server.stop();
   });
 
+  /** A history on both, calls of a turn at once on Redis and one by one in memory. */
+  async function expectSame(
+    turns: readonly (readonly Call[])[],
+    form: Form = (store) => store,
+  ): Promise<void> {
+    let offsetMs = 0;
+    const clockOffsetMs = (): number => offsetMs;
+    const prefix = newPrefix();
+    const remote = redisStore({ client: redis, prefix, clockOffsetMs });
+    const memory = memoryStore({ clockOffsetMs });
+    await remote.open();
+    try {
+      for (const turn of turns) {
+        const expected: unknown[] = [];
+        for (const made of turn) {
+          // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
+          if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
+          expected.push(await answerOf(form(memory), made));
+        }
+        const given = await Promise.all(turn.map((made) => answerOf(form(remote), made)));
+        expect(timeless(given)).toEqual(timeless(expected));
+      }
+      await expectIndexesRight(redis, prefix);
+    } finally {
+      await remote.close();
+      const keys = await redis.keys(`${prefix}*`);
+      if (keys.length > 0) await redis.unlink(keys);
+    }
+  }
+
   it('give the same answer to every call of every sequence, and count what they keep', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 60 }), async (calls) => {
-        let offsetMs = 0;
-        const clockOffsetMs = (): number => offsetMs;
-        const prefix = newPrefix();
-        const remote: Store = redisStore({ client: redis, prefix, clockOffsetMs });
-        const memory = memoryStore({ clockOffsetMs });
-        await remote.open();
-        try {
-          for (const made of calls) {
-            offsetMs += stepBefore(made);
-            const expected = await answerOf(memory, made);
-            expect(timeless(await answerOf(remote, made))).toEqual(timeless(expected));
-          }
-          await expectIndexesRight(redis, prefix);
-        } finally {
-          await remote.close();
-          const keys = await redis.keys(`${prefix}*`);
-          if (keys.length > 0) await redis.unlink(keys);
-        }
-      }),
+      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 60 }), (calls) =>
+        expectSame(calls.map((made) => [made])),
+      ),
       { numRuns: 150 },
     );
   });
+
+  // One script for all of a turn, which shares what ordinary ones look at and write, and asks the rules for the others.
+  it.each<[string, Form]>([
+    ['near their limits', (store) => store],
+    ['far from their limits', unlimited],
+  ])(
+    'give the same answer to accepts that come together %s as to one after the other',
+    async (_name, form) => {
+      const turn = fc.oneof(
+        { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 12 }) },
+        { weight: 2, arbitrary: call.map((made) => [made]) },
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(turn, { minLength: 1, maxLength: 12 }), (turns) => expectSame(turns, form)),
+        { numRuns: 150 },
+      );
+    },
+  );
 });

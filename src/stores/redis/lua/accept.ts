@@ -1,6 +1,6 @@
 import { PRESSURE_SHARE } from '../../contract.ts';
 import { NONCES } from './nonces.ts';
-import { ORDINARY_ACCEPT } from './ordinary.ts';
+import { acceptsBy } from './ordinary.ts';
 import { PURGE } from './purge.ts';
 import { ROWS } from './rows.ts';
 import { RULES } from './rules.ts';
@@ -169,4 +169,4 @@ if kind == 'died' then say('state', 'dead'); say('died', 1) end
 return reply
 `;
 
-export const ACCEPT: string = ORDINARY_ACCEPT + ROWS + PURGE + RULES + NONCES + INSERT + ON_RECORD + MAIN;
+export const ACCEPT: string = acceptsBy(ROWS + PURGE + RULES + NONCES + INSERT + ON_RECORD + MAIN);

@@ -1,0 +1,187 @@
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { AcceptRequest, AcceptResult, Store } from '../../../src/stores/contract.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisServer } from '../../support/redis.ts';
+import { ask, ON_DISK, startServer } from '../../support/redis.ts';
+import { startProxy } from '../../support/tcp-proxy.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { acceptRequest } from '../requests.ts';
+
+const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+const of = (n: number): AcceptRequest => acceptRequest({ key: key(n), task: `task-${n}` });
+const many = (count: number): AcceptRequest[] => Array.from({ length: count }, (_, n) => of(n));
+const limited = (request: AcceptRequest, limits: Partial<AcceptRequest['limits']>): AcceptRequest => ({
+  ...request,
+  limits: { ...request.limits, ...limits },
+});
+
+const together = (store: Store, requests: readonly AcceptRequest[]): Promise<AcceptResult[]> =>
+  Promise.all(requests.map((request) => store.accept(request)));
+const kinds = (results: readonly AcceptResult[]): string[] => results.map(({ kind }) => kind);
+
+describe('accepts of one sender that come together', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let prefix: string;
+  let store: Store;
+  beforeAll(async () => {
+    server = await startServer(ON_DISK);
+    redis = clientOf.port(server.port);
+  });
+  beforeEach(async () => {
+    prefix = newPrefix();
+    store = redisStore({ client: redis, prefix });
+    await store.open();
+    // The first of a sender is the rules' (`lua/ordinary.ts`).
+    expect((await store.accept(acceptRequest({ key: 'first-event-of-the-seller' }))).kind).toBe('won');
+  });
+  afterEach(() => store.close());
+  afterAll(async () => {
+    redis.disconnect();
+    await server.remove();
+  });
+
+  async function scripts(run: () => Promise<unknown>): Promise<number> {
+    await redis.call('CONFIG', 'RESETSTAT');
+    await run();
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]);
+  }
+
+  it('share one script, 32 of them at most', async () => {
+    expect(await scripts(() => together(store, many(32)))).toBe(1);
+    expect(await scripts(() => together(store, many(33)))).toBe(2);
+    expect(await scripts(() => store.accept(of(40)))).toBe(1);
+  });
+
+  it('of two senders have a script each', async () => {
+    const others = [1, 2].map((n) => acceptRequest({ key: key(n), sender: 'https://other.example/mcp' }));
+    await together(store, others.slice(1));
+    const requests = [of(1), ...others.slice(0, 1), of(2)];
+    expect(
+      await scripts(async () =>
+        expect(kinds(await together(store, requests))).toEqual(['won', 'won', 'won']),
+      ),
+    ).toBe(2);
+  });
+
+  it('have large bodies apart from small ones, and every body is kept as it came', async () => {
+    const large = acceptRequest({ key: key(2), body: 'x'.repeat(300_000) });
+    const requests = [of(1), large, of(3)];
+    expect(
+      await scripts(async () =>
+        expect(kinds(await together(store, requests))).toEqual(['won', 'won', 'won']),
+      ),
+    ).toBe(3);
+    for (const { event, sender } of requests) {
+      const record = await store.inbox?.inspect(sender, event?.key ?? '');
+      expect(record?.body).toEqual(event?.body);
+    }
+  });
+
+  it('are listed in the order in which they came', async () => {
+    const requests = many(8).toReversed();
+    await together(store, requests);
+    const page = await store.inbox?.list({ state: 'leased', limit: 100 });
+    expect(page?.records.slice(1).map((record) => record.key)).toEqual(
+      requests.map(({ event }) => event?.key),
+    );
+  });
+
+  it('are decided one after the other: copies, nonces and tasks that are there twice', async () => {
+    const first = of(1);
+    const copy = { ...acceptRequest({ key: key(1), task: 'task-1' }) };
+    const sameNonce = { ...of(2), nonce: first.nonce };
+    const sameTask = acceptRequest({ key: key(3), task: 'task-1' });
+    const results = await together(store, [first, copy, first, sameNonce as AcceptRequest, sameTask, of(4)]);
+    expect(kinds(results)).toEqual(['won', 'in-flight', 'won', 'replayed', 'task-busy', 'won']);
+    expect(results.map((result) => 'lease' in result && result.lease.fence)).toEqual([
+      1,
+      false,
+      1,
+      false,
+      false,
+      1,
+    ]);
+  });
+
+  it('meet a cap where one after the other would have met it', async () => {
+    // The first event is there already; each brings a record and a task.
+    const records = many(5).map((request) => limited(request, { maxRecordsPerSender: 6 }));
+    expect(kinds(await together(store, records))).toEqual(['won', 'won', 'won', 'over-cap', 'over-cap']);
+    const nonces = many(5).map((_, n) => limited(of(10 + n), { maxNoncesPerKey: 6 }));
+    expect(kinds(await together(store, nonces))).toEqual([
+      'won',
+      'won',
+      'rate-abuse',
+      'rate-abuse',
+      'rate-abuse',
+    ]);
+  });
+
+  it('over a cap leave those around them alone', async () => {
+    const much = limited(acceptRequest({ key: key(2), body: 'x'.repeat(5000) }), {
+      maxPendingBytesPerSender: 4000,
+    });
+    expect(kinds(await together(store, [of(1), much, of(3)]))).toEqual(['won', 'over-cap', 'won']);
+  });
+
+  it('fail alone where the fault is in the rows of one', async () => {
+    const [any = ''] = await redis.keys(`${prefix}*:x`);
+    // No MessagePack begins so.
+    await redis.set(`${any.slice(0, -2)}:t:task-2`, Buffer.of(0xc1));
+    const answers = await Promise.allSettled(many(5).map((request) => store.accept(request)));
+    expect(answers.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    for (const answer of answers)
+      if (answer.status === 'fulfilled')
+        expect(answer.value).toMatchObject({ kind: 'won', lease: { fence: 1 } });
+  });
+
+  it('are answered where the server has forgotten the script', async () => {
+    await redis.script('FLUSH');
+    expect(kinds(await together(store, many(4)))).toEqual(['won', 'won', 'won', 'won']);
+  });
+
+  it('leave nothing half written where there is no memory for them', async () => {
+    const before = await redis.dbsize();
+    const used = /used_memory:(\d+)/.exec(await redis.info('memory'))?.[1] ?? '';
+    await redis.config('SET', 'maxmemory', used);
+    const answers = await Promise.allSettled(many(4).map((request) => store.accept(request)));
+    const left = await redis.dbsize();
+    await redis.config('SET', 'maxmemory', '0');
+    for (const answer of answers) expect(answer).toMatchObject({ reason: { code: 'store_unavailable' } });
+    expect(left).toBe(before);
+    expect(kinds(await together(store, many(4)))).toEqual(['won', 'won', 'won', 'won']);
+  });
+});
+
+describe('a connection that is lost with several accepts under way', () => {
+  it.each(['drop', 'tear', 'cut'] as const)(
+    '(%s): each is answered once, as if it had not been',
+    async (mishap) => {
+      const server = await startServer(ON_DISK);
+      const proxy = await startProxy(server.port);
+      const store = redisStore({ client: clientOf.port(proxy.port) });
+      await store.open();
+      await store.accept(acceptRequest({ key: 'first-event-of-the-seller' }));
+      const met = proxy.arm(mishap, 'evalsha');
+      const [results] = await Promise.all([together(store, many(6)), met.struck]);
+      for (const result of results)
+        expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, attempt: 1 } });
+      const entries = await ask(server.port, async (redis) => {
+        const [index = ''] = await redis.keys('*:x');
+        return redis.zcard(index);
+      });
+      expect(entries).toBe(13);
+      await store.close();
+      await proxy.close();
+      await server.remove();
+    },
+  );
+});
