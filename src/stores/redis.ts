@@ -8,7 +8,7 @@ import type {
   StoreInbox,
   StoreOptions,
 } from './contract.ts';
-import { failValues, markMs } from './redis/args.ts';
+import { failValues } from './redis/args.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
 import { inboxOf } from './redis/inbox.ts';
@@ -58,11 +58,7 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
     durability: () => use((session) => session.durability()),
     durabilityAdvice: ADVICE,
     accept: (request) => use((session) => accept(session, request)),
-    complete: ({ sender, key, owner, retentionMs }) =>
-      use(async ({ run }) => {
-        const values = { key, owner, retentionMs, markMs: markMs(retentionMs) };
-        return textOf(await run('complete', sender, values)) as 'done' | 'lost';
-      }),
+    complete: (request) => use(async ({ complete }) => textOf(await complete(request)) as 'done' | 'lost'),
     fail: (request) =>
       use(async ({ run }) => textOf(await run('fail', request.sender, failValues(request))) as FailResult),
     renew: ({ sender, key, owner, leaseMs }) =>

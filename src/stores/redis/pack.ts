@@ -1,4 +1,4 @@
-import type { AcceptRequest } from '../contract.ts';
+import type { AcceptRequest, CompleteRequest } from '../contract.ts';
 import { columnText } from '../text.ts';
 import { markMs } from './args.ts';
 import type { Arg } from './client.ts';
@@ -78,8 +78,8 @@ function textsOf({ acceptId, nonce, event }: AcceptRequest): readonly string[] {
 }
 
 /** Bytes that are enough for what `write` writes. */
-function roomOf(texts: readonly string[]): number {
-  let most = NUMBERS * DOUBLE_BYTES;
+function roomOf(numbers: number, texts: readonly string[]): number {
+  let most = numbers * DOUBLE_BYTES;
   for (const text of texts) most += LENGTH_BYTES + 3 * text.length;
   return most;
 }
@@ -103,7 +103,9 @@ export function acceptArgs(
   { otherNonces, offset }: { readonly otherNonces: number; readonly offset: number },
 ): Arg[] {
   const texts = requests.map(textsOf);
-  const bytes = Buffer.allocUnsafe(texts.reduce((sum, some) => sum + roomOf(some), 2 * DOUBLE_BYTES));
+  const bytes = Buffer.allocUnsafe(
+    texts.reduce((sum, some) => sum + roomOf(NUMBERS, some), 2 * DOUBLE_BYTES),
+  );
   let at = write(bytes, 0, [offset, otherNonces], []);
   const args: Arg[] = [bytes];
   for (const [index, request] of requests.entries()) {
@@ -114,4 +116,15 @@ export function acceptArgs(
   }
   args[0] = bytes.subarray(0, at);
   return args;
+}
+
+/** Arguments of the script complete (`lua/complete.ts`): of one or some of a sender. */
+export function completeArgs(requests: readonly CompleteRequest[], offset: number): Arg[] {
+  const texts = requests.map(({ key, owner }) => [columnText(key), columnText(owner)]);
+  const bytes = Buffer.allocUnsafe(texts.reduce((sum, some) => sum + roomOf(2, some), 0));
+  let at = 0;
+  for (const [index, { retentionMs }] of requests.entries()) {
+    at = write(bytes, at, [retentionMs, markMs(retentionMs)], texts[index] ?? []);
+  }
+  return ['offset', offset, 'items', bytes.subarray(0, at)];
 }

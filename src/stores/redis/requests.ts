@@ -1,4 +1,4 @@
-import type { AcceptRequest } from '../contract.ts';
+import type { AcceptRequest, CompleteRequest } from '../contract.ts';
 import type { Values } from './args.ts';
 import { argsOf } from './args.ts';
 import { batchesOf } from './batches.ts';
@@ -6,7 +6,7 @@ import type { Arg } from './client.ts';
 import type { Keys } from './keys.ts';
 import type { Lane } from './lane.ts';
 import type { NonceCounts } from './nonce-counts.ts';
-import { acceptArgs } from './pack.ts';
+import { acceptArgs, completeArgs } from './pack.ts';
 import type { ScriptName, Scripts } from './scripts.ts';
 
 /** What a script is told: by names, or as it wants it, with the ms that are added to the server's clock. */
@@ -23,6 +23,8 @@ export interface Requests {
   readonly read: Run;
   /** Runs `accept`; those of a sender that come together share one script. */
   readonly accept: (request: AcceptRequest) => Promise<unknown>;
+  /** Runs `complete`, likewise. */
+  readonly complete: (request: CompleteRequest) => Promise<unknown>;
 }
 
 export interface RequestsParts {
@@ -53,5 +55,15 @@ export function requestsOf(lane: Lane, { keys, scripts, clockOffsetMs, counts }:
     },
     bytesOf: ({ event }) => event?.body.length ?? 0,
   });
-  return { run, read: send(lane.read), accept: (request) => accepts.run(request.sender, request) };
+  const completions = batchesOf<CompleteRequest>({
+    send: (sender, requests) =>
+      run('complete', sender, (offset) => completeArgs(requests, offset), requests.length),
+    bytesOf: () => 0,
+  });
+  return {
+    run,
+    read: send(lane.read),
+    accept: (request) => accepts.run(request.sender, request),
+    complete: (request) => completions.run(request.sender, request),
+  };
 }

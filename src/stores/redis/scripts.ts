@@ -1,8 +1,9 @@
 import { ConfigError } from '../../errors.ts';
 import { ACCEPT } from './lua/accept.ts';
+import { COMPLETE } from './lua/complete.ts';
 import { DISCARD, DUE, INSPECT, LEASE, LIST, REDRIVE } from './lua/inbox.ts';
 import { REGISTER, SENDERS } from './lua/registry.ts';
-import { COMPLETE, FAIL, PEEK, RENEW } from './lua/settle.ts';
+import { FAIL, PEEK, RENEW } from './lua/settle.ts';
 
 /** A Lua script as Redis knows it. */
 export interface Script {

@@ -124,11 +124,9 @@ function sessionOf(
     replicas: barrier.replicas,
   });
   const counts = nonceCounts();
-  const { run, read, accept } = requestsOf(lane, { ...options, counts });
+  const requests = requestsOf(lane, { ...options, counts });
   return {
-    run,
-    read,
-    accept,
+    ...requests,
     registry: registryOf({ lane, scripts, keys, counts, also: barrier.look }),
     counts,
     newId: () => globalThis.crypto.randomUUID(),

@@ -18,6 +18,11 @@ const limited = (request: AcceptRequest, limits: Partial<AcceptRequest['limits']
 
 const together = (store: Store, requests: readonly AcceptRequest[]): Promise<AcceptResult[]> =>
   Promise.all(requests.map((request) => store.accept(request)));
+/** Another delivery of the same event. */
+const again = (): Pick<AcceptRequest, 'acceptId' | 'nonce'> => {
+  const { acceptId, nonce } = acceptRequest();
+  return { acceptId, ...(nonce && { nonce }) };
+};
 const kinds = (results: readonly AcceptResult[]): string[] => results.map(({ kind }) => kind);
 
 describe('accepts of one sender that come together', () => {
@@ -158,6 +163,43 @@ describe('accepts of one sender that come together', () => {
     for (const answer of answers) expect(answer).toMatchObject({ reason: { code: 'store_unavailable' } });
     expect(left).toBe(before);
     expect(kinds(await together(store, many(4)))).toEqual(['won', 'won', 'won', 'won']);
+  });
+});
+
+describe('completions of one sender that come together', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let store: Store;
+  beforeAll(async () => {
+    server = await startServer(ON_DISK);
+    redis = clientOf.port(server.port);
+    store = redisStore({ client: redis });
+    await store.open();
+  });
+  afterAll(async () => {
+    await store.close();
+    redis.disconnect();
+    await server.remove();
+  });
+
+  const completed = ({ sender, event, acceptId }: AcceptRequest): Promise<string> =>
+    store.complete({ sender, key: event?.key ?? '', owner: acceptId, retentionMs: 60_000 });
+
+  it('share one script; each has its own answer', async () => {
+    const requests = many(5);
+    await together(store, requests);
+    const parked = acceptRequest({ key: key(9), task: 'task-3' });
+    expect((await store.accept(parked)).kind).toBe('task-busy');
+    const [first = of(0), second = of(1), ...rest] = requests;
+    const strangers = { ...second, acceptId: 'somebody-else' };
+    await redis.call('CONFIG', 'RESETSTAT');
+    const answers = await Promise.all([first, strangers, second, first, of(7), ...rest].map(completed));
+    expect(await redis.info('commandstats')).toContain('cmdstat_evalsha:calls=1,');
+    expect(answers).toEqual(['done', 'lost', 'done', 'done', 'lost', 'done', 'done', 'done']);
+    for (const { sender, event } of requests)
+      expect(await store.peek(sender, event?.key ?? '')).toBe('applied');
+    // Whom the task kept waiting has its turn.
+    expect((await store.accept({ ...parked, ...again() })).kind).toBe('won');
   });
 });
 

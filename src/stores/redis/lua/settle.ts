@@ -19,27 +19,6 @@ local function answer(text)
 end
 `;
 
-/** Store.complete: done, lost. ARGV  + retentionMs, markMs */
-export const COMPLETE: string =
-  HEAD +
-  HELD +
-  String.raw`
-if not held then return answer(endedBy('applied') and 'done' or 'lost') end
-record.state, record.acked, record.bodyBytes, record.expiresAt = 'applied', true, 0, now + num('retentionMs')
-saveRecord(A.key, record)
-if record.instant and not record.ahead then
-  local task = getTask(record.taskId)
-  -- Never back: a clock that was set back can make a lost lease look live.
-  if not task or not task.mark or not before(record.instant, task.mark) then
-    saveTask(record.taskId, task, { mark = record.instant, markTerminal = record.terminal or false,
-      expiresAt = now + num('markMs') })
-  end
-end
-freeTask(record.taskId)
-letGo()
-return 'done'
-`;
-
 /** Store.fail: queued, dead, lost. ARGV  + permanent, unstarted, attempts, backoffMs, error, retentionMs */
 export const FAIL: string =
   HEAD +
