@@ -36,7 +36,7 @@ it('breakdown: each part runs alone, repeatedly, and does what it does in a deli
   for (const { setUp, run, tearDown } of [...contestants, ...contestants]) {
     await setUp?.(COUNT);
     // Throws where a stage refuses.
-    await run(COUNT);
+    await run(COUNT, 0);
     await tearDown?.();
   }
   // Dispatched twice; no other part runs the handler.

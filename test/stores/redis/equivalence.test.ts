@@ -8,7 +8,7 @@ import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
 import type { Call } from '../calls.ts';
-import { answerOf, call } from '../calls.ts';
+import { answerOf, call, stepBefore } from '../calls.ts';
 
 /** Instants differ by what passes between two calls; everything else is the same. */
 function timeless(value: unknown): unknown {
@@ -106,14 +106,9 @@ describe('memory and Redis', () => {
     await remote.open();
     try {
       for (const turn of turns) {
-        // What is due is leased by instants, and those of two turns are two in both.
-        offsetMs += 5;
+        offsetMs += Math.max(...turn.map(stepBefore));
         const expected: unknown[] = [];
-        for (const made of turn) {
-          // 5 s steps meet neither the lease (8 s), nor the nonces (33 s), nor the retention (61 s) to the ms.
-          if (made.does === 'wait') offsetMs += 5000 * (1 + made.key * made.key);
-          expected.push(await answerOf(form(memory), made));
-        }
+        for (const made of turn) expected.push(await answerOf(form(memory), made));
         const given = await Promise.all(turn.map((made) => answerOf(form(remote), made)));
         expect(timeless(given)).toEqual(timeless(expected));
       }

@@ -12,11 +12,11 @@ import { RULES } from './rules.ts';
  *           media buys the report is of), report1 … reportN, final, maxRecords, maxPendingBytes
  */
 const INSERT: string = String.raw`
--- What has expired never counts; 4096 rows at most go for one refusal.
+-- What has expired never counts; 4096 rows at most go for one refusal, and for those of one script.
 local function bytesFull(pending)
   local room = num('maxPendingBytes') - #A.body
-  for _ = 1, 16 do
-    if pending <= room then return false end
+  while pending > room and clearances > 0 do
+    clearances = clearances - 1
     if purge(256) == 0 then return true end
     pending = bytesSum or pending
   end
