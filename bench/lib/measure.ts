@@ -15,7 +15,7 @@ export interface Contestant {
   readonly name: string;
   /**
    * Runs `count` operations; resolves when all are done. What it prepares in `setUp` is not counted.
-   * @param round of the repetition: 0 warms up, the others are counted.
+   * @param round of the repetition, from 0; the first ones warm up and are not counted.
    */
   readonly run: (count: number, round: number) => void | Promise<void>;
   /** Before each repetition. */
@@ -29,6 +29,8 @@ export interface Plan {
   /** Operations a repetition. */
   readonly count: number;
   readonly repetitions: number;
+  /** Repetitions before those that count. */
+  readonly warmUps: number;
 }
 
 /** What a section returns: figures by their names. */
@@ -37,9 +39,14 @@ export type Figures = Readonly<Record<string, Figure | Targeted>>;
 /** `npm run bench -- --quick`: shows that the benchmarks run; its figures mean nothing. */
 export const QUICK: boolean = process.env['BENCH_QUICK'] === '1';
 
-export function plan(count: number, repetitions = 9): Plan {
-  return QUICK ? { count: Math.ceil(count / 20), repetitions: 2 } : { count, repetitions };
+export function plan(count: number, repetitions = 9, warmUps = 1): Plan {
+  return QUICK
+    ? { count: Math.ceil(count / 20), repetitions: 2, warmUps: 1 }
+    : { count, repetitions, warmUps };
 }
+
+/** V8 optimises what a delivery runs for the last time some 10,000 deliveries after the first. */
+export const IN_SERVICE = 4;
 
 export function figure(values: readonly number[]): Figure {
   const sorted = values.toSorted((a, b) => a - b);
@@ -74,9 +81,9 @@ export const processorClock: Clock = () => {
  */
 export const ownClock: Clock = process.env['BENCH_CPU'] === '1' ? processorClock : wallClock;
 
-/** How many operations a contestant needs that has new ones in every repetition, the one that warms up too. */
-export function operations({ count, repetitions }: Plan): number {
-  return count * (repetitions + 1);
+/** How many operations a contestant needs that has new ones in every repetition, those that warm up too. */
+export function operations({ count, repetitions, warmUps }: Plan): number {
+  return count * (repetitions + warmUps);
 }
 
 /**
@@ -100,7 +107,7 @@ export type Times = ReadonlyMap<string, readonly number[]>;
 
 /**
  * Repetitions that alternate the contestants, each time in another order, so that what slows the machine down for a
- * while slows all of them. The first round warms up and is not counted.
+ * while slows all of them.
  */
 export async function alternate(
   contestants: readonly Contestant[],
@@ -108,12 +115,13 @@ export async function alternate(
   clock: Clock = wallClock,
 ): Promise<Times> {
   const times = new Map<string, number[]>(contestants.map(({ name }) => [name, []]));
-  for (let round = 0; round <= plan.repetitions; round += 1) {
+  const { count, repetitions, warmUps } = plan;
+  for (let round = 0; round < warmUps + repetitions; round += 1) {
     const first = round % contestants.length;
     const order = [...contestants.slice(first), ...contestants.slice(0, first)];
     for (const contestant of order) {
-      const spent = await once(contestant, { count: plan.count, round, clock });
-      if (round > 0) times.get(contestant.name)?.push(spent);
+      const spent = await once(contestant, { count, round, clock });
+      if (round >= warmUps) times.get(contestant.name)?.push(spent);
     }
   }
   for (const { close } of contestants) await close?.();

@@ -6,6 +6,7 @@ import { AGENT_URL, makeKey, prepare, PUBLIC_URL, type Prepared } from '../lib/d
 import {
   alternate,
   figure,
+  IN_SERVICE,
   micros,
   operations,
   plan,
@@ -91,7 +92,7 @@ export async function measure(): Promise<Figures> {
   // A part is idle while all others are measured, each behind a full collection: V8 drops code that looks old.
   setFlagsFromString('--no-flush-bytecode');
   const key = await makeKey('ed25519');
-  const planned = plan(2000, 11);
+  const planned = plan(2000, 11, IN_SERVICE);
   const all = await prepare(operations(planned), key, 'ed25519', 1024);
   const stages = await stageContestants(all.slice(0, planned.count), await roomsOf(optionsFor(key)));
   const times = await alternate(

@@ -3,6 +3,7 @@ import { closeAll, openConnections, sendAll, type Connection } from '../lib/load
 import {
   alternate,
   atLeast,
+  IN_SERVICE,
   plan,
   rate,
   ratio,
@@ -66,7 +67,7 @@ export async function measure(): Promise<Figures> {
     for (const job of jobs({ base: sample.base, bareSignature: sample.bareSignature })) {
       servers.push({ name: `${job.framework} ${job.kind}`, process: await startServerProcess(job) });
     }
-    const times = await alternate(contestants(servers), plan(3000));
+    const times = await alternate(contestants(servers), plan(3000, 9, IN_SERVICE));
     const results: Record<string, Figure> = {};
     for (const framework of FRAMEWORKS) {
       results[`${framework}: bare server with one crypto.verify, requests/s`] = rate(

@@ -4,6 +4,7 @@ import { makeKey, prepare, type Alg } from '../lib/deliveries.ts';
 import {
   alternate,
   atMost,
+  IN_SERVICE,
   micros,
   operations,
   ownClock,
@@ -28,7 +29,7 @@ export async function measure(): Promise<Figures> {
   const results: Record<string, Figure> = {};
   for (const [alg, { most, stretch }] of Object.entries(LIMITS) as [Alg, Limits][]) {
     const key = await makeKey(alg);
-    const planned = plan(3000, 11);
+    const planned = plan(3000, 11, IN_SERVICE);
     const all = await prepare(operations(planned), key, alg, 1024);
     const times = await alternate(
       [

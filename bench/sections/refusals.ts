@@ -52,7 +52,8 @@ function refused(name: string, receiver: Receiver, all: readonly Wire[], code: s
 
 /** What a refusal costs that needs no verification, over one bare verification: Ed25519, 1 KB. */
 export async function measure(): Promise<Figures> {
-  const { count, repetitions } = plan(1500);
+  const planned = plan(1500);
+  const { count } = planned;
   const key = await makeKey('ed25519');
   const receiver = receiverFor(key);
   await receiver.ready();
@@ -63,7 +64,7 @@ export async function measure(): Promise<Figures> {
     for (let at = 0; at < count; at += 1) all.push(await sign(at, key, 1024, signing));
     contestants.push(refused(name, receiver, all, code));
   }
-  const times = await alternate(contestants, { count, repetitions }, ownClock);
+  const times = await alternate(contestants, planned, ownClock);
   await receiver.stop();
   const results: Record<string, Figure> = { 'bare verify, µs': micros(times, 'bare') };
   for (const name of Object.keys(CASES)) {

@@ -3,6 +3,7 @@ import { makeKey, prepare } from '../lib/deliveries.ts';
 import {
   alternate,
   atMost,
+  IN_SERVICE,
   micros,
   operations,
   ownClock,
@@ -21,8 +22,8 @@ interface Size {
 }
 
 const SIZES: readonly Size[] = [
-  { name: '1 KB', bytes: 1024, count: 1500, most: 1.2 },
-  { name: '10 KB', bytes: 10_240, count: 800, most: 1.3 },
+  { name: '1 KB', bytes: 1024, count: 3000, most: 1.2 },
+  { name: '10 KB', bytes: 10_240, count: 1500, most: 1.3 },
   { name: '100 KB', bytes: 102_400, count: 150, most: 1.45 },
   // Under the default cap of a body.
   { name: '1 MB', bytes: 1_000_000, count: 20, most: 1.55 },
@@ -38,7 +39,7 @@ export async function measure(part: string): Promise<Figures> {
   const results: Record<string, Figure> = {};
   const key = await makeKey('ed25519');
   for (const { name, bytes, count: each, most } of SIZES) {
-    const planned = plan(each);
+    const planned = plan(each, 9, IN_SERVICE);
     const all = await prepare(operations(planned), key, 'ed25519', bytes);
     const times = await alternate(
       [
