@@ -12,7 +12,11 @@ export interface StoreInbox {
    * that ran out and was the caller's own is neither a crash nor an attempt.
    */
   lease(request: LeaseDueRequest): Promise<LeaseDueResult>;
-  /** Records by state, oldest first, without bodies. */
+  /**
+   * Records by state, oldest first, without bodies. Each page is of its own moment: a record that is in the state from
+   * before the first page until after the last is on exactly one of them; one that comes or goes meanwhile may be on
+   * one or on none.
+   */
   list(query: InboxQuery): Promise<InboxPage>;
   /** One record with its body; undefined where there is none. */
   inspect(sender: string, key: string): Promise<InboxRecord | undefined>;

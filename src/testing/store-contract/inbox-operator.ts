@@ -49,6 +49,44 @@ export const inboxOperatorCases: Cases = {
     );
     assert.equal(pages.at(-1)?.next, undefined);
   },
+  'list gives those that stay in their state once, whatever comes and goes between two pages': async (
+    kit,
+  ) => {
+    const inbox = inboxOf(kit.a);
+    const queue = async (from: number, to: number): Promise<void> => {
+      for (let n = from; n < to; n += 1) await kit.accept({ ...INBOX, key: key(n) });
+    };
+    await queue(10, 20);
+    const listed: string[] = [];
+    let next: string | undefined;
+    // The newest and some of the oldest go, so that what comes after them may be given their places.
+    for (const [gone, from] of [
+      [[19, 10, 14], 20],
+      [[21, 11, 20], 0],
+      [[], 22],
+    ] as const) {
+      const page = await inbox.list({
+        state: 'queued',
+        limit: 3,
+        ...(next !== undefined && { after: next }),
+      });
+      listed.push(...page.records.map((record) => record.key));
+      next = page.next;
+      for (const n of gone) assert.equal(await inbox.discard(SENDER, key(n), DAY_MS), 'discarded');
+      await queue(from, from + 2);
+    }
+    for (; next !== undefined;) {
+      const page = await inbox.list({ state: 'queued', limit: 3, after: next });
+      listed.push(...page.records.map((record) => record.key));
+      next = page.next;
+    }
+    assert.equal(new Set(listed).size, listed.length, 'none is listed twice');
+    const stayed = [12, 13, 15, 16, 17, 18].map(key);
+    assert.deepEqual(
+      listed.filter((each) => stayed.includes(each)),
+      stayed,
+    );
+  },
   'list gives those of every sender, or of one': async (kit) => {
     await kit.accept({ ...INBOX, sender: OTHER });
     kit.advance(1000);
