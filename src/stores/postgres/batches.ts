@@ -15,7 +15,7 @@ export interface Batches {
 }
 
 export interface BatchOptions {
-  /** One transaction: an answer for each call, in their order; undefined for a fresh one that was none after all. */
+  /** One transaction: an answer for each call, in their order; undefined for one that has to come again, row by row. */
   readonly send: (batch: Batch) => Promise<readonly (Answer | undefined)[]>;
   /** Batches under way at once. */
   readonly lanes: number;
@@ -113,17 +113,20 @@ function lockKey({ json: { sender, keyid } }: Call): string {
   return JSON.stringify([sender, keyid ?? '']);
 }
 
+const callOf = ({ call }: Job): Call => call;
+
 /** Answers every job of the batch but those that come again, which it returns. Never rejects. */
 async function settle(batch: readonly Job[], options: BatchOptions): Promise<readonly Job[]> {
   if (batch.length === 0) return [];
   const { takes } = sorter();
-  const isFresh = batch.map(({ call }) => takes(call));
-  const fresh = batch.filter((_, index) => isFresh[index]);
-  const others = batch.filter((_, index) => !isFresh[index]).toSorted(byLock);
-  const calls = { fresh: fresh.map(({ call }) => call), others: others.map(({ call }) => call) };
+  const jobs: Record<keyof Batch, Job[]> = { fresh: [], ends: [], others: [] };
+  for (const job of batch) jobs[takes(job.call) ? (job.call.ends ? 'ends' : 'fresh') : 'others'].push(job);
+  const { fresh, ends } = jobs;
+  const others = jobs.others.toSorted(byLock);
+  const calls = { fresh: fresh.map(callOf), ends: ends.map(callOf), others: others.map(callOf) };
   try {
     const answers = await retried(() => options.send(calls), options.random);
-    return answered([...fresh, ...others], answers);
+    return answered([...fresh, ...ends, ...others], answers);
   } catch (error) {
     if (batch.length > 1 && mayBeOneCalls(error)) {
       // All of it was rolled back. What one sender sent must not fail the others: halves find whose it was.
@@ -136,13 +139,14 @@ async function settle(batch: readonly Job[], options: BatchOptions): Promise<rea
   }
 }
 
-/** @returns the jobs that come again, as calls that are not fresh. */
+/** @returns the jobs that come again, row by row. */
 function answered(jobs: readonly Job[], answers: readonly (Answer | undefined)[]): readonly Job[] {
   const again: Job[] = [];
   for (const [index, job] of jobs.entries()) {
     const answer = answers[index];
     if (answer) job.resolve(answer);
-    else if (job.call.fresh !== undefined) again.push({ ...job, call: { ...job.call, fresh: undefined } });
+    else if (job.call.fresh !== undefined || job.call.ends)
+      again.push({ ...job, call: { ...job.call, fresh: undefined, ends: false } });
     else job.reject(new Fault('store_unavailable', 'Postgres: an answer is missing.'));
   }
   return again;

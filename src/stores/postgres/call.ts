@@ -23,6 +23,8 @@ export interface Call {
   readonly body?: Uint8Array;
   /** An accept that may be the first of its event: its terms (`fresh.ts`). */
   readonly fresh?: string | undefined;
+  /** A completion that probably finds its lease (`ends.ts`). */
+  readonly ends?: boolean;
 }
 
 /** What a call's row says. */
@@ -139,7 +141,8 @@ const leased = (op: string, { sender, key, owner }: Leased): CallJson => ({
 });
 
 export function completeCall(request: CompleteRequest, op: 'complete' | 'finish' = 'complete'): Call {
-  return { json: { ...leased(op, request), retention_ms: whole(request.retentionMs) } };
+  const json = { ...leased(op, request), retention_ms: whole(request.retentionMs) };
+  return { json, ends: op === 'complete' };
 }
 
 /** As the contract has it, and what the store keeps at most. */

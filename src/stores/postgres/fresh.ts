@@ -2,10 +2,11 @@ import type { Answer, Call } from './call.ts';
 
 /**
  * Accepts that are probably the first of their events go into a batch together, set by set (`sql/fresh.ts`), as long as
- * no two of them have anything in common. The server says which ones were not fresh after all.
+ * no two of them have anything in common. So do completions, each key once. The server says which ones it did not take
+ * after all.
  */
 export interface Sorter {
-  /** Whether the call can be among the fresh ones, after those before it. */
+  /** Whether the call can be among them, after those before it. */
   readonly takes: (call: Call) => boolean;
 }
 
@@ -13,7 +14,8 @@ export function sorter(): Sorter {
   const seen = new Set<string>();
   let terms: string | undefined;
   return {
-    takes: ({ json, fresh }) => {
+    takes: ({ json, fresh, ends }) => {
+      if (ends) return seen.size < seen.add(`end ${json.sender} ${String(json['key'])}`).size;
       const before = seen.size;
       let names = 0;
       for (const name of RESOURCES) {
@@ -44,7 +46,7 @@ const EVENT = [
   'notification_id',
 ] as const;
 
-/** Columns, in the order of the parameters of `webhook_run_fresh`. */
+/** Columns, in the order of the parameters of `webhook_run_sets`. */
 const COLUMNS = [...ACCEPT, 'body_at', 'body_bytes', ...EVENT] as const;
 
 const LONE = ['sender', 'keyid', ...ACCEPT, ...EVENT] as const;
@@ -85,10 +87,14 @@ export function loneParameters({ json, body, fresh }: Call): readonly unknown[] 
 
 const FIRST_BITS = '0'.charCodeAt(0);
 
-/** What `webhook_run_fresh` says of them; undefined: not fresh after all, and nothing was done. */
-export function freshAnswers(calls: readonly Call[], said: string | null): readonly (Answer | undefined)[] {
+/** What is said of them; undefined: not fresh after all, and nothing was done. */
+export function freshAnswers(
+  calls: readonly Call[],
+  said: string | null | undefined,
+): readonly (Answer | undefined)[] {
   const answers: (Answer | undefined)[] = calls.map(() => undefined);
-  for (const word of said?.split(' ') ?? []) {
+  if (!said) return answers;
+  for (const word of said.split(' ')) {
     const place = Number(word.slice(1)) - 1;
     const call = calls[place];
     if (call) answers[place] = freshAnswer(call, word.charCodeAt(0) - FIRST_BITS);

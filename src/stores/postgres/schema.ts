@@ -7,6 +7,7 @@ import { CAPS } from './sql/caps.ts';
 import { CLAIM } from './sql/claim.ts';
 import { COUNTS } from './sql/counts.ts';
 import { DECIDE } from './sql/decide.ts';
+import { ENDS } from './sql/ends.ts';
 import { FINISH } from './sql/finish.ts';
 import { FRESH } from './sql/fresh.ts';
 import { FRESH_LONE } from './sql/fresh-lone.ts';
@@ -28,6 +29,7 @@ const VERSION_1 = [
   SETTLE,
   FRESH,
   FRESH_LONE,
+  ENDS,
   LOCK,
   LONE,
   COUNTS,

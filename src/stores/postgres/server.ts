@@ -2,6 +2,7 @@ import type { Answer, Call, CallJson } from './call.ts';
 import { answerOf } from './call.ts';
 import type { PgPool } from './client.ts';
 import { queryOnce } from './client.ts';
+import { endAnswers, endParameters, loneEnd } from './ends.ts';
 import { freshAnswers, freshParameters, loneParameters } from './fresh.ts';
 import { quoted } from './schema.ts';
 import type { Settings } from './settings.ts';
@@ -14,9 +15,10 @@ export interface ServerOptions {
   readonly clockOffsetMs: () => number;
 }
 
-/** Calls of one transaction: the fresh ones (`fresh.ts`), then the others, sorted by sender and key id. */
+/** Calls of one transaction: fresh ones (`fresh.ts`), completions (`ends.ts`), the others, sorted by sender and key id. */
 export interface Batch {
   readonly fresh: readonly Call[];
+  readonly ends: readonly Call[];
   readonly others: readonly Call[];
 }
 
@@ -28,7 +30,7 @@ export interface Sweep {
 
 /** The store's functions, called. Every statement is a transaction by itself; nothing is left in the session. */
 export interface Server {
-  /** One transaction for all of them; undefined: a fresh one that was none after all, and nothing was done for it. */
+  /** One transaction for all of them; undefined: a fresh one or a completion that has to be looked at by itself. */
   run(batch: Batch, sweep: Sweep): Promise<readonly (Answer | undefined)[]>;
   /** A function of the schema, its name without `webhook_`; a row each. */
   rows(name: string, values: readonly unknown[]): Promise<readonly Answer[]>;
@@ -80,28 +82,31 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   };
 }
 
-/** By one of three functions: one fresh call alone, some with others or without, and none (`sql/run.ts`). */
+/** By one of four functions: one fresh call alone, one completion alone, sets of them, and neither (`sql/run.ts`). */
 function runner(
   name: string,
   select: Select,
   settings: () => readonly unknown[],
   offset: () => number,
 ): Server['run'] {
-  return async ({ fresh, others }, { turn, most }) => {
-    const ends = [offset(), turn, most, ...settings()];
-    const [first] = fresh;
-    if (first && fresh.length + others.length === 1) {
-      const values = [...loneParameters(first), ...ends];
-      const [row] = await select(`SELECT ${name}.webhook_run_lone(${marks(values)}) AS answer`, values);
-      return freshAnswers(fresh, answerText(row));
+  const answer = async (what: string, values: unknown[]): Promise<string | null> =>
+    answerText((await select(`SELECT ${name}.webhook_run_${what}(${marks(values)}) AS answer`, values))[0]);
+  return async ({ fresh, ends, others }, { turn, most }) => {
+    const times = [offset(), turn, most, ...settings()];
+    if (fresh.length + ends.length + others.length === 1) {
+      const [first] = fresh;
+      if (first) return freshAnswers(fresh, await answer('lone', [...loneParameters(first), ...times]));
+      const [last] = ends;
+      if (last) return endAnswers(ends, await answer('done', [...loneEnd(last), offset(), ...settings()]));
     }
     const { json, bodies, places } = packed(fresh, others);
-    const common = [json, bodies, ...ends];
-    const values = first ? [...common, ...freshParameters(fresh, places)] : common;
-    const what = first ? 'webhook_run_fresh' : 'webhook_run';
-    const rows = await select(`SELECT * FROM ${name}.${what}(${marks(values)})`, values);
-    if (!first) return rows.map(answerOf);
-    return [...freshAnswers(fresh, answerText(rows[0])), ...rows.slice(1).map(answerOf)];
+    const values = [json, bodies, ...times];
+    if (fresh.length + ends.length === 0)
+      return (await select(`SELECT * FROM ${name}.webhook_run(${marks(values)})`, values)).map(answerOf);
+    values.push(...freshParameters(fresh, places), ...endParameters(ends));
+    const [row, ...rows] = await select(`SELECT * FROM ${name}.webhook_run_sets(${marks(values)})`, values);
+    const [admitted, ended] = answerText(row)?.split(';') ?? [];
+    return [...freshAnswers(fresh, admitted), ...endAnswers(ends, ended), ...rows.map(answerOf)];
   };
 }
 

@@ -70,7 +70,7 @@ export async function postgresBackend(timeoutMs: number): Promise<Backend> {
     proxy,
     store: postgresStore({ pool: through, timeoutMs, ...options }),
     judge,
-    marks: { accept: 'webhook_run_', complete: '"op":"complete"' },
+    marks: { accept: 'webhook_run_lone', complete: 'webhook_run_done' },
     advance: (ms) => {
       offsetMs += ms;
     },

@@ -1,10 +1,10 @@
 /**
- * One fresh event alone: what `webhook_run_fresh` does to many, by single rows. A statement over a set costs several
+ * One fresh event alone: what `webhook_run_sets` does to many, by single rows. A statement over a set costs several
  * times as much to begin, and a lone call would wait for it. Few statements and few expressions: each is set up again in
  * each transaction, and that is most of what they cost.
  *
  *     webhook_run_lone  the call's members, terms, offset, turn, most, lock ms, sync → the answer in the form of
- *                       `webhook_run_fresh`; null: not fresh, nothing done
+ *                       `webhook_run_sets`; null: not fresh, nothing done
  *
  * The same locks in the same order, the same looks, the same rows (`fresh.ts`). Locks are strict functions: a number
  * that is null is not locked. Only a snapshot taken after the locks sees what others have committed: so the looks are a

@@ -92,7 +92,7 @@ DECLARE
   v_old bigint;
   v_held bigint;
 BEGIN
-  s.changes := ARRAY(SELECT ROW(f.sender_id, coalesce(f.keyid_id, 0),
+  s.changes := s.changes || ARRAY(SELECT ROW(f.sender_id, coalesce(f.keyid_id, 0),
       count(*) + count(f.notification_id) + count(f.task_id) - count(*) FILTER (WHERE f.task_known),
       sum(f.body_bytes), count(f.nonce))::webhook_change
     FROM unnest(p_fresh) f GROUP BY f.sender_id, f.keyid_id);

@@ -4,7 +4,8 @@
  *     webhook_enter         lock ms, sync → fails with PW002 unless READ COMMITTED; sets what lasts until the commit
  *     webhook_register      calls → new senders and key ids have their rows
  *     webhook_lock_senders  calls, senders of fresh calls (`fresh.ts`) → locked; those that are locked alone
- *     webhook_lock          step, calls, fresh calls → buckets and tasks locked; `tasks`: buckets of the tasks
+ *     webhook_lock          step, calls, fresh calls, guards of completions (`ends.ts`) → buckets and guards locked;
+ *                           `tasks`: the guards
  *     webhook_lock_buckets  class, buckets, buckets → locked until the commit, lowest first: those alone, these shared
  *     webhook_fit           calls → nonces and key ids that are too long for an index in the form of their SHA-256
  */
@@ -79,7 +80,7 @@ BEGIN
   END LOOP;
   RETURN v_exact;
 END $$;
-CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[])
+CREATE FUNCTION webhook_lock(s webhook_step, p_calls webhook_call[], p_fresh webhook_fresh[], p_guards integer[])
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
   v_alone integer[];
@@ -90,22 +91,23 @@ BEGIN
       CROSS JOIN LATERAL (
         VALUES ('k' || c.key), ('n' || c.nonce), ('i' || c.notification_id)
         UNION ALL SELECT 'i' || m FROM unnest(c.media_buys) m) x (resource)
-      WHERE x.resource IS NOT NULL AND c.op <> 'peek');
+      WHERE x.resource IS NOT NULL AND c.op = 'accept');
   END IF;
   PERFORM webhook_lock_buckets(webhook_class('bucket'), v_alone, ARRAY(
     SELECT webhook_bucket(f.sender_id, x.resource, 128) FROM unnest(p_fresh) f CROSS JOIN LATERAL (
       VALUES ('k' || f.key), ('n' || f.nonce), ('i' || f.notification_id)) x (resource)
     WHERE x.resource IS NOT NULL));
   s.tasks := ARRAY(SELECT webhook_bucket(f.sender_id, f.task_id, 65536)
-    FROM unnest(p_fresh) f WHERE f.task_id IS NOT NULL);
+    FROM unnest(p_fresh) f WHERE f.task_id IS NOT NULL) || p_guards;
   IF cardinality(p_calls) > 0 THEN
     -- A changed payload may name another task than the record that it meets. OFFSET 0: one look by the whole key for
     -- each call; planners that take the table for small would read all of the sender's records.
     s.tasks := s.tasks || ARRAY(
-      SELECT webhook_bucket(w.id, x.task, 65536) FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
-      LEFT JOIN LATERAL (SELECT task_id FROM webhook_record WHERE sender_id = w.id AND key = c.key OFFSET 0) r ON true
-      CROSS JOIN LATERAL (VALUES (c.task_id), (r.task_id)) x (task)
-      WHERE x.task IS NOT NULL AND c.op <> 'peek');
+      SELECT x.guard FROM unnest(p_calls) c JOIN webhook_sender w ON w.url = c.sender
+      LEFT JOIN LATERAL (SELECT webhook_guard(w.id, key, task_id) AS guard FROM webhook_record
+        WHERE sender_id = w.id AND key = c.key OFFSET 0) r ON true
+      CROSS JOIN LATERAL (VALUES (webhook_bucket(w.id, c.task_id, 65536)), (r.guard)) x (guard)
+      WHERE x.guard IS NOT NULL AND c.op <> 'peek');
   END IF;
   PERFORM webhook_lock_buckets(webhook_class('task'), s.tasks, NULL);
   RETURN s;

@@ -14,7 +14,6 @@ DECLARE
   v_entries bigint;
   v_bytes bigint;
   v_nonces bigint;
-  v_task text COLLATE "C";
   k integer;
   n integer;
   i integer;
@@ -38,7 +37,7 @@ BEGIN
   END IF;
   s.exact := '{}';
   v_class := webhook_class('bucket');
-  k := webhook_bucket(v_sender, 'k' || c.key, 128);
+  k := CASE WHEN c.op = 'accept' THEN webhook_bucket(v_sender, 'k' || c.key, 128) END;
   n := webhook_bucket(v_sender, 'n' || c.nonce, 128);
   i := webhook_bucket(v_sender, 'i' || c.notification_id, 128);
   IF coalesce(k, n, i) IS NOT NULL THEN PERFORM pg_advisory_xact_lock(v_class, least(k, n, i)); END IF;
@@ -47,10 +46,9 @@ BEGIN
   END IF;
   IF greatest(k, n, i) > least(k, n, i) THEN PERFORM pg_advisory_xact_lock(v_class, greatest(k, n, i)); END IF;
   -- A changed payload may name another task than the record that it meets.
-  SELECT task_id INTO v_task FROM webhook_record WHERE sender_id = v_sender AND key = c.key;
+  SELECT webhook_guard(v_sender, key, task_id) INTO n FROM webhook_record WHERE sender_id = v_sender AND key = c.key;
   v_class := webhook_class('task');
   k := webhook_bucket(v_sender, c.task_id, 65536);
-  n := webhook_bucket(v_sender, v_task, 65536);
   s.tasks := array_remove(ARRAY[k, n], NULL);
   IF coalesce(k, n) IS NOT NULL THEN PERFORM pg_advisory_xact_lock(v_class, least(k, n)); END IF;
   IF k <> n THEN PERFORM pg_advisory_xact_lock(v_class, greatest(k, n)); END IF;

@@ -5,8 +5,9 @@
  *                        answer as JSON text, and the body where the answer has one. The calls come sorted by sender and
  *                        key id; `turn` and `most` choose what is swept (-1: nothing), `sync` is the least
  *                        synchronous_commit
- *     webhook_run_fresh  the same, and fresh calls in columns (`fresh.ts`) → first a row for all the fresh ones that
- *                        were admitted: bits (1 after terminal, 2 ahead) and place of each; then the others' rows
+ *     webhook_run_sets   the same, and fresh calls (`fresh.ts`) and completions (`ends.ts`) in columns → first a row for
+ *                        all fresh ones that were admitted, bits (1 after terminal, 2 ahead) and place of each, and the
+ *                        places of all that are complete now; then the others' rows
  *     webhook_each       step, calls, bodies → the calls row by row, and what was noted flushed
  *
  * Why it is atomic. Everything that a call decides by is guarded by locks that are held until the commit has been
@@ -14,9 +15,10 @@
  * refused). Locks are taken in one order, so that batches do not block each other in a circle:
  *   1. new senders and key ids (rows), sorted;
  *   2. the senders of accepts: shared; exclusive where a cap is near, for only then a count must be exact;
- *   3. keys, nonces and notification ids (shared by fresh calls), sorted: transaction-level advisory locks on 128 numbers in their place, so that
- *      a batch of any size takes few of the server's lock slots;
- *   4. tasks, sorted, on 65536 numbers: workers only try for them, and must seldom try in vain;
+ *   3. keys, nonces and notification ids of accepts (shared by fresh ones), sorted: transaction-level advisory locks on
+ *      128 numbers in their place, so that a batch of any size takes few of the server's lock slots;
+ *   4. guards of records that are there, and tasks of accepts, sorted, on 65536 numbers: workers only try for them, and
+ *      must seldom try in vain. A record's guard is its task's number, or its key's where it has none;
  *   5. rows. Those of a record may be locked by a worker, which waits for nothing while it has them; others are written by
  *      those who hold the numbers, or deleted by a sweep, which passes over what is locked;
  *   6. counts, sorted, after everything else.
@@ -77,18 +79,19 @@ BEGIN
   IF s.exact IS NULL THEN
     PERFORM webhook_register(v_calls);
     s.exact := webhook_lock_senders(v_calls, '{}');
-    s := webhook_lock(s, v_calls, '{}');
+    s := webhook_lock(s, v_calls, '{}', '{}');
   END IF;
   s.at := webhook_now(p_offset);
   s.turn := p_turn;
   s.most := p_most;
   RETURN QUERY SELECT * FROM webhook_each(s, v_calls, p_bodies);
 END $$;
-CREATE FUNCTION webhook_run_fresh(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_most integer,
+CREATE FUNCTION webhook_run_sets(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_most integer,
   p_lock_ms integer, p_sync text, p_terms bigint[], p_senders text[], p_keyids text[], p_groups integer[],
   p_keys text[], p_callers text[], p_nonces text[], p_nonce_ms bigint[], p_body_at integer[], p_body_bytes integer[],
   p_raw_hashes text[], p_canonical_hashes text[], p_tasks text[], p_instants text[], p_instant_ms bigint[],
-  p_terminal boolean[], p_notifications text[]) RETURNS TABLE (answer text, body bytea)
+  p_terminal boolean[], p_notifications text[], p_end_senders text[], p_end_keys text[], p_end_owners text[],
+  p_end_retentions bigint[]) RETURNS TABLE (answer text, body bytea)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
@@ -97,6 +100,8 @@ DECLARE
   v_sender_ids integer[];
   v_keyid_ids integer[];
   v_fresh webhook_fresh[];
+  v_end_ids integer[];
+  v_guards integer[] := '{}';
   s webhook_step;
 BEGIN
   PERFORM webhook_enter(p_lock_ms, p_sync);
@@ -117,7 +122,7 @@ BEGIN
   END LOOP;
   IF p_calls IS NOT NULL THEN PERFORM webhook_register(v_calls); END IF;
   s.exact := webhook_lock_senders(v_calls, v_sender_ids);
-  FOR v_of IN 1..cardinality(v_sender_ids) LOOP
+  FOR v_of IN 1..coalesce(cardinality(v_sender_ids), 0) LOOP
     IF NOT webhook_has_room(v_sender_ids[v_of], v_keyid_ids[v_of], p_terms) THEN v_sender_ids[v_of] := NULL; END IF;
   END LOOP;
   v_fresh := ARRAY(
@@ -129,11 +134,22 @@ BEGIN
       WITH ORDINALITY f (of, key, caller, nonce, nonce_ms, body_at, body_bytes, raw_hash, canonical_hash, task_id,
       instant, instant_ms, terminal, notification_id, place)
     WHERE v_sender_ids[f.of] IS NOT NULL);
-  s := webhook_lock(s, v_calls, v_fresh);
+  IF p_end_keys IS NOT NULL THEN
+    SELECT array_agg(w.id ORDER BY e.place), array_remove(array_agg(r.guard), NULL) INTO v_end_ids, v_guards
+      FROM unnest(p_end_senders, p_end_keys) WITH ORDINALITY e (url, key, place)
+      LEFT JOIN webhook_sender w ON w.url = e.url COLLATE "C"
+      LEFT JOIN LATERAL (SELECT webhook_guard(w.id, key, task_id) AS guard FROM webhook_record
+        WHERE sender_id = w.id AND key = e.key COLLATE "C" OFFSET 0) r ON true;
+  END IF;
+  s := webhook_lock(s, v_calls, v_fresh, v_guards);
   s.at := webhook_now(p_offset);
   s.turn := p_turn;
   s.most := p_most;
-  v_fresh := webhook_admissible(s, p_terms[1] = 1, v_fresh);
+  -- First of all: what they free, a fresh event of the same task may take.
+  IF p_end_keys IS NOT NULL THEN
+    s := webhook_end_all(s, v_end_ids, p_end_keys, p_end_owners, p_end_retentions);
+  END IF;
+  IF cardinality(v_fresh) > 0 THEN v_fresh := webhook_admissible(s, p_terms[1] = 1, v_fresh); END IF;
   IF cardinality(v_fresh) > 0 THEN
     s := webhook_admit(s, p_terms, v_fresh, p_bodies);
     IF p_turn >= 0 THEN
@@ -149,8 +165,8 @@ BEGIN
       s.sender_id := NULL; s.keyid_id := NULL;
     END IF;
   END IF;
-  answer := (SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * coalesce(f.instant_ms > s.at + 300000, false)::integer)
-    || f.place, ' ') FROM unnest(v_fresh) f);
+  answer := concat((SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * coalesce(f.instant_ms > s.at + 300000, false)::integer)
+    || f.place, ' ') FROM unnest(v_fresh) f), ';', array_to_string(s.ended, ' '));
   RETURN NEXT;
   IF cardinality(v_calls) > 0 THEN
     RETURN QUERY SELECT * FROM webhook_each(s, v_calls, p_bodies);

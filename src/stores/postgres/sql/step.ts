@@ -46,7 +46,7 @@ CREATE TYPE webhook_change AS (
   sender_id integer, keyid_id integer, entries bigint, pending_bytes bigint, nonces bigint
 );
 CREATE TYPE webhook_step AS (
-  at bigint, turn integer, most integer, tasks integer[], exact integer[],
+  at bigint, turn integer, most integer, tasks integer[], exact integer[], ended bigint[],
   sender_id integer, sender_known boolean, keyid_id integer, keyid_known boolean, all_known boolean,
   entries bigint, pending_bytes bigint, nonces bigint, all_nonces bigint,
   entries_before bigint, bytes_before bigint, nonces_before bigint, all_before bigint, changes webhook_change[],
