@@ -53,10 +53,16 @@ export function batchesOf(options: BatchOptions): Batches {
 
   const serve = async (batch: readonly Job[]): Promise<void> => {
     const again = await settle(batch, options);
-    // At once, row by row, before what came later.
+    // Row by row, before what came later.
     queue.unshift(...again);
     busy -= 1;
-    start();
+    schedule();
+  };
+  // In the next turn of the event loop: whoever was answered just now has made his next call by then.
+  const schedule = (): void => {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(start);
   };
   const start = (): void => {
     scheduled = false;
@@ -72,9 +78,7 @@ export function batchesOf(options: BatchOptions): Batches {
     run: (call) =>
       new Promise((resolve, reject) => {
         queue.push({ call, lock: lockKey(call), since: performance.now(), resolve, reject });
-        if (scheduled) return;
-        scheduled = true;
-        setImmediate(start);
+        schedule();
       }),
     idle: () =>
       new Promise((resolve) => {
