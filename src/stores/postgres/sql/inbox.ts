@@ -1,3 +1,5 @@
+import { DUE_AT, IS_DUE } from './tables.ts';
+
 /**
  * Workers and lists.
  *
@@ -13,7 +15,7 @@
  * candidate leaves the due ones: leased, ended, or parked until its task is free, so that no sender can keep workers busy
  * with events that cannot run.
  */
-export const INBOX = `
+export const INBOX: string = `
 CREATE FUNCTION webhook_lease(p_call jsonb, p_offset bigint, p_look integer, p_most integer, p_lock_ms integer,
   p_sync text) RETURNS TABLE (answer text, body bytea)
 LANGUAGE plpgsql
@@ -37,7 +39,7 @@ BEGIN
   LOOP
     v_freed := false;
     v_heads := ARRAY(SELECT h FROM (SELECT * FROM webhook_head
-      WHERE due_at <= s.at ORDER BY due_at, seq LIMIT p_look - v_looked FOR UPDATE SKIP LOCKED) h);
+      WHERE ${IS_DUE} AND ${DUE_AT} <= s.at ORDER BY ${DUE_AT}, seq LIMIT p_look - v_looked FOR UPDATE SKIP LOCKED) h);
     FOREACH r IN ARRAY v_heads LOOP
       EXIT WHEN v_given >= p_most;
       v_looked := v_looked + 1;
@@ -73,7 +75,7 @@ BEGIN
   PERFORM webhook_flush(s);
   body := NULL;
   SELECT jsonb_build_object('kind', 'end', 'found', v_looked, 'moved', v_moved, 'ended', v_ended, 'nextDue',
-    (SELECT greatest(due_at - s.at, 0) FROM webhook_record WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1))
+    (SELECT greatest(${DUE_AT} - s.at, 0) FROM webhook_record WHERE ${IS_DUE} ORDER BY ${DUE_AT} LIMIT 1))
     INTO answer;
   RETURN NEXT;
 END $$;

@@ -38,7 +38,7 @@ CREATE TYPE webhook_call AS (
   max_records bigint, max_bytes bigint, max_key_nonces bigint, max_nonces bigint
 );
 CREATE VIEW webhook_head AS SELECT
-  seq, inserted_at, not_before, lease_until, parked_until, due_at, expires_at, instant_ms, sender_id, fence, attempts,
+  seq, inserted_at, not_before, lease_until, parked_until, expires_at, instant_ms, sender_id, fence, attempts,
   crashes, body_bytes, acked, terminal, reemission, after_terminal, after_final, ahead, key, state, claim, claimed_by,
   owner, raw_hash, canonical_hash, task_id, instant, last_error
   FROM webhook_record;

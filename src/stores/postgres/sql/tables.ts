@@ -13,17 +13,21 @@
  *     webhook_notification  (sender, notification id) → the event that brought it first
  *
  * Each backend adds to a stripe of its own number, so that two of them seldom wait for one row. Instants are Unix ms
- * but `instant` and `mark`, which are `instantKey`s; text compares bytewise ("C"). `expires_at` and `due_at` null mean
- * never. Keys are encoded (`stores/text.ts`). A body is neither compressed (its life is short) nor moved where the row
+ * but `instant` and `mark`, which are `instantKey`s; text compares bytewise ("C"). `expires_at` null means never. Keys are encoded (`stores/text.ts`). A body is neither compressed (its life is short) nor moved where the row
  * is updated.
  *
- * `due_at` is when workers look at a record: computed by the table, so that no statement can forget it. Indexes are
+ * When workers look at a record is computed by an index (`DUE_AT`), so that no statement can forget it: a generated
+ * column would be set up for each statement and computed for each row, those included that no worker looks at. Indexes are
  * partial: a finished record is in none but its key's and the expiry's, one of inline mode never in those of workers.
  * `seq` is the order of insertion. `state` is one of queued, leased, applied, stale, dead; `claim`, what the accept of
  * `claimed_by` was told, one of won, queued, stale, died, waiting. No CHECK says so: each would be read from the catalog
  * and set up again for every statement.
  */
-export const TABLES = `
+/** What workers look at, and from when on. */
+export const IS_DUE = "acked AND state IN ('queued', 'leased')";
+export const DUE_AT = "greatest(CASE state WHEN 'queued' THEN not_before ELSE lease_until END, parked_until)";
+
+export const TABLES: string = `
 CREATE TABLE webhook_sender (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   url text COLLATE "C" NOT NULL UNIQUE
@@ -58,9 +62,6 @@ CREATE TABLE webhook_record (
   not_before bigint NOT NULL,
   lease_until bigint NOT NULL,
   parked_until bigint NOT NULL,
-  due_at bigint GENERATED ALWAYS AS (CASE WHEN acked THEN CASE state
-    WHEN 'queued' THEN greatest(not_before, parked_until)
-    WHEN 'leased' THEN greatest(lease_until, parked_until) END END) STORED,
   expires_at bigint,
   instant_ms bigint,
   sender_id integer NOT NULL,
@@ -89,7 +90,7 @@ CREATE TABLE webhook_record (
 );
 ALTER TABLE webhook_record ALTER body SET STORAGE EXTERNAL;
 CREATE INDEX webhook_record_expiry ON webhook_record (sender_id, expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX webhook_record_due ON webhook_record (due_at, seq) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_record_due ON webhook_record ((${DUE_AT}), seq) WHERE ${IS_DUE};
 CREATE INDEX webhook_record_parked ON webhook_record (sender_id, task_id, seq) WHERE parked_until > 0;
 CREATE INDEX webhook_record_open ON webhook_record (seq) WHERE state IN ('queued', 'leased', 'dead');
 CREATE TABLE webhook_task (
