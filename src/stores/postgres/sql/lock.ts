@@ -38,11 +38,18 @@ END $$;
 CREATE FUNCTION webhook_lock_buckets(p_class integer, p_alone integer[], p_shared integer[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  -- What is sorted below is locked above, row by row.
-  PERFORM CASE WHEN x.alone THEN pg_advisory_xact_lock(p_class, x.bucket)
-    ELSE pg_advisory_xact_lock_shared(p_class, x.bucket) END
-  FROM (SELECT bucket, bool_or(alone) AS alone FROM (SELECT unnest(p_alone) AS bucket, true AS alone
-    UNION ALL SELECT unnest(p_shared), false) y GROUP BY bucket ORDER BY bucket) x;
+  -- What is sorted below is locked above, row by row. Locks are strict functions: a number that is null is not locked.
+  IF cardinality(p_shared) > 0 AND cardinality(p_alone) > 0 THEN
+    PERFORM CASE WHEN x.alone THEN pg_advisory_xact_lock(p_class, x.bucket)
+      ELSE pg_advisory_xact_lock_shared(p_class, x.bucket) END
+    FROM (SELECT bucket, bool_or(alone) AS alone FROM (SELECT unnest(p_alone) AS bucket, true AS alone
+      UNION ALL SELECT unnest(p_shared), false) y GROUP BY bucket ORDER BY bucket) x;
+  ELSIF cardinality(p_shared) > 0 THEN
+    PERFORM pg_advisory_xact_lock_shared(p_class, x.bucket)
+      FROM (SELECT DISTINCT unnest(p_shared) AS bucket ORDER BY 1) x;
+  ELSIF cardinality(p_alone) > 0 THEN
+    PERFORM pg_advisory_xact_lock(p_class, x.bucket) FROM (SELECT DISTINCT unnest(p_alone) AS bucket ORDER BY 1) x;
+  END IF;
 END $$;
 CREATE FUNCTION webhook_lock_senders(p_calls webhook_call[], p_senders integer[]) RETURNS integer[]
 LANGUAGE plpgsql AS $$
