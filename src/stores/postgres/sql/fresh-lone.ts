@@ -63,8 +63,7 @@ BEGIN
   SELECT webhook_now(p_offset) AS at, t.task_id IS NOT NULL AS task_known, t.expires_at AS task_until,
     webhook_stale(p_instant, p_terminal, t.mark, t.mark_terminal) AS stale,
     coalesce(NOT v_inbox AND t.mark_terminal AND p_instant COLLATE "C" > t.mark, false) AS after_terminal,
-    CASE WHEN t.holder IS NOT NULL THEN (SELECT h.lease_until FROM webhook_record h WHERE h.sender_id = b.sender_id
-      AND h.key = t.holder AND h.task_id = t.task_id AND h.state = 'leased') END AS held_until,
+    t.holder,
     coalesce(u.entries, 0) + 10000 < p_terms[4] / 5 * 4 AND coalesce(u.bytes, 0) + 67108864 < p_terms[5] / 5 * 4
     AND coalesce(u.nonces, 0) + 10000 < p_terms[6] / 5 * 4
     AND (p_keyid IS NULL OR coalesce(u.all_nonces, 0) + 10000 < p_terms[7] / 5 * 4) AND
@@ -74,11 +73,17 @@ BEGIN
     AND (p_notification IS NULL OR (SELECT true FROM webhook_notification f
       WHERE f.sender_id = b.sender_id AND f.notification_id = p_notification COLLATE "C") IS NULL) AS fresh INTO l
     -- webhook_has_room
-    FROM (SELECT sum(entries) AS entries, sum(pending_bytes) AS bytes, sum(nonces) FILTER (WHERE keyid_id = b.keyid_id)
-      AS nonces, sum(nonces) FILTER (WHERE sender_id = 0) AS all_nonces
+    FROM (SELECT sum(entries::float8) AS entries, sum(pending_bytes::float8) AS bytes,
+      sum(nonces::float8) FILTER (WHERE keyid_id = b.keyid_id) AS nonces,
+      sum(nonces::float8) FILTER (WHERE sender_id = 0) AS all_nonces
       FROM webhook_count WHERE sender_id IN (0, b.sender_id)) u LEFT JOIN LATERAL (SELECT * FROM webhook_task
       WHERE sender_id = b.sender_id AND task_id = p_task COLLATE "C" OFFSET 0) t ON true;
-  IF NOT l.fresh OR l.stale OR l.held_until > l.at OR l.task_until <= l.at THEN RETURN NULL; END IF;
+  IF NOT l.fresh OR l.stale OR l.task_until <= l.at THEN RETURN NULL; END IF;
+  IF l.holder IS NOT NULL THEN
+    PERFORM FROM webhook_record WHERE sender_id = b.sender_id AND key = l.holder AND task_id = p_task COLLATE "C"
+      AND state = 'leased' AND lease_until > l.at;
+    IF FOUND THEN RETURN NULL; END IF;
+  END IF;
   INSERT INTO webhook_record (sender_id, key, state, claim, claimed_by, owner, fence, lease_until, attempts, crashes,
     acked, inserted_at, not_before, parked_until, raw_hash, canonical_hash, task_id, instant, instant_ms, terminal,
     reemission, after_terminal, after_final, ahead, body_bytes, expires_at, body)

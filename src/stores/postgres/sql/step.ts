@@ -60,7 +60,8 @@ CREATE FUNCTION webhook_bucket(p_sender integer, p_resource text, p_most integer
 LANGUAGE sql IMMUTABLE AS $$
   SELECT hashtext((p_sender::text || ' ' || p_resource) COLLATE "C") & (p_most - 1)
 $$;
-CREATE FUNCTION webhook_class(p_name text) RETURNS integer LANGUAGE sql STABLE AS $$
+-- Immutable: the functions that ask have their schema fixed (SET search_path), so that plans can keep the number.
+CREATE FUNCTION webhook_class(p_name text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT hashtext('proto-webhooks ' || p_name || ' ' || current_schema())
 $$;
 CREATE FUNCTION webhook_must_lock(s webhook_step, p_task text) RETURNS void LANGUAGE plpgsql AS $$
