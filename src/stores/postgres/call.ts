@@ -40,7 +40,6 @@ function whole(value: number): number {
 }
 
 const MOST_INTEGER = 2_147_483_647;
-
 const integer = (value: number): number => Math.min(whole(value), MOST_INTEGER);
 
 const text = (value: string | undefined): string | undefined =>
@@ -141,8 +140,8 @@ const leased = (op: string, { sender, key, owner }: Leased): CallJson => ({
 });
 
 export function completeCall(request: CompleteRequest, op: 'complete' | 'finish' = 'complete'): Call {
-  const json = { ...leased(op, request), retention_ms: whole(request.retentionMs) };
-  return { json, ends: op === 'complete' };
+  const retention_ms = whole(request.retentionMs);
+  return { json: { ...leased(op, request), retention_ms }, ends: op === 'complete' };
 }
 
 /** As the contract has it, and what the store keeps at most. */
