@@ -1,9 +1,10 @@
 import { ConfigError } from '../errors.ts';
 import type { FailResult, PeekResult, Store, StoreInbox, StoreOptions } from './contract.ts';
+import { requireOptions } from './given.ts';
 import type { Call } from './postgres/call.ts';
 import { acceptCall, acceptResult, completeCall, failCall, recordCall, renewCall } from './postgres/call.ts';
 import type { PgClient, PgPool } from './postgres/client.ts';
-import { poolMax } from './postgres/client.ts';
+import { poolMax, requirePool } from './postgres/client.ts';
 import { connectionOf } from './postgres/connection.ts';
 import { asFault } from './postgres/faults.ts';
 import { inboxOf } from './postgres/inbox.ts';
@@ -47,6 +48,7 @@ export type PostgresStore = Store<PgClient> &
  * @throws ConfigError for a schema that is no name; from `open()` where the server's settings or tables do not do.
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  check(options);
   const { pool, random = Math.random, clockOffsetMs = () => 0, timeoutMs = 3000 } = options;
   const schema = options.schema ?? DEFAULT_SCHEMA;
   const server = serverOf({ pool, schema, timeoutMs, clockOffsetMs });
@@ -80,6 +82,20 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
       }),
     close: connection.close,
   };
+}
+
+const OPTION_NAMES: Readonly<Record<keyof PostgresStoreOptions, true>> = {
+  pool: true,
+  schema: true,
+  timeoutMs: true,
+  random: true,
+  clockOffsetMs: true,
+};
+
+/** What callers in JavaScript may give. @throws ConfigError */
+function check(options: Partial<PostgresStoreOptions> | undefined): void {
+  requirePool('postgresStore', 'postgresStore({ pool })', options?.pool);
+  requireOptions('postgresStore', options, OPTION_NAMES);
 }
 
 const TOO_SMALL =

@@ -8,6 +8,7 @@ import type {
   StoreInbox,
   StoreOptions,
 } from './contract.ts';
+import { requireOptions } from './given.ts';
 import { failValues } from './redis/args.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
@@ -88,7 +89,17 @@ async function accept(
   return answer.result;
 }
 
+const OPTION_NAMES: Readonly<Record<keyof RedisStoreOptions, true>> = {
+  client: true,
+  prefix: true,
+  waitReplicas: true,
+  waitTimeoutMs: true,
+  timeoutMs: true,
+  clockOffsetMs: true,
+};
+
 function sessionOptions(options: RedisStoreOptions): SessionOptions {
+  requireOptions('redisStore', options, OPTION_NAMES);
   const { client, prefix = 'webhook:', waitReplicas, waitTimeoutMs = 1000, timeoutMs = 3000 } = options;
   checkClient(client);
   checkPrefix('prefix', prefix);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Fault } from '../errors.ts';
+import { ConfigError, Fault } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
+import { requireOptions } from './given.ts';
 import { accept } from './kernel/accept.ts';
 import { inboxOf } from './kernel/inbox.ts';
 import type { Rows } from './kernel/rows.ts';
@@ -40,6 +41,8 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
   fileOrHandle: string | Handle,
   options: SqliteStoreOptions = {},
 ): SqliteStore<Handle> {
+  requireDatabase(fileOrHandle);
+  requireOptions('sqliteStore', options, OPTION_NAMES);
   const { clockOffsetMs = () => 0, busyMs = 2000, random = Math.random, delay = waitMs } = options;
   const now = (): number => Date.now() + clockOffsetMs();
   const connection = connectionOf(fileOrHandle, { busyMs, random, delay });
@@ -64,6 +67,21 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     inbox: inboxOf(step),
     close: connection.close,
   };
+}
+
+const OPTION_NAMES: Readonly<Record<keyof SqliteStoreOptions, true>> = {
+  busyMs: true,
+  delay: true,
+  random: true,
+  clockOffsetMs: true,
+};
+
+function requireDatabase(given: unknown): void {
+  const { prepare, exec } = (given ?? {}) as Partial<SqliteHandle>;
+  if (typeof given === 'string' || (prepare && exec)) return;
+  throw new ConfigError(
+    "sqliteStore: give the path of a database, sqliteStore('webhooks.db'), or an open handle of one.",
+  );
 }
 
 interface Connection {

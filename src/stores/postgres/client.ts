@@ -1,4 +1,4 @@
-import { Fault } from '../../errors.ts';
+import { ConfigError, Fault } from '../../errors.ts';
 import { isServerError } from './faults.ts';
 
 /** What a query gives, as `pg` has it. */
@@ -126,4 +126,11 @@ export async function queryOnce(
     giveBack(client, error);
     throw error;
   }
+}
+
+/** @throws ConfigError, with the line to write, for a client, a URL, options of a pool, nothing. */
+export function requirePool(who: string, write: string, pool: unknown): void {
+  const { connect, options } = (pool ?? {}) as Partial<PgPool>;
+  if (typeof connect === 'function' && typeof options === 'object') return;
+  throw new ConfigError(`${who}: pool is no pool of pg. Write: const pool = new pg.Pool(…); ${write}.`);
 }

@@ -1,6 +1,7 @@
 import { ConfigError } from '../../errors.ts';
+import { requireOptions } from '../given.ts';
 import type { PgClient, PgPool } from './client.ts';
-import { checkOut, giveBack, survive, within } from './client.ts';
+import { checkOut, giveBack, requirePool, survive, within } from './client.ts';
 import { asFault, sqlState } from './faults.ts';
 import { ACCEPT } from './sql/accept.ts';
 import { CAPS } from './sql/caps.ts';
@@ -76,6 +77,8 @@ export async function migrate(
   pool: PgPool,
   options: MigrateOptions = {},
 ): Promise<{ from: number; to: number }> {
+  requirePool('migrate', 'await migrate(pool)', pool);
+  requireOptions('migrate', options, { schema: true, timeoutMs: true });
   const { schema = DEFAULT_SCHEMA, timeoutMs = 60_000 } = options;
   const name = quoted(schema);
   const end = survive(pool);
