@@ -34,6 +34,7 @@ local function writeShared()
 end
 `;
 
+/** The mark before the record, which says that all is done. */
 const ONE: string = String.raw`
 local function raiseMark(record)
   if not record.instant or not record.taskId or record.ahead then return end
@@ -53,8 +54,8 @@ local function complete()
   end
   local was, inbox = record.was, record.acked or record.parkedUntil > 0
   record.state, record.acked, record.bodyBytes, record.expiresAt = 'applied', true, 0, now + num('retentionMs')
-  if inbox then saveRecord(A.key, record) else saveLater(A.key, record, was) end
   raiseMark(record)
+  if inbox then saveRecord(A.key, record) else saveLater(A.key, record, was) end
   freeTask(record.taskId)
   return 'done'
 end
@@ -62,7 +63,8 @@ end
 
 /**
  * Store.complete of one or some events, one after the other: done or lost of each. What a script before has answered is
- * answered again.
+ * answered again. Where the rows of one are at fault each is sent again alone, and those before it find theirs done: so
+ * their indexes are written first.
  *
  *     ARGV  items (of each: retentionMs, markMs, key, owner; packed by `redis/pack.ts`)
  */
@@ -70,7 +72,12 @@ const EACH: string = String.raw`
 local answers, at = {}, 1
 while at <= #A.items do
   A.retentionMs, A.markMs, A.key, A.owner, at = struct.unpack('<ddI4c0I4c0', A.items, at)
-  answers[#answers + 1] = complete()
+  local ran, answer = pcall(complete)
+  if not ran then
+    writeShared()
+    error(answer, 0)
+  end
+  answers[#answers + 1] = answer
 end
 writeShared()
 if wrote then letGo() else touch() end
