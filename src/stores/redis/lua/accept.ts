@@ -12,15 +12,21 @@ import { RULES } from './rules.ts';
  *           media buys the report is of), report1 … reportN, final, maxRecords, maxPendingBytes
  */
 const INSERT: string = String.raw`
--- What has expired never counts; 4096 rows at most go for one refusal, and for those of one script.
+-- 256 rows a part: 4096 at most in one script, whoever asks.
+local function clear(parts)
+  local gone = purge(256 * math.min(parts, clearances))
+  clearances = clearances - math.ceil(gone / 256)
+  return gone
+end
+
+-- What has expired never counts.
 local function bytesFull(pending)
   local room = num('maxPendingBytes') - #A.body
-  while pending > room and clearances > 0 do
-    clearances = clearances - 1
-    if purge(256) == 0 then return true end
+  while pending > room do
+    if clear(1) == 0 then return true end
     pending = bytesSum or pending
   end
-  return pending > room
+  return false
 end
 
 local function fresh()
@@ -150,7 +156,7 @@ local function used(max, is) return is >= num(max) * ${PRESSURE_SHARE} end
 local pressure = {}
 if used('maxRecords', counted + added) then pressure[1] = 'records' end
 if used('maxPendingBytes', bytesSum or pending) then
-  purge(1024)
+  clear(4)
   if used('maxPendingBytes', bytesSum or pending) then pressure[#pressure + 1] = 'pending-bytes' end
 end
 local reply = { 'kind', kind == 'died' and 'done' or kind, 'now', now, 'changed', changed and 1 or 0 }

@@ -97,7 +97,8 @@ export function acceptsBy(rules: string): string {
 local call, base, band, format = redis.call, KEYS[1], bit.band, string.format
 ${HEADER}${SHARED}
 local answers, arg, most = {}, 2, #ARGV[1]
--- Clearances of 256 rows for bodies that are over the cap: for all of them together, for nobody else is served meanwhile.
+-- Clearances of 256 rows where bodies are near or over the cap: for all of them together, for nobody else is served
+-- meanwhile.
 local clearances = 16
 while at <= most do
   local answer, body = nil, ARGV[arg]
