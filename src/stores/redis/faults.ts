@@ -32,10 +32,12 @@ export function isPassing(error: unknown): boolean {
   return PASSING.test(text) || !ANSWERED.test(text);
 }
 
-/** Whether what a script met may be in the rows of one request only, and the others that it was told of go well alone. */
+/**
+ * Whether what a script met may be in the rows of one request only, or one of them could not be packed, and the others go
+ * well alone.
+ */
 export function mayBeOneCalls(error: unknown): boolean {
-  const cause = error instanceof Fault ? error.cause : error;
-  return /^(ERR|WRONGTYPE)\b/.test(textOf(cause));
+  return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(textOf(error.cause));
 }
 
 /** Fixed sentences for what an owner can mend; `cause` has the client's own words. */
