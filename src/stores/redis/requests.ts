@@ -15,6 +15,9 @@ type Told = Values | ((offset: number) => Arg[]);
 /** @param requests that the script is told of; 1. */
 type Run = (script: ScriptName, sender: string, told: Told, requests?: number) => Promise<unknown>;
 
+/** A media buy of a report has a row of its own: it takes the server as long as some KB of a body. */
+const BUY_BYTES = 1024;
+
 /** What is asked of the rows of a sender. */
 export interface Requests {
   /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
@@ -53,7 +56,7 @@ export function requestsOf(lane: Lane, { keys, scripts, clockOffsetMs, counts }:
         requests.length,
       );
     },
-    bytesOf: ({ event }) => event?.body.length ?? 0,
+    bytesOf: ({ event }) => (event?.body.length ?? 0) + BUY_BYTES * (event?.report?.mediaBuyIds.length ?? 0),
   });
   const completions = batchesOf<CompleteRequest>({
     send: (sender, requests) =>

@@ -83,6 +83,22 @@ describe('requests of one sender that share a script', () => {
     expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   });
 
+  it('accepts: reports of many media buys, each of which is a row, share one with few others', async () => {
+    const mediaBuyIds = Array.from({ length: 100 }, (_, n) => `media-buy-${n}`);
+    const reports = [1, 2, 3, 4, 5].map((n) => withEvent(of(n), { report: { mediaBuyIds, final: true } }));
+    await redis.call('CONFIG', 'RESETSTAT');
+    const answers = await Promise.all(reports.map((request) => store.accept(request)));
+    expect(answers.map(({ kind }) => kind)).toEqual(['won', 'won', 'won', 'won', 'won']);
+    expect(answers.map((answer) => 'afterFinal' in answer && answer.afterFinal)).toEqual([
+      false,
+      true,
+      true,
+      true,
+      true,
+    ]);
+    expect(await redis.info('commandstats')).toContain('cmdstat_evalsha:calls=3,');
+  });
+
   it('accepts near the cap of bodies clear 4,096 expired rows away between them, and 16 each', async () => {
     const rows = 5000;
     const numbers = Array.from({ length: rows }, (_, n) => n);
