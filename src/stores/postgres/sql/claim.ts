@@ -22,8 +22,11 @@ BEGIN
     expires_at = CASE WHEN v_dead THEN NULL ELSE s.at + c.retention_ms END
     WHERE sender_id = s.sender_id AND key = r.key;
   IF NOT v_dead THEN s.pending_bytes := s.pending_bytes - r.body_bytes; END IF;
-  -- It may have been the one that was told of its task's freedom: the next one is, in its place.
-  IF r.task_id IS NOT NULL THEN PERFORM webhook_free_task(s.sender_id, r.task_id); END IF;
+  -- It may have been the one that was told of its task's freedom: the next one is, in its place. Under a worker, which
+  -- waits for nobody, but for one that another worker has in hand: that is due.
+  IF r.task_id IS NOT NULL AND (c.op <> 'lease' OR webhook_try_parked(s.sender_id, r.task_id)) THEN
+    PERFORM webhook_free_task(s.sender_id, r.task_id);
+  END IF;
   s.kind := v_kind;
   RETURN s;
 END $$;

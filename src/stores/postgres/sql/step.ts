@@ -20,6 +20,8 @@
  *     webhook_holder    step, task row → held: a live lease on another record holds the task (handlers of one task
  *                       never overlap); parked_until: how long workers leave alone what waits for it
  *     webhook_free_task sender, task → the oldest record that waits for it is due
+ *     webhook_try_parked sender, task → that record's row is locked, without waiting; false: there is none, or
+ *                       somebody has it
  *     webhook_save_task, webhook_won: the task's row written; the answer "won"
  *
  * `xmax = 0` in a RETURNING says that the row is new, not replaced: only then it is counted. Rows that expired count
@@ -132,6 +134,13 @@ BEGIN
   UPDATE webhook_record SET parked_until = 0 WHERE sender_id = p_sender AND parked_until > 0 AND key = (
     SELECT key FROM webhook_record WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0
     ORDER BY seq LIMIT 1);
+END $$;
+CREATE FUNCTION webhook_try_parked(p_sender integer, p_task text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM webhook_record WHERE sender_id = p_sender AND key = (
+    SELECT key FROM webhook_record WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0
+    ORDER BY seq LIMIT 1) FOR UPDATE SKIP LOCKED;
+  RETURN FOUND;
 END $$;
 CREATE FUNCTION webhook_won(r webhook_head, p_changed boolean) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('changed', p_changed, 'lease', jsonb_build_object('fence', r.fence, 'attempt', r.attempts),
