@@ -34,10 +34,13 @@ describe('a worker waits for nobody while it has records in hand', () => {
     await other.query(
       `BEGIN; SELECT FROM ${at.schema}.webhook_record WHERE key = '${key(2)}' AND parked_until > 0 FOR UPDATE`,
     );
-    const third = await lease('third', 1).finally(async () => {
+    let third: Awaited<ReturnType<typeof lease>>;
+    try {
+      third = await lease('third', 1);
+    } finally {
       await other.query('ROLLBACK');
       other.release();
-    });
+    }
     expect(third.events).toEqual([]);
     expect(third.died.map((event) => event.key)).toEqual([key(1)]);
     expect((await lease('fourth', 1)).events.map((event) => event.key)).toEqual([key(2)]);

@@ -1,0 +1,277 @@
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import type { TestSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
+import type { Call } from '../calls.ts';
+import { answerOf, call, stepBefore } from '../calls.ts';
+
+const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
+
+/** Instants differ by what passes between two calls; everything else is the same. */
+function timeless(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(timeless);
+  if (value === null || typeof value !== 'object') return value;
+  if (value instanceof Uint8Array) return new TextDecoder().decode(value);
+  const members = Object.entries(value).filter(
+    ([name, one]) => !INSTANTS.includes(name) && one !== undefined,
+  );
+  // In one order of members too: answers are compared as they are written.
+  const sorted = members.toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(sorted.map(([name, member]) => [name, timeless(member)]));
+}
+
+const written = (answer: unknown): string => JSON.stringify(timeless(answer) ?? null);
+
+/** Calls of one turn, each with its answer and when it was made. */
+interface Made {
+  readonly call: Call;
+  readonly answer: string;
+}
+interface Turn {
+  readonly atMs: number;
+  readonly made: readonly Made[];
+}
+
+/** Between two calls of a turn, one after the other. Ms. */
+const STEP_MS = 11;
+
+/** Calls that are played before the search for an order is given up. */
+const MOST_LOOKS = 10_000;
+
+const LOOKS: readonly Call['does'][] = ['peek', 'inspect', 'wait'];
+const NOTHING_DONE: ReadonlySet<string> = new Set(['lost', 'absent', 'other', 'over-cap', 'replayed']);
+
+/** The call left everything as it was: where it could come first, no other place has to be tried. */
+function didNothing({ call: { does }, answer }: Made): boolean {
+  if (LOOKS.includes(does)) return true;
+  const said: unknown = JSON.parse(answer);
+  const kind = typeof said === 'string' ? said : (said as { readonly kind?: string }).kind;
+  return kind !== undefined && NOTHING_DONE.has(kind);
+}
+
+type History = readonly (readonly [atMs: number, made: Made])[];
+
+/** Whether a store in memory gives the last call of a history the answer that it was given. */
+async function isSoInMemory(history: History, form: Form): Promise<boolean> {
+  let offsetMs = 0;
+  const store = form(memoryStore({ clockOffsetMs: () => offsetMs }));
+  let last = '';
+  for (const [atMs, made] of history) {
+    offsetMs = atMs;
+    last = written(await answerOf(store, made.call));
+  }
+  return last === history.at(-1)?.[1].answer;
+}
+
+/** The longest history found, one by one in some order within each turn, in which a store in memory answers the same. */
+async function ordered(turns: readonly Turn[], form: Form): Promise<History> {
+  let looks = 0;
+  let longest: History = [];
+  const follows = async (history: History, at: number, left: readonly Made[]): Promise<boolean> => {
+    if (history.length > longest.length) longest = history;
+    const of = turns[at];
+    if (!of) return true;
+    if (left.length === 0) return follows(history, at + 1, turns[at + 1]?.made ?? []);
+    const atMs = of.atMs + (of.made.length - left.length) * STEP_MS;
+    for (const one of left) {
+      looks += 1;
+      if (looks > MOST_LOOKS) return false;
+      const longer: History = [...history, [atMs, one]];
+      if (!(await isSoInMemory(longer, form))) continue;
+      const others = left.filter((other) => other !== one);
+      if (await follows(longer, at, others)) return true;
+      if (didNothing(one)) return false;
+    }
+    return false;
+  };
+  await follows([], 0, turns[0]?.made ?? []);
+  return longest;
+}
+
+/** As a batch has calls that are answered row by row: a good order to begin with. */
+const byKeyId = (one: Made, other: Made): number => (one.call.nonce % 2) - (other.call.nonce % 2);
+
+/** How a history is made on a store. */
+type Form = (store: Store) => Store;
+
+const FAR = 1_000_000_000;
+const FAR_LIMITS = {
+  maxRecordsPerSender: FAR,
+  maxPendingBytesPerSender: FAR,
+  maxNoncesPerKey: FAR,
+  maxNonces: FAR,
+};
+
+/** The store, of accepts whose limits are far. */
+const unlimited: Form = (store) => ({
+  ...store,
+  accept: (request: AcceptRequest) => store.accept({ ...request, limits: FAR_LIMITS }),
+});
+
+/** Leases take all that is due: of what came at once, which is older is not compared but within a task. */
+const leasingAll: Form = (store) => {
+  const { inbox } = store;
+  if (!inbox) return store;
+  const lease: StoreInbox['lease'] = async (request) => {
+    const { events, ...said } = await inbox.lease({ ...request, max: 60 });
+    return { ...said, events: events.toSorted((one, other) => (one.key < other.key ? -1 : 1)) };
+  };
+  return { ...store, inbox: { ...inbox, lease } };
+};
+
+/** The store, of names in another form: what databases and drivers quote, cut or compare in ways of their own. */
+function named(odd: (name: string) => string): Form {
+  const of = <T extends { readonly sender: string; readonly key: string; readonly owner: string }>(
+    request: T,
+  ): T => ({
+    ...request,
+    sender: odd(request.sender),
+    key: odd(request.key),
+    owner: odd(request.owner),
+  });
+  const inboxOf = (inbox: StoreInbox): StoreInbox => ({
+    ...inbox,
+    lease: (request) => inbox.lease({ ...request, owner: odd(request.owner) }),
+    inspect: (sender, key) => inbox.inspect(odd(sender), odd(key)),
+    redrive: (sender, key) => inbox.redrive(odd(sender), odd(key)),
+    discard: (sender, key, retentionMs) => inbox.discard(odd(sender), odd(key), retentionMs),
+  });
+  return (store) => ({
+    ...store,
+    accept: ({ event, nonce, ...request }) =>
+      store.accept({
+        ...request,
+        acceptId: odd(request.acceptId),
+        sender: odd(request.sender),
+        ...(nonce && { nonce: { ...nonce, keyid: odd(nonce.keyid), nonce: odd(nonce.nonce) } }),
+        ...(event && {
+          event: {
+            ...event,
+            key: odd(event.key),
+            ...(event.task && { task: { ...event.task, id: odd(event.task.id) } }),
+            ...(event.notificationId !== undefined && { notificationId: odd(event.notificationId) }),
+          },
+        }),
+      }),
+    complete: (request) => store.complete(of(request)),
+    fail: (request) => store.fail({ ...of(request), ...(request.error && { error: odd(request.error) }) }),
+    renew: (request) => store.renew(of(request)),
+    peek: (sender, key) => store.peek(odd(sender), odd(key)),
+    ...(store.inbox && { inbox: inboxOf(store.inbox) }),
+  });
+}
+
+const ODD: readonly string[] = [
+  ' ',
+  "'; --",
+  '"',
+  '\\',
+  '\\"},{NULL',
+  '\0',
+  '\ud800',
+  '\u{1f4e8} \u0001',
+  '\n\t\r',
+  'x'.repeat(2000),
+  '\udfff'.repeat(2000),
+];
+const odd: fc.Arbitrary<(name: string) => string> = fc.tuple(fc.constantFrom(...ODD), fc.boolean()).map(
+  ([text, isFirst]) =>
+    (name) =>
+      isFirst ? `${text}${name}` : `${name}${text}`,
+);
+
+/** Accepts of few names, and of many: ordinary ones among others. */
+const accepting: fc.Arbitrary<Call> = fc
+  .tuple(call, fc.nat(20), fc.boolean())
+  .map(([made, key, few]) => ({ ...made, does: 'accept', ...(!few && { accept: key, key, nonce: key }) }));
+
+/** What ends a lease, or goes on with it, mostly of the accept that may have won. */
+const settling: fc.Arbitrary<Call> = fc
+  .tuple(
+    accepting,
+    fc.constantFrom<Call['does']>('complete', 'complete', 'complete', 'fail', 'renew', 'discard', 'redrive'),
+  )
+  .map(([made, does]) => ({ ...made, does }));
+
+const any = fc.oneof(accepting, settling, call).filter(({ does }) => does !== 'lease' && does !== 'list');
+
+/** Calls that are made at once. Leases are not among them: they pass over what somebody else has just in hand. */
+const turn: fc.Arbitrary<readonly Call[]> = fc.oneof(
+  { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 6 }) },
+  { weight: 3, arbitrary: fc.array(settling, { minLength: 2, maxLength: 6 }) },
+  { weight: 3, arbitrary: fc.array(any, { minLength: 2, maxLength: 6 }) },
+  { weight: 3, arbitrary: call.filter(({ does }) => does !== 'list').map((made) => [made]) },
+);
+
+describe('memory and Postgres', () => {
+  let at: TestSchema;
+  beforeAll(async () => {
+    at = await testSchema(await sharedPostgres(inject('shared')));
+  });
+  afterAll(() => at.drop());
+
+  /** @param processes how many of them make the calls of a turn. */
+  const runTurns = async (
+    turns: readonly (readonly Call[])[],
+    form: Form,
+    processes: number,
+  ): Promise<void> => {
+    await at.clear();
+    let offsetMs = 0;
+    const stores = at.pools
+      .slice(0, processes)
+      .map((pool) => at.store(pool, { clockOffsetMs: () => offsetMs }));
+    for (const store of stores) await store.open();
+    const told: Turn[] = [];
+    for (const calls of turns) {
+      offsetMs += Math.max(...calls.map(stepBefore));
+      const atMs = offsetMs;
+      const answers = await Promise.all(
+        calls.map((made, index) => answerOf(form(stores[index % processes] ?? expect.fail()), made)),
+      );
+      const made = calls.map((one, index) => ({ call: one, answer: written(answers[index]) }));
+      told.push({ atMs, made: made.toSorted(byKeyId) });
+      offsetMs += calls.length * STEP_MS;
+    }
+    await expectCountsRight(at);
+    for (const store of stores) await store.close();
+    const longest = await ordered(told, form);
+    const all = told.flatMap(({ made }) => made);
+    if (longest.length === all.length) return;
+    const found = longest.map(([, made]) => made);
+    expect(
+      all.filter((made) => !found.includes(made)),
+      JSON.stringify(found, undefined, 1),
+    ).toEqual([]);
+  };
+
+  // Sets of statements for all of a turn that nothing is known against, and the rules row by row for the others.
+  it.each<[string, Form, number]>([
+    ['near its limits, of one process', (store) => store, 1],
+    ['near its limits, of two', (store) => store, 2],
+    ['far from its limits, of one process', unlimited, 1],
+    ['far from its limits, of two', unlimited, 2],
+  ])('calls that are made at once are answered as in some order, %s', async (_name, form, processes) => {
+    let last = Promise.resolve();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(turn, { minLength: 1, maxLength: 12, size: 'max' }),
+        odd,
+        fc.boolean(),
+        (turns, name, isOdd) =>
+          (last = runTurns(
+            turns,
+            (store) => leasingAll(isOdd ? named(name)(form(store)) : form(store)),
+            processes,
+          )),
+      ),
+      // As many histories as so much time allows: a loaded machine is no failure.
+      { numRuns: 60, interruptAfterTimeLimit: 20_000 },
+    );
+    // The one that was interrupted still uses the tables.
+    await last;
+  });
+});
