@@ -120,21 +120,23 @@ function listenHono(app: Hono): Promise<number> {
   });
 }
 
-/** What a server process is told to be. `sample`: the delivery that a bare server verifies, once a request. */
+/** What a server process is told to be. `samples`: what a bare server verifies, one a request and each in its turn. */
 export interface ServerJob {
   readonly framework: string;
   readonly kind: 'bare' | 'door' | 'off-thread';
   readonly key: KeyPair;
-  readonly sample: Pick<Prepared, 'base' | 'bareSignature'>;
+  readonly samples: readonly Pick<Prepared, 'base' | 'bareSignature'>[];
 }
 
 /** In the server's process. */
-export function listenFor({ framework, kind, key, sample }: ServerJob): Promise<number> {
+export function listenFor({ framework, kind, key, samples }: ServerJob): Promise<number> {
   const made = FRAMEWORKS[framework];
   if (!made) throw new Error(`no framework ${framework}`);
   const verify = bareVerify(key, 'ed25519');
+  let next = 0;
+  const verifyOne = (): void => verify(samples[next++ % samples.length] as ServerJob['samples'][number]);
   const kinds: Readonly<Record<ServerJob['kind'], Listen>> = {
-    bare: () => made.bare(() => verify(sample)),
+    bare: () => made.bare(verifyOne),
     door: () => made.door(receiverFor(key)),
     'off-thread': () => made.door(receiverFor(key, {}, OFF_THREAD)),
   };
