@@ -51,9 +51,8 @@ async function load(port: number, flooded: boolean): Promise<number> {
 
 /** Good deliveries at 500/s through node:http, with and without 2,000 bad signatures a second beside them. */
 export async function measure(): Promise<Figures> {
-  const [sample] = await prepare(1, KEY, 'ed25519', 1024);
-  if (!sample) throw new Error('no sample');
-  const server = await startServerProcess({ framework: 'node', kind: 'door', key: KEY, sample });
+  const samples = await prepare(1, KEY, 'ed25519', 1024);
+  const server = await startServerProcess({ framework: 'node', kind: 'door', key: KEY, samples });
   try {
     const calm: number[] = [];
     const flooded: number[] = [];
