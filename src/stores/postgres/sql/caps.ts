@@ -23,7 +23,8 @@ DECLARE
 BEGIN
   IF p_kind = 0 THEN
     DELETE FROM webhook_nonce WHERE ctid = ANY (ARRAY(SELECT ctid FROM webhook_nonce
-      WHERE keyid_id = s.keyid_id AND expires_at <= s.at ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
+      WHERE keyid_id = s.keyid_id AND expires_at > 0 AND expires_at <= s.at
+      ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     s.nonces := s.nonces - v_rows;
     s.all_nonces := s.all_nonces - v_rows;
@@ -36,11 +37,13 @@ BEGIN
     SELECT count(*), coalesce(sum(bytes), 0) INTO v_rows, v_bytes FROM gone;
   ELSIF p_kind = 2 THEN
     DELETE FROM webhook_task WHERE ctid = ANY (ARRAY(SELECT ctid FROM webhook_task
-      WHERE sender_id = s.sender_id AND expires_at <= s.at ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
+      WHERE sender_id = s.sender_id AND expires_at > 0 AND expires_at <= s.at
+      ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_rows = ROW_COUNT;
   ELSE
     DELETE FROM webhook_notification WHERE ctid = ANY (ARRAY(SELECT ctid FROM webhook_notification
-      WHERE sender_id = s.sender_id AND expires_at <= s.at ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
+      WHERE sender_id = s.sender_id AND expires_at > 0 AND expires_at <= s.at
+      ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_rows = ROW_COUNT;
   END IF;
   s.entries := s.entries - v_rows;
@@ -54,7 +57,7 @@ BEGIN
   FOR v IN
     WITH gone AS (
       DELETE FROM webhook_nonce WHERE ctid = ANY (ARRAY(SELECT n.id FROM webhook_keyid k CROSS JOIN LATERAL (
-        SELECT ctid AS id FROM webhook_nonce WHERE keyid_id = k.id AND expires_at <= s.at
+        SELECT ctid AS id FROM webhook_nonce WHERE keyid_id = k.id AND expires_at > 0 AND expires_at <= s.at
         ORDER BY expires_at LIMIT p_most FOR UPDATE SKIP LOCKED) n LIMIT p_most))
       RETURNING keyid_id)
     SELECT k.sender_id, k.id, count(*) AS gone FROM gone g JOIN webhook_keyid k ON k.id = g.keyid_id

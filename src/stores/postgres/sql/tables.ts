@@ -19,7 +19,8 @@
  * When workers look at a record is computed by an index (`DUE_AT`), so that no statement can forget it: a generated
  * column would be set up for each statement and computed for each row, those included that no worker looks at. Indexes are
  * partial: a finished record is in none but its key's and the expiry's, one of inline mode never in those of workers.
- * `seq` is the order of insertion. `state` is one of queued, leased, applied, stale, dead; `claim`, what the accept of
+ * Those by expiry are partial so that no look by a key can take them: to a planner whose statistics are of empty tables
+ * all indexes are alike. `seq` is the order of insertion. `state` is one of queued, leased, applied, stale, dead; `claim`, what the accept of
  * `claimed_by` was told, one of won, queued, stale, died, waiting. No CHECK says so: each would be read from the catalog
  * and set up again for every statement.
  */
@@ -55,7 +56,7 @@ CREATE TABLE webhook_nonce (
   accept_id text COLLATE "C" NOT NULL,
   PRIMARY KEY (keyid_id, nonce)
 );
-CREATE INDEX webhook_nonce_expiry ON webhook_nonce (keyid_id, expires_at);
+CREATE INDEX webhook_nonce_expiry ON webhook_nonce (keyid_id, expires_at) WHERE expires_at > 0;
 CREATE TABLE webhook_record (
   seq bigint GENERATED ALWAYS AS IDENTITY,
   inserted_at bigint NOT NULL,
@@ -102,7 +103,7 @@ CREATE TABLE webhook_task (
   mark text COLLATE "C",
   PRIMARY KEY (sender_id, task_id)
 );
-CREATE INDEX webhook_task_expiry ON webhook_task (sender_id, expires_at);
+CREATE INDEX webhook_task_expiry ON webhook_task (sender_id, expires_at) WHERE expires_at > 0;
 CREATE TABLE webhook_notification (
   expires_at bigint NOT NULL,
   sender_id integer NOT NULL,
@@ -110,5 +111,5 @@ CREATE TABLE webhook_notification (
   record_key text COLLATE "C" NOT NULL,
   PRIMARY KEY (sender_id, notification_id)
 );
-CREATE INDEX webhook_notification_expiry ON webhook_notification (sender_id, expires_at);
+CREATE INDEX webhook_notification_expiry ON webhook_notification (sender_id, expires_at) WHERE expires_at > 0;
 `;
