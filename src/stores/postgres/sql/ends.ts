@@ -31,7 +31,7 @@ BEGIN
     UPDATE webhook_record r SET state = 'applied', acked = true, body = NULL, expires_at = s.at + f.retention
       FROM unnest(p_senders, p_keys, p_owners, p_retentions) WITH ORDINALITY f (sender, key, owner, retention, place)
       WHERE r.sender_id = f.sender AND r.key = f.key COLLATE "C" AND r.owner = f.owner COLLATE "C"
-        AND r.state = 'leased' AND r.lease_until > s.at AND (r.expires_at > s.at) IS NOT FALSE
+        AND r.state || '' = 'leased' AND r.lease_until > s.at AND (r.expires_at > s.at) IS NOT FALSE
       RETURNING f.place, r.sender_id, r.key, r.task_id, r.instant, r.terminal, r.ahead, r.body_bytes, f.retention)
   SELECT array_agg(ROW(place, sender_id, task_id, CASE WHEN NOT ahead THEN instant END, terminal, body_bytes,
       retention)::webhook_ended), array_agg(place),
@@ -93,7 +93,7 @@ BEGIN
   v_at := webhook_now(p_offset);
   UPDATE webhook_record SET state = 'applied', acked = true, body = NULL, expires_at = v_at + p_retention
     WHERE sender_id = b.sender_id AND key = p_key COLLATE "C" AND owner = p_owner COLLATE "C"
-      AND state = 'leased' AND lease_until > v_at AND (expires_at > v_at) IS NOT FALSE
+      AND state || '' = 'leased' AND lease_until > v_at AND (expires_at > v_at) IS NOT FALSE
     RETURNING task_id, CASE WHEN NOT ahead THEN instant END AS mark, terminal, body_bytes, 0 AS entries INTO r;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF r.task_id IS NOT NULL THEN
