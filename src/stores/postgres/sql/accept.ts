@@ -1,3 +1,5 @@
+import { isAhead, markLife } from './words.ts';
+
 /**
  * `Store.accept`, rules 1 to 5 in their order; its doc comment in `stores/accept.ts` and `stores/contract.ts` is the law.
  *
@@ -10,7 +12,7 @@
  * Atomic because the buckets of everything that it decides by (key, task, nonce, notification ids) are locked until the
  * commit; and a 2xx may rest on every answer, because each transaction writes (`run.ts`).
  */
-export const ACCEPT = `
+export const ACCEPT: string = `
 CREATE FUNCTION webhook_on_record(s webhook_step, c webhook_call, r webhook_head)
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
@@ -82,7 +84,7 @@ BEGIN
   s.held := coalesce(v_key <> c.key, false);
   IF NOT p_save THEN RETURN s; END IF;
   INSERT INTO webhook_notification (sender_id, notification_id, record_key, expires_at)
-  VALUES (s.sender_id, p_id, coalesce(v_key, c.key), s.at + greatest(c.retention_ms, 2592000000))
+  VALUES (s.sender_id, p_id, coalesce(v_key, c.key), s.at + ${markLife('c.retention_ms')})
   ON CONFLICT (sender_id, notification_id) DO UPDATE SET record_key = excluded.record_key,
     expires_at = excluded.expires_at
   RETURNING xmax = 0 INTO v_new;
@@ -103,7 +105,7 @@ BEGIN
   r.attempts := r.fence;
   r.lease_until := CASE p_state WHEN 'leased' THEN s.at + c.lease_ms ELSE 0 END;
   r.acked := p_state = 'stale' OR c.mode = 'inbox';
-  r.ahead := coalesce(c.instant_ms > s.at + 300000, false);
+  r.ahead := ${isAhead('c.instant_ms', 's.at')};
   r.expires_at := s.at + greatest(c.retention_ms, CASE p_state WHEN 'leased' THEN c.lease_ms END);
   r.claim := CASE p_state WHEN 'leased' THEN 'won' WHEN 'stale' THEN 'stale'
     ELSE CASE c.mode WHEN 'inbox' THEN 'queued' ELSE 'waiting' END END;

@@ -1,3 +1,5 @@
+import { isAhead } from './words.ts';
+
 /**
  * Rule 2 of `Store.accept` for a record that nobody holds, and `StoreInbox.lease` for each candidate.
  *
@@ -8,7 +10,7 @@
  * The record's row is locked, and so are the buckets of its key and its task: what was read is true until the commit.
  * An accept (`op` "accept") notes on the record what it was told, for the same accept may come again.
  */
-export const CLAIM = `
+export const CLAIM: string = `
 CREATE FUNCTION webhook_end(s webhook_step, c webhook_call, r webhook_head, p_state text)
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
@@ -55,7 +57,7 @@ BEGIN
     t.holder := r.key;
     s := webhook_save_task(s, t, c.retention_ms);
   END IF;
-  r.ahead := coalesce(r.instant_ms > s.at + 300000, false);
+  r.ahead := ${isAhead('r.instant_ms', 's.at')};
   r.after_terminal := coalesce(t.mark_terminal AND r.instant > t.mark, false);
   r.fence := r.fence + 1;
   r.attempts := r.attempts + 1;

@@ -1,3 +1,5 @@
+import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+
 /**
  * What a sender has used, in the course of a batch: read once a sender and key id, and noted once.
  *
@@ -9,7 +11,7 @@
  * Sweeping: each batch takes one of the four kinds in turn, and more of it than it can have added to all; so a store
  * that is used does not grow.
  */
-export const COUNTS = `
+export const COUNTS: string = `
 CREATE FUNCTION webhook_visit(s webhook_step, c webhook_call, p_sender boolean)
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 BEGIN
@@ -54,8 +56,8 @@ BEGIN
     s.all_nonces := s.all_nonces + s.all_before;
     s.all_known := true;
   END IF;
-  IF NOT s.sender_id = ANY (s.exact) AND (s.entries + 10000 >= c.max_records
-    OR s.pending_bytes + 67108864 >= c.max_bytes OR s.nonces + 10000 >= c.max_key_nonces) THEN
+  IF NOT s.sender_id = ANY (s.exact) AND (s.entries + ${NEAR_ROWS} >= c.max_records
+    OR s.pending_bytes + ${NEAR_BYTES} >= c.max_bytes OR s.nonces + ${NEAR_ROWS} >= c.max_key_nonces) THEN
     RAISE EXCEPTION 'a cap came near' USING ERRCODE = '40001';
   END IF;
   RETURN s;

@@ -1,3 +1,5 @@
+import { ENTER, PLANS, markLife } from './words.ts';
+
 /**
  * Completions, many at a time or one alone: `webhook_complete` (`settle.ts`) by one statement for each table.
  *
@@ -10,7 +12,7 @@
  * of one batch may be waited for in any order; and under the task's own lock its mark and what waits for it are as they
  * are seen. What is not complete here has changed nothing: the same call follows row by row, and is told why.
  */
-export const ENDS = `
+export const ENDS: string = `
 CREATE TYPE webhook_ended AS (
   place integer, sender_id integer, task_id text COLLATE "C", instant text COLLATE "C", terminal boolean,
   body_bytes integer, retention bigint
@@ -47,7 +49,7 @@ BEGIN
   IF v_marks > 0 THEN
     -- Never back: a store's clock that was set back can make a lost lease look live.
     UPDATE webhook_task t SET mark = d.instant, mark_terminal = d.terminal,
-      expires_at = s.at + greatest(d.retention, 2592000000), holder = CASE WHEN t.expires_at > s.at THEN t.holder END
+      expires_at = s.at + ${markLife('d.retention')}, holder = CASE WHEN t.expires_at > s.at THEN t.holder END
       FROM (SELECT DISTINCT ON (sender_id, task_id) * FROM unnest(v_ended)
         WHERE task_id IS NOT NULL AND instant IS NOT NULL ORDER BY sender_id, task_id, instant DESC) d
       WHERE t.sender_id = d.sender_id AND t.task_id = d.task_id
@@ -58,7 +60,7 @@ BEGIN
       FOR v IN
         INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
           SELECT DISTINCT ON (sender_id, task_id) sender_id, task_id, NULL, instant, terminal,
-            s.at + greatest(retention, 2592000000)
+            s.at + ${markLife('retention')}
           FROM unnest(v_ended) WHERE task_id IS NOT NULL AND instant IS NOT NULL
           ORDER BY sender_id, task_id, instant DESC
           ON CONFLICT DO NOTHING RETURNING sender_id
@@ -75,17 +77,13 @@ BEGIN
 END $$;
 CREATE FUNCTION webhook_run_done(p_sender text, p_key text, p_owner text, p_retention bigint, p_offset bigint,
   p_lock_ms integer, p_sync text) RETURNS text LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+${PLANS} AS $$
 DECLARE
   b record;
   r record;
   v_at bigint;
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('synchronous_commit') <> p_sync
-    OR set_config('lock_timeout', p_lock_ms::text, true) IS NULL THEN
-    PERFORM webhook_enter(p_lock_ms, p_sync);
-  END IF;
+  ${ENTER}
   SELECT w.id AS sender_id, h.task_id, webhook_guard(w.id, p_key, h.task_id) AS guard INTO b
     FROM webhook_sender w CROSS JOIN LATERAL (SELECT task_id FROM webhook_record
       WHERE sender_id = w.id AND key = p_key COLLATE "C" OFFSET 0) h WHERE w.url = p_sender COLLATE "C";
@@ -102,12 +100,12 @@ BEGIN
     END IF;
     IF r.mark IS NOT NULL THEN
       UPDATE webhook_task SET mark = r.mark, mark_terminal = r.terminal,
-        expires_at = v_at + greatest(p_retention, 2592000000), holder = CASE WHEN expires_at > v_at THEN holder END
+        expires_at = v_at + ${markLife('p_retention')}, holder = CASE WHEN expires_at > v_at THEN holder END
         WHERE sender_id = b.sender_id AND task_id = r.task_id
           AND ((expires_at <= v_at) IS TRUE OR (mark <= r.mark) IS NOT FALSE);
       IF NOT FOUND THEN
         INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
-          VALUES (b.sender_id, r.task_id, NULL, r.mark, r.terminal, v_at + greatest(p_retention, 2592000000))
+          VALUES (b.sender_id, r.task_id, NULL, r.mark, r.terminal, v_at + ${markLife('p_retention')})
           ON CONFLICT DO NOTHING;
         IF FOUND THEN r.entries := 1; END IF;
       END IF;

@@ -1,3 +1,5 @@
+import { ENTER, NEAR_BYTES, NEAR_ROWS, PLANS, isAhead, markLife } from './words.ts';
+
 /**
  * One fresh event alone: what `webhook_run_sets` does to many, by single rows. A statement over a set costs several
  * times as much to begin, and a lone call would wait for it. Few statements and few expressions: each is set up again in
@@ -12,7 +14,7 @@
  *
  *     webhook_sweep_lone  clock, sender, key id, turn, most → a few expired rows deleted, in the sender's turn
  */
-export const FRESH_LONE = `
+export const FRESH_LONE: string = `
 CREATE FUNCTION webhook_sweep_lone(p_at bigint, p_sender integer, p_keyid integer, p_turn integer, p_most integer)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -31,17 +33,13 @@ CREATE FUNCTION webhook_run_lone(p_sender text, p_keyid text, p_key text, p_call
   p_notification text, p_terms bigint[], p_body bytea, p_offset bigint, p_turn integer, p_most integer,
   p_lock_ms integer, p_sync text) RETURNS text
 LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+${PLANS} AS $$
 DECLARE
   v_inbox boolean := p_terms[1] = 1;
   b record;
   l record;
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('synchronous_commit') <> p_sync
-    OR set_config('lock_timeout', p_lock_ms::text, true) IS NULL THEN
-    PERFORM webhook_enter(p_lock_ms, p_sync);
-  END IF;
+  ${ENTER}
   LOOP
     SELECT x.*, webhook_class('sender') AS senders, webhook_class('bucket') AS buckets, webhook_class('task') AS tasks,
       least(k, n, i) AS low, greatest(k, n, i) AS high, k + n + i - least(k, n, i) - greatest(k, n, i) AS middle INTO b
@@ -64,9 +62,9 @@ BEGIN
     webhook_stale(p_instant, p_terminal, t.mark, t.mark_terminal) AS stale,
     coalesce(NOT v_inbox AND t.mark_terminal AND p_instant COLLATE "C" > t.mark, false) AS after_terminal,
     t.holder,
-    coalesce(u.entries, 0) + 10000 < p_terms[4] / 5 * 4 AND coalesce(u.bytes, 0) + 67108864 < p_terms[5] / 5 * 4
-    AND coalesce(u.nonces, 0) + 10000 < p_terms[6] / 5 * 4
-    AND (p_keyid IS NULL OR coalesce(u.all_nonces, 0) + 10000 < p_terms[7] / 5 * 4) AND
+    coalesce(u.entries, 0) + ${NEAR_ROWS} < p_terms[4] / 5 * 4 AND coalesce(u.bytes, 0) + ${NEAR_BYTES} < p_terms[5] / 5 * 4
+    AND coalesce(u.nonces, 0) + ${NEAR_ROWS} < p_terms[6] / 5 * 4
+    AND (p_keyid IS NULL OR coalesce(u.all_nonces, 0) + ${NEAR_ROWS} < p_terms[7] / 5 * 4) AND
     (SELECT true FROM webhook_record r WHERE r.sender_id = b.sender_id AND r.key = p_key COLLATE "C") IS NULL
     AND (p_nonce IS NULL OR (SELECT true FROM webhook_nonce n
       WHERE n.keyid_id = b.keyid_id AND n.nonce = p_nonce COLLATE "C") IS NULL)
@@ -92,7 +90,7 @@ BEGIN
     CASE WHEN v_inbox THEN 0 ELSE 1 END, CASE WHEN v_inbox THEN 0 ELSE l.at + p_terms[2] END,
     CASE WHEN v_inbox THEN 0 ELSE 1 END, 0, v_inbox, l.at, l.at, 0, decode(p_raw_hash, 'hex'),
     decode(p_canonical_hash, 'hex'), p_task, p_instant, p_instant_ms, coalesce(p_terminal, false), false,
-    l.after_terminal, false, coalesce(p_instant_ms > l.at + 300000, false), length(p_body),
+    l.after_terminal, false, ${isAhead('p_instant_ms', 'l.at')}, length(p_body),
     CASE WHEN NOT v_inbox THEN l.at + greatest(p_terms[3], p_terms[2]) END, p_body);
   IF p_nonce IS NOT NULL THEN
     INSERT INTO webhook_nonce (keyid_id, nonce, record_key, accept_id, expires_at)
@@ -100,16 +98,16 @@ BEGIN
   END IF;
   IF p_notification IS NOT NULL THEN
     INSERT INTO webhook_notification (sender_id, notification_id, record_key, expires_at)
-      VALUES (b.sender_id, p_notification, p_key, l.at + greatest(p_terms[3], 2592000000));
+      VALUES (b.sender_id, p_notification, p_key, l.at + ${markLife('p_terms[3]')});
   END IF;
   IF l.task_known THEN
     UPDATE webhook_task SET holder = CASE WHEN v_inbox THEN holder ELSE p_key END,
-      expires_at = l.at + greatest(p_terms[3], 2592000000) WHERE sender_id = b.sender_id AND task_id = p_task COLLATE "C";
+      expires_at = l.at + ${markLife('p_terms[3]')} WHERE sender_id = b.sender_id AND task_id = p_task COLLATE "C";
     IF NOT FOUND THEN RAISE EXCEPTION 'a task was swept' USING ERRCODE = '40001'; END IF;
   ELSIF p_task IS NOT NULL THEN
     INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
       VALUES (b.sender_id, p_task, CASE WHEN NOT v_inbox THEN p_key END, NULL, false,
-        l.at + greatest(p_terms[3], 2592000000));
+        l.at + ${markLife('p_terms[3]')});
   END IF;
   -- As webhook_flush, in its order.
   INSERT INTO webhook_count AS c (sender_id, keyid_id, stripe, entries, pending_bytes, nonces)
@@ -119,6 +117,6 @@ BEGIN
   ON CONFLICT (sender_id, keyid_id, stripe) DO UPDATE SET entries = c.entries + excluded.entries,
     pending_bytes = c.pending_bytes + excluded.pending_bytes, nonces = c.nonces + excluded.nonces;
   IF p_turn >= 0 THEN PERFORM webhook_sweep_lone(l.at, b.sender_id, b.keyid_id, p_turn, p_most); END IF;
-  RETURN (l.after_terminal::integer + 2 * coalesce(p_instant_ms > l.at + 300000, false)::integer)::text || '1';
+  RETURN (l.after_terminal::integer + 2 * ${isAhead('p_instant_ms', 'l.at')}::integer)::text || '1';
 END $$;
 `;

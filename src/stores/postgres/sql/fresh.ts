@@ -1,3 +1,5 @@
+import { NEAR_BYTES, NEAR_ROWS, isAhead, markLife } from './words.ts';
+
 /**
  * Fresh events, many at a time: rule 5 of `Store.accept` for calls of which nothing is known, by one statement over all
  * of them for each table. The rest goes row by row (`decide.ts`).
@@ -21,7 +23,7 @@
  *     batch's fresh ones (`fresh.ts` of the client).
  * What is not admissible has changed nothing and is said to be so ("again"): the same call follows row by row.
  */
-export const FRESH = `
+export const FRESH: string = `
 CREATE TYPE webhook_fresh AS (
   place integer, sender_id integer, keyid_id integer,
   key text COLLATE "C", caller text COLLATE "C", nonce text COLLATE "C", nonce_ms bigint,
@@ -50,10 +52,10 @@ BEGIN
     sum(nonces::float8) FILTER (WHERE sender_id = 0)
     INTO v_entries, v_bytes, v_nonces, v_all FROM webhook_count WHERE sender_id IN (0, p_sender);
   -- At 80 % of a cap its use is reported; so many others may add to it at the same time.
-  RETURN coalesce(v_entries, 0) + 10000 < p_terms[4] / 5 * 4
-    AND coalesce(v_bytes, 0) + 67108864 < p_terms[5] / 5 * 4
-    AND coalesce(v_nonces, 0) + 10000 < p_terms[6] / 5 * 4
-    AND (p_keyid IS NULL OR coalesce(v_all, 0) + 10000 < p_terms[7] / 5 * 4);
+  RETURN coalesce(v_entries, 0) + ${NEAR_ROWS} < p_terms[4] / 5 * 4
+    AND coalesce(v_bytes, 0) + ${NEAR_BYTES} < p_terms[5] / 5 * 4
+    AND coalesce(v_nonces, 0) + ${NEAR_ROWS} < p_terms[6] / 5 * 4
+    AND (p_keyid IS NULL OR coalesce(v_all, 0) + ${NEAR_ROWS} < p_terms[7] / 5 * 4);
 END $$;
 CREATE FUNCTION webhook_admissible(s webhook_step, p_inbox boolean, p_fresh webhook_fresh[])
 RETURNS webhook_fresh[] LANGUAGE plpgsql AS $$
@@ -81,7 +83,7 @@ CREATE FUNCTION webhook_admit(s webhook_step, p_terms bigint[], p_fresh webhook_
 RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
   v_inbox boolean := p_terms[1] = 1;
-  v_tasks_until bigint := s.at + greatest(p_terms[3], 2592000000);
+  v_tasks_until bigint := s.at + ${markLife('p_terms[3]')};
   v_state text := CASE WHEN v_inbox THEN 'queued' ELSE 'leased' END;
   v_claim text := CASE WHEN v_inbox THEN 'queued' ELSE 'won' END;
   v_fence integer := CASE WHEN v_inbox THEN 0 ELSE 1 END;
@@ -106,7 +108,7 @@ BEGIN
   SELECT f.sender_id, f.key, v_state, v_claim, f.caller, CASE WHEN NOT v_inbox THEN f.caller END, v_fence,
     v_lease_until, v_fence, 0, v_inbox, s.at, s.at, 0, f.raw_hash, f.canonical_hash, f.task_id, f.instant,
     f.instant_ms, coalesce(f.terminal, false), false, f.after_terminal, false,
-    coalesce(f.instant_ms > s.at + 300000, false), f.body_bytes, v_expires_at,
+    ${isAhead('f.instant_ms', 's.at')}, f.body_bytes, v_expires_at,
     substring(p_bodies FROM f.body_at + 1 FOR f.body_bytes)
   FROM unnest(p_fresh) f ORDER BY f.sender_id, f.key;
   IF v_nonces > 0 THEN

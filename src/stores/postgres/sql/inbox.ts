@@ -1,3 +1,4 @@
+import { PLANS } from './words.ts';
 import { DUE_AT, IS_DUE } from './tables.ts';
 
 /**
@@ -19,8 +20,7 @@ export const INBOX: string = `
 CREATE FUNCTION webhook_lease(p_call jsonb, p_offset bigint, p_look integer, p_most integer, p_lock_ms integer,
   p_sync text) RETURNS TABLE (answer text, body bytea)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+${PLANS} AS $$
 DECLARE
   c webhook_call := jsonb_populate_record(NULL::webhook_call, p_call);
   v_heads webhook_head[];

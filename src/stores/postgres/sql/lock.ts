@@ -1,3 +1,5 @@
+import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+
 /**
  * How a transaction begins (`run.ts` says why in this order).
  *
@@ -9,7 +11,7 @@
  *     webhook_lock_buckets  class, buckets, buckets → locked until the commit, lowest first: those alone, these shared
  *     webhook_fit           calls → nonces and key ids that are too long for an index in the form of their SHA-256
  */
-export const LOCK = `
+export const LOCK: string = `
 CREATE FUNCTION webhook_enter(p_lock_ms integer, p_sync text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_levels text[] := '{off,local,remote_write,on,remote_apply}';
@@ -66,8 +68,8 @@ BEGIN
   FOR v IN
     SELECT x.id, bool_or(x.near) AS near FROM (
     SELECT unnest(p_senders) AS id, false AS near UNION ALL
-    SELECT w.id, coalesce(e.entries + 10000 >= c.records OR e.bytes + 67108864 >= c.bytes
-      OR n.nonces + 10000 >= c.nonces, false)
+    SELECT w.id, coalesce(e.entries + ${NEAR_ROWS} >= c.records OR e.bytes + ${NEAR_BYTES} >= c.bytes
+      OR n.nonces + ${NEAR_ROWS} >= c.nonces, false)
     FROM (SELECT sender, keyid, min(max_records) AS records, min(max_bytes) AS bytes, min(max_key_nonces) AS nonces
       FROM unnest(p_calls) WHERE op = 'accept' GROUP BY sender, keyid) c
     JOIN webhook_sender w ON w.url = c.sender

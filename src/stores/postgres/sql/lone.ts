@@ -1,3 +1,5 @@
+import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+
 /**
  * How a transaction of one call begins, in the usual case: the same locks in the same order as `webhook_lock`'s, by looks
  * at single rows. A statement over a set costs several times as much to begin, and a lone call would wait for it.
@@ -5,7 +7,7 @@
  *     webhook_lock_lone  step, call → locked as by `webhook_lock`; or nothing locked and `exact` null, where the sender
  *                        or the key id is new, a cap is near, or a report names media buys
  */
-export const LONE = `
+export const LONE: string = `
 CREATE FUNCTION webhook_lock_lone(s webhook_step, c webhook_call) RETURNS webhook_step LANGUAGE plpgsql AS $$
 DECLARE
   v_class integer;
@@ -29,8 +31,8 @@ BEGIN
     SELECT sum(entries), sum(pending_bytes) INTO v_entries, v_bytes
       FROM webhook_count WHERE sender_id = v_sender;
     SELECT sum(nonces) INTO v_nonces FROM webhook_count WHERE sender_id = v_sender AND keyid_id = v_keyid;
-    IF coalesce(v_entries, 0) + 10000 >= c.max_records OR coalesce(v_bytes, 0) + 67108864 >= c.max_bytes
-      OR coalesce(v_nonces, 0) + 10000 >= c.max_key_nonces THEN
+    IF coalesce(v_entries, 0) + ${NEAR_ROWS} >= c.max_records OR coalesce(v_bytes, 0) + ${NEAR_BYTES} >= c.max_bytes
+      OR coalesce(v_nonces, 0) + ${NEAR_ROWS} >= c.max_key_nonces THEN
       RETURN s;
     END IF;
     PERFORM pg_advisory_xact_lock_shared(webhook_class('sender'), v_sender);

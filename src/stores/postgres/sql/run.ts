@@ -1,3 +1,5 @@
+import { PLANS, isAhead } from './words.ts';
+
 /**
  * The transaction of a batch of calls: any number of deliveries and settlements share one round trip and one commit.
  *
@@ -27,7 +29,7 @@
  * Barrier. The last statement writes (but where all answers are a peek's "not yet"), and so the commit waits for the
  * log of whatever the answers rest on, a first copy that another connection wrote included.
  */
-export const RUN = `
+export const RUN: string = `
 CREATE FUNCTION webhook_each(s webhook_step, p_calls webhook_call[], p_bodies bytea)
 RETURNS TABLE (answer text, body bytea) LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,8 +68,7 @@ END $$;
 CREATE FUNCTION webhook_run(p_calls jsonb, p_bodies bytea, p_offset bigint, p_turn integer, p_most integer,
   p_lock_ms integer, p_sync text) RETURNS TABLE (answer text, body bytea)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+${PLANS} AS $$
 DECLARE
   v_calls webhook_call[] := ARRAY(SELECT x FROM jsonb_populate_recordset(NULL::webhook_call, p_calls) x);
   s webhook_step;
@@ -93,8 +94,7 @@ CREATE FUNCTION webhook_run_sets(p_calls jsonb, p_bodies bytea, p_offset bigint,
   p_terminal boolean[], p_notifications text[], p_end_senders text[], p_end_keys text[], p_end_owners text[],
   p_end_retentions bigint[]) RETURNS TABLE (answer text, body bytea)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+${PLANS} AS $$
 DECLARE
   v_calls webhook_call[] := '{}';
   v_sender_ids integer[];
@@ -165,7 +165,7 @@ BEGIN
       s.sender_id := NULL; s.keyid_id := NULL;
     END IF;
   END IF;
-  answer := concat((SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * coalesce(f.instant_ms > s.at + 300000, false)::integer)
+  answer := concat((SELECT string_agg(chr(48 + f.after_terminal::integer + 2 * ${isAhead('f.instant_ms', 's.at')}::integer)
     || f.place, ' ') FROM unnest(v_fresh) f), ';', array_to_string(s.ended, ' '));
   RETURN NEXT;
   IF cardinality(v_calls) > 0 THEN

@@ -1,3 +1,5 @@
+import { markLife } from './words.ts';
+
 /**
  * The end of a lease, and what operators do.
  *
@@ -12,7 +14,7 @@
  * Each is a compare-and-set: one UPDATE whose condition is the live lease of its owner (equality of the owner, not the
  * fence). Where it finds none, the same call made again by the owner gets the same answer.
  */
-export const SETTLE = `
+export const SETTLE: string = `
 CREATE FUNCTION webhook_ended(s webhook_step, c webhook_call) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT state FROM webhook_record WHERE sender_id = s.sender_id AND key = c.key AND owner = c.caller
@@ -38,7 +40,7 @@ BEGIN
   IF r.instant IS NOT NULL AND NOT r.ahead THEN
     -- Never back: a store's clock that was set back can make a lost lease look live.
     INSERT INTO webhook_task AS t (sender_id, task_id, holder, mark, mark_terminal, expires_at)
-    VALUES (s.sender_id, r.task_id, NULL, r.instant, r.terminal, s.at + greatest(c.retention_ms, 2592000000))
+    VALUES (s.sender_id, r.task_id, NULL, r.instant, r.terminal, s.at + ${markLife('c.retention_ms')})
     ON CONFLICT (sender_id, task_id) DO UPDATE SET mark = excluded.mark, mark_terminal = excluded.mark_terminal,
       expires_at = excluded.expires_at, holder = CASE WHEN t.expires_at > s.at THEN t.holder END
       WHERE t.expires_at <= s.at OR t.mark IS NULL OR t.mark <= excluded.mark

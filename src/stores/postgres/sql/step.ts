@@ -1,3 +1,5 @@
+import { markLife } from './words.ts';
+
 /**
  * What the rules work with.
  *
@@ -28,7 +30,7 @@
  * until they are deleted. What is more than an expression is PL/pgSQL, whose plans are kept: an SQL function is planned
  * at each call.
  */
-export const STEP = `
+export const STEP: string = `
 CREATE TYPE webhook_call AS (
   op text, sender text COLLATE "C", key text COLLATE "C", caller text COLLATE "C", mode text,
   keyid text COLLATE "C", nonce text COLLATE "C", nonce_ms bigint,
@@ -122,7 +124,7 @@ DECLARE
 BEGIN
   INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at)
   VALUES (s.sender_id, t.task_id, t.holder, t.mark, coalesce(t.mark_terminal, false),
-    s.at + greatest(p_retention, 2592000000))
+    s.at + ${markLife('p_retention')})
   ON CONFLICT (sender_id, task_id) DO UPDATE SET holder = excluded.holder, mark = excluded.mark,
     mark_terminal = excluded.mark_terminal, expires_at = excluded.expires_at
   RETURNING xmax = 0 INTO v_new;
