@@ -1,13 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { PgBoss } from 'pg-boss';
 import PgBoss10 from 'pg-boss10';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { enqueue, type EnqueueOptions } from '../../src/queues/pg-boss.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { gate, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
-import { testSchema, type TestSchema } from '../stores/postgres-schemas.ts';
+import { ownSchema } from '../stores/postgres-schemas.ts';
 import { startServer } from '../support/postgres.ts';
-import { sharedPostgres } from '../support/shared-postgres.ts';
 import { dropSchemas, type BossClass } from './kinds.ts';
 
 const CLASSES = {
@@ -16,16 +15,8 @@ const CLASSES = {
 } as const;
 const PREFIX = `boss_${randomBytes(6).toString('hex')}`;
 
-let url = '';
-let at: TestSchema;
-beforeAll(async () => {
-  url = await sharedPostgres(inject('shared'));
-  at = await testSchema(url);
-});
-afterAll(async () => {
-  await at.drop();
-  await dropSchemas(url, PREFIX);
-});
+const at = ownSchema();
+afterAll(() => dropSchemas(at.url, PREFIX));
 
 type Its = InstanceType<BossClass>;
 
@@ -84,7 +75,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
   const schema = `${PREFIX}_${major}`;
   let boss: Its;
   beforeAll(async () => {
-    boss = await started(Boss, url, schema);
+    boss = await started(Boss, at.url, schema);
   });
   afterAll(() => boss.stop({ graceful: false }));
 

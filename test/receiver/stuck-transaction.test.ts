@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { PgClient } from '../../src/stores/postgres.ts';
-import { sharedPostgres } from '../support/shared-postgres.ts';
-import type { TestSchema } from '../stores/postgres-schemas.ts';
-import { testSchema } from '../stores/postgres-schemas.ts';
+import { ownSchema } from '../stores/postgres-schemas.ts';
 import { house, payloads, said, type HouseOptions } from './setup.ts';
 
-let at: TestSchema;
-beforeAll(async () => {
-  at = await testSchema(await sharedPostgres(inject('shared')), 2);
-});
-afterAll(() => at.drop());
+const at = ownSchema(2);
 
 const stuck = async (): Promise<void> => {
   await new Promise(() => {});

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect, inject } from 'vitest';
 import type { PgClient, PostgresStore, PostgresStoreOptions } from '../../src/stores/postgres.ts';
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
 /** A schema of its own on a server, and two pools that have it, as two processes do. */
 export interface TestSchema {
+  readonly url: string;
   readonly schema: string;
   readonly pools: readonly [Pool, Pool];
   /** A statement on the schema, whose tables need no qualification. */
@@ -33,6 +35,7 @@ export async function testSchema(url: string, max = 5): Promise<TestSchema> {
     (await owner.query<Record<string, unknown>>(text, values)).rows;
   await sql('CREATE TABLE note (line text)');
   return {
+    url,
     schema,
     pools,
     sql,
@@ -47,6 +50,19 @@ export async function testSchema(url: string, max = 5): Promise<TestSchema> {
       await Promise.all([...pools, owner].map((pool) => pool.end()));
     },
   };
+}
+
+/**
+ * One for the tests of a file, or of the `describe` around: made before the first of them, dropped after the last.
+ * @param max connections of each pool.
+ */
+export function ownSchema(max?: number): TestSchema {
+  const at = {} as TestSchema;
+  beforeAll(async () => {
+    Object.assign(at, await testSchema(await sharedPostgres(inject('shared')), max));
+  });
+  afterAll(() => at.drop());
+  return at;
 }
 
 /** For `describeStoreContract`: the schema is emptied for each test. */

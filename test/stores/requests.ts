@@ -1,6 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { AcceptRequest } from '../../src/stores/contract.ts';
 
+/** How long an accept's record is kept. A day. */
+export const RETENTION_MS = 86_400_000;
+
+export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
 export interface RequestDraft {
   readonly key?: string;
   readonly task?: string;
@@ -31,6 +36,6 @@ export function acceptRequest(draft: RequestDraft = {}): AcceptRequest {
       maxNonces: 10_000_000,
     },
     retry: { attempts: 12, crashes: 5 },
-    retentionMs: 86_400_000,
+    retentionMs: RETENTION_MS,
   };
 }

@@ -1,26 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
-const key = (n: number): string => `event-${n}-of-the-seller`;
 const SENDER = acceptRequest().sender;
-const RETENTION_MS = 86_400_000;
 
-let at: TestSchema;
-let url = '';
-beforeAll(async () => {
-  url = await sharedPostgres(inject('shared'));
-  at = await testSchema(url);
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
 
 describe('concurrent calls share a transaction', () => {
   it('64 accepts at once, then their completions: a statement for each half, and so two commits', async () => {
@@ -159,7 +149,7 @@ describe('the barrier', () => {
 
 describe('behind a pooler in transaction mode', () => {
   it('nothing of a session is used: each transaction runs on a connection that knows nothing', async () => {
-    const small = new Pool({ connectionString: url, max: 3 });
+    const small = new Pool({ connectionString: at.url, max: 3 });
     const left: unknown[] = [];
     const pool = wrappedPool(small, async (run, text, client) => {
       // The owner's transaction goes on until its COMMIT; all else is a transaction by itself.
@@ -195,7 +185,7 @@ describe('behind a pooler in transaction mode', () => {
   });
 
   it('a pool of one connection serves all but ctx.transaction, which says so', async () => {
-    const one = new Pool({ connectionString: url, max: 1 });
+    const one = new Pool({ connectionString: at.url, max: 1 });
     const store = at.store(one);
     await store.open();
     const requests = Array.from({ length: 10 }, (_, n) => acceptRequest({ key: key(n) }));

@@ -1,14 +1,11 @@
 import { Pool } from 'pg';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, RETENTION_MS } from '../requests.ts';
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp'];
-const RETENTION_MS = 86_400_000;
 const RETRY = { attempts: 1000, crashes: 1000 };
 
 /** What handlers see: who runs what. Nobody else may run it, nor another event of its task, until it is given up. */
@@ -88,17 +85,12 @@ async function lease(store: PostgresStore, ledger: Ledger, owner: string): Promi
 }
 
 describe('several processes at once', () => {
-  let at: TestSchema;
+  const at = ownSchema();
   const pools: Pool[] = [];
-  beforeAll(async () => {
-    const url = await sharedPostgres(inject('shared'));
-    at = await testSchema(url);
-    for (let n = 0; n < 4; n += 1) pools.push(new Pool({ connectionString: url, max: 4 }));
+  beforeAll(() => {
+    for (let n = 0; n < 4; n += 1) pools.push(new Pool({ connectionString: at.url, max: 4 }));
   });
-  afterAll(async () => {
-    await Promise.all(pools.map((pool) => pool.end()));
-    await at.drop();
-  });
+  afterAll(() => Promise.all(pools.map((pool) => pool.end())));
 
   it('doors and workers: nothing runs twice or beside its task, nothing deadlocks, counts are right', async () => {
     let rolledBack = 0;

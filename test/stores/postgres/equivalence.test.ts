@@ -1,10 +1,8 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import type { Call } from '../calls.ts';
 import { answerOf, call, stepBefore } from '../calls.ts';
 
@@ -22,11 +20,7 @@ function timeless(value: unknown): unknown {
 const compared = call.filter(({ does }) => does !== 'list');
 
 describe('memory and Postgres', () => {
-  let at: TestSchema;
-  beforeAll(async () => {
-    at = await testSchema(await sharedPostgres(inject('shared')));
-  });
-  afterAll(() => at.drop());
+  const at = ownSchema();
 
   /** @param limits those of each accept, in the place of `calls.ts`'s. */
   const runCalls = async (

@@ -2,27 +2,18 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { Pool } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, RETENTION_MS } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
 const UNAVAILABLE = { code: 'store_unavailable' };
-const RETENTION_MS = 86_400_000;
 
-let url = '';
-let at: TestSchema;
-beforeAll(async () => {
-  url = await sharedPostgres(inject('shared'));
-  at = await testSchema(url);
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
 
 describe('the server ends at once and starts again', () => {
   it('every answer given is kept, the others are faults, and the store goes on by itself', async () => {
@@ -107,7 +98,7 @@ describe('a server that shuts down as a new connection is ready', () => {
     const others = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
     process.on('uncaughtException', (error) => uncaught.push(error));
-    const { hostname, port, username, pathname } = new URL(url);
+    const { hostname, port, username, pathname } = new URL(at.url);
     expect(hostname).toMatch(/127\.0\.0\.1|localhost/);
     const proxy = await rudeProxy(Number(port));
     const pool = new Pool({
@@ -136,7 +127,7 @@ describe('a server that shuts down as a new connection is ready', () => {
 
 describe('a server that does not answer in time', () => {
   it('the pool is used up: store_unavailable, and served again when a connection is free', async () => {
-    const pool = new Pool({ connectionString: url, max: 2 });
+    const pool = new Pool({ connectionString: at.url, max: 2 });
     const store = at.store(pool, { timeoutMs: 150 });
     await store.open();
     const others = [await pool.connect(), await pool.connect()];

@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
 import { acceptCall } from '../../../src/stores/postgres/call.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
 
-let at: TestSchema;
-beforeAll(async () => {
-  at = await testSchema(await sharedPostgres(inject('shared')));
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
-
-const RETENTION_MS = 86_400_000;
-
-const key = (n: number): string => `event-${n}-of-the-seller`;
 
 /** The nonce of another form. */
 function signed(request: AcceptRequest, keyid: string, nonce: string): AcceptRequest {

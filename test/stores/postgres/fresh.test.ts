@@ -1,18 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { AcceptRequest, AcceptResult } from '../../../src/stores/contract.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, key } from '../requests.ts';
 
-let at: TestSchema;
-beforeAll(async () => {
-  at = await testSchema(await sharedPostgres(inject('shared')));
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
-
-const key = (n: number): string => `event-${n}-of-the-seller`;
 
 /** As many at once on two processes' stores: half of them here, half of them there. */
 async function race(requests: readonly AcceptRequest[]): Promise<readonly AcceptResult[]> {

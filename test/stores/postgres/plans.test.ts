@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
+import { ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 
-let at: TestSchema;
-beforeAll(async () => {
-  // One connection, so that its backend can be told to hand its statistics in.
-  at = await testSchema(await sharedPostgres(inject('shared')), 1);
-});
-afterAll(() => at.drop());
+// One connection, so that its backend can be told to hand its statistics in.
+const at = ownSchema(1);
 
 /** Index entries that looks went through, of the indexes that are for sweeps and lists alone; nothing has expired here. */
 async function readByExpiry(): Promise<Record<string, unknown>[]> {

@@ -1,5 +1,5 @@
 import { Pool } from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, Fault } from '../../../src/errors.ts';
 import { createReceiver } from '../../../src/index.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
@@ -7,27 +7,19 @@ import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
+import { ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
-let url = '';
-let at: TestSchema;
+const at = ownSchema();
 const pools: Pool[] = [];
-beforeAll(async () => {
-  url = await sharedPostgres(inject('shared'));
-  at = await testSchema(url);
-});
 afterEach(async () => {
   await Promise.all(pools.splice(0).map((pool) => pool.end()));
 });
-afterAll(() => at.drop());
 
 /** A pool whose sessions have the setting, as ALTER ROLE … SET gives it. */
-function poolWith(setting: string, of: string = url): Pool {
-  const pool = new Pool({ connectionString: of, max: 2, options: `-c ${setting}` });
+function poolWith(setting: string): Pool {
+  const pool = new Pool({ connectionString: at.url, max: 2, options: `-c ${setting}` });
   pools.push(pool);
   return pool;
 }

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
 
-let at: TestSchema;
-beforeAll(async () => {
-  at = await testSchema(await sharedPostgres(inject('shared')));
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
 
 describe('sweep', () => {
   it('deletes what has expired, of every sender and kind, and nothing else', async () => {

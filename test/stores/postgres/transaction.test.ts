@@ -1,27 +1,19 @@
 import { Pool } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/errors.ts';
 import type { AcceptRequest, CompleteRequest } from '../../../src/stores/contract.ts';
 import type { PgClient, PostgresStore } from '../../../src/stores/postgres.ts';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { testSchema } from '../postgres-schemas.ts';
+import { ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 
-let url = '';
-let at: TestSchema;
+const at = ownSchema();
 let store: PostgresStore;
 beforeAll(async () => {
-  url = await sharedPostgres(inject('shared'));
-  at = await testSchema(url);
   store = at.store();
   await store.open();
 });
 beforeEach(() => at.clear());
-afterAll(async () => {
-  await store.close();
-  await at.drop();
-});
+afterAll(() => store.close());
 
 const notes = async (): Promise<unknown[]> =>
   (await at.sql('SELECT line FROM note ORDER BY line')).map(({ line }) => line);
@@ -141,7 +133,7 @@ describe('ctx.transaction on Postgres', () => {
   });
 
   it('at most one less than the pool has run at once, so that the store itself is never kept waiting', async () => {
-    const pool = new Pool({ connectionString: url, max: 3 });
+    const pool = new Pool({ connectionString: at.url, max: 3 });
     const small = at.store(pool);
     await small.open();
     const leases = await Promise.all([1, 2, 3, 4, 5].map((n) => won({ key: `event-${n}-of-the-seller` })));
@@ -180,7 +172,7 @@ describe('ctx.transaction on Postgres', () => {
   });
 
   it('a function that never ends, once its run is over: the reason is thrown, its connection closed, the next has room', async () => {
-    const pool = new Pool({ connectionString: url, max: 2 });
+    const pool = new Pool({ connectionString: at.url, max: 2 });
     const small = at.store(pool);
     await small.open();
     const [stuck, next] = [await won(), await won({ key: 'event-2-of-the-seller' })];

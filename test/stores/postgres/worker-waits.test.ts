@@ -1,18 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { TestSchema } from '../postgres-schemas.ts';
-import { expectCountsRight, testSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
+import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
 
-let at: TestSchema;
-beforeAll(async () => {
-  at = await testSchema(await sharedPostgres(inject('shared')));
-});
+const at = ownSchema();
 beforeEach(() => at.clear());
-afterAll(() => at.drop());
-
-const RETENTION_MS = 86_400_000;
-const key = (n: number): string => `event-${n}-of-the-seller`;
 
 describe('a worker waits for nobody while it has records in hand', () => {
   it('one that ends frees its task, but for the record that another worker has in hand, which is due', async () => {
