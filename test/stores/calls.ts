@@ -80,6 +80,30 @@ function ownerOf({ accept, flags }: Call, acceptId: string): string {
   return flags & 1 ? acceptId : `worker-${accept % 3}`;
 }
 
+/** How a history is made on a store. */
+export type Form = (store: Store) => Store;
+
+/** The store, of accepts all of whose caps are this one in the place of `requestOf`'s. */
+export function capped(most: number): Form {
+  const limits = {
+    maxRecordsPerSender: most,
+    maxPendingBytesPerSender: most,
+    maxNoncesPerKey: most,
+    maxNonces: most,
+  };
+  return (store) => ({ ...store, accept: (request) => store.accept({ ...request, limits }) });
+}
+
+const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
+
+/** An answer but for its instants, which differ by what passes between two calls; everything else is the same. */
+export function timeless(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(timeless);
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
+  const members = Object.entries(value).filter(([name]) => !INSTANTS.includes(name));
+  return Object.fromEntries(members.map(([name, member]) => [name, timeless(member)]));
+}
+
 const STATES = ['queued', 'leased', 'dead'] as const;
 
 /**

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { Pool } from 'pg';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
@@ -200,11 +200,7 @@ describe('a server that does not answer in time', () => {
 
 describe('rolled back because of others', () => {
   it('a deadlock is tried again inside', async () => {
-    let tries = 0;
-    const random = (): number => {
-      tries += 1;
-      return 0;
-    };
+    const random = vi.fn(() => 0);
     const store = at.store(at.pools[0], { random, timeoutMs: 20_000 });
     await store.open();
     await store.accept(acceptRequest());
@@ -223,7 +219,7 @@ describe('rolled back because of others', () => {
       `SET LOCAL search_path TO ${at.schema}; SELECT pg_advisory_xact_lock(webhook_class('bucket'), b) FROM generate_series(0, 127) b`,
     );
     await taken;
-    expect(tries).toBe(1);
+    expect(random, 'tries').toHaveBeenCalledTimes(1);
     await other.query('ROLLBACK');
     other.release();
     expect((await accepting).kind).toBe('in-flight');

@@ -1,27 +1,21 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { StoreInbox } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
-import type { Call } from '../calls.ts';
-import { answerOf, call, stepBefore } from '../calls.ts';
+import type { Call, Form } from '../calls.ts';
+import { answerOf, call, capped, stepBefore, timeless } from '../calls.ts';
 
-const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
-
-/** Instants differ by what passes between two calls; everything else is the same. */
-function timeless(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(timeless);
+/** In one order of members, and bodies as text: answers are compared as they are written. */
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
   if (value === null || typeof value !== 'object') return value;
   if (value instanceof Uint8Array) return new TextDecoder().decode(value);
-  const members = Object.entries(value).filter(
-    ([name, one]) => !INSTANTS.includes(name) && one !== undefined,
-  );
-  // In one order of members too: answers are compared as they are written.
-  const sorted = members.toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(sorted.map(([name, member]) => [name, timeless(member)]));
+  const members = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(members.map(([name, member]) => [name, inOrder(member)]));
 }
 
-const written = (answer: unknown): string => JSON.stringify(timeless(answer) ?? null);
+const written = (answer: unknown): string => JSON.stringify(inOrder(timeless(answer)) ?? null);
 
 /** Calls of one turn, each with its answer and when it was made. */
 interface Made {
@@ -91,23 +85,6 @@ async function ordered(turns: readonly Turn[], form: Form): Promise<History> {
 
 /** As a batch has calls that are answered row by row: a good order to begin with. */
 const byKeyId = (one: Made, other: Made): number => (one.call.nonce % 2) - (other.call.nonce % 2);
-
-/** How a history is made on a store. */
-type Form = (store: Store) => Store;
-
-const FAR = 1_000_000_000;
-const FAR_LIMITS = {
-  maxRecordsPerSender: FAR,
-  maxPendingBytesPerSender: FAR,
-  maxNoncesPerKey: FAR,
-  maxNonces: FAR,
-};
-
-/** The store, of accepts whose limits are far. */
-const unlimited: Form = (store) => ({
-  ...store,
-  accept: (request: AcceptRequest) => store.accept({ ...request, limits: FAR_LIMITS }),
-});
 
 /** Leases take all that is due: of what came at once, which is older is not compared but within a task. */
 const leasingAll: Form = (store) => {
@@ -195,6 +172,8 @@ const settling: fc.Arbitrary<Call> = fc
   .map(([made, does]) => ({ ...made, does }));
 
 const any = fc.oneof(accepting, settling, call).filter(({ does }) => does !== 'lease' && does !== 'list');
+
+const unlimited = capped(1_000_000_000);
 
 /** Calls that are made at once. Leases are not among them: they pass over what somebody else has just in hand. */
 const turn: fc.Arbitrary<readonly Call[]> = fc.oneof(

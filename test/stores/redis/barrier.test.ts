@@ -6,9 +6,7 @@ import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, hasReplica, ON_DISK, startPair, startServer, until } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
-
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+import { acceptRequest, key } from '../requests.ts';
 
 const undo: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -7,10 +7,9 @@ import { batchesOf } from '../../../src/stores/redis/batches.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ON_DISK, startServer } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, key } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 const of = (n: number): AcceptRequest => acceptRequest({ key: key(n), task: `task-${n}` });
 
 function withEvent(

@@ -6,9 +6,8 @@ import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer } from '../../support/redis.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, key } from '../requests.ts';
 
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 const of = (n: number): AcceptRequest => acceptRequest({ key: key(n), task: `task-${n}` });
 const many = (count: number): AcceptRequest[] => Array.from({ length: count }, (_, n) => of(n));
 const limited = (request: AcceptRequest, limits: Partial<AcceptRequest['limits']>): AcceptRequest => ({

@@ -1,26 +1,13 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Redis } from 'ioredis';
-import type { AcceptRequest, Store } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import type { Call } from '../calls.ts';
-import { answerOf, call, stepBefore } from '../calls.ts';
-
-/** Instants differ by what passes between two calls; everything else is the same. */
-function timeless(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(timeless);
-  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
-  const instants = new Set(['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs']);
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([name]) => !instants.has(name))
-      .map(([name, member]) => [name, timeless(member)]),
-  );
-}
+import type { Call, Form } from '../calls.ts';
+import { answerOf, call, capped, stepBefore, timeless } from '../calls.ts';
 
 /** What the indexes say against the rows themselves: KEYS[1] the sender's base, ARGV all of its keys. */
 const CHECK = String.raw`
@@ -55,9 +42,6 @@ async function expectIndexesRight(redis: Redis, prefix: string): Promise<void> {
   if (base !== undefined) expect(await redis.eval(CHECK, 1, base, ...keys)).toEqual([]);
 }
 
-/** How a history is made on a store. */
-type Form = (store: Store) => Store;
-
 /** Accepts of few names, and of many: ordinary ones among others. */
 const accepting: fc.Arbitrary<Call> = fc
   .tuple(call, fc.nat(40), fc.boolean())
@@ -65,21 +49,6 @@ const accepting: fc.Arbitrary<Call> = fc
 
 /** Completions of the same names, mostly by the accept that may have won. */
 const completing: fc.Arbitrary<Call> = accepting.map((made) => ({ ...made, does: 'complete' }));
-
-const FAR = 1_000_000;
-const FAR_LIMITS = {
-  maxRecordsPerSender: FAR,
-  maxPendingBytesPerSender: FAR,
-  maxNoncesPerKey: FAR,
-  maxNonces: FAR,
-};
-
-/** The store, of accepts whose limits are far. */
-function unlimited(store: Store): Store {
-  const accept = (request: AcceptRequest): ReturnType<Store['accept']> =>
-    store.accept({ ...request, limits: FAR_LIMITS });
-  return { ...store, accept };
-}
 
 describe('memory and Redis', () => {
   let server: RedisUrl;
@@ -132,7 +101,7 @@ describe('memory and Redis', () => {
   // One script for all of a turn, which shares what ordinary ones look at and write, and asks the rules for the others.
   it.each<[string, Form]>([
     ['near their limits', (store) => store],
-    ['far from their limits', unlimited],
+    ['far from their limits', capped(1_000_000)],
   ])(
     'give the same answer to accepts and completions that come together %s as to one after the other',
     async (_name, form) => {

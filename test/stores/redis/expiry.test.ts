@@ -6,10 +6,9 @@ import type { RedisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, key } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
 describe('memory of a sender that fell silent', () => {
   let server: RedisUrl;

@@ -5,9 +5,7 @@ import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer, until } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
-
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+import { acceptRequest, key } from '../requests.ts';
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
 
