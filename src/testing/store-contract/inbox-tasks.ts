@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import type { LeaseDraft } from './inbox-kit.ts';
 import { lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
-import type { Cases } from './kit.ts';
+import type { Cases, Kit } from './kit.ts';
 import { LEASE_MS } from './kit.ts';
 
 const INBOX = { mode: 'inbox' } as const;
@@ -10,6 +11,15 @@ const NEW = '2026-01-02T00:00:00Z';
 const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 const first = { ...INBOX, key: key(1), task: 't' };
 const second = { ...INBOX, key: key(2), task: 't' };
+
+/** A worker has the first event of the task in hand, and the second one waits for it. */
+async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
+  await kit.accept(first);
+  kit.advance(1000);
+  await kit.accept(second);
+  await leaseOne(kit, worker);
+  await leaseNone(kit);
+}
 
 /** Handlers of one task never overlap, in order where there is one, and what the store knows is told. */
 export const inboxTaskCases: Cases = {
@@ -23,30 +33,18 @@ export const inboxTaskCases: Cases = {
     assert.equal((await leaseOne(kit)).key, key(2));
   },
   'a failure frees the task: a newer event does not wait behind an older one in back-off': async (kit) => {
-    await kit.accept(first);
-    kit.advance(1000);
-    await kit.accept(second);
-    await leaseOne(kit, { owner: 'worker' });
-    await leaseNone(kit);
+    await heldUp(kit, { owner: 'worker' });
     assert.equal(await kit.fail('worker', { key: key(1) }), 'queued');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
   'a lease that runs out frees the task': async (kit) => {
-    await kit.accept(first);
-    kit.advance(1000);
-    await kit.accept(second);
-    await leaseOne(kit, { retry: { crashes: 1 } });
-    await leaseNone(kit);
+    await heldUp(kit, { retry: { crashes: 1 } });
     kit.advance(LEASE_MS + 1);
     const { events, died } = await lease(kit, { retry: { crashes: 1 } });
     assert.deepEqual([events.map((event) => event.key), died.length], [[key(2)], 1]);
   },
   'what waited for a task comes before younger events in the call that frees it': async (kit) => {
-    await kit.accept(first);
-    kit.advance(1000);
-    await kit.accept(second);
-    await leaseOne(kit, { retry: { crashes: 1 } });
-    await leaseNone(kit);
+    await heldUp(kit, { retry: { crashes: 1 } });
     kit.advance(LEASE_MS + 1);
     await kit.accept({ ...INBOX, key: key(3) });
     const one = { max: 1, retry: { crashes: 1 } };
