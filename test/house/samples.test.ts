@@ -1,37 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import ts from 'typescript';
+import { existsSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { faultsOf, imported, samplesOf, textOf } from '../support/samples.ts';
 
 const root = new URL('../../', import.meta.url);
 const files = ['README.md', ...readdirSync(new URL('docs/', root)).map((name) => `docs/${name}`)].filter(
   (file) => file.endsWith('.md'),
 );
 
-const samples = files.flatMap((file) => {
-  const text = readFileSync(new URL(file, root), 'utf8');
-  return [...text.matchAll(/^```(?:ts|js)\n([^]*?)^```$/gm)].map(({ 1: code = '', index }) => {
-    const line = text.slice(0, index).split('\n').length;
-    return { place: `${file}:${line}`, code };
-  });
-});
-
-/** The program's faults; a label is one, for it is what an object's member becomes outside of an object. */
-function faultsOf(code: string): string[] {
-  const { diagnostics = [] } = ts.transpileModule(code, {
-    reportDiagnostics: true,
-    compilerOptions: {
-      target: ts.ScriptTarget.ESNext,
-      module: ts.ModuleKind.ESNext,
-      experimentalDecorators: true,
-    },
-  });
-  const source = ts.createSourceFile('sample.ts', code, ts.ScriptTarget.ESNext);
-  const labels = source.statements.filter((statement) => ts.isLabeledStatement(statement));
-  return [
-    ...diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' ')),
-    ...labels.map((label) => `label ${label.label.text}`),
-  ];
-}
+const samples = files.flatMap(samplesOf);
 
 const imports = /^import [^]*? from '[^']+';$\n/gm;
 
@@ -41,16 +17,6 @@ function forms(code: string): string[] {
   const rest = code.replace(imports, '').trim();
   const objects = rest.replaceAll(/^(\{.*\})(\s*\/\/.*)?$/gm, '$1,$2');
   return [code, `${found.join('')}({\n${rest}\n});`, `[\n${objects}\n];`];
-}
-
-/** Names that are imported from this package, by specifier. */
-function imported(code: string): { from: string; name: string }[] {
-  return [...code.matchAll(/^import (?:type )?\{([^}]*)\} from '(proto-webhooks[^']*)'/gm)].flatMap(
-    ([statement, names = '', from = '']) =>
-      statement.startsWith('import type')
-        ? []
-        : names.split(',').map((name) => ({ from, name: name.trim().split(' as ')[0] ?? '' })),
-  );
 }
 
 describe('samples of README and docs can be copied', () => {
@@ -69,7 +35,7 @@ describe('samples of README and docs can be copied', () => {
   });
 
   it('the examples that they name are there', () => {
-    const text = files.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n');
+    const text = files.map(textOf).join('\n');
     const named = [...text.matchAll(/\bexamples\/[\w./-]*\w/g)].map(([path]) => path);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
