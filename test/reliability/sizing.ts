@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { redisStore } from '../../src/stores/redis.ts';
-import { acceptRequest } from '../stores/requests.ts';
+import { acceptRequest, leaseOf } from '../stores/requests.ts';
 import { testSchema } from '../stores/postgres-schemas.ts';
 import { clientOf } from '../stores/redis-harness.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
@@ -79,8 +79,7 @@ function request(mode: AcceptRequest['mode'], body = '{}'): AcceptRequest {
 
 async function completed(store: Store, made: AcceptRequest): Promise<void> {
   await store.accept(made);
-  const { sender, event, acceptId: owner, retentionMs } = made;
-  await store.complete({ sender, key: event?.key ?? '', owner, retentionMs });
+  await store.complete({ ...leaseOf(made), retentionMs: made.retentionMs });
 }
 
 /** As a worker does; several at once may find what another one queued. */

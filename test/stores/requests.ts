@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { AcceptRequest } from '../../src/stores/contract.ts';
+import type { AcceptRequest, CompleteRequest } from '../../src/stores/contract.ts';
 
 /** How long an accept's record is kept. A day. */
 export const RETENTION_MS = 86_400_000;
@@ -38,4 +38,9 @@ export function acceptRequest(draft: RequestDraft = {}): AcceptRequest {
     retry: { attempts: 12, crashes: 5 },
     retentionMs: RETENTION_MS,
   };
+}
+
+/** What an inline accept holds when it has won. */
+export function leaseOf({ sender, event, acceptId }: AcceptRequest): Omit<CompleteRequest, 'retentionMs'> {
+  return { sender, key: event?.key ?? '', owner: acceptId };
 }

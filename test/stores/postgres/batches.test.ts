@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
 const SENDER = acceptRequest().sender;
@@ -129,7 +129,7 @@ describe('the barrier', () => {
     const store = at.store(at.pools[0], { pool });
     await store.open();
     const first = acceptRequest();
-    const lease = { sender: SENDER, key: first.event?.key ?? '', owner: first.acceptId };
+    const lease = leaseOf(first);
     await store.accept(first);
     expect(await store.peek(SENDER, lease.key)).toBe('busy');
     expect(wrote).toEqual([true, false]);

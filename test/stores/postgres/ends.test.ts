@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownSchema();
 beforeEach(() => at.clear());
@@ -12,11 +12,8 @@ async function accepted(store: PostgresStore, requests: readonly AcceptRequest[]
   expect(results.map(({ kind }) => kind)).toEqual(requests.map(() => 'won'));
 }
 
-const complete = (
-  store: PostgresStore,
-  { sender, event, acceptId }: AcceptRequest,
-  owner = acceptId,
-): Promise<string> => store.complete({ sender, key: event?.key ?? '', owner, retentionMs: RETENTION_MS });
+const complete = (store: PostgresStore, request: AcceptRequest, owner = request.acceptId): Promise<string> =>
+  store.complete({ ...leaseOf(request), owner, retentionMs: RETENTION_MS });
 
 describe('completions that wait together', () => {
   it('some have no lease: lost alone, done where they come again', async () => {

@@ -7,7 +7,7 @@ import { Fault } from '../../../src/errors.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
 const UNAVAILABLE = { code: 'store_unavailable' };
@@ -150,7 +150,7 @@ describe('a server that does not answer in time', () => {
     await other.query(`SELECT FROM ${at.schema}.webhook_record FOR UPDATE`);
     const again = acceptRequest();
     await expect(store.accept(again)).rejects.toMatchObject(UNAVAILABLE);
-    const lease = { sender: first.sender, key: first.event?.key ?? '', owner: first.acceptId };
+    const lease = leaseOf(first);
     await expect(store.complete({ ...lease, retentionMs: RETENTION_MS })).rejects.toMatchObject(UNAVAILABLE);
     await other.query('ROLLBACK');
     other.release();

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
 import { acceptCall } from '../../../src/stores/postgres/call.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownSchema();
 beforeEach(() => at.clear());
@@ -66,9 +66,9 @@ describe('fresh events and what is cleared away', () => {
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs });
     await store.open();
     const one = async (n: number): Promise<void> => {
-      const { sender, acceptId: owner, ...request } = acceptRequest({ key: key(n) });
-      expect((await store.accept({ ...request, sender, acceptId: owner })).kind).toBe('won');
-      expect(await store.complete({ sender, key: key(n), owner, retentionMs: RETENTION_MS })).toBe('done');
+      const request = acceptRequest({ key: key(n) });
+      expect((await store.accept(request)).kind).toBe('won');
+      expect(await store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS })).toBe('done');
     };
     for (let n = 0; n < 40; n += 1) await one(n);
     offsetMs = 2 * RETENTION_MS;
@@ -99,10 +99,9 @@ describe('fresh events and what is cleared away', () => {
     await store.open();
     const tasks = ['task-1', 'task-2', 'task-3'];
     const begun = tasks.map((task, n) => acceptRequest({ key: key(n), task }));
-    for (const [n, request] of begun.entries()) {
+    for (const request of begun) {
       await store.accept(request);
-      const { sender, acceptId: owner } = request;
-      await store.complete({ sender, key: key(n), owner, retentionMs: RETENTION_MS });
+      await store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS });
     }
     // As a sweep whose clock is a little ahead: it commits between the look at the task and the write.
     await at.sql(`CREATE SEQUENCE swept;

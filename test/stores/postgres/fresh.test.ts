@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AcceptRequest, AcceptResult } from '../../../src/stores/contract.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, key } from '../requests.ts';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownSchema();
 beforeEach(() => at.clear());
@@ -86,8 +86,8 @@ describe('the next event of a task that is known', () => {
     };
     const settle = async (requests: readonly AcceptRequest[]): Promise<readonly AcceptResult[]> => {
       const results = await Promise.all(requests.map((request) => store.accept(request)));
-      for (const { acceptId: owner, sender, event } of requests) {
-        await store.complete({ sender, key: event?.key ?? '', owner, retentionMs: 86_400_000 });
+      for (const request of requests) {
+        await store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS });
       }
       return results;
     };

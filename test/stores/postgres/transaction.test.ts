@@ -1,10 +1,10 @@
 import { Pool } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/errors.ts';
-import type { AcceptRequest, CompleteRequest } from '../../../src/stores/contract.ts';
+import type { CompleteRequest } from '../../../src/stores/contract.ts';
 import type { PgClient, PostgresStore } from '../../../src/stores/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownSchema();
 let store: PostgresStore;
@@ -20,18 +20,13 @@ const notes = async (): Promise<unknown[]> =>
 const write = (tx: PgClient, line = 'by the handler'): Promise<unknown> =>
   tx.query(`INSERT INTO ${at.schema}.note VALUES ($1)`, [line]);
 
-function leaseOf(request: AcceptRequest): CompleteRequest {
-  const { sender, event, acceptId } = request;
-  return { sender, key: event?.key ?? '', owner: acceptId, retentionMs: 86_400_000 };
-}
-
 async function won(
   draft: Parameters<typeof acceptRequest>[0] = {},
   leaseMs = 8000,
 ): Promise<CompleteRequest> {
   const request = { ...acceptRequest(draft), leaseMs };
   expect((await store.accept(request)).kind).toBe('won');
-  return leaseOf(request);
+  return { ...leaseOf(request), retentionMs: RETENTION_MS };
 }
 
 describe('ctx.transaction on Postgres', () => {

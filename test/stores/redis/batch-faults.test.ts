@@ -7,7 +7,7 @@ import { batchesOf } from '../../../src/stores/redis/batches.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ON_DISK, startServer } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest, key } from '../requests.ts';
+import { acceptRequest, key, leaseOf } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
 const of = (n: number): AcceptRequest => acceptRequest({ key: key(n), task: `task-${n}` });
@@ -51,8 +51,8 @@ describe('requests of one sender that share a script', () => {
     const [index = ''] = await redis.keys(`${prefix}*:x`);
     return index.slice(0, -2);
   };
-  const completed = ({ sender, event, acceptId }: AcceptRequest): Promise<string> =>
-    store.complete({ sender, key: event?.key ?? '', owner: acceptId, retentionMs: DAY_MS });
+  const completed = (request: AcceptRequest): Promise<string> =>
+    store.complete({ ...leaseOf(request), retentionMs: DAY_MS });
 
   it('completions: where the rows of one are at fault, all of the others is done, indexes and bytes too', async () => {
     const requests = [0, 1, 2].map(withInstant);

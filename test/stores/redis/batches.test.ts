@@ -6,7 +6,7 @@ import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer } from '../../support/redis.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest, key } from '../requests.ts';
+import { acceptRequest, key, leaseOf } from '../requests.ts';
 
 const of = (n: number): AcceptRequest => acceptRequest({ key: key(n), task: `task-${n}` });
 const many = (count: number): AcceptRequest[] => Array.from({ length: count }, (_, n) => of(n));
@@ -181,8 +181,8 @@ describe('completions of one sender that come together', () => {
     await server.remove();
   });
 
-  const completed = ({ sender, event, acceptId }: AcceptRequest): Promise<string> =>
-    store.complete({ sender, key: event?.key ?? '', owner: acceptId, retentionMs: 60_000 });
+  const completed = (request: AcceptRequest): Promise<string> =>
+    store.complete({ ...leaseOf(request), retentionMs: 60_000 });
 
   it('share one script; each has its own answer', async () => {
     const requests = many(5);

@@ -5,7 +5,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
 import { startRedis } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, leaseOf } from '../requests.ts';
 
 /** An instant that nobody's clock has reached. Unix ms. */
 const FAR = 9_000_000_000_000;
@@ -121,7 +121,7 @@ describe('an ordinary accept', () => {
       let byRules;
       expect(await rulesAsked(async () => (byRules = await store.accept(first)))).toBe(true);
       const left = await kept(prefix, 'event-0001-of-the-seller', first);
-      await store.complete({ ...of(first), retentionMs: first.retentionMs });
+      await store.complete({ ...leaseOf(first), retentionMs: first.retentionMs });
       let ordinary;
       expect(await rulesAsked(async () => (ordinary = await store.accept(second)))).toBe(false);
       const ownLeft = await kept(prefix, 'event-0002-of-the-seller', second);
@@ -136,10 +136,6 @@ describe('an ordinary accept', () => {
       await store.close();
     },
   );
-
-  function of({ sender, event, acceptId }: AcceptRequest): { sender: string; key: string; owner: string } {
-    return { sender, key: event?.key ?? '', owner: acceptId };
-  }
 
   it('is what the rules are not asked for; what has been, is near a limit, or is of a known task is theirs', async () => {
     const store = await opened(newPrefix());

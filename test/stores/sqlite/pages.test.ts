@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
 import type { SqliteStore } from '../../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { tempFile } from '../sqlite-files.ts';
 
@@ -50,11 +50,8 @@ async function acceptAll(requests: readonly AcceptRequest[]): Promise<void> {
 }
 
 async function completeAll(requests: readonly AcceptRequest[]): Promise<void> {
-  const { retentionMs } = acceptRequest();
   await Promise.all(
-    requests.map(({ sender, event, acceptId }) =>
-      store.complete({ sender, key: event?.key ?? '', owner: acceptId, retentionMs }),
-    ),
+    requests.map((request) => store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS })),
   );
 }
 
