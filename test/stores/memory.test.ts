@@ -41,12 +41,12 @@ describe('memoryStore', () => {
       await store.accept(request);
     }
     const sender = state.senders.get(acceptRequest().sender);
-    expect([sender?.records.rows.size, sender?.tasks.rows.size, state.allNonces]).toEqual([100, 100, 100]);
+    expect([sender?.records.byKey.size, sender?.tasks.byKey.size, state.allNonces]).toEqual([100, 100, 100]);
     expect([state.expiry.length, state.nonceExpiry.length]).toEqual([200, 100]);
     offsetMs = 31 * 86_400_000;
     for (let n = 0; n < 100; n += 1) await store.accept(acceptRequest({ key: 'the-same-event-again' }));
-    expect([sender?.records.rows.size, sender?.tasks.rows.size]).toEqual([1, 0]);
-    expect(sender?.nonces.get('seller-2026')?.rows.rows.size).toBe(100);
+    expect([sender?.records.byKey.size, sender?.tasks.byKey.size]).toEqual([1, 0]);
+    expect(sender?.nonces.get('seller-2026')?.rows.byKey.size).toBe(100);
     expect(state.allNonces).toBe(100);
     expect([state.expiry.length, state.nonceExpiry.length]).toEqual([1, 100]);
   });

@@ -33,7 +33,7 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
   const first = (): { readonly due: Due; readonly record: RecordRow } | undefined => {
     for (let due = state.due[0]; due; due = state.due[0]) {
       const of = senderState(state, due.sender);
-      const held = of.records.rows.get(due.key);
+      const held = of.records.byKey.get(due.key);
       if (held && held.serial === due.serial && dueAt(held.row) === due.at) return { due, record: held.row };
       takeDue(state.due, Infinity);
     }
@@ -49,7 +49,7 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
       const { parked, records } = senderState(state, sender);
       let oldest: HeldRecord | undefined;
       for (const key of parked.get(taskId) ?? []) {
-        const held = records.rows.get(key);
+        const held = records.byKey.get(key);
         if (held && (!oldest || held.serial < oldest.serial)) oldest = held;
       }
       return oldest?.row;
@@ -62,7 +62,7 @@ export function dueRows(state: MemoryState): Pick<Rows, 'due' | 'nextDue' | 'par
 function page(state: MemoryState, { state: wanted, sender, limit, after }: InboxQuery, now: number): RowPage {
   const senders = sender === undefined ? [...state.senders.values()] : [senderState(state, sender)];
   const found = senders.flatMap(({ records }) =>
-    [...records.rows.values()].filter(
+    [...records.byKey.values()].filter(
       ({ row: { state, expiresAt } }) => state === wanted && (expiresAt === null || expiresAt > now),
     ),
   );

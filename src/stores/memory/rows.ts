@@ -37,9 +37,9 @@ export function memoryRows(state: MemoryState): Rows {
 function usage(state: MemoryState, sender: string, keyid: string | undefined): Usage {
   const { records, tasks, notifications, nonces, pendingBytes } = senderState(state, sender);
   return {
-    entries: records.rows.size + tasks.rows.size + notifications.rows.size,
+    entries: records.byKey.size + tasks.byKey.size + notifications.byKey.size,
     pendingBytes,
-    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.rows.size ?? 0),
+    nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.byKey.size ?? 0),
     allNonces: state.allNonces,
   };
 }

@@ -82,7 +82,7 @@ export function senderState(state: MemoryState, sender: string): SenderState {
 
 function shelfOf(table: Table<{ readonly expiresAt: number }>): Shelf {
   return {
-    expiresAt: (key) => table.rows.get(key)?.expiresAt,
+    expiresAt: (key) => table.byKey.get(key)?.expiresAt,
     forget: (key) => void drop(table, key),
   };
 }
@@ -100,9 +100,9 @@ function newSender(sender: string): SenderState {
     nonces: new Map(),
     shelves: {
       records: {
-        expiresAt: (key) => records.rows.get(key)?.row.expiresAt,
+        expiresAt: (key) => records.byKey.get(key)?.row.expiresAt,
         forget: (key) => {
-          created.pendingBytes -= records.rows.get(key)?.row.bodyBytes ?? 0;
+          created.pendingBytes -= records.byKey.get(key)?.row.bodyBytes ?? 0;
           drop(records, key);
         },
       },
@@ -114,29 +114,20 @@ function newSender(sender: string): SenderState {
   return created;
 }
 
-/**
- * A slice of a header string keeps the whole header alive; as a key it would do so until the nonce is forgotten.
- * Cutting a text that was put together makes engines copy it: a fresh string of the same code units.
- */
-function detached(text: string): string {
-  return ` ${text}`.slice(1);
-}
-
 /** Nonces of a key id, made where there are none. */
 function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces {
   const { nonces } = senderState(state, sender);
   const known = nonces.get(keyid);
   if (known) return known;
   const rows = newTable<NonceRow>();
-  const own = detached(keyid);
   const shelf: Shelf = {
-    expiresAt: (nonce) => rows.rows.get(nonce)?.expiresAt,
+    expiresAt: (nonce) => rows.byKey.get(nonce)?.expiresAt,
     forget: (nonce) => {
       if (drop(rows, nonce)) state.allNonces -= 1;
     },
   };
-  const created: KeyNonces = { keyid: own, rows, shelf };
-  nonces.set(own, created);
+  const created: KeyNonces = { keyid, rows, shelf };
+  nonces.set(keyid, created);
   return created;
 }
 
@@ -145,7 +136,7 @@ export function putNonce(state: MemoryState, given: NonceRow): void {
   const { sender, key, acceptId, expiresAt } = given;
   const { keyid, rows, shelf } = noncesOf(state, sender, given.keyid);
   const before = find(rows, given.nonce);
-  const nonce = before?.nonce ?? detached(given.nonce);
+  const nonce = before?.nonce ?? given.nonce;
   if (!before) state.allNonces += 1;
   put(rows, nonce, { sender, keyid, nonce, key, acceptId, expiresAt });
   noteExpiry(state.nonceExpiry, shelf, nonce, before?.expiresAt, expiresAt);

@@ -4,25 +4,25 @@
  */
 export interface Table<R> {
   /** To be changed by `put` and `drop` alone. */
-  readonly rows: Map<string, R>;
+  readonly byKey: Map<string, R>;
   lastKey: string | undefined;
   last: R | undefined;
 }
 
 export function newTable<R>(): Table<R> {
-  return { rows: new Map(), lastKey: undefined, last: undefined };
+  return { byKey: new Map(), lastKey: undefined, last: undefined };
 }
 
 export function find<R>(table: Table<R>, key: string): R | undefined {
   if (table.lastKey === key) return table.last;
-  const row = table.rows.get(key);
+  const row = table.byKey.get(key);
   table.lastKey = key;
   table.last = row;
   return row;
 }
 
 export function put<R>(table: Table<R>, key: string, row: R): void {
-  table.rows.set(key, row);
+  table.byKey.set(key, row);
   table.lastKey = key;
   table.last = row;
 }
@@ -30,5 +30,5 @@ export function put<R>(table: Table<R>, key: string, row: R): void {
 /** Whether there was one. */
 export function drop<R>(table: Table<R>, key: string): boolean {
   if (table.lastKey === key) table.last = undefined;
-  return table.rows.delete(key);
+  return table.byKey.delete(key);
 }
