@@ -3,7 +3,8 @@ import { isAhead } from './words.ts';
 /**
  * Rule 2 of `Store.accept` for a record that nobody holds, and `StoreInbox.lease` for each candidate.
  *
- *     webhook_end    step, call, record, state → DEAD (kind "died") or DONE(stale) (kind "stale")
+ *     webhook_end    step, call, record, state → DEAD (kind "died") or DONE(stale) (kind "stale"); a worker's, kind
+ *                    "later" and nothing written: somebody has locked what waits for its task
  *     webhook_claim  step, call, record → leased to the caller (kind "won"), ended, or kind "busy" and nothing
  *                    written: another record's live lease holds its task
  *
@@ -17,6 +18,12 @@ DECLARE
   v_dead boolean := p_state = 'dead';
   v_kind text := CASE p_state WHEN 'dead' THEN 'died' ELSE 'stale' END;
 BEGIN
+  -- A worker waits for nobody; and that somebody has locked what waits for the task does not say that it is due: rows
+  -- that were passed over because they had just been parked stay locked until the commit.
+  IF c.op = 'lease' AND r.task_id IS NOT NULL AND NOT webhook_hold_parked(s.sender_id, r.task_id, r.key) THEN
+    s.kind := 'later';
+    RETURN s;
+  END IF;
   UPDATE webhook_record SET state = p_state, owner = NULL, attempts = r.attempts, crashes = r.crashes, acked = true, parked_until = 0,
     claim = CASE WHEN c.op = 'accept' THEN v_kind ELSE claim END,
     claimed_by = CASE WHEN c.op = 'accept' THEN c.caller ELSE claimed_by END,
@@ -24,11 +31,8 @@ BEGIN
     expires_at = CASE WHEN v_dead THEN NULL ELSE s.at + c.retention_ms END
     WHERE sender_id = s.sender_id AND key = r.key;
   IF NOT v_dead THEN s.pending_bytes := s.pending_bytes - r.body_bytes; END IF;
-  -- It may have been the one that was told of its task's freedom: the next one is, in its place. Under a worker, which
-  -- waits for nobody, but for one that another worker has in hand: that is due.
-  IF r.task_id IS NOT NULL AND (c.op <> 'lease' OR webhook_try_parked(s.sender_id, r.task_id)) THEN
-    PERFORM webhook_free_task(s.sender_id, r.task_id);
-  END IF;
+  -- It may have been the one that was told of its task's freedom: the next one is, in its place.
+  IF r.task_id IS NOT NULL THEN PERFORM webhook_free_task(s.sender_id, r.task_id); END IF;
   s.kind := v_kind;
   RETURN s;
 END $$;

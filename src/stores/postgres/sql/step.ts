@@ -22,8 +22,8 @@ import { markLife } from './words.ts';
  *     webhook_holder    step, task row → held: a live lease on another record holds the task (handlers of one task
  *                       never overlap); parked_until: how long workers leave alone what waits for it
  *     webhook_free_task sender, task → the oldest record that waits for it is due
- *     webhook_try_parked sender, task → that record's row is locked, without waiting; false: there is none, or
- *                       somebody has it
+ *     webhook_hold_parked sender, task, key → that record's row, but for that of the key, is locked now, without waiting,
+ *                       or there is none; false: somebody else has it locked
  *     webhook_save_task, webhook_won: the task's row written; the answer "won"
  *
  * `xmax = 0` in a RETURNING says that the row is new, not replaced: only then it is counted. Rows that expired count
@@ -137,11 +137,14 @@ BEGIN
     SELECT key FROM webhook_record WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0
     ORDER BY seq LIMIT 1);
 END $$;
-CREATE FUNCTION webhook_try_parked(p_sender integer, p_task text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_hold_parked(p_sender integer, p_task text, p_but text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_key text;
 BEGIN
-  PERFORM FROM webhook_record WHERE sender_id = p_sender AND key = (
-    SELECT key FROM webhook_record WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0
-    ORDER BY seq LIMIT 1) FOR UPDATE SKIP LOCKED;
+  SELECT key INTO v_key FROM webhook_record
+    WHERE sender_id = p_sender AND task_id = p_task AND parked_until > 0 AND key <> p_but ORDER BY seq LIMIT 1;
+  IF v_key IS NULL THEN RETURN true; END IF;
+  PERFORM FROM webhook_record WHERE sender_id = p_sender AND key = v_key FOR UPDATE SKIP LOCKED;
   RETURN FOUND;
 END $$;
 CREATE FUNCTION webhook_won(r webhook_head, p_changed boolean) RETURNS jsonb LANGUAGE sql AS $$
