@@ -1,5 +1,5 @@
 /**
- * Canonical JSON (RFC 8785) of a value that `parseStrictObject` gave: at most 64 levels deep. Never throws: where the
+ * Canonical JSON (RFC 8785) of a value that `parseStrictObject` gave: at most `MAX_DEPTH` levels deep. Never throws: where the
  * RFC wants an error it stays injective instead. A lone surrogate is written as its escape, a number too large for a
  * double as `Infinity`: text that is hashed, and read by nobody.
  */

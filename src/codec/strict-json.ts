@@ -9,7 +9,7 @@ export type StrictJson =
   | { readonly ok: false; readonly detail: string };
 
 /** Objects and arrays around the innermost value, the body itself included. */
-export const MAX_DEPTH = 64;
+export const MAX_DEPTH = 256;
 
 /** How many duplicate names a log line shows (verification.md, section 2, last paragraph). */
 const MAX_NAMES = 4;

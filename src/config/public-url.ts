@@ -31,6 +31,11 @@ export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
       `publicUrl: user information and fragments are never part of what is signed. ${fix}`,
     );
   }
+  if (/[^\x21-\x7e]/.test(target.targetUri)) {
+    throw new ConfigError(
+      `publicUrl: ${JSON.stringify(url)} has characters that no signature can cover. Percent-encode them, as sellers do: /caf%C3%A9 for /café.`,
+    );
+  }
   if (!wildcard) return { kind: 'exact', target };
   if (target.targetUri.includes('?'))
     throw new ConfigError(`publicUrl: a prefix cannot have a query. ${fix}`);

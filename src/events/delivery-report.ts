@@ -6,9 +6,6 @@ import { eventWarning } from './warnings.ts';
 /** `task_type` of a report's envelope. */
 export const REPORT_TASK_TYPE = 'media_buy_delivery';
 
-/** The task whose response has `media_buy_deliveries` too, and is no report. */
-const DELIVERY_TASK_TYPE = 'get_media_buy_delivery';
-
 const NOTIFICATION_TYPES: Record<DeliveryReport['notification_type'], true> = {
   scheduled: true,
   final: true,
@@ -21,14 +18,18 @@ function plainName(text: string): string {
   return /^[0-9_a-z]*$/.test(text) ? text : text.toLowerCase().replaceAll('-', '_');
 }
 
-/** Whether a result claims to be a delivery report: by its envelope's `task_type` or by its own members. */
+/**
+ * Whether a result claims to be a delivery report: by its envelope's `task_type` or by its own members. Responses of
+ * `get_media_buy_delivery` have `media_buy_deliveries` too, and `aggregated_totals`, which reports must not have.
+ */
 export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
-  const name = taskType === undefined ? undefined : plainName(taskType);
-  if (name === REPORT_TASK_TYPE) return true;
+  if (taskType !== undefined && plainName(taskType) === REPORT_TASK_TYPE) return true;
   if (!isJsonObject(result)) return false;
+  if (hasNotificationType(result)) return true;
   return (
-    hasNotificationType(result) ||
-    (name !== DELIVERY_TASK_TYPE && Array.isArray(present(result, 'media_buy_deliveries')))
+    taskType === undefined &&
+    !Object.hasOwn(result, 'aggregated_totals') &&
+    Array.isArray(present(result, 'media_buy_deliveries'))
   );
 }
 

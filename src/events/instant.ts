@@ -1,6 +1,9 @@
 /** An RFC 3339 instant, compared with every fraction digit (design.md, "The store", Ordering). */
 export interface Instant {
-  /** Sorts by plain byte comparison: seconds since year 0, 12 digits, then the fraction without trailing zeros. */
+  /**
+   * Sorts by plain byte comparison: seconds since year 0, 12 digits, then the fraction without trailing zeros. A leap
+   * second is the one before it with a `:` in front of its fraction, which sorts behind every digit.
+   */
   readonly key: string;
   /** Unix ms, rounded down. */
   readonly ms: number;
@@ -27,7 +30,7 @@ function startOfDay(year: number, month: number, day: number): number {
   return Date.UTC(year + 400, month - 1, day) / 1000 - 146_097 * DAY_S;
 }
 
-/** Reads an ISO 8601 / RFC 3339 date-time with a zone; undefined where it is none. A leap second counts as :59. */
+/** Reads an ISO 8601 / RFC 3339 date-time with a zone; undefined where it is none. */
 export function parseInstant(text: string): Instant | undefined {
   const year = digits(text, 0, 4);
   const month = digits(text, 5, 2);
@@ -44,7 +47,7 @@ export function parseInstant(text: string): Instant | undefined {
   const seconds = startOfDay(year, month, day) + time - zone;
   const fraction = withoutTrailingZeros(text.slice(SECONDS_END + 1, end));
   return {
-    key: `${String(seconds + EPOCH_OFFSET_S).padStart(12, '0')}.${fraction}`,
+    key: `${String(seconds + EPOCH_OFFSET_S).padStart(12, '0')}.${second === 60 ? ':' : ''}${fraction}`,
     ms: seconds * 1000 + Number(fraction.slice(0, 3).padEnd(3, '0')),
   };
 }

@@ -64,8 +64,8 @@ export function readFrom(
   });
 }
 
-/** A report may speak of many media buys; so many are enough to notice one that goes on after its last. */
-const MAX_REPORTED_BUYS = 100;
+/** Looked up in the store, each of them: of those that follow it is not noticed that they go on after their last report. */
+const MAX_REPORTED_BUYS = 1000;
 
 function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportClaim {
   const ids = (report.media_buy_deliveries ?? []).map(({ media_buy_id }) => storedId(media_buy_id, hashes));

@@ -104,6 +104,8 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an http publicUrl', { publicUrl: 'http://buyer.example/x' }, /publicUrl.*https.*allowLoopback/],
     ['a publicUrl with user information', { publicUrl: 'https://a:b@buyer.example/x' }, /publicUrl/],
     ['a publicUrl with a fragment', { publicUrl: 'https://buyer.example/x#y' }, /publicUrl/],
+    ['a publicUrl that no signature covers', { publicUrl: 'https://buyer.example/café' }, /caf%C3%A9/],
+    ['a publicUrl with a space', { publicUrl: 'https://buyer.example/x?a b' }, /publicUrl/],
     ['a prefix with a query', { publicUrl: 'https://buyer.example/x?y/*' }, /publicUrl/],
     ['an unknown mode', { mode: 'queue' }, /mode.*inline, inbox/],
     ['mode inbox on a store that has none', { mode: 'inbox' }, /store: the stand-in store has no inbox/],

@@ -38,11 +38,23 @@ describe('delivery reports (interface.md, "Reporting webhooks")', () => {
     );
   });
 
-  it('an answer of get_media_buy_delivery is a task’s result', () => {
-    const result = deliveryReport({ notification_type: undefined, aggregated_totals: { spend: 1 } });
-    const event = eventOf(envelope(result, { task_type: 'get_media_buy_delivery' }));
+  it.each([
+    ['task_type says so', 'get_media_buy_delivery', { spend: 1 }],
+    ['task_type is of another task', 'create_media_buy', undefined],
+    ['task_type is absent', undefined, { spend: 1 }],
+  ])('an answer of get_media_buy_delivery is a task’s result: %s', (_, task_type, aggregated_totals) => {
+    const result = deliveryReport({ notification_type: undefined, aggregated_totals });
+    if (aggregated_totals === undefined) Reflect.deleteProperty(result, 'aggregated_totals');
+    const event = eventOf(envelope(result, { task_type }));
     expect(event.kind).toBe('task');
-    expect(event.warnings).toEqual([]);
+    expect(warningCodes(event)).toEqual(task_type === undefined ? ['missing_task_type'] : []);
+  });
+
+  it('an answer of get_media_buy_delivery in an agent’s Task, which has no task_type', () => {
+    const { notification_type: _, ...data } = deliveryReport({ aggregated_totals: { spend: 1 } });
+    const artifacts = [{ artifactId: 'a', parts: [{ kind: 'data', data }] }];
+    const event = eventOf(agentTask('completed', { artifacts }));
+    expect(event).toMatchObject({ kind: 'task', status: 'completed', data, warnings: [] });
   });
 
   it('optional members may be null', () => {

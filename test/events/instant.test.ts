@@ -72,8 +72,14 @@ describe('instants (design, "The store", Ordering)', () => {
     expect(new Set(ordered).size).toBe(ordered.length);
   });
 
-  it('a leap second counts as the one before it', () => {
-    expect(instant('2016-12-31T23:59:60Z').key).toBe(instant('2016-12-31T23:59:59Z').key);
+  it('a leap second is behind all of the one before it, and before the next one', () => {
+    const texts = ['23:59:59', '23:59:59.9', '23:59:59.9999999999', '23:59:60', '23:59:60.1', '23:59:60.9'];
+    const keys = [...texts.map((time) => `2016-12-31T${time}Z`), '2017-01-01T00:00:00Z'].map(
+      (text) => instant(text).key,
+    );
+    expect(keys.toSorted()).toEqual(keys);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(instant('2016-12-31T23:59:60.25Z').ms).toBe(instant('2016-12-31T23:59:59.25Z').ms);
   });
 
   it('never has a negative key, whatever the offset', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
@@ -30,6 +30,23 @@ describe('once: retries, replays and duplicates', () => {
     expect(said(replay)).toBe('refused webhook_signature_replayed 401');
     expect(replay).toMatchObject({ check: 12 });
     expect(seen).toHaveLength(2);
+  });
+
+  it('the same bytes are replayed as long as their window is open, to its last millisecond', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      const { sign, send } = await house();
+      const nowMs = 1_800_000_000_000;
+      vi.setSystemTime(nowMs);
+      const signed = await sign(payloads.tool('completed'));
+      expect(said(await send(signed))).toBe('accepted 200');
+      vi.setSystemTime(nowMs + 360_000);
+      expect(said(await send(signed))).toBe('refused webhook_signature_replayed 401');
+      vi.setSystemTime(nowMs + 360_001);
+      expect(said(await send(signed))).toBe('refused webhook_signature_window_invalid 401');
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('a changed payload under a used key is dropped with 200 and an alarm (editions 3.0, 3.1)', async () => {
@@ -339,6 +356,16 @@ describe('ordering (design.md, "The store")', () => {
       ['report_after_final'],
       [],
     ]);
+    expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'report_after_final' }]);
+  });
+
+  it('a report after the final one is noticed for a thousand media buys', async () => {
+    const { deliver, alarms } = await house();
+    const buys = Array.from({ length: 1001 }, (_, n) => ({ media_buy_id: `mb_${n}` }));
+    await deliver(payloads.report('final', { media_buy_deliveries: buys }));
+    await deliver(payloads.report('scheduled', { media_buy_deliveries: buys.slice(1000) }));
+    expect(alarms).toEqual([]);
+    await deliver(payloads.report('scheduled', { media_buy_deliveries: buys.slice(999, 1000) }));
     expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'report_after_final' }]);
   });
 

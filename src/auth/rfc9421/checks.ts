@@ -100,7 +100,7 @@ function windowRefusal({ created, expires }: Complete, nowMs: number): Refusal |
   const valid =
     expires > created &&
     expires - created <= MAX_VALIDITY_S &&
-    // Compared in ms: a nonce is forgotten at exactly this instant, so that nothing may be accepted after it.
+    // Compared in ms: a nonce is kept until just after this instant, and nothing may be accepted then.
     created * 1000 <= nowMs + SKEW_S * 1000 &&
     expires * 1000 >= nowMs - SKEW_S * 1000;
   if (valid) return undefined;

@@ -21,7 +21,8 @@ export interface Member {
 
 /**
  * Splits at `separator` outside quoted strings. In valid text a comma outside strings ends a member and a semicolon
- * starts a parameter, wherever they stand; undefined where a string does not end.
+ * starts a parameter, wherever they stand; undefined where a string does not end, and where a bare item of RFC 9651
+ * begins that RFC 8941 has not: dates (`@1`), and display strings (`%"…"`), in which a backslash escapes nothing.
  */
 function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | undefined {
   const parts: string[] = [];
@@ -29,6 +30,7 @@ function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | und
   let quoted = false;
   for (let i = 0; i < text.length; i++) {
     const char = text[i];
+    if (!quoted && (char === '@' || (char === '"' && text[i - 1] === '%'))) return undefined;
     if (char === '"') quoted = !quoted;
     else if (quoted && char === '\\') i++;
     else if (!quoted && char === separator) {
@@ -97,7 +99,7 @@ function readMember(text: string): Member | string {
  */
 export function readDictionary(field: string): ReadonlyMap<string, Member> | string {
   const texts = splitOutsideStrings(field, ',');
-  if (!texts) return 'has a string that does not end';
+  if (!texts) return 'has a string that does not end, or an item that RFC 8941 does not know';
   const members = new Map<string, Member>();
   for (const text of texts) {
     const member = readMember(trimSpace(text));

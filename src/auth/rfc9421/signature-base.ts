@@ -8,7 +8,7 @@ import { componentValue, REQUIRED_COMPONENTS, requiredLines } from './components
  * @param facts method, canonical target, header fields.
  * @param signatureParams the inner list with its parameters, exactly as in `Signature-Input` after `sig1=`. A
  * verifier passes the text as received: serialised again it could differ from what the sender signed.
- * @returns undefined where a component has no value in this request, or where the text is not printable ASCII.
+ * @returns undefined where a component has no value in this request, or where a field of it is not printable ASCII.
  */
 export function signatureBase(
   components: readonly string[],

@@ -1,4 +1,3 @@
-import { MAX_DEPTH } from '../../codec/strict-json.ts';
 import type { Matches } from './body-wire.ts';
 import { type Budget, createBudget } from './budget.ts';
 import type { Cause, Change } from './finding.ts';
@@ -110,6 +109,9 @@ function written(form: JsonForm, treeFor: TreeFor, budget: Budget): string | und
 const formsFrom = (arrived: JsonForm): readonly JsonForm[] =>
   JSON_FORMS.toSorted((a, b) => distance(a, arrived) - distance(b, arrived));
 
+/** Levels of a text that is written again: to indent it costs the square of its depth. */
+const MOST_DEPTH = 64;
+
 /**
  * Finds the usual serialisation of a JSON text that was signed.
  * @param text valid JSON, without what stands around it.
@@ -121,8 +123,7 @@ export function searchJson(
   matches: Matches,
   budget: Budget,
 ): readonly Change[] | undefined {
-  // A receiver refuses what is nested deeper, and indenting it costs the square of its depth.
-  if (depthOf(text) > MAX_DEPTH) {
+  if (depthOf(text) > MOST_DEPTH) {
     budget.leaveOut();
     return undefined;
   }

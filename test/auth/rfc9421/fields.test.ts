@@ -10,6 +10,8 @@ function members(field: string): ReadonlyMap<string, Member> {
   return result;
 }
 
+const UNKNOWN = 'has a string that does not end, or an item that RFC 8941 does not know';
+
 describe('the scanner in front of structured-headers (verification.md, section 3)', () => {
   test('raw text is kept byte for byte, without the white space around a member', () => {
     const field = 'a=1 ,\t sig1=( "x"   "y;z, )" ); created=1;n="\\"" , b';
@@ -21,6 +23,10 @@ describe('the scanner in front of structured-headers (verification.md, section 3
     const found = members('a="x, b=1;c";p="y, ;z\\"", d=1');
     expect([...found.keys()]).toEqual(['a', 'd']);
     expect(found.get('a')?.rawParameters).toEqual(new Map([['p', '"y, ;z\\""']]));
+  });
+
+  test('percent signs in tokens, at signs in strings', () => {
+    expect(members('a=b%c;p="%";q="@1"').get('a')?.rawParameters.size).toBe(2);
   });
 
   test("parameters of an inner list's components are not its own", () => {
@@ -49,7 +55,11 @@ describe('the scanner in front of structured-headers (verification.md, section 3
     ['a parameter twice, once without a value', 'a=1;p;p=2', 'has a parameter twice'],
     ['a parameter twice after white space', 'a=1;p=1;  p=2', 'has a parameter twice'],
     ['a parameter of a component twice', 'a=("x";p;p)', 'has a parameter twice'],
-    ['a string that does not end', 'a="x, b=1', 'has a string that does not end'],
+    ['a string that does not end', 'a="x, b=1', UNKNOWN],
+    ['a date of RFC 9651', 'a=@1', UNKNOWN],
+    ['a date of RFC 9651 in a parameter', 'a=1;p=@1;q=2', UNKNOWN],
+    ['a display string of RFC 9651', 'a=%"x"', UNKNOWN],
+    ['a parameter twice, hidden behind one', 'a=();x=%"\\";p=1;y="\\"";p=2;y="a"', UNKNOWN],
   ])('%s is refused', (_, field, detail) => {
     expect(readDictionary(field)).toBe(detail);
   });

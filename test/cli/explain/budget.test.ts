@@ -69,7 +69,7 @@ describe('explain: how much is searched', () => {
     ]);
   });
 
-  it('writes no body again that is nested deeper than a receiver takes, 64 levels', () => {
+  it('writes no body again that is nested deeper than 64 levels', () => {
     const indented = JSON.stringify(JSON.parse(nested(64)), undefined, 4);
     expect(searched(nested(64), createBudget(), indented).findings).toMatchObject([
       { cause: 'body-indented', proved: true },
