@@ -24,7 +24,10 @@ const MOST_MS = 20 * 60_000;
 
 async function measured(section: string, part: string): Promise<Figures> {
   const child = fork(fileURLToPath(new URL('one.ts', import.meta.url)), [section, part], {
-    execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+    execArgv: [
+      ...(SECTIONS[section]?.collects ? ['--expose-gc'] : []),
+      '--disable-warning=ExperimentalWarning',
+    ],
     // Structured clone: what is not measured is NaN and stays so.
     serialization: 'advanced',
     timeout: MOST_MS,

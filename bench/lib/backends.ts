@@ -10,10 +10,13 @@ import { redisStore } from '../../dist/redis.js';
 import { sqliteStore } from '../../dist/sqlite.js';
 import { startServer as startPostgres } from '../../test/support/postgres.ts';
 import { startServer as startRedis } from '../../test/support/redis-server.ts';
+import { POOL, type Place } from './places.ts';
 
 /** A store of its own on a backend, open and empty. */
 export interface Opened {
   readonly store: Store;
+  /** For another process to open it too. */
+  readonly place: Place;
   /**
    * What it takes on disk or, Redis, in memory, once the backend has tidied up.
    * @param packed without the room that Postgres keeps for other rows.
@@ -43,18 +46,25 @@ async function redis(): Promise<Backend> {
     'auto-aof-rewrite-percentage': '0',
   });
   const client = new Redis({ port: server.port, host: '127.0.0.1' });
+  const url = `redis://127.0.0.1:${server.port}`;
   let stores = 0;
   return {
     bareName: 'SET NX PX',
     bare: (key) => client.set(`bare:${key}`, HASH, 'PX', DAY_MS, 'NX'),
     open: async () => {
       stores += 1;
-      const store = redisStore({ client, prefix: `bench-${stores}:` });
+      const prefix = `bench-${stores}:`;
+      const store = redisStore({ client, prefix });
       await store.open();
       const used = async (): Promise<number> =>
         Number(/used_memory_dataset:(\d+)/.exec(await client.info('memory'))?.[1]);
       const before = await used();
-      return { store, bytes: async () => (await used()) - before, close: () => store.close() };
+      return {
+        store,
+        place: { backend: 'redis', server: url, name: prefix },
+        bytes: async () => (await used()) - before,
+        close: () => store.close(),
+      };
     },
     stop: async () => {
       client.disconnect();
@@ -62,9 +72,6 @@ async function redis(): Promise<Backend> {
     },
   };
 }
-
-/** Connections: more than what 64 concurrent inserts gain by. */
-const POOL = 16;
 
 async function postgres(): Promise<Backend> {
   const server = await startPostgres();
@@ -86,6 +93,7 @@ async function postgres(): Promise<Backend> {
       await store.open();
       return {
         store,
+        place: { backend: 'postgres', server: server.url, name: schema },
         bytes: async (packed = false) => {
           await pool.query(packed ? 'VACUUM FULL' : 'VACUUM ANALYZE');
           const { rows } = await pool.query<{ bytes: string }>(
@@ -124,6 +132,7 @@ async function sqlite(): Promise<Backend> {
       await store.open();
       return {
         store,
+        place: { backend: 'sqlite', name: file },
         bytes: async () => {
           handle.exec('PRAGMA wal_checkpoint(TRUNCATE)');
           return statSync(file).size;

@@ -1,0 +1,26 @@
+// A process of its own: opens a store that others have filled, accepts and completes events, and says what it holds.
+import { once } from 'node:events';
+import { acceptOne, acceptRequest, completeOne } from './accepts.ts';
+import { WIDTH } from './event-figures.ts';
+import { concurrently } from './measure.ts';
+import { residentMiB } from './memory.ts';
+import { openAt, type Place } from './places.ts';
+
+export interface ResidentJob {
+  readonly place: Place;
+  /** Number of the first event; none of them is in the store. */
+  readonly from: number;
+  /** How many events. */
+  readonly count: number;
+}
+
+process.once('disconnect', () => process.exit());
+const [job] = (await once(process, 'message')) as [ResidentJob];
+const store = await openAt(job.place);
+await concurrently(job.count, WIDTH, async (index) => {
+  const at = job.from + index;
+  const request = acceptRequest({ at, task: `task-${at}` });
+  await acceptOne(store, request);
+  await completeOne(store, request);
+});
+process.send?.(await residentMiB(), () => process.exit());
