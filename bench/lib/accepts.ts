@@ -18,6 +18,8 @@ export interface AcceptDraft {
   readonly withoutNonce?: boolean;
 }
 
+const keyOf = (at: number): string => `0a9c3e52-0000-4000-8000-${String(at).padStart(12, '0')}`;
+
 /** An inline accept of a task's status, 1 KB, as the receiver makes it. */
 export function acceptRequest({ at, task, withoutNonce }: AcceptDraft): AcceptRequest {
   const nonce = { keyid: 'seller-2026', nonce: randomUUID(), nowMs: 0, expiresAtMs: 360_000 };
@@ -27,7 +29,7 @@ export function acceptRequest({ at, task, withoutNonce }: AcceptDraft): AcceptRe
     mode: 'inline',
     ...(!withoutNonce && { nonce }),
     event: {
-      key: `0a9c3e52-0000-4000-8000-${String(at).padStart(12, '0')}`,
+      key: keyOf(at),
       body: BODY,
       rawHash: HASH,
       onChanged: 'first-wins',
@@ -84,4 +86,10 @@ export async function fill(store: Store, from: number, to: number): Promise<void
       await completeOne(store, request);
     });
   }
+}
+
+/** @throws Error unless the store was filled up to `to`: another process may have been told the wrong place. */
+export async function requireFilled(store: Store, to: number): Promise<void> {
+  const found = await store.peek(SENDER, keyOf(to - 1));
+  if (found !== 'applied') throw new Error(`${store.name}: the last one of ${to} records is ${found}`);
 }

@@ -1,6 +1,6 @@
 // A process of its own: opens a store that others have filled, accepts and completes events, and says what it holds.
 import { once } from 'node:events';
-import { acceptOne, acceptRequest, completeOne } from './accepts.ts';
+import { acceptOne, acceptRequest, completeOne, requireFilled } from './accepts.ts';
 import { WIDTH } from './event-figures.ts';
 import { concurrently } from './measure.ts';
 import { residentMiB } from './memory.ts';
@@ -8,6 +8,8 @@ import { openAt, type Place } from './places.ts';
 
 export interface ResidentJob {
   readonly place: Place;
+  /** How many records were put there. */
+  readonly records: number;
   /** Number of the first event; none of them is in the store. */
   readonly from: number;
   /** How many events. */
@@ -17,6 +19,7 @@ export interface ResidentJob {
 process.once('disconnect', () => process.exit());
 const [job] = (await once(process, 'message')) as [ResidentJob];
 const store = await openAt(job.place);
+await requireFilled(store, job.records);
 await concurrently(job.count, WIDTH, async (index) => {
   const at = job.from + index;
   const request = acceptRequest({ at, task: `task-${at}` });

@@ -80,7 +80,7 @@ async function residents(holdings: readonly Holding[]): Promise<Times> {
     for (const [at] of holdings.entries()) {
       const { records, opened, anew } = holdings[(at + round) % holdings.length] as Holding;
       const { place, close } = await opened();
-      const resident = await residentOf({ place, from: ELSEWHERE + round * count, count });
+      const resident = await residentOf({ place, records, from: ELSEWHERE + round * count, count });
       if (round >= warmUps) found.get(String(records))?.push(resident);
       if (anew) await close();
     }
