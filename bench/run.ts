@@ -24,10 +24,7 @@ const MOST_MS = 20 * 60_000;
 
 async function measured(section: string, part: string): Promise<Figures> {
   const child = fork(fileURLToPath(new URL('one.ts', import.meta.url)), [section, part], {
-    execArgv: [
-      ...(SECTIONS[section]?.collects ? ['--expose-gc'] : []),
-      '--disable-warning=ExperimentalWarning',
-    ],
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     // Structured clone: what is not measured is NaN and stays so.
     serialization: 'advanced',
     timeout: MOST_MS,

@@ -4,8 +4,6 @@ interface Section {
   readonly title: string;
   /** Each is measured in a process of its own. */
   readonly parts: readonly string[];
-  /** It collects garbage before it measures. */
-  readonly collects?: true;
   readonly load: () => Promise<{ readonly measure: (part: string) => Promise<Figures> }>;
 }
 
@@ -61,7 +59,6 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
   events: {
     title: 'One event on a durable store: accept and completion, 64 in flight, one sender; room it takes',
     parts: STORES,
-    collects: true,
     load: () => import('./sections/events.ts'),
   },
   growth: {

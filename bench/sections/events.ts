@@ -23,7 +23,6 @@ async function spent(store: Store, from: number, count: number): Promise<Spent> 
   const requests = Array.from({ length: count }, (_, index) =>
     acceptRequest({ at: from + index, task: `task-${from + index}` }),
   );
-  globalThis.gc?.();
   const [wall, processor] = [wallClock(), processorClock()];
   await concurrently(count, WIDTH, async (at) => {
     const request = requests[at];
