@@ -50,7 +50,7 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     context: sources.find((source) => Object.hasOwn(source, 'context'))?.['context'],
     contextId: textMember(body, 'contextId'),
     notificationId: textIn(sources, 'notification_id'),
-    family: family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data),
+    family: family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data, taskType),
     reportShaped: isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };

@@ -34,8 +34,9 @@ const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'tas
 /** A whole task envelope says what it is by `task_type`; its `type` or `event` may be any word. */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
-/** The same inside a task's result, whose own `type` may be any word. */
+/** The same inside a task's result, whose own `type` may be any word; so may its `event` where the task is named. */
 const RESULT_DISCRIMINATORS = ['event', 'event_type', 'notification_type'] as const;
+const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
 
 /**
  * The family that a payload belongs to; undefined for task envelopes and delivery reports. The families' payloads
@@ -46,14 +47,15 @@ export function familyOf(payload: JsonObject): Family | undefined {
   const hasStatus = present(payload, 'status') !== undefined;
   return (
     familyNamed(payload, hasId && hasStatus ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS) ??
-    familyOfResult(payload['result']) ??
+    familyOfResult(payload['result'], textMember(payload, 'task_type')) ??
     (hasId || hasStatus ? undefined : familyByShape(payload))
   );
 }
 
 /** The family that a task's result, or a data part, says it belongs to. */
-export function familyOfResult(result: unknown): Family | undefined {
-  return isJsonObject(result) ? familyNamed(result, RESULT_DISCRIMINATORS) : undefined;
+export function familyOfResult(result: unknown, taskType: string | undefined): Family | undefined {
+  if (!isJsonObject(result)) return undefined;
+  return familyNamed(result, taskType === undefined ? RESULT_DISCRIMINATORS : NAMED_RESULT_DISCRIMINATORS);
 }
 
 function familyNamed(payload: JsonObject, discriminators: readonly string[]): Family | undefined {

@@ -61,8 +61,14 @@ describe('other webhook families (interface.md)', () => {
     expect(eventOf({ idempotency_key: KEY, result })).toMatchObject({ kind: 'other', family: 'impairment' });
   });
 
-  it('a result’s own `type` names no family', () => {
+  it('a result’s own `type` names no family, nor does its `event` where the task is named', () => {
     expect(eventOf(toolEnvelope({ result: { type: 'artifact' } })).kind).toBe('task');
+    const result = { event: 'artifact' };
+    expect(eventOf(toolEnvelope({ task_type: 'create_media_buy', result })).kind).toBe('task');
+    expect(eventOf(toolEnvelope({ task_type: undefined, result }))).toMatchObject({
+      kind: 'other',
+      family: 'artifact_push',
+    });
   });
 
   it('has a status of its own: a media-buy word is no mistake there', () => {
