@@ -162,6 +162,16 @@ const POSITIVE: readonly Positive[] = [
     expected_warnings: ['missing_operation_id', 'missing_task_type', 'missing_timestamp'],
   },
   {
+    id: 'agent: an answer of get_media_buy_delivery is no report',
+    payload: task('completed', {
+      metadata: { operation_id: 'op_1' },
+      ...artifacts([
+        part({ ...without(reportResult('x', { aggregated_totals: { spend: 1 } }), 'notification_type') }),
+      ]),
+    }),
+    expected_warnings: [],
+  },
+  {
     id: 'tool: unknown members',
     payload: tool('unknown members', { anything: { else: [1] } }),
     expected_warnings: [],

@@ -1,7 +1,7 @@
 import { type Json, keySet, NOW } from './kit.ts';
 import { envelopes, extraction } from './events.ts';
 import { bearer, hmac } from './legacy.ts';
-import { NEGATIVE_HEADERS, type Refused } from './negative-headers.ts';
+import { NEGATIVE_HEADERS, NEGATIVE_ITEMS, type Refused } from './negative-headers.ts';
 import { NEGATIVE_KEYS } from './negative-keys.ts';
 import { POSITIVE, positiveVector } from './positive.ts';
 import { sequences } from './sequences.ts';
@@ -49,7 +49,7 @@ export function vectorFiles(): ReadonlyMap<string, string> {
   const files: readonly (readonly [string, Json])[] = [
     ['keys.json', keySet()],
     ...numbered('positive', POSITIVE.map(positiveVector)),
-    ...numbered('negative', [...NEGATIVE_HEADERS, ...NEGATIVE_KEYS].map(negativeVector)),
+    ...numbered('negative', [...NEGATIVE_HEADERS, ...NEGATIVE_KEYS, ...NEGATIVE_ITEMS].map(negativeVector)),
     ['canonicalization.json', canonicalization()],
     ['hmac.json', hmac()],
     ['bearer.json', bearer()],

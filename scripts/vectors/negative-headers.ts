@@ -335,6 +335,22 @@ const media = guarded(415, 'unsupported_media_type');
 const encoding = guarded(415, 'unsupported_content_encoding');
 const method = guarded(405, 'method_not_allowed');
 
+/** Parameters in front of the others, so that what they hide stands behind them. */
+const before = (parameters: string): Signing => ({
+  sent: rewritten('Signature-Input', (value) => value.replace(')', `)${parameters}`)),
+});
+
+/** What RFC 9651 added to RFC 8941, by which the dictionaries are read. */
+export const NEGATIVE_ITEMS: readonly Refused[] = [
+  malformed('parameter-date', 'A parameter is a date.', before(';x=@1')),
+  malformed('parameter-display-string', 'A parameter is a display string.', before(';x=%"a"')),
+  malformed(
+    'created-twice-behind-display-string',
+    'created stands twice, hidden from a reader who takes a display string for a string with escapes.',
+    before(`;x=%"\\";created=1;y="\\""`),
+  ),
+];
+
 const GUARD: readonly Refused[] = [
   media('content-type-text', 'Content-Type is text/plain.', { headers: { 'Content-Type': 'text/plain' } }),
   media('content-type-json-suffix', 'A +json type is another type.', {

@@ -101,6 +101,7 @@ const RETRIES: readonly Sequence[] = [
       },
       { name: 'first delivery again, byte for byte', at: 15, again: 'first', expected: replayed },
       { name: 'retry again, byte for byte', at: 15, again: 'retry with a fresh nonce', expected: replayed },
+      { name: 'in the last second of its window', at: 360, again: 'first', expected: replayed },
       {
         name: 'retry after 24 hours less a minute',
         at: 86_340,
@@ -279,6 +280,28 @@ const ORDER: readonly Sequence[] = [
       {
         name: 'without a timestamp nothing is ordered',
         payload: envelope('order none', { timestamp: null }),
+        expected: accepted(),
+      },
+    ],
+  },
+  {
+    name: 'leap second',
+    description: 'A leap second is after the second before it, and before the next one.',
+    steps: [
+      {
+        name: 'before it',
+        payload: at('leap before', 'working', '2016-12-31T23:59:59.9Z'),
+        expected: accepted(),
+      },
+      { name: 'in it', payload: at('leap', 'working', '2016-12-31T23:59:60.1Z'), expected: accepted() },
+      {
+        name: 'before it again',
+        payload: at('leap again', 'working', '2016-12-31T23:59:59.95Z'),
+        expected: stale,
+      },
+      {
+        name: 'after it',
+        payload: at('leap after', 'completed', '2017-01-01T00:00:00Z'),
         expected: accepted(),
       },
     ],
