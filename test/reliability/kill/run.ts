@@ -116,6 +116,22 @@ async function sell({ options, traffic, seller, acknowledged }: Field): Promise<
   await Promise.all(Array.from({ length: options.concurrency }, sellInTurn));
 }
 
+/** Stores look again after ten minutes at what nobody was told of. A backlog that lasts so long has been forgotten. */
+const DRAIN_MS = 300_000;
+
+async function drain({ drained }: Field): Promise<void> {
+  const done = new AbortController();
+  const late = async (): Promise<never> => {
+    await sleep(DRAIN_MS, undefined, { signal: done.signal });
+    throw new Error(`events were left waiting for ${DRAIN_MS} ms after the last delivery`);
+  };
+  try {
+    await Promise.race([drained(), late()]);
+  } finally {
+    done.abort();
+  }
+}
+
 async function play(field: Field): Promise<void> {
   const over = new AbortController();
   const striker = strikerOf(field);
@@ -124,7 +140,7 @@ async function play(field: Field): Promise<void> {
   watching.catch(() => undefined);
   await sell(field);
   await striker.rest();
-  await field.drained();
+  await drain(field);
   over.abort();
   await watching;
   await field.fleet.whole(field.signal);
