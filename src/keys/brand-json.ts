@@ -5,13 +5,18 @@ import type { DocumentKind, Parsed } from './document.ts';
 export interface BrandJson {
   /** Where the agents are listed instead, absolute: the file has `authoritative_location` or a `house` domain only. */
   readonly next?: string;
-  /** By `url`, byte for byte: the `jwks_uri` of each entry as published, `undefined` where an entry has none. */
+  /** By `url`, byte for byte: the `jwks_uri` of each entry as published, `undefined` where it has none or `null`. */
   readonly agents: ReadonlyMap<string, readonly unknown[]>;
   /** `authorized_operators[].domain`, as `URL` writes hosts. */
   readonly operators: ReadonlySet<string>;
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
+
+/** An optional member: many serialisers write `null` for "none". Any other wrong type is a slip that is not read over. */
+function member(owner: JsonObject, name: string): unknown {
+  return owner[name] ?? undefined;
+}
 
 /** 256 KiB: verification.md, section 5. */
 const MAX_BYTES = 262_144;
@@ -42,12 +47,12 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
 
 /** Every list that the file has, or what is wrong with its shape: read loosely, a slip would delist every agent. */
 function agentLists(root: JsonObject): unknown[][] | string {
-  const { house, brands } = root;
+  const [house, brands] = [member(root, 'house'), member(root, 'brands')];
   if (brands !== undefined && !Array.isArray(brands)) return 'brands is not an array';
   const owners: readonly unknown[] = [root, house, ...((brands as unknown[] | undefined) ?? [])];
   const lists: unknown[][] = [];
   for (const owner of owners) {
-    const agents = isObject(owner) ? owner['agents'] : undefined;
+    const agents = isObject(owner) ? member(owner, 'agents') : undefined;
     if (agents === undefined) continue;
     if (!Array.isArray(agents)) return 'agents is not an array';
     lists.push(agents as unknown[]);
@@ -62,8 +67,9 @@ function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
   for (const entry of entries) {
     if (!isObject(entry) || typeof entry['url'] !== 'string') continue;
     const known = agents.get(entry['url']);
-    if (known) known.push(entry['jwks_uri']);
-    else agents.set(entry['url'], [entry['jwks_uri']]);
+    const jwksUri = member(entry, 'jwks_uri');
+    if (known) known.push(jwksUri);
+    else agents.set(entry['url'], [jwksUri]);
   }
   return agents;
 }
@@ -89,7 +95,7 @@ function asHost(domain: string): string {
 type Next = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 function nextLocation(root: JsonObject, protocol: string): Next | undefined {
-  const { authoritative_location: location, house } = root;
+  const [location, house] = [member(root, 'authoritative_location'), member(root, 'house')];
   if (location !== undefined) {
     return typeof location === 'string' && URL.canParse(location)
       ? { ok: true, url: new URL(location).href }

@@ -78,12 +78,12 @@ describe('a file that only points elsewhere', () => {
     'house.example?',
     'h:99999',
     7,
-    null,
+    false,
   ])('a house that is no domain makes the file invalid: %j', (house) => {
     expect(parse({ house })).toEqual({ ok: false, reason: 'house is not a domain' });
   });
 
-  test.each(['', '/b.json', 'house.example', 7, null])(
+  test.each(['', '/b.json', 'house.example', 7, false])(
     'an authoritative_location that is no absolute URL makes the file invalid: %j',
     (authoritative_location) => {
       expect(parse({ authoritative_location })).toEqual({
@@ -100,11 +100,44 @@ test('a file that lists nothing is a file that lists nothing', () => {
   }
 });
 
+describe('null for an optional member is as good as none', () => {
+  const a = agent('https://a.example/');
+
+  test.each([
+    ['beside agents[]', { agents: [a], house: null, brands: null, authoritative_location: null }],
+    ['beside house.agents[]', { agents: null, house: { agents: [a] }, brands: null }],
+    [
+      'beside brands[].agents[]',
+      { agents: null, house: null, brands: [null, { agents: null }, { agents: [a] }] },
+    ],
+    ['in the house', { agents: [a], house: { agents: null } }],
+    ['a jwks_uri', { agents: [agent('https://a.example/', null)] }],
+  ])('%s', (_where, json) => {
+    expect([...brand(json).agents]).toEqual([['https://a.example/', [undefined]]]);
+  });
+
+  test('a pointer is followed where everything else is null', () => {
+    const location = 'https://h.example/b.json';
+    const nothing = { agents: null, brands: null };
+    expect(brand({ ...nothing, house: null, authoritative_location: location }).next).toBe(location);
+    expect(brand({ ...nothing, house: 'h.example', authoritative_location: null }).next).toBe(
+      'https://h.example/.well-known/brand.json',
+    );
+  });
+
+  test('a file with nothing else lists nothing and points nowhere', () => {
+    const json = { agents: null, brands: null, house: null, authoritative_location: null };
+    expect(brand(json)).toEqual({ agents: new Map(), operators: new Set() });
+  });
+});
+
 test.each([
   [{ agents: {} }, 'agents is not an array'],
   [{ house: { agents: 'x' } }, 'agents is not an array'],
-  [{ brands: [{ agents: null }] }, 'agents is not an array'],
+  [{ brands: [{ agents: false }] }, 'agents is not an array'],
+  [{ agents: '' }, 'agents is not an array'],
   [{ brands: {} }, 'brands is not an array'],
+  [{ brands: 0 }, 'brands is not an array'],
   ['<html></html>', 'the body is not JSON'],
   ['[]', 'the body is not a JSON object'],
   ['{"agents":[],"agents":[]}', 'an object in the body has a name twice: "agents"'],
