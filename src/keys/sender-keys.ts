@@ -14,8 +14,8 @@ export interface SenderKeys {
   /** The set within its life; the one held where it cannot be refreshed. */
   current(sender: SenderEntry, mayFetch?: MayFetch): Promise<Answer<KeySet>>;
   /**
-   * A set that fulfils the wish, fetched again if need be. One that lacks what is wanted counts only at the `jwks_uri` of
-   * a brand.json that is as recent: a seller may have moved its keys and left the old set where it was.
+   * A set that fulfils the wish, fetched again if need be. Where it lacks what is wanted brand.json is asked again, too: a
+   * seller may have moved its keys and left the old set where it was.
    */
   renewed(sender: SenderEntry, wish: KeyWish, mayFetch: MayFetch): Promise<Answer<KeySet>>;
 }
@@ -93,7 +93,7 @@ async function renewed(
     : await cache.renewed<KeySet>(JWKS, location.jwksUri, wish, mayFetch);
 }
 
-/** No copy stands in for one that cannot be had: the keys it leads to may be the wrong ones by now. */
+/** Where it cannot be had, or was just now: the copy, as long as it may be used at all. */
 function recentBrandJson(
   cache: DocumentCache,
   brandJson: DocumentKind<BrandJson>,
@@ -101,7 +101,11 @@ function recentBrandJson(
   mayFetch: MayFetch,
 ): LoadBrandJson {
   const wish: Wish<BrandJson> = { wanted: () => false, decisive: (copy) => keyWish.decisive(copy) };
-  return (url) => cache.renewed(brandJson, url, wish, mayFetch);
+  return async (url) => {
+    const answer = await cache.renewed(brandJson, url, wish, mayFetch);
+    const copy = answer.ok ? undefined : cache.held(brandJson, url);
+    return copy ? { ok: true, copy } : answer;
+  };
 }
 
 async function held(

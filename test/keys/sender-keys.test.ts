@@ -147,7 +147,7 @@ describe('a seller that moved its jwks_uri and left the old JWKS where it was', 
   });
 });
 
-describe('a brand.json that cannot be asked decides nothing', () => {
+describe('a brand.json that cannot be asked: its copy stands, within its hard limit', () => {
   const FAULTS: readonly (readonly [string, Answerer])[] = [
     ['502', broken],
     ['HTML', sends('<!doctype html>')],
@@ -155,15 +155,15 @@ describe('a brand.json that cannot be asked decides nothing', () => {
   ];
 
   test.each(FAULTS)(
-    '%s, its copy fresh: unknown and invalid are 503, the rest is as before',
+    '%s: unknown and invalid as by the JWKS, which was fetched again',
     async (_what, fault) => {
       const [key, added] = [await keyNamed('k'), await keyNamed('added')];
       const [stranger, forger] = [await keyNamed('x'), await keyNamed('k')];
       const made = await bench(key);
       made.seller.server.answer(BRAND, fault);
       made.advance(COOLDOWN);
-      expect(await made.deliver(forger)).toBe(UNAVAILABLE);
-      expect(await made.deliver(stranger)).toBe(UNAVAILABLE);
+      expect(await made.deliver(stranger)).toBe(UNKNOWN);
+      expect(await made.deliver(forger)).toBe(INVALID);
       expect(await made.deliver(key)).toBe(ACCEPTED);
       expect(made.fetches()).toEqual([2, 2, 0]);
       // A key that the JWKS has by now needs no brand.json.
@@ -177,14 +177,16 @@ describe('a brand.json that cannot be asked decides nothing', () => {
     },
   );
 
-  test('down for 20 min, its copy past its life: the same, and 401 again when it is back', async () => {
+  test('down for 20 min, its copy past its life: the same; over its hard limit 503', async () => {
     const [key, stranger, forger] = [await keyNamed('k'), await keyNamed('x'), await keyNamed('k')];
     const made = await bench(key);
     made.seller.server.answer(BRAND, broken);
     made.advance(20 * MINUTE);
     expect(await made.deliver(key)).toBe(ACCEPTED);
-    expect([await made.deliver(stranger), await made.deliver(forger)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
+    expect([await made.deliver(stranger), await made.deliver(forger)]).toEqual([UNKNOWN, INVALID]);
     expect(made.alarmsOf('key_fetch_failing').length).toBeGreaterThan(0);
+    made.advance(11 * MINUTE);
+    expect([await made.deliver(stranger), await made.deliver(key)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
     made.seller.server.serve(BRAND, { agents: [{ url: made.seller.sender.agentUrl }] });
     made.advance(MINUTE);
     expect([await made.deliver(stranger), await made.deliver(forger)]).toEqual([UNKNOWN, INVALID]);
@@ -205,7 +207,10 @@ describe('a brand.json that cannot be asked decides nothing', () => {
     const made = await bench(key);
     made.seller.server.answer(BRAND, broken);
     const strangers = await Promise.all(Array.from({ length: 20 }, (_, index) => keyNamed(`x${index}`)));
-    for (const stranger of strangers) expect(await made.deliver(stranger)).toBe(UNAVAILABLE);
+    const said: string[] = [];
+    for (const stranger of strangers) said.push(await made.deliver(stranger));
+    // The JWKS cools down after the first.
+    expect(said).toEqual([UNKNOWN, ...Array.from({ length: 19 }, () => UNAVAILABLE)]);
     expect(made.fetches()).toEqual([2, 2, 0]);
   });
 
@@ -269,11 +274,11 @@ describe('what the brand.json that is asked again says', () => {
     expect((await keys.find('new', [sender], now())).candidates).toMatchObject([{ key: { jwk: next } }]);
     const fetched = [...new Set([first, second])].reduce((sum, path) => sum + house.count(path), 0);
     expect([server.count(BRAND), fetched, house.count('/keys')]).toEqual([2, 2, 1]);
-    // The file that is pointed to cannot be had: undecided, as where the first cannot.
+    // The file that is pointed to cannot be had: its copy stands, as where the first cannot.
     house.answer(second, broken);
     advance(COOLDOWN);
     const unknown = await keys.find('x', [sender], now());
-    expect([unknown.candidates, unknown.undecided.length]).toEqual([[], 1]);
+    expect([unknown.candidates, unknown.undecided]).toEqual([[], []]);
   });
 
   test.each([
