@@ -30,8 +30,7 @@ export type RevocationState = 'valid' | 'revoked' | 'stale';
 export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
-   * most 8 at a time and 32 a call) and searched. brand.json is asked again, too, where its set lacks
-   * the key by then.
+   * most 8 at a time and 32 a call) and searched. Where a set lacks the key by then, its brand.json is asked again.
    * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
    * which has to be called before "invalid" is answered. Never rejects. No promise where everything is at hand.
    * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
