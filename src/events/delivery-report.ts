@@ -28,7 +28,7 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
   if (hasNotificationType(result)) return true;
   return (
     taskType === undefined &&
-    !Object.hasOwn(result, 'aggregated_totals') &&
+    present(result, 'aggregated_totals') === undefined &&
     Array.isArray(present(result, 'media_buy_deliveries'))
   );
 }

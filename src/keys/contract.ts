@@ -30,7 +30,7 @@ export type RevocationState = 'valid' | 'revoked' | 'stale';
 export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
-   * most 8 at a time and 32 a call) and searched. Where a set lacks the key by then, its brand.json is asked again.
+   * most 8 at a time and 32 a call) and searched.
    * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
    * which has to be called before "invalid" is answered. Never rejects. No promise where everything is at hand.
    * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
@@ -38,8 +38,7 @@ export interface KeyResolver {
   find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): KeySearch | Promise<KeySearch>;
   /**
    * After every candidate's key failed to verify: fetches again the set of each sender that is not pinned and whose
-   * set or brand.json is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from
-   * `tried`.
+   * set is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from `tried`.
    * `undecided`: a fetch failed or had to be left out.
    * @param tried the very list that `find` gave: the 32 fetches of one delivery are for both searches together.
    */

@@ -1,11 +1,11 @@
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Copy } from './document.ts';
-import { sameJwk } from './jwks.ts';
+import type { Copy, Wish } from './document.ts';
+import { type KeySet, sameJwk } from './jwks.ts';
 import type { ListSignature, PublishedList } from './revocation-list.ts';
 import type { Register } from './revocation-register.ts';
 import { listSignatureFlaw } from './revocation-signature.ts';
-import type { KeyWish, SenderKeys } from './sender-keys.ts';
+import type { SenderKeys } from './sender-keys.ts';
 
 /** `undecided`: keys could not be had, so the same copy is to be looked at again. */
 export type SignatureVerdict = 'good' | { readonly flaw: string; readonly undecided: boolean };
@@ -79,7 +79,7 @@ async function fetchedKeys(
 ): Promise<{ readonly found: readonly Jwk[]; readonly undecided?: string }> {
   const isNew = (jwk: Jwk | undefined): jwk is Jwk =>
     jwk !== undefined && !known.some((other) => sameJwk(other, jwk));
-  const wish: KeyWish = {
+  const wish: Wish<KeySet> = {
     wanted: ({ value }) => isNew(value.jwks.get(kid)),
     decisive: (copy) => copy.indirect !== true && copy.began >= listBegan,
   };

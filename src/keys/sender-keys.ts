@@ -13,16 +13,8 @@ export interface SenderKeys {
   held(sender: SenderEntry): Promise<HeldKeys | undefined>;
   /** The set within its life; the one held where it cannot be refreshed. */
   current(sender: SenderEntry, mayFetch?: MayFetch): Promise<Answer<KeySet>>;
-  /**
-   * A set that fulfils the wish, fetched again if need be. Where it lacks what is wanted brand.json is asked again, too: a
-   * seller may have moved its keys and left the old set where it was.
-   */
-  renewed(sender: SenderEntry, wish: KeyWish, mayFetch: MayFetch): Promise<Answer<KeySet>>;
-}
-
-/** What is needed of a key set. `decisive` is asked of brand.json too. */
-export interface KeyWish extends Wish<KeySet> {
-  decisive(copy: Copy<unknown>): boolean;
+  /** A set that fulfils the wish, fetched again if need be. brand.json is renewed only by its own life. */
+  renewed(sender: SenderEntry, wish: Wish<KeySet>, mayFetch: MayFetch): Promise<Answer<KeySet>>;
 }
 
 export interface HeldKeys {
@@ -59,52 +51,8 @@ export function createSenderKeys(
     },
     renewed: async (sender, wish, mayFetch) => {
       const location = await find(sender, mayFetch);
-      if (!location.ok) return location;
-      const recent = (): Promise<Location> =>
-        locate(sender, recentBrandJson(cache, brandJson, wish, mayFetch));
-      return await renewed(cache, location.jwksUri, recent, wish, mayFetch);
+      return location.ok ? await cache.renewed(JWKS, location.jwksUri, wish, mayFetch) : location;
     },
-  };
-}
-
-/**
- * The set first: a key that was added there is found without asking brand.json, and a brand.json that cannot be had keeps
- * nobody from finding it. One after the other, so that a delivery has no more fetches under way than senders asked.
- */
-async function renewed(
-  cache: DocumentCache,
-  jwksUri: string,
-  recent: () => Promise<Location>,
-  wish: KeyWish,
-  mayFetch: MayFetch,
-): Promise<Answer<KeySet>> {
-  let begun = false;
-  const noted: MayFetch = () => {
-    begun = mayFetch();
-    return begun;
-  };
-  const answer = await cache.renewed<KeySet>(JWKS, jwksUri, wish, noted);
-  // Cooling down, or failed for somebody else: undecided already. Failed just now: it may lie elsewhere.
-  if (answer.ok ? wish.wanted(answer.copy) : !begun) return answer;
-  const location = await recent();
-  if (!location.ok) return location;
-  return location.jwksUri === jwksUri
-    ? answer
-    : await cache.renewed<KeySet>(JWKS, location.jwksUri, wish, mayFetch);
-}
-
-/** Where it cannot be had, or was just now: the copy, as long as it may be used at all. */
-function recentBrandJson(
-  cache: DocumentCache,
-  brandJson: DocumentKind<BrandJson>,
-  keyWish: KeyWish,
-  mayFetch: MayFetch,
-): LoadBrandJson {
-  const wish: Wish<BrandJson> = { wanted: () => false, decisive: (copy) => keyWish.decisive(copy) };
-  return async (url) => {
-    const answer = await cache.renewed(brandJson, url, wish, mayFetch);
-    const copy = answer.ok ? undefined : cache.held(brandJson, url);
-    return copy ? { ok: true, copy } : answer;
   };
 }
 

@@ -1,14 +1,14 @@
 import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
-import type { Copy, MayFetch } from './document.ts';
+import type { Copy, MayFetch, Wish } from './document.ts';
 import { within } from './freshness.ts';
 import type { Reply } from './gather.ts';
 import type { KeySet } from './jwks.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
 import { keysUnder, type KeyUse, ownPins, pinsUnder, untried } from './replies.ts';
-import type { KeyWish, SenderKeys } from './sender-keys.ts';
+import type { SenderKeys } from './sender-keys.ts';
 
 /** One delivery's search. */
 export interface Search {
@@ -132,18 +132,17 @@ async function ask(context: SenderSearchContext, sender: SenderEntry, search: Se
   const before = await context.publishers.current(sender, leave);
   const pinned = await pinsUnder(context.use, sender, before.sets, keyid);
   if (pinned.candidates !== undefined) return pinned;
-  let open: Reply = {};
   if (!restricted(sender, before)) {
-    const wish: KeyWish = { wanted: ({ value }) => wanted(value), decisive };
+    const wish: Wish<KeySet> = { wanted: ({ value }) => wanted(value), decisive };
     const answer = await context.keys.renewed(sender, wish, leave());
-    const found = answer.ok ? await keysUnder(context.use, sender, [answer.copy.value], keyid) : {};
+    if (!answer.ok) return { undecided: answer.reason };
+    const found = await keysUnder(context.use, sender, [answer.copy.value], keyid);
     if (found.candidates !== undefined) return found;
-    if (!answer.ok) open = { undecided: answer.reason };
   }
   // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
   const after = await context.publishers.renewed(sender, { wanted, decisive }, leave);
   const late = await pinsUnder(context.use, sender, after.sets, keyid);
-  return late.candidates !== undefined ? late : { ...open, ...doubts(after), ...late };
+  return late.candidates !== undefined ? late : { ...doubts(after), ...late };
 }
 
 async function askAgain(

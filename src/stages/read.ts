@@ -65,7 +65,7 @@ export function readFrom(
 }
 
 /** Looked up in the store, each of them: of those that follow it is not noticed that they go on after their last report. */
-const MAX_REPORTED_BUYS = 1000;
+const MAX_REPORTED_BUYS = 100;
 
 function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportClaim {
   const ids = (report.media_buy_deliveries ?? []).map(({ media_buy_id }) => storedId(media_buy_id, hashes));

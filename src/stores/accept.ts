@@ -20,7 +20,7 @@ export interface AcceptRequest {
 export interface NonceClaim {
   readonly keyid: string;
   readonly nonce: string;
-  /** When the nonce may be forgotten: `expires + 60 s`. Unix ms on the *receiver's* clock. */
+  /** When the nonce may be forgotten: just after `expires + 60 s`. Unix ms on the *receiver's* clock. */
   readonly expiresAtMs: number;
   /** Now on the receiver's clock: the store keeps the nonce for `expiresAtMs - nowMs` from its own now. Unix ms. */
   readonly nowMs: number;

@@ -184,7 +184,7 @@ describe('many at a time', () => {
     expect(made.jwksFetches()).toBe(1);
   });
 
-  test('a flood of unknown keyids causes one refetch of each document in 30 s, and known ones do not wait for it', async () => {
+  test('a flood of unknown keyids causes one refetch in 30 s, and known ones do not wait for it', async () => {
     const [key, unknown] = [await keyNamed('k'), await keyNamed('x')];
     const made = await bench(key);
     await made.deliver(key);
@@ -200,7 +200,7 @@ describe('many at a time', () => {
     made.advance(29_999);
     await Promise.all(Array.from({ length: 100 }, () => made.deliver(unknown)));
     expect(made.jwksFetches()).toBe(2);
-    expect(made.seller.server.count(BRAND)).toBe(2);
+    expect(made.seller.server.count(BRAND)).toBe(1);
   });
 });
 

@@ -154,17 +154,6 @@ describe('a signed list is in force', () => {
     expect(await check('revoked')).toBe('revoked');
   });
 
-  test('where its key lies at a jwks_uri that brand.json names since then', async () => {
-    const { server, check, keys, sender, advance } = await seller(p256.publicJwk);
-    await keys.find('p256', [sender], START);
-    const moved = { url: sender.agentUrl, jwks_uri: `${server.origin}/moved` };
-    server.serve('/.well-known/brand.json', { agents: [moved] });
-    server.serve('/moved', { keys: [ed25519.publicJwk] });
-    await signed(server, ed25519, { at: START + 1000 });
-    advance(1000);
-    expect(await check('revoked')).toBe('revoked');
-  });
-
   test('once keys can be had', async () => {
     const { server, check, publish, advance } = await seller();
     await signed(server, ed25519);

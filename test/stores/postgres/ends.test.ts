@@ -52,6 +52,29 @@ describe('completions that wait together', () => {
     await store.close();
   });
 
+  it('what they free counts for accepts of the same batch', async () => {
+    const store = at.store();
+    await store.open();
+    const near = (n: number): AcceptRequest => {
+      const { limits, ...request } = acceptRequest({ key: key(n), body: 'x'.repeat(900) });
+      return { ...request, limits: { ...limits, maxPendingBytesPerSender: 1000 } };
+    };
+    const [first, next] = [near(1), near(2)];
+    expect(await store.accept(first)).toMatchObject({ kind: 'won', pressure: ['pending-bytes'] });
+    expect(await store.accept(near(3))).toMatchObject({ kind: 'over-cap', limit: 'pending-bytes' });
+    // Of other terms than the one before it: it goes row by row, in the same batch.
+    const other = acceptRequest({ sender: 'https://another.example/mcp' });
+    const [end, , answer] = await Promise.all([
+      complete(store, first),
+      store.accept(other),
+      store.accept({ ...next, leaseMs: next.leaseMs + 1 }),
+    ]);
+    expect(end).toBe('done');
+    expect(answer).toMatchObject({ kind: 'won', pressure: ['pending-bytes'] });
+    await expectCountsRight(at);
+    await store.close();
+  });
+
   it('the oldest that waits for each task is due', async () => {
     const store = at.store();
     await store.open();

@@ -4,8 +4,9 @@ import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
  * What a sender has used, in the course of a batch: read once a sender and key id, and noted once.
  *
  *     webhook_visit       step, call, whether the sender is another → the step speaks of the call's sender and key id
- *     webhook_count_used  step, call → the counts, read when the first accept needs them; fails with 40001 where a cap
- *                         came near after the look that chose the locks
+ *     webhook_count_used  step, call → the counts, with what the batch has changed by then (`changes`), read when the
+ *                         first accept needs them; fails with 40001 where a cap came near after the look that chose the
+ *                         locks
  *     webhook_leave       step, whether the sender is left → a few expired rows deleted, the differences noted
  *
  * Sweeping: each batch takes one of the four kinds in turn, and more of it than it can have added to all; so a store
@@ -40,19 +41,23 @@ BEGIN
   IF s.sender_known AND s.keyid_known THEN RETURN s; END IF;
   IF NOT s.sender_known THEN
     SELECT coalesce(sum(entries), 0), coalesce(sum(pending_bytes), 0) INTO s.entries_before, s.bytes_before
-      FROM webhook_count WHERE sender_id = s.sender_id;
+      FROM (SELECT entries, pending_bytes FROM webhook_count WHERE sender_id = s.sender_id
+        UNION ALL SELECT entries, pending_bytes FROM unnest(s.changes) WHERE sender_id = s.sender_id) x;
     s.entries := s.entries + s.entries_before;
     s.pending_bytes := s.pending_bytes + s.bytes_before;
     s.sender_known := true;
   END IF;
   IF NOT s.keyid_known THEN
     SELECT coalesce(sum(nonces), 0) INTO s.nonces_before
-      FROM webhook_count WHERE sender_id = s.sender_id AND keyid_id = s.keyid_id;
+      FROM (SELECT nonces FROM webhook_count WHERE sender_id = s.sender_id AND keyid_id = s.keyid_id
+        UNION ALL SELECT nonces FROM unnest(s.changes) WHERE sender_id = s.sender_id AND keyid_id = s.keyid_id) x;
     s.nonces := s.nonces + s.nonces_before;
     s.keyid_known := true;
   END IF;
   IF c.nonce IS NOT NULL AND NOT s.all_known THEN
-    SELECT coalesce(sum(nonces), 0) INTO s.all_before FROM webhook_count WHERE sender_id = 0 AND keyid_id = 0;
+    SELECT coalesce(sum(nonces), 0) INTO s.all_before
+      FROM (SELECT nonces FROM webhook_count WHERE sender_id = 0 AND keyid_id = 0
+        UNION ALL SELECT nonces FROM unnest(s.changes) WHERE sender_id = 0) x;
     s.all_nonces := s.all_nonces + s.all_before;
     s.all_known := true;
   END IF;

@@ -12,9 +12,9 @@ import { DUE_AT, IS_DUE } from './tables.ts';
  *
  * Why it is atomic. Candidates are locked along the index of what is due, earliest first, and those that somebody has
  * locked are passed over (FOR UPDATE SKIP LOCKED), so that workers neither wait for each other nor get the same event; a
- * task's number (`run.ts`) and what waits for a task are only tried for: else the candidate stays due. So a worker waits
- * for nobody while it holds what others wait for. Each other candidate leaves the due ones: leased, ended, or parked
- * until its task is free, so that no sender can keep workers busy with events that cannot run.
+ * task's number (`run.ts`) and what waits for a task are only tried for. So a worker waits for nobody while it holds what
+ * others wait for. Each candidate leaves the due ones, but where somebody is busy with its task: leased, ended, parked
+ * until its task is free, or for a moment; so that no sender can keep workers busy with events that cannot run.
  */
 export const INBOX: string = `
 CREATE FUNCTION webhook_lease(p_call jsonb, p_offset bigint, p_look integer, p_most integer, p_lock_ms integer,
@@ -49,8 +49,12 @@ BEGIN
       s.sender_id := r.sender_id;
       s.entries := 0; s.pending_bytes := 0;
       s := webhook_claim(s, c, r);
-      CONTINUE WHEN s.kind = 'later';
       v_moved := v_moved + 1;
+      IF s.kind = 'later' THEN
+        -- Out of the way of others, for a moment.
+        UPDATE webhook_record SET parked_until = s.at + 200 WHERE sender_id = r.sender_id AND key = r.key;
+        CONTINUE;
+      END IF;
       IF s.kind IN ('died', 'stale') THEN v_ended := v_ended + 1; END IF;
       IF s.kind = 'busy' THEN
         UPDATE webhook_record SET parked_until = s.parked_until WHERE sender_id = r.sender_id AND key = r.key;
