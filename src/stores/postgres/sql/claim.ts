@@ -9,6 +9,9 @@ import { isAhead } from './words.ts';
  *                    written: another record's live lease holds its task
  *
  * The record's row is locked, and so are the buckets of its key and its task: what was read is true until the commit.
+ * A worker waits for nobody; and that somebody has locked what waits for a task does not say that it is due: rows that
+ * were passed over because they had just been parked stay locked until the commit.
+ *
  * An accept (`op` "accept") notes on the record what it was told, for the same accept may come again.
  */
 export const CLAIM: string = `
@@ -18,8 +21,6 @@ DECLARE
   v_dead boolean := p_state = 'dead';
   v_kind text := CASE p_state WHEN 'dead' THEN 'died' ELSE 'stale' END;
 BEGIN
-  -- A worker waits for nobody; and that somebody has locked what waits for the task does not say that it is due: rows
-  -- that were passed over because they had just been parked stay locked until the commit.
   IF c.op = 'lease' AND r.task_id IS NOT NULL AND NOT webhook_hold_parked(s.sender_id, r.task_id, r.key) THEN
     s.kind := 'later';
     RETURN s;

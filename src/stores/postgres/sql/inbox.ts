@@ -51,7 +51,6 @@ BEGIN
       s := webhook_claim(s, c, r);
       v_moved := v_moved + 1;
       IF s.kind = 'later' THEN
-        -- Out of the way of others, for a moment.
         UPDATE webhook_record SET parked_until = s.at + 200 WHERE sender_id = r.sender_id AND key = r.key;
         CONTINUE;
       END IF;
