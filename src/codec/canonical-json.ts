@@ -1,7 +1,7 @@
 /**
- * Canonical JSON (RFC 8785) of a value that `parseStrictObject` gave: at most `MAX_DEPTH` levels deep. Never throws: where the
- * RFC wants an error it stays injective instead. A lone surrogate is written as its escape, a number too large for a
- * double as `Infinity`: text that is hashed, and read by nobody.
+ * Canonical JSON (RFC 8785) of a value that `parseStrictObject` gave: at most `MAX_DEPTH` levels deep. Never throws:
+ * where the RFC wants an error it stays injective instead. A lone surrogate is written as its escape, a number too large
+ * for a double as `Infinity`: text that is hashed, and read by nobody.
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value === 'object' && value !== null) {

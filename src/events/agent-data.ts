@@ -1,5 +1,5 @@
 import type { AgentForm, AgentPayload } from './format.ts';
-import { type JsonObject, isJsonObject } from './members.ts';
+import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { agentStatus, isTerminal, normaliseState } from './status.ts';
 
 /** The data part that the extraction rules choose, and whether it is the sender's wrapper mistake. */

@@ -3,7 +3,7 @@ import { isReportShaped } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import { familyNamedBy, familyOfResult } from './families.ts';
 import { type AgentForm, agentPayload } from './format.ts';
-import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
 import { agentStatus } from './status.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';

@@ -4,7 +4,7 @@ import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { Event, EventWarning, TaskEvent } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
-import { defined, isJsonObject, present } from './members.ts';
+import { defined, isJsonObject, present } from '../codec/members.ts';
 import { progressOf } from './progress.ts';
 import { isTerminal } from './status.ts';
 import { eventWarning } from './warnings.ts';

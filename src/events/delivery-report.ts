@@ -1,5 +1,5 @@
 import type { DeliveryReport, EventWarning } from './event.ts';
-import { type JsonObject, isJsonObject, present } from './members.ts';
+import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
 import { deliveryReportSchema } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 

@@ -1,6 +1,6 @@
 import type { EnvelopeCode } from '../outcome.ts';
 import type { EventWarning, TaskStatus, Transport } from './event.ts';
-import type { JsonObject } from './members.ts';
+import type { JsonObject } from '../codec/members.ts';
 
 /** What both transports come to: an envelope that passed its rules, before its kind is decided. */
 export interface Draft {

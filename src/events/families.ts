@@ -1,4 +1,4 @@
-import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
 
 /** interface.md, "Other webhook families that carry `idempotency_key`". */
 type Family =
@@ -35,8 +35,8 @@ const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'tas
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
 /** The same inside a task's result, whose own `type` may be any word; so may its `event` where the task is named. */
-const RESULT_DISCRIMINATORS = ['event', 'event_type', 'notification_type'] as const;
 const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
+const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;
 
 /**
  * The family that a payload belongs to; undefined for task envelopes and delivery reports. The families' payloads

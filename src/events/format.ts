@@ -1,6 +1,6 @@
 import type { Transport } from './event.ts';
 import { familyOf } from './families.ts';
-import { type JsonObject, isJsonObject, present } from './members.ts';
+import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
 
 /** What an agent-transport payload carries. A bare `Task` and a bare `TaskStatusUpdateEvent` are read alike. */
 export type AgentForm = 'task' | 'statusUpdate' | 'message' | 'artifactUpdate';

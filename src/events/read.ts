@@ -2,7 +2,7 @@ import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
 import type { Transport } from './event.ts';
 import { agentPayload, detectFormat } from './format.ts';
-import { type JsonObject, isJsonObject } from './members.ts';
+import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { type EventReading, readBody, type ReadOptions } from './reading.ts';
 import { toolData } from './tool.ts';
 

@@ -1,7 +1,7 @@
 import { isBareReport, isReportShaped } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { EventWarning } from './event.ts';
-import { type JsonObject, isJsonObject, present, textMember } from './members.ts';
+import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, toolStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { DocumentKind, LifeRules, Parsed } from './document.ts';
@@ -12,8 +13,6 @@ export interface AdAgents {
    */
   readonly pinned: ReadonlyMap<string, KeySet | string>;
 }
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 const HOUR_MS = 3_600_000;
 
@@ -45,7 +44,7 @@ function parseAdAgents(bytes: Uint8Array): Parsed<AdAgents> {
   if (!Array.isArray(agents)) return { ok: false, reason: 'authorized_agents is not an array' };
   const lists = new Map<string, unknown[]>();
   for (const entry of agents as unknown[]) {
-    if (!isObject(entry) || typeof entry['url'] !== 'string') continue;
+    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
     const keys = entry['signing_keys'];
     if (keys === undefined || keys === null) continue;
     // Several entries for one agent, each for some of the publisher's properties: one set.
@@ -79,8 +78,4 @@ function pinnedSet(lists: readonly unknown[]): KeySet | string | undefined {
     jwks.set(kid, key);
   }
   return { jwks, imported: new Map() };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 
@@ -9,13 +10,6 @@ export interface BrandJson {
   readonly agents: ReadonlyMap<string, readonly unknown[]>;
   /** `authorized_operators[].domain`, as `URL` writes hosts. */
   readonly operators: ReadonlySet<string>;
-}
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-/** An optional member: many serialisers write `null` for "none". Any other wrong type is a slip that is not read over. */
-function member(owner: JsonObject, name: string): unknown {
-  return owner[name] ?? undefined;
 }
 
 /** 256 KiB: verification.md, section 5. */
@@ -45,29 +39,32 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
   return next.ok ? { ok: true, value: { next: next.url, agents: new Map(), operators } } : next;
 }
 
-/** Every list that the file has, or what is wrong with its shape: read loosely, a slip would delist every agent. */
+/**
+ * Every list that the file has, or what is wrong with its shape: read loosely, a slip would delist every agent. `null` is
+ * no slip: many serialisers write it for "none".
+ */
 function agentLists(root: JsonObject): unknown[][] | string {
-  const [house, brands] = [member(root, 'house'), member(root, 'brands')];
+  const [house, brands] = [present(root, 'house'), present(root, 'brands')];
   if (brands !== undefined && !Array.isArray(brands)) return 'brands is not an array';
   const owners: readonly unknown[] = [root, house, ...((brands as unknown[] | undefined) ?? [])];
   const lists: unknown[][] = [];
   for (const owner of owners) {
-    const agents = isObject(owner) ? member(owner, 'agents') : undefined;
+    const agents = isJsonObject(owner) ? present(owner, 'agents') : undefined;
     if (agents === undefined) continue;
     if (!Array.isArray(agents)) return 'agents is not an array';
     lists.push(agents as unknown[]);
   }
   // `brands` or a `house` object without agents is a listing that lists none, not a pointer elsewhere.
-  if (lists.length === 0 && (brands !== undefined || isObject(house))) lists.push([]);
+  if (lists.length === 0 && (brands !== undefined || isJsonObject(house))) lists.push([]);
   return lists;
 }
 
 function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
   const agents = new Map<string, unknown[]>();
   for (const entry of entries) {
-    if (!isObject(entry) || typeof entry['url'] !== 'string') continue;
+    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
     const known = agents.get(entry['url']);
-    const jwksUri = member(entry, 'jwks_uri');
+    const jwksUri = present(entry, 'jwks_uri');
     if (known) known.push(jwksUri);
     else agents.set(entry['url'], [jwksUri]);
   }
@@ -77,7 +74,7 @@ function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
 function operatorDomains(operators: unknown): Set<string> {
   const domains = new Set<string>();
   for (const operator of Array.isArray(operators) ? (operators as unknown[]) : []) {
-    const domain = isObject(operator) ? operator['domain'] : undefined;
+    const domain = isJsonObject(operator) ? operator['domain'] : undefined;
     if (typeof domain === 'string') domains.add(asHost(domain));
   }
   return domains;
@@ -95,7 +92,7 @@ function asHost(domain: string): string {
 type Next = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 function nextLocation(root: JsonObject, protocol: string): Next | undefined {
-  const [location, house] = [member(root, 'authoritative_location'), member(root, 'house')];
+  const [location, house] = [present(root, 'authoritative_location'), present(root, 'house')];
   if (location !== undefined) {
     return typeof location === 'string' && URL.canParse(location)
       ? { ok: true, url: new URL(location).href }
@@ -107,8 +104,4 @@ function nextLocation(root: JsonObject, protocol: string): Next | undefined {
   return URL.canParse(url)
     ? { ok: true, url: new URL(url).href }
     : { ok: false, reason: 'house is not a domain' };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../events/members.ts';
+import type { JsonObject } from '../../codec/members.ts';
 
 /** One delivery as somebody captured it, and no more than the capture has. */
 export interface Capture {

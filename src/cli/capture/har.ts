@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../events/members.ts';
+import type { JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
 import { absoluteUrl, asRecord, bodyBytes, headerPairs, targetOf, textOr } from './members.ts';

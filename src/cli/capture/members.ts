@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../events/members.ts';
+import { isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** `value` where it is an object, for `?.`. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../edition.ts';
-import type { JsonObject } from '../../events/members.ts';
+import type { JsonObject } from '../../codec/members.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/errors.ts';

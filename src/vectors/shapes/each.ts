@@ -2,7 +2,7 @@ import { ConfigError } from '../../errors.ts';
 import type { UnreadableCase } from '../case.ts';
 import { VectorError } from '../errors.ts';
 import type { JsonObject, ShapeContext } from './members.ts';
-import { textMember } from '../../events/members.ts';
+import { textMember } from '../../codec/members.ts';
 
 /** What a vector in a list is called: by its `id`, its `name`, or its place. */
 export function nameOf(vector: JsonObject, place: string): string {

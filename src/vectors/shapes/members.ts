@@ -4,11 +4,11 @@ import type { HeadersInput } from '../../delivery.ts';
 import { headerFields } from '../../delivery.ts';
 import type { EditionName } from '../../edition.ts';
 import { editionFor } from '../../edition.ts';
-import { type JsonObject, isJsonObject, present } from '../../events/members.ts';
+import { type JsonObject, isJsonObject, present } from '../../codec/members.ts';
 import { VectorError } from '../errors.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 
-export { type JsonObject, isJsonObject, present } from '../../events/members.ts';
+export { type JsonObject, isJsonObject, present } from '../../codec/members.ts';
 
 /** What a file is read with. */
 export interface ShapeContext {
