@@ -1,4 +1,4 @@
-import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+import { CALLS_CAPS, isNear } from './words.ts';
 
 /**
  * What a sender has used, in the course of a batch: read once a sender and key id, and noted once.
@@ -61,8 +61,7 @@ BEGIN
     s.all_nonces := s.all_nonces + s.all_before;
     s.all_known := true;
   END IF;
-  IF NOT s.sender_id = ANY (s.exact) AND (s.entries + ${NEAR_ROWS} >= c.max_records
-    OR s.pending_bytes + ${NEAR_BYTES} >= c.max_bytes OR s.nonces + ${NEAR_ROWS} >= c.max_key_nonces) THEN
+  IF NOT s.sender_id = ANY (s.exact) AND (${isNear({ entries: 's.entries', bytes: 's.pending_bytes', nonces: 's.nonces' }, CALLS_CAPS)}) THEN
     RAISE EXCEPTION 'a cap came near' USING ERRCODE = '40001';
   END IF;
   RETURN s;

@@ -1,4 +1,4 @@
-import { ENTER, NEAR_BYTES, NEAR_ROWS, PLANS, isAhead, markLife } from './words.ts';
+import { ENTER, PLANS, hasRoom, isAhead, markLife } from './words.ts';
 
 /**
  * One fresh event alone: what `webhook_run_sets` does to many, by single rows. A statement over a set costs several
@@ -62,9 +62,7 @@ BEGIN
     webhook_stale(p_instant, p_terminal, t.mark, t.mark_terminal) AS stale,
     coalesce(NOT v_inbox AND t.mark_terminal AND p_instant COLLATE "C" > t.mark, false) AS after_terminal,
     t.holder,
-    coalesce(u.entries, 0) + ${NEAR_ROWS} < p_terms[4] / 5 * 4 AND coalesce(u.bytes, 0) + ${NEAR_BYTES} < p_terms[5] / 5 * 4
-    AND coalesce(u.nonces, 0) + ${NEAR_ROWS} < p_terms[6] / 5 * 4
-    AND (p_keyid IS NULL OR coalesce(u.all_nonces, 0) + ${NEAR_ROWS} < p_terms[7] / 5 * 4) AND
+    ${hasRoom({ entries: 'u.entries', bytes: 'u.bytes', nonces: 'u.nonces' }, 'u.all_nonces')} AND
     (SELECT true FROM webhook_record r WHERE r.sender_id = b.sender_id AND r.key = p_key COLLATE "C") IS NULL
     AND (p_nonce IS NULL OR (SELECT true FROM webhook_nonce n
       WHERE n.keyid_id = b.keyid_id AND n.nonce = p_nonce COLLATE "C") IS NULL)

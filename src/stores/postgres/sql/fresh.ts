@@ -1,4 +1,4 @@
-import { NEAR_BYTES, NEAR_ROWS, isAhead, markLife } from './words.ts';
+import { hasRoom, isAhead, markLife } from './words.ts';
 
 /**
  * Fresh events, many at a time: rule 5 of `Store.accept` for calls of which nothing is known, by one statement over all
@@ -51,11 +51,7 @@ BEGIN
   SELECT sum(entries::float8), sum(pending_bytes::float8), sum(nonces::float8) FILTER (WHERE keyid_id = p_keyid),
     sum(nonces::float8) FILTER (WHERE sender_id = 0)
     INTO v_entries, v_bytes, v_nonces, v_all FROM webhook_count WHERE sender_id IN (0, p_sender);
-  -- At 80 % of a cap its use is reported; so many others may add to it at the same time.
-  RETURN coalesce(v_entries, 0) + ${NEAR_ROWS} < p_terms[4] / 5 * 4
-    AND coalesce(v_bytes, 0) + ${NEAR_BYTES} < p_terms[5] / 5 * 4
-    AND coalesce(v_nonces, 0) + ${NEAR_ROWS} < p_terms[6] / 5 * 4
-    AND (p_keyid IS NULL OR coalesce(v_all, 0) + ${NEAR_ROWS} < p_terms[7] / 5 * 4);
+  RETURN ${hasRoom({ entries: 'v_entries', bytes: 'v_bytes', nonces: 'v_nonces' }, 'v_all')};
 END $$;
 CREATE FUNCTION webhook_admissible(s webhook_step, p_inbox boolean, p_fresh webhook_fresh[])
 RETURNS webhook_fresh[] LANGUAGE plpgsql AS $$

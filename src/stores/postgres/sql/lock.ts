@@ -1,4 +1,4 @@
-import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+import { isNear } from './words.ts';
 
 /**
  * How a transaction begins (`run.ts` says why in this order).
@@ -68,8 +68,7 @@ BEGIN
   FOR v IN
     SELECT x.id, bool_or(x.near) AS near FROM (
     SELECT unnest(p_senders) AS id, false AS near UNION ALL
-    SELECT w.id, coalesce(e.entries + ${NEAR_ROWS} >= c.records OR e.bytes + ${NEAR_BYTES} >= c.bytes
-      OR n.nonces + ${NEAR_ROWS} >= c.nonces, false)
+    SELECT w.id, coalesce(${isNear({ entries: 'e.entries', bytes: 'e.bytes', nonces: 'n.nonces' }, { entries: 'c.records', bytes: 'c.bytes', nonces: 'c.nonces' })}, false)
     FROM (SELECT sender, keyid, min(max_records) AS records, min(max_bytes) AS bytes, min(max_key_nonces) AS nonces
       FROM unnest(p_calls) WHERE op = 'accept' GROUP BY sender, keyid) c
     JOIN webhook_sender w ON w.url = c.sender

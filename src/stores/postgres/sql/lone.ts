@@ -1,4 +1,4 @@
-import { NEAR_BYTES, NEAR_ROWS } from './words.ts';
+import { CALLS_CAPS, isNear } from './words.ts';
 
 /**
  * How a transaction of one call begins, in the usual case: the same locks in the same order as `webhook_lock`'s, by looks
@@ -31,8 +31,7 @@ BEGIN
     SELECT sum(entries), sum(pending_bytes) INTO v_entries, v_bytes
       FROM webhook_count WHERE sender_id = v_sender;
     SELECT sum(nonces) INTO v_nonces FROM webhook_count WHERE sender_id = v_sender AND keyid_id = v_keyid;
-    IF coalesce(v_entries, 0) + ${NEAR_ROWS} >= c.max_records OR coalesce(v_bytes, 0) + ${NEAR_BYTES} >= c.max_bytes
-      OR coalesce(v_nonces, 0) + ${NEAR_ROWS} >= c.max_key_nonces THEN
+    IF ${isNear({ entries: 'coalesce(v_entries, 0)', bytes: 'coalesce(v_bytes, 0)', nonces: 'coalesce(v_nonces, 0)' }, CALLS_CAPS)} THEN
       RETURN s;
     END IF;
     PERFORM pg_advisory_xact_lock_shared(webhook_class('sender'), v_sender);
