@@ -12,7 +12,7 @@ const FAR = 9_000_000_000_000;
 
 /**
  * All that is kept under ARGV[1], the key of a record, ARGV[2] its task, ARGV[3] its nonce, ARGV[4] its key id; instants
- * as ms from the record's insertion, lives in whole minutes.
+ * as ms from the record's insertion, lives in minutes, rounded.
  */
 const KEPT = String.raw`
 local base, key, out = KEYS[1], ARGV[1], {}
@@ -23,7 +23,7 @@ local function say(name, value)
   if number and number > 1000000000000 and number < ${FAR} then value = math.floor(number - since) end
   out[#out + 1] = name .. ' ' .. tostring(value)
 end
-local function life(name) say('life of ' .. name, math.floor(redis.call('PTTL', base .. name) / 60000)) end
+local function life(name) say('life of ' .. name, math.floor(redis.call('PTTL', base .. name) / 60000 + 0.5)) end
 local function packed(name, fields)
   local text = redis.call('GET', base .. name)
   if not text then return say(name, 'absent') end
