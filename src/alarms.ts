@@ -13,6 +13,8 @@ export type AlarmCode =
   | 'host_rewritten'
   /** brand.json has no entry for the agent URL, or several that differ (verification.md, section 2). */
   | 'agent_not_listed'
+  /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */
+  | 'key_purpose_refused'
   | 'jwks_uri_moved'
   | 'key_document_invalid'
   | 'key_fetch_failing'

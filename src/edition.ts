@@ -40,6 +40,11 @@ const EDITIONS: Record<EditionName, Edition> = {
   },
 };
 
+/** The earliest edition in which keys of this purpose may sign webhooks; undefined where none has it. */
+export function editionAccepting(purpose: string): EditionName | undefined {
+  return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
+}
+
 export const DEFAULT_EDITION: EditionName = '3.0';
 
 /** @throws ConfigError, naming `where`, for a name that the table lacks. */

@@ -43,10 +43,11 @@ export function harmlessLogger(logger: Logger): Logger {
 }
 
 /** What anyone can cause before a signature has verified: one alarm in this many ms, or a flood would be the pager's. */
-const UNAUTHENTICATED_EVERY_MS = 10_000;
+const UNAUTHENTICATED_EVERY_MS = 60_000;
 const UNAUTHENTICATED: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
   'clock_skew',
   'payload_too_large',
+  'key_purpose_refused',
   'overloaded',
   'misconfigured',
   'senders_failed',

@@ -11,6 +11,11 @@ function secrets(where: string, current: unknown, previous: unknown): readonly s
     if (typeof secret !== 'string' || secret.length < MIN_SECRET_LENGTH) {
       throw new ConfigError(`${where}: must be a string of at least ${MIN_SECRET_LENGTH} characters.`);
     }
+    if (new Set(secret).size === 1) {
+      throw new ConfigError(
+        `${where}: is one character, repeated, which anybody can guess. Give a random one, e.g. of crypto.randomUUID().`,
+      );
+    }
     if (secret !== secret.trim() || /^bearer\s/i.test(secret)) {
       throw new ConfigError(
         `${where}: has white space around it, or the word Bearer in front. Give the credential alone.`,

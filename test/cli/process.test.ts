@@ -292,7 +292,7 @@ describe('explain', () => {
       }),
     );
     expect((await cli(['explain', folder.file('v.json')])).code).toBe(0);
-    const secret = 'h'.repeat(40);
+    const secret = 'h-'.repeat(20);
     writeFileSync(folder.file('secret'), `${secret}\n`);
     writeFileSync(folder.file('h.http'), httpText(signHmac({ url: URL_GIVEN, body: '{}', secret })));
     const legacy = await cli([
@@ -545,7 +545,7 @@ describe('send', () => {
 
   it('sends bytes of a file, signed with a secret of the environment', async () => {
     using folder = tempFolder();
-    const secret = 'e'.repeat(40);
+    const secret = 'e-'.repeat(20);
     await using house = await bench({
       senders: [{ agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } }],
     });

@@ -28,7 +28,7 @@ const valid: ReceiverOptions = {
   store,
   handlers: { other: () => {} },
 };
-const SECRET = 's'.repeat(32);
+const SECRET = 's-'.repeat(16);
 
 /** Options as a user without types may write them. */
 const given = (change: Record<string, unknown>): ReceiverOptions => ({ ...valid, ...change });
@@ -162,7 +162,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
           { agentUrl: 'https://a.example', auth: { hmac: { secret: SECRET } } },
           {
             agentUrl: 'https://b.example',
-            auth: { hmac: { secret: 't'.repeat(32), previousSecret: SECRET } },
+            auth: { hmac: { secret: 't-'.repeat(16), previousSecret: SECRET } },
           },
         ],
       },
@@ -243,6 +243,23 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['resultSchemas that are none', { resultSchemas: null }, /resultSchemas/],
     ['a JSON Schema', { resultSchemas: { create_media_buy: { type: 'object' } } }, /Standard Schema/],
     ['a clock in seconds', { now: () => 1_790_000_000 }, /milliseconds/],
+    [
+      'a secret of one repeated character',
+      { senders: [{ agentUrl: 'https://a.example', auth: { hmac: { secret: 'x'.repeat(32) } } }] },
+      /one character, repeated/,
+    ],
+    [
+      'a previous token of one repeated character',
+      {
+        senders: [
+          {
+            agentUrl: 'https://a.example',
+            auth: { bearer: { token: SECRET, previousToken: '\u{1F511}'.repeat(32) } },
+          },
+        ],
+      },
+      /one character, repeated/,
+    ],
     [
       'a token with its scheme',
       { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: `Bearer ${SECRET}` } } }] },

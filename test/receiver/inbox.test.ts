@@ -202,7 +202,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     const { deliver } = await open(backend);
     await deliver(status(KEY, 'task-1'));
     const { receiver } = await open(backend, {
-      senders: [{ agentUrl: 'https://other.example/mcp', auth: { hmac: { secret: 's'.repeat(32) } } }],
+      senders: [{ agentUrl: 'https://other.example/mcp', auth: { hmac: { secret: 's-'.repeat(16) } } }],
     });
     await receiver.start();
     expect((await handled.next()).event).toMatchObject({ sender: AGENT, idempotencyKey: KEY });

@@ -173,8 +173,15 @@ describe('editions decide which key purposes sign webhooks', () => {
     ['3.2', 'accepted 200'],
   ] as const)('%s and request-signing: %s', async (edition, expected) => {
     const key = await generateKey('ed25519', 'request-signing', { kid: 'k' });
-    const { deliver } = await house({ edition, senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }] });
+    const { deliver, alarms } = await house({
+      edition,
+      senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
+    });
     expect(said(await deliver(payloads.tool('completed'), { key: key.privateJwk }))).toBe(expected);
+    // The owner is told which option to set, once a minute: anybody can name that key.
+    await deliver(payloads.tool('completed'), { key: key.privateJwk });
+    const told = alarms.filter(({ code }) => code === 'key_purpose_refused').map(({ message }) => message);
+    expect(told).toEqual(edition === '3.0' ? [expect.stringContaining("edition: '3.1'")] : []);
   });
 });
 

@@ -1,9 +1,11 @@
 import type { RaiseAlarm } from '../../alarms.ts';
+import { editionAccepting } from '../../edition.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Unavailability } from '../../outcome.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { Target } from '../contract.ts';
 import { MAX_VALIDITY_S, SKEW_S } from './checks.ts';
+import { usableKey, type KeyPolicy } from './key-policy.ts';
 import { quoted } from './refuse.ts';
 import type { SignatureParameters } from './signature-input.ts';
 
@@ -58,6 +60,31 @@ export function raiseSharedKeyAlarm(
     sender: signer.sender.agentUrl,
     message: `The key that signed is published by ${signer.sender.agentUrl} and by ${names.join(', ')}: its events are taken for the first one's. Give each of them a webhook URL of its own.`,
   });
+}
+
+/**
+ * A key that this sender's edition does not accept and another one does: the sender may speak that edition, and gets
+ * a 401 for everything until its owner says so. Raised before the signature is verified, hence stateless.
+ */
+export function raisePurposeAlarm(
+  raiseAlarm: RaiseAlarm,
+  policy: Omit<KeyPolicy, 'purposes'>,
+  tried: readonly Candidate[],
+): void {
+  const { purposeMember } = policy.protocol;
+  for (const { sender, key } of tried) {
+    const { name: edition, keyPurposes } = sender.edition;
+    const purpose = String(key.jwk[purposeMember]);
+    const other = keyPurposes.includes(purpose) ? undefined : editionAccepting(purpose);
+    // Only where nothing else is wrong with it: else the advice would not help.
+    if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
+      continue;
+    raiseAlarm({
+      code: 'key_purpose_refused',
+      sender: sender.agentUrl,
+      message: `The key with keyid ${quoted(key.kid)} is for ${purpose}, which in edition ${edition} signs no webhooks: 401. If ${sender.agentUrl} speaks edition ${other} or a later one, set edition: '${other}' for it.`,
+    });
+  }
 }
 
 /**

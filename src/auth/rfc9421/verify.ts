@@ -4,7 +4,7 @@ import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, Authenticate, AuthRequest, AuthResult, Identity } from '../contract.ts';
-import { raiseSharedKeyAlarm, raiseSkewAlarm, rewrittenHost } from './alarms.ts';
+import { raisePurposeAlarm, raiseSharedKeyAlarm, raiseSkewAlarm, rewrittenHost } from './alarms.ts';
 import type { Failure, Trial } from './candidates.ts';
 import { furthest, tryCandidates } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
@@ -51,21 +51,20 @@ async function findReplaced(
   request: AuthRequest,
   tried: readonly Candidate[],
   failure: Failure,
-): Promise<{ readonly result: Found | Failure; readonly undecided: readonly string[] }> {
+): Promise<KeySearch & { readonly result: Found | Failure }> {
   // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
   const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
   const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
-  if (!helps) return { result: failure, undecided: [] };
+  if (!helps) return { result: failure, candidates: [], undecided: [] };
   const { keyid } = trial.signed.parameters;
   const search = await trial.context.keys.findReplaced(keyid, request.senders, tried, request.arrivedAt);
-  const result = await tryCandidates(trial, search.candidates);
+  const { candidates } = search;
+  const result = await tryCandidates(trial, candidates);
   if (result?.kind === 'verified') {
-    return {
-      result: { kind: 'found', candidate: result.candidate, among: search.candidates },
-      undecided: [],
-    };
+    const found = { kind: 'found', candidate: result.candidate, among: candidates } as const;
+    return { result: found, candidates, undecided: [] };
   }
-  return { result: result ? furthest(failure, result) : failure, undecided: search.undecided };
+  return { ...search, result: result ? furthest(failure, result) : failure };
 }
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
@@ -97,6 +96,11 @@ async function afterNoneVerified(
   if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
   const open = [...search.undecided, ...second.undecided];
   if (open.length > 0) throw undecided(open);
+  if (result.check === 8) {
+    const { protocol, raiseAlarm } = trial.context;
+    const policy = { protocol, alg: trial.signed.parameters.alg };
+    raisePurposeAlarm(raiseAlarm, policy, [...search.candidates, ...second.candidates]);
+  }
   return result;
 }
 

@@ -161,6 +161,29 @@ describe('checks 8 and 9', () => {
     expect(at.asked).toEqual(['find', 'findReplaced']);
   });
 
+  test('a purpose that another edition accepts is an alarm that names the edition', async () => {
+    const at = bench(found(await wrongPurpose()));
+    await authenticate(at);
+    expect(at.alarms).toMatchObject([{ code: 'key_purpose_refused', sender: seller.agentUrl }]);
+    expect(at.alarms[0]?.message).toContain("edition: '3.1'");
+  });
+
+  test('the alarm is not raised where another edition would not help, nor where another key verified', async () => {
+    const named = (changes: object) => candidateOf(seller, { ...signer.jwk, ...changes });
+    for (const changes of [
+      { proto_use: 'tls' },
+      { proto_use: undefined },
+      { use: 'enc', proto_use: 'request-signing' },
+    ]) {
+      const at = bench(found(await named(changes)));
+      expect(await authenticate(at)).toMatchObject(refused(8, 'signature_key_purpose_invalid'));
+      expect(at.alarms, JSON.stringify(changes)).toEqual([]);
+    }
+    const at = bench({ ...found(await wrongPurpose()), replaced: { candidates: [sellerKey] } });
+    expect(await authenticate(at)).toMatchObject({ kind: 'authentic' });
+    expect(at.alarms).toEqual([]);
+  });
+
   test("the purposes are those of the sender's edition", async () => {
     const at = bench(found(await wrongPurpose(senderAt('seller.example', '3.1'))));
     expect(await authenticate(at)).toMatchObject({ kind: 'authentic' });

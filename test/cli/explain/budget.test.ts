@@ -144,9 +144,9 @@ describe('explain: how much is searched', () => {
   });
 
   it('says of an HMAC too that its search was cut short', async () => {
-    const secret = 's'.repeat(32);
+    const secret = 's-'.repeat(16);
     const body = `{"a":${nested(70)}}`;
-    const delivery = signHmac({ url: URL_GIVEN, body, secret: 't'.repeat(32), now: () => NOW });
+    const delivery = signHmac({ url: URL_GIVEN, body, secret: 't-'.repeat(16), now: () => NOW });
     const sender = { agentUrl: 'https://seller.example/mcp', auth: { hmac: { secret } } };
     const { findings } = await explained(captured(delivery), { senders: [sender] });
     expect(findings[0]?.says).toContain(CUT_SHORT);

@@ -389,7 +389,7 @@ describe('explain: keys, DER, several causes at once', () => {
 });
 
 describe('explain names the cause that was put in: legacy HMAC', () => {
-  const secret = 's'.repeat(32);
+  const secret = 's-'.repeat(16);
   const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
   const made = (body: string, now = NOW): SignedDelivery =>
     signHmac({ url: URL_GIVEN, body, secret, now: () => now });
@@ -439,7 +439,7 @@ describe('explain: a delivery that is right', () => {
   );
 
   it('judges legacy senders by their own scheme', async () => {
-    const secret = 's'.repeat(32);
+    const secret = 's-'.repeat(16);
     const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
     const delivery = signHmac({ url: URL_GIVEN, body: BODY, secret, now: () => NOW });
     expect((await explained(captured(delivery), { senders: [sender] })).ok).toBe(true);

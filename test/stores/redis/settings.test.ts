@@ -30,7 +30,7 @@ const set = (server: RedisServer, name: string, value: string): Promise<unknown>
 async function readiness(store: RedisStore): Promise<string | undefined> {
   const receiver = createReceiver({
     publicUrl: 'https://buyer.example/webhooks',
-    senders: [{ agentUrl: 'https://seller.example/mcp', auth: { hmac: { secret: 's'.repeat(32) } } }],
+    senders: [{ agentUrl: 'https://seller.example/mcp', auth: { hmac: { secret: 's-'.repeat(16) } } }],
     store,
     handlers: { other: () => undefined },
   });
