@@ -11,7 +11,7 @@ export type AlarmCode =
   | 'clock_skew'
   | 'legacy_auth_used'
   | 'host_rewritten'
-  /** brand.json has no entry for the agent URL, or several that differ (verification.md, section 2). */
+  /** brand.json has no entry for the agent URL, or several that differ (verification.md §2.28). */
   | 'agent_not_listed'
   /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */
   | 'key_purpose_refused'

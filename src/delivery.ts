@@ -120,7 +120,7 @@ export function headerFields(input: unknown): HeaderFields {
 }
 
 /**
- * Upper case, as `@method` is (verification.md, section 4), `POST` where none is given. ASCII only: no other letter
+ * Upper case, as `@method` is (verification.md §4.10), `POST` where none is given. ASCII only: no other letter
  * becomes one of them.
  * @throws ConfigError where it is no string.
  */

@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.ts';
 
-/** Editions of the protocol that sellers in production speak (verification.md, section 2 "Edition"). */
+/** Editions of the protocol that sellers in production speak (verification.md §2.17). */
 export type EditionName = '3.0' | '3.1' | '3.2';
 
 /** One row of policy: code takes the row and never looks at `name`. */

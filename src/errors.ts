@@ -13,7 +13,7 @@ export class ConfigError extends Error {
 
 /**
  * Thrown by a handler to say that no retry can help: the event goes to DEAD at once, is kept with its body,
- * raises the alarm `dead`, and is answered 200 so that the seller stops (design: "The store").
+ * raises the alarm `dead`, and is answered 200 so that the seller stops (admission.md §4.10).
  */
 export class PermanentError extends Error {
   override readonly name = 'PermanentError';

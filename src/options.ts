@@ -107,7 +107,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly waitMs?: number;
   /** Ms a finished event is remembered: 24 h (86 400 000) to 8 days. */
   readonly retentionMs?: number;
-  /** Set where `retentionMs` is under 24 h and every sender was told (reliability rule 3). */
+  /** Set where `retentionMs` is under 24 h and every sender was told (contract.md §9.3). */
   readonly shorterRetentionToldToSenders?: boolean;
   /** 1 000 000. */
   readonly maxRecordsPerSender?: number;

@@ -1,6 +1,6 @@
 import type { Event } from './events/event.ts';
 
-/** The checks of verification.md, section 2, by their numbers there. */
+/** The checks of verification.md §2, by their numbers there. */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
 /** Refusals that authentication gives: all answered 401 but for `…_rate_abuse` (429). */
@@ -22,7 +22,7 @@ export type AuthenticationCode =
   | 'webhook_body_malformed'
   | 'webhook_mode_mismatch';
 
-/** Refusals of an authentic body that is no valid envelope: 400 (verification.md, section 7). */
+/** Refusals of an authentic body that is no valid envelope: 400 (verification.md §7.5). */
 export type EnvelopeCode =
   'missing_idempotency_key' | 'missing_envelope_fields' | 'invalid_envelope_status' | 'invalid_envelope';
 
@@ -53,7 +53,7 @@ export type UnavailableCode =
   | 'shutting_down'
   | 'misconfigured'
   | 'webhook_signature_revocation_stale'
-  /** The signature verifies for our URL but `Host` names another: a proxy of ours rewrote it (section 4). */
+  /** The signature verifies for our URL but `Host` names another: a proxy of ours rewrote it (verification.md §4.12). */
   | 'webhook_target_uri_malformed';
 
 /** What an adapter writes, nothing added. `body` is UTF-8 text, empty where there is none. */
@@ -69,9 +69,9 @@ export interface Refusal {
   readonly kind: 'refused';
   readonly code: RefusedCode;
   readonly detail: string;
-  /** Which check of verification.md section 2 failed, where one did. */
+  /** Which check of verification.md §2 failed, where one did. */
   readonly check?: CheckId;
-  /** `bearer` answers 401 in its own form (verification.md, section 6). */
+  /** `bearer` answers 401 in its own form (verification.md §6.4). */
   readonly challenge?: 'bearer';
 }
 
@@ -110,7 +110,7 @@ export interface Duplication<E = Event> {
   readonly changed: boolean;
 }
 
-/** Answered 200: older than the state already applied for its task; not applied (reliability rule 7). */
+/** Answered 200: older than the state already applied for its task; not applied (contract.md §9.7). */
 export interface Staleness<E = Event> {
   readonly kind: 'stale';
   readonly event: E;

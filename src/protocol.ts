@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.ts';
 
-/** Every wire identifier that carries the protocol's own name (verification.md, section 1 "Dialect"). */
+/** Every wire identifier that carries the protocol's own name (verification.md §1.2). */
 export interface Protocol {
   readonly name: string;
   /** RFC 9421 `tag` parameter, e.g. `proto/webhook-signing/v1`. */

@@ -90,7 +90,7 @@ const HOUR_S = 3600;
 /** docs/reliability.md, "Room": at most, whatever the retention. */
 export const TASK_DAYS = 30;
 
-/** verification.md: a signature is good for 300 s, and its nonce is kept 60 s longer. */
+/** verification.md §2.5 and §2.13: a signature is good for 300 s, and its nonce is kept 60 s longer. */
 export const NONCE_S = 360;
 
 /** An accept and a completion; in mode `inbox` the workers' looks for work come on top, shared by a batch. */

@@ -320,7 +320,7 @@ const COVERED: readonly Refused[] = [
   components('digest-absent', 'Content-Digest is covered and absent.', { sent: dropped('Content-Digest') }),
 ];
 
-/** What a guard decides before signatures are looked at (verification.md, section 7). */
+/** What a guard decides before signatures are looked at (verification.md §7.23, §7.24, §7.26, §7.28). */
 const guarded =
   (status: number, code: string) =>
   (name: string, description: string, signing: Signing): Refused => ({

@@ -24,7 +24,7 @@ export interface Case {
 
 const OTHER_AGENT = 'https://other-seller.example/mcp';
 
-/** URLs with their canonical form, written by hand from verification.md, section 4. */
+/** URLs with their canonical form, written by hand from verification.md §4.1 to §4.8. */
 const URLS: readonly (readonly [
   name: string,
   description: string,

@@ -1,6 +1,6 @@
 import type { Json } from './kit.ts';
 
-/** Name, URL, canonical form, authority: by hand, from the rules of verification.md, section 4. */
+/** Name, URL, canonical form, authority: by hand, from the rules of verification.md §4.1 to §4.8. */
 type Row = readonly [name: string, url: string, targetUri: string, authority: string];
 
 const HOST: readonly Row[] = [

@@ -69,7 +69,7 @@ export interface Collector {
   whole(): BodyRead;
 }
 
-/** Counts while reading: `Content-Length` alone is not trusted (verification.md, section 7). */
+/** Counts while reading: `Content-Length` alone is not trusted (verification.md §7.28). */
 export function collector({ maxBodyBytes, hold }: BodyLimits): Collector {
   const pieces = createPieces();
   let size = 0;

@@ -30,7 +30,7 @@ function ownerOf(
 }
 
 /**
- * Legacy bearer (verification.md, section 6): the token in `Authorization` is one that a sender of this URL is
+ * Legacy bearer (verification.md §6.4): the token in `Authorization` is one that a sender of this URL is
  * registered with, the previous one included while it is rotated.
  */
 export const authenticateBearer: Authenticate = async (context, { delivery, senders }) => {

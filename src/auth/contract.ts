@@ -7,7 +7,7 @@ import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../senders.ts';
 
-/** The canonical URL that sellers were given (verification.md, section 4): what signatures must cover. */
+/** The canonical URL that sellers were given (verification.md §4.10): what signatures must cover. */
 export interface Target {
   /** Canonical `@target-uri`. */
   readonly targetUri: string;

@@ -5,10 +5,10 @@ import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Authenticate, AuthContext, AuthRequest } from './contract.ts';
 
-/** Seconds (interface.md, Limits: "Legacy timestamp skew"). */
+/** Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;
 
-/** Lower case only: the digest is compared as text, as senders write it (interface.md, "Legacy HMAC-SHA256 fallback"). */
+/** Lower case only: the digest is compared as text, as senders write it (contract.md §5.14). */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
 function refuse(code: RefusedCode, detail: string): Refusal {
@@ -77,7 +77,7 @@ function signerOf(
 }
 
 /**
- * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md, section 6: fields there →
+ * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1: fields there →
  * timestamp a number → within 300 s → digest. A signature of another form than `sha256=` and 64 lower-case
  * hexadecimal digits fails as any wrong one does.
  */

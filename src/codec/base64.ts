@@ -1,5 +1,5 @@
 /*
- * Base64 as sellers send it (verification.md, section 3): the profile says unpadded base64url, real senders also
+ * Base64 as sellers send it (verification.md §3.1): the profile says unpadded base64url, real senders also
  * send padded standard base64. The platform's decoders (`atob`, `Buffer.from`) let stray trailing bits pass and
  * know one alphabet or mix both, so that several texts would mean one value; this one refuses what is not exact.
  */
@@ -81,7 +81,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return text + '='.repeat((4 - (text.length % 4)) % 4);
 }
 
-/** URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (interface.md, Authentication). */
+/** URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (contract.md §5.4). */
 export function encodeBase64Url(bytes: Uint8Array): string {
   return encode(bytes, URL_SAFE);
 }

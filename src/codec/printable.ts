@@ -1,4 +1,4 @@
-/** UTF-8 bytes of a name that a log line shows (verification.md, section 2, last paragraph). */
+/** UTF-8 bytes of a name that a log line shows (verification.md §2.30). */
 const MAX_BYTES = 32;
 
 /**

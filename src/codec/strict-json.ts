@@ -11,7 +11,7 @@ export type StrictJson =
 /** Objects and arrays around the innermost value, the body itself included. */
 export const MAX_DEPTH = 256;
 
-/** How many duplicate names a log line shows (verification.md, section 2, last paragraph). */
+/** How many duplicate names a log line shows (verification.md §2.30). */
 const MAX_NAMES = 4;
 
 const DEEP = `the body nests deeper than ${MAX_DEPTH} levels`;
@@ -22,7 +22,7 @@ const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal:
 const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
 
 /**
- * Check 14 of verification.md, section 2: UTF-8 JSON, an object, and no object in it at any depth has a name twice,
+ * Check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a name twice,
  * compared after unescaping. Linear in the size of the body, whatever it holds. Never throws. A member called
  * `__proto__` becomes an own property like any other.
  */

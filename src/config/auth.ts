@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.ts';
 import type { AuthPolicy, SenderAuth } from '../senders.ts';
 import { onlyKnown } from './validate.ts';
 
-/** interface.md, "Limits": legacy credentials have at least so many characters. */
+/** contract.md §4.3: legacy credentials have at least so many characters. */
 const MIN_SECRET_LENGTH = 32;
 
 function secrets(where: string, current: unknown, previous: unknown): readonly string[] {

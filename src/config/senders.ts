@@ -34,7 +34,7 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   maxNoncesPerKey: true,
 };
 
-/** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md, section 5). */
+/** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md §5.8). */
 const MAX_STATIC_SENDERS = 100;
 
 function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {

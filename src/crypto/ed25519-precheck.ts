@@ -64,7 +64,7 @@ function isOnCurve(point: Uint8Array): boolean {
 
 /**
  * What is wrong with an Ed25519 public key, once, at import. Engines differ here: some accept the identity as a key,
- * under which one signature fits every message (verification.md, section 3). A point of mixed order is no flaw: the
+ * under which one signature fits every message (verification.md §3.8). A point of mixed order is no flaw: the
  * cofactorless equation decides each of its signatures.
  * @param point 32 bytes.
  */
@@ -74,7 +74,7 @@ export function ed25519KeyFlaw(point: Uint8Array): string | undefined {
   return isOnCurve(point) ? undefined : 'the Ed25519 public key is not a point of the curve';
 }
 
-/** R canonical and not of small order, S < L (verification.md, section 3): before any engine sees the signature. */
+/** R canonical and not of small order, S < L (verification.md §3.6): before any engine sees the signature. */
 export function ed25519SignatureFits(signature: Uint8Array): boolean {
   return (
     signature.length === 64 &&

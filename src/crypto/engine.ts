@@ -4,14 +4,14 @@ export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
 /** A JSON Web Key as found in a JWKS: any member may be anything. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** A public key that passed every check of verification.md section 3, imported once. */
+/** A public key that passed every check of verification.md §3.8, imported once. */
 export interface VerifyKey {
   readonly alg: SignatureAlgorithm;
   /** What the engine made of it: a KeyObject, a CryptoKey, a point. */
   readonly handle: unknown;
 }
 
-/** One of three ways to the same verdict on every input (verification.md, section 3). */
+/** One of three ways to the same verdict on every input (verification.md §3.5). */
 export interface CryptoEngine {
   readonly name: 'native' | 'webcrypto' | 'noble';
   /**

@@ -36,7 +36,7 @@ function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolea
 
 /**
  * Puts the checks that all engines share before one of them, so that no engine can be reached around them and what
- * is left to it is what all decide alike: the cofactorless equation, and plain ECDSA (verification.md, section 3).
+ * is left to it is what all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
  */
 export function screenedEngine(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
   return { name, importKey: (jwk) => importKey(primitives, jwk), verify };

@@ -13,7 +13,7 @@ interface Verdict {
   readonly expected: boolean;
 }
 
-/** A = aB + T with T of order 2: no flaw of the key (verification.md, section 3). */
+/** A = aB + T with T of order 2: no flaw of the key (verification.md §3.5). */
 const MIXED_KEY = 'ZIyjP93BCeoVF-Wyoc1bHGstPR8HdcUbQDoYO5jEma4';
 
 /** Where libraries that all verify RFC 8032's own examples part: with the cofactor each of these would be true. */

@@ -17,7 +17,7 @@ const EXTRACT: Record<AgentForm, (body: JsonObject) => JsonObject | undefined> =
   artifactUpdate: (body) => dataParts(body['artifact']).at(-1),
 };
 
-/** verification.md, section 7: which part holds the data, by form and state. */
+/** verification.md §7.16: which part holds the data, by form and state. */
 export function agentData({ form, body }: AgentPayload): AgentData {
   const data = EXTRACT[form](body);
   const wrappedResponse =

@@ -17,7 +17,7 @@ const FAMILY: Record<AgentForm, string | undefined> = {
 };
 
 /**
- * Reads an agent-transport payload (verification.md, section 7).
+ * Reads an agent-transport payload (verification.md §7.12, §7.14 to §7.19, §7.22).
  * @param hash SHA-256 of the raw body, hex: the key of a payload that has none.
  */
 export function readAgent(payload: JsonObject, hash: () => string): Draft | EnvelopeFailure {

@@ -16,7 +16,7 @@ export interface AssembledEvent {
   readonly event: Event;
   /** Kind `task` with `completed`, `failed`, `canceled` or `rejected`. */
   readonly terminal: boolean;
-  /** Kind `task` with a valid timestamp: other kinds are not ordered (design.md, "The store", Ordering). */
+  /** Kind `task` with a valid timestamp: other kinds are not ordered (admission.md §5.1). */
   readonly instant?: Instant;
 }
 

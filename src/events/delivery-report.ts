@@ -33,7 +33,7 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
   );
 }
 
-/** A report's members at the top level of the body, without `result` around them (interface.md, "Resources"). */
+/** A report's members at the top level of the body, without `result` around them (contract.md §6.10). */
 export function isBareReport(payload: JsonObject): boolean {
   if (present(payload, 'result') !== undefined) return false;
   return hasNotificationType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
@@ -45,7 +45,7 @@ export function reportOf(data: unknown): DeliveryReport | undefined {
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
 }
 
-/** What must not appear in a report's result (interface.md, "Delivery report result"). */
+/** What must not appear in a report's result (contract.md §6.9). */
 export function reportWarnings(data: unknown): readonly EventWarning[] {
   if (!isJsonObject(data)) return [];
   return [

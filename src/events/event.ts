@@ -34,7 +34,7 @@ export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>]
 /** `tool`: the envelope with `task_id`. `agent`: a `Task` or `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
 
-/** Task statuses of interface.md ("States and transitions"), and the agent transport's `auth-required`. */
+/** Task statuses (contract.md §7.1), and the agent transport's `auth-required`. */
 export type TaskStatus =
   | 'submitted'
   | 'working'
@@ -65,7 +65,7 @@ export type WarningCode =
   | 'after_terminal'
   /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
   | 'wrapped_response'
-  /** interface.md, Delivery report result: must not appear there. */
+  /** contract.md §6.9: must not appear there. */
   | 'report_has_aggregated_totals'
   | 'report_has_notification_id'
   | 'report_after_final'
@@ -93,7 +93,7 @@ export interface InputRequest {
   readonly [member: string]: unknown;
 }
 
-/** interface.md, "Delivery report result". Unknown members survive; `null` is how many senders write absence. */
+/** contract.md §6.8. Unknown members survive; `null` is how many senders write absence. */
 export interface DeliveryReport {
   readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted';
   readonly sequence_number?: number | null | undefined;
@@ -142,7 +142,7 @@ interface EventBase {
   /** As sent, ISO 8601. */
   readonly timestamp?: string;
   readonly message?: string;
-  /** What the extraction rules give (interface.md, "Events"), unchanged; undefined where there is none. */
+  /** What the extraction rules give (contract.md §6.7), unchanged; undefined where there is none. */
   readonly data: unknown;
   /** Echo of the originating request's `context`, verbatim. */
   readonly context?: unknown;
@@ -165,7 +165,7 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
   readonly progress?: WorkingProgress;
   /** `input-required` only, where the result has the shape. */
   readonly inputRequest?: InputRequest;
-  /** The result's `<protocol>_error` member, e.g. `proto_error` (verification.md, section 1), as sent. */
+  /** The result's `<protocol>_error` member, e.g. `proto_error` (verification.md §7.35), as sent. */
   readonly error?: unknown;
   /** Present where `resultSchemas` has this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;

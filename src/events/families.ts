@@ -1,6 +1,6 @@
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
 
-/** interface.md, "Other webhook families that carry `idempotency_key`". */
+/** The families that contract.md §6.12 names. */
 type Family =
   | 'impairment'
   | 'collection_list_changed'

@@ -14,7 +14,7 @@ export interface AgentPayload {
 const WRAPPERS: readonly AgentForm[] = ['task', 'statusUpdate', 'message', 'artifactUpdate'];
 
 /**
- * Takes an agent-transport payload out of its one wrapper (verification.md, section 7): `malformed` where there are
+ * Takes an agent-transport payload out of its one wrapper (verification.md §7.12): `malformed` where there are
  * two, one in the other or side by side; undefined where the payload has nothing of that transport.
  */
 export function agentPayload(payload: JsonObject): AgentPayload | 'malformed' | undefined {
@@ -38,7 +38,7 @@ function wrapped(payload: JsonObject): readonly AgentPayload[] {
   });
 }
 
-/** interface.md, "Task status webhooks", Format detection. */
+/** contract.md §6.6. */
 const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
   tool: (payload) => typeof payload['status'] === 'string' && present(payload, 'task_id') !== undefined,
   agent: (payload) => {
@@ -50,7 +50,7 @@ const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
 const FORMATS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * The transport of a parsed body (interface.md, "Task status webhooks"): the registered one, unless the payload has
+ * The transport of a parsed body (contract.md §6.6): the registered one, unless the payload has
  * the shape of the other, because a seller registered on both channels sends both. No payload has both shapes.
  * @param known the format the sender is registered with.
  * @returns undefined where nothing is known and the shape tells nothing.

@@ -1,4 +1,4 @@
-/** An RFC 3339 instant, compared with every fraction digit (design.md, "The store", Ordering). */
+/** An RFC 3339 instant, compared with every fraction digit (admission.md §5.2). */
 export interface Instant {
   /**
    * Sorts by plain byte comparison: seconds since year 0, 12 digits, then the fraction without trailing zeros. A leap

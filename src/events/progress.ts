@@ -28,7 +28,7 @@ const READ: Record<TaskStatus, (data: unknown) => Progress> = {
   rejected: none,
 };
 
-/** The typed result of an interim status (interface.md, "Contents of `result` by status"). */
+/** The typed result of an interim status (contract.md §6.2). */
 export function progressOf(status: TaskStatus, data: unknown): Progress {
   return data === undefined || data === null ? NONE : READ[status](data);
 }

@@ -15,7 +15,7 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
 };
 
 /**
- * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md, section 7).
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
 export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
@@ -24,7 +24,7 @@ export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventRe
 
 /**
  * The task-specific data of a parsed body, unchanged: tool transport `result`; agent transport the data part that
- * its state says (interface.md, "Agent-transport webhook payload").
+ * its state says (contract.md §6.5).
  * @param format the format the sender is registered with; detected where absent.
  * @returns undefined where there is none, or where the part is only `{response: {…}}`, a mistake of the sender.
  */

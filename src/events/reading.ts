@@ -20,7 +20,7 @@ export interface ReadOptions {
   readonly hash?: (bytes: Uint8Array) => string;
 }
 
-/** A body that fails check 14 of verification.md, section 2. `detail` is for the owner's log. */
+/** A body that fails check 14 (verification.md §2.14). `detail` is for the owner's log. */
 export interface BodyFailure {
   readonly ok: false;
   readonly code: 'webhook_body_malformed';
@@ -38,7 +38,7 @@ export type ReadBody = (
 ) => EventReading;
 
 /**
- * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md, section 7).
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
 export const readBody: ReadBody = (bytes, { hash, sender = '', protocol = protocolFor(), format }) => {

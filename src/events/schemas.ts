@@ -3,7 +3,7 @@ import type { DeliveryReport, InputRequest, WorkingProgress } from './event.ts';
 import { isMediaBuyWord } from './status.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
 
-/** `idempotency_key` (verification.md, section 7). */
+/** `idempotency_key` (verification.md §7.2). */
 export const IDEMPOTENCY_KEY: RegExp = /^[A-Za-z0-9_.:-]{16,255}$/;
 
 const id = z.string().check(z.minLength(1));
@@ -18,7 +18,7 @@ const mediaBuyDelivery = z.looseObject({
   by_package: z.nullish(z.array(z.unknown())),
 });
 
-/** A delivery report: `result` of its envelope, never the body itself (interface.md, "Delivery report result"). */
+/** A delivery report: `result` of its envelope, never the body itself (contract.md §6.8, §6.10). */
 export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({
   notification_type: z.enum(['scheduled', 'final', 'delayed', 'adjusted']),
   sequence_number: number,
@@ -27,7 +27,7 @@ export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject
   media_buy_deliveries: z.nullish(z.array(mediaBuyDelivery)),
 });
 
-/** `result` of a `working` status (interface.md, "Contents of `result` by status"). */
+/** `result` of a `working` status (contract.md §6.2). */
 export const workingProgressSchema: z.ZodMiniType<WorkingProgress> = z.looseObject({
   percentage: number,
   current_step: z.nullish(z.union([z.string(), z.number()])),

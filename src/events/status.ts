@@ -1,10 +1,10 @@
 import type { TaskStatus } from './event.ts';
 
-/** What a status means for its task, and where the agent transport puts its data (verification.md, section 7). */
+/** What a status means for its task, and where the agent transport puts its data (verification.md §7.10, §7.16). */
 interface StatusRow {
   /** Nothing follows it. */
   readonly terminal: boolean;
-  /** interface.md ("States and transitions") has it; `auth-required` is the agent transport's alone. */
+  /** contract.md §7.1 has it; `auth-required` is the agent transport's alone. */
   readonly tool: boolean;
 }
 
@@ -28,7 +28,7 @@ export function isTerminal(status: TaskStatus): boolean {
   return STATUSES[status].terminal;
 }
 
-/** The status in tool transport: exactly as interface.md writes it. */
+/** The status in tool transport: exactly as contract.md §7.1 writes it. */
 export function toolStatus(text: string): TaskStatus | undefined {
   return isStatus(text) && STATUSES[text].tool ? text : undefined;
 }

@@ -7,7 +7,7 @@ import { isMediaBuyWord, toolStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
 /**
- * Reads a tool-transport envelope (verification.md, section 7). The key is looked at first, then the other members;
+ * Reads a tool-transport envelope (verification.md §7.1 to §7.6). The key is looked at first, then the other members;
  * only a bare report result is told by its shape before that, because it lacks the key as well. Other families need
  * the key alone.
  * @param family what `familyOf` says of the payload.
@@ -88,7 +88,7 @@ function statusProblem(status: unknown): EnvelopeFailure | undefined {
     : undefined;
 }
 
-/** At the top level, else in `result` (verification.md, section 7, last paragraph). */
+/** At the top level, else in `result` (verification.md §7.30). */
 function notificationId(payload: JsonObject, result: unknown): string | undefined {
   return (
     textMember(payload, 'notification_id') ??

@@ -1,4 +1,4 @@
-/** The tool-transport webhook envelope: the full POST body (interface.md, "Resources"). Unknown members survive. */
+/** The tool-transport webhook envelope: the full POST body (contract.md §6.1). Unknown members survive. */
 export interface ToolEnvelope {
   /** 16 to 255 characters of `[A-Za-z0-9_.:-]`; one per distinct event, stable across retries. */
   readonly idempotency_key: string;

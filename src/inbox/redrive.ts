@@ -68,7 +68,7 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 }
 
 /**
- * Mode `inline`: runs a DEAD or stuck event's handler in this process (design.md, "The store").
+ * Mode `inline`: runs a DEAD or stuck event's handler in this process (admission.md §4.10).
  * @throws Fault `misconfigured` where the stored body cannot be read any more: then nothing has changed.
  */
 export async function redriveInline(

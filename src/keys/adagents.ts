@@ -5,7 +5,7 @@ import type { DocumentKind, LifeRules, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
 import { type KeySet, MAX_KEYS, sameJwk } from './jwks.ts';
 
-/** What a publisher's adagents.json says about keys (verification.md, section 5, step 5). */
+/** What a publisher's adagents.json says about keys (verification.md §5.5). */
 export interface AdAgents {
   /**
    * By agent URL, byte for byte, only agents with `signing_keys[]`: the keys, or what is wrong with that list. One
@@ -22,7 +22,7 @@ const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, silentMs: HOUR_MS };
 /** The grace that a revocation list has too: four of its lives. */
 const HARD_LIMIT_MS = 4 * HOUR_MS;
 
-/** At most 1 MiB: verification.md, section 5 "Fetching counterparty URLs". */
+/** At most 1 MiB: verification.md §5.13. */
 export const ADAGENTS: DocumentKind<AdAgents> = {
   name: 'adagents.json',
   maxBytes: 1_048_576,

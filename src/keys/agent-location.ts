@@ -36,7 +36,7 @@ export function createLocate(options: LocateOptions): Locate {
 }
 
 /**
- * Steps 1 to 3 of verification.md, section 5: brand.json, followed once where it points elsewhere, the entry whose `url`
+ * Steps 1 to 3 (verification.md §5.1 to §5.3): brand.json, followed once where it points elsewhere, the entry whose `url`
  * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
  */
 export function createLocator(options: LocateOptions): Locator {

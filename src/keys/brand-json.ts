@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 
-/** What a brand.json says about agents (verification.md, section 5, steps 1 and 2). */
+/** What a brand.json says about agents (verification.md §5.1, §5.2). */
 export interface BrandJson {
   /** Where the agents are listed instead, absolute: the file has `authoritative_location` or a `house` domain only. */
   readonly next?: string;
@@ -12,7 +12,7 @@ export interface BrandJson {
   readonly operators: ReadonlySet<string>;
 }
 
-/** 256 KiB: verification.md, section 5. */
+/** 256 KiB: verification.md §5.13. */
 const MAX_BYTES = 262_144;
 
 /** A host name with an optional port, and nothing that could turn the URL made of it into another one. */

@@ -6,7 +6,7 @@ import { settledWithin } from './timeout.ts';
 
 /**
  * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered
- * with back-off (verification.md, section 5 "Caching"). URLs come from configuration and from the documents of
+ * with back-off (verification.md §5.18, §5.19). URLs come from configuration and from the documents of
  * configured senders alone, so nothing that an unauthenticated caller sends makes an entry.
  */
 export interface DocumentCache {
@@ -89,7 +89,7 @@ function barred<T>(state: CacheState, entry: Entry<T>): string | undefined {
   return `the last fetch failed (${failure.reason})`;
 }
 
-/** At most one refetch in the cooldown (verification.md, section 5, step 4); the first fetch of all is none. */
+/** At most one refetch in the cooldown (verification.md §5.4); the first fetch of all is none. */
 function cooling<T>(state: CacheState, entry: Entry<T>): string | undefined {
   const { now, limits } = state.options;
   if (usable(state, entry) === undefined || entry.refetched === undefined) return undefined;

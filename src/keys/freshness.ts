@@ -1,6 +1,6 @@
 import type { LifeRules } from './document.ts';
 
-/** verification.md, section 5 "Caching": `Cache-Control` is honoured within these. */
+/** verification.md §5.17: `Cache-Control` is honoured within these. */
 export const MIN_LIFE_MS: number = 60_000;
 export const MAX_LIFE_MS: number = 30 * 60_000;
 
@@ -15,7 +15,7 @@ export const KEY_DOCUMENT_LIFE: LifeRules = {
 const REFRESH_FROM = 0.72;
 const REFRESH_SPREAD = 0.08;
 
-/** verification.md, section 5: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
+/** verification.md §5.19: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
 const FIRST_BACK_OFF_MS = 1_000;
 const MAX_BACK_OFF_MS = 60_000;
 

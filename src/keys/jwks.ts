@@ -19,7 +19,7 @@ export interface KeySet {
 /** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
 export const MAX_KEYS = 1000;
 
-/** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB: verification.md, section 5. */
+/** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB: verification.md §5.13. */
 export const JWKS: DocumentKind<KeySet> = {
   name: 'JWKS',
   maxBytes: 65_536,

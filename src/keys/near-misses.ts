@@ -50,7 +50,7 @@ const SLIPS: readonly (readonly [string, (a: Parts, b: Parts) => boolean])[] = [
 
 /**
  * URLs of a document that differ from the configured one by what people usually get wrong: a trailing slash, the scheme,
- * upper case, the port, the query. The match itself is byte for byte (verification.md, section 5, step 2).
+ * upper case, the port, the query. The match itself is byte for byte (verification.md §5.2).
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = blurred(agentUrl);

@@ -7,7 +7,7 @@ import type { KeySet } from './jwks.ts';
 import { createPublisherListings, type Listing } from './publisher-listings.ts';
 import { pooled } from './pooled.ts';
 
-/** Which keys the publishers of a sender pin (verification.md, section 5, step 5): the union of what each one says. */
+/** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
 export interface PinState {
   /** None, and nothing undecided: no publisher pins. */
   readonly sets: readonly KeySet[];

@@ -50,7 +50,7 @@ export interface KeyResolverOptions {
   readonly schedule?: Schedule;
 }
 
-/** verification.md, section 5. */
+/** verification.md §5.4, §5.7, §5.13, §5.18. */
 export const KEY_LIMITS: KeyLimits = {
   hardLimitMs: MAX_LIFE_MS,
   cooldownMs: 30_000,
@@ -73,7 +73,7 @@ function harmlessAlarm({ raiseAlarm, logger }: KeyResolverOptions): RaiseAlarm {
   };
 }
 
-/** Who signed (verification.md, section 5), from documents that are fetched and cached here, and from pins. */
+/** Who signed (verification.md §5), from documents that are fetched and cached here, and from pins. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };

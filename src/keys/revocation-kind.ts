@@ -3,7 +3,7 @@ import { clampLife } from './freshness.ts';
 import { claimsToBeList, parsePublished, type PublishedList } from './revocation-list.ts';
 import type { Register } from './revocation-register.ts';
 
-/** 256 KiB: verification.md, section 5. */
+/** 256 KiB: verification.md §5.13. */
 const MAX_BYTES = 262_144;
 /** Ms after which an origin that has no list is asked again: the first one may come with the first stolen key. */
 const NONE_LIFE_MS = 5 * 60_000;

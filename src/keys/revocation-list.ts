@@ -3,7 +3,7 @@ import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Parsed } from './document.ts';
 import { clampLife } from './freshness.ts';
 
-/** What an operator publishes (verification.md, section 5 "Revocation"), as far as check 9 needs it. */
+/** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
 export interface RevocationList {
   readonly kids: ReadonlySet<string>;
   /** Unix ms. */
@@ -29,7 +29,7 @@ export interface PublishedList {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What the profile's keys can sign with (verification.md, section 2, check 8); never `none`, never a MAC. */
+/** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
 export const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'ES256'];
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;

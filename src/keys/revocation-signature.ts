@@ -13,7 +13,7 @@ const COMPARED = ['alg', 'use', 'key_ops'] as const;
 export async function listSignatureFlaw({ kid, jws }: ListSignature, jwk: Jwk): Promise<string | undefined> {
   const quotedKid = JSON.stringify(kid.slice(0, 64));
   if (jwk['use'] !== 'sig') return `the key ${quotedKid} is not for signatures (use is not sig)`;
-  // Small-order and non-canonical points, which some engines accept (verification.md, section 3).
+  // Small-order and non-canonical points, which some engines accept (verification.md §3.8).
   const key = readPublicKey(jwk);
   if (typeof key === 'string') return `the key ${quotedKid} cannot be used: ${key}`;
   const compared = Object.fromEntries(COMPARED.map((name) => [name, jwk[name]]).filter(([, value]) => value));

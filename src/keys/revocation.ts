@@ -25,7 +25,7 @@ export interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly schedule?: Schedule;
 }
 
-/** Check 9 of verification.md, section 2; the lists are those of its section 5. */
+/** Check 9 (verification.md §2.9), by the lists of verification.md §5.24 to §5.26. */
 export interface Revocations {
   /** Never waits for a list that may not exist longer than for the refresh of one that does. */
   readonly check: KeyResolver['revocation'];

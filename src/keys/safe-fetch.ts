@@ -5,7 +5,7 @@ import { refusedUrl } from './url-policy.ts';
 
 export { defaultTransport } from './net/default-transport.ts';
 
-/** What every fetch of a key document is held to (verification.md, section 5 "Fetching counterparty URLs"). */
+/** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
   readonly transport: Transport;
   readonly allowLoopback: boolean;

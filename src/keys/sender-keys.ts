@@ -5,7 +5,7 @@ import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { JWKS, type KeySet } from './jwks.ts';
 
-/** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md, section 5, steps 1 to 4). */
+/** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
 export interface SenderKeys {
   /** `held` of what is fresh and was used before, without waiting; undefined where `held` has to be asked. */
   atHand(sender: SenderEntry): HeldKeys | undefined;

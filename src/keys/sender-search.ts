@@ -14,8 +14,8 @@ import type { SenderKeys } from './sender-keys.ts';
 export interface Search {
   readonly keyid: string;
   /**
-   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown (verification.md,
-   * section 2 "Faults on our side are never 4xx"). The clock decides only where the order of fetches does not: two
+   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown (verification.md
+   * §2.26). The clock decides only where the order of fetches does not: two
    * things of one millisecond could be either way round, and a wrong "unknown" would end the event.
    */
   readonly decisive: (copy: Copy<unknown>) => boolean;
@@ -36,7 +36,7 @@ export interface SenderSearch {
   held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
   /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
   refreshed(sender: SenderEntry, search: Search): Promise<Reply>;
-  /** Step 4 of verification.md, section 5, where nothing held has the key: documents are fetched again. */
+  /** Step 4 (verification.md §5.4), where nothing held has the key: documents are fetched again. */
   ask(sender: SenderEntry, search: Search): Promise<Reply>;
   /** After every key in `tried` failed: others under the same `keyid`, from documents that are recent enough to say. */
   askAgain(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<Reply>;
@@ -167,7 +167,7 @@ async function askAgain(
   return untried([reply, { undecided: answer.reason }], tried);
 }
 
-/** Somebody pins, or may: then the JWKS is not consulted (verification.md, section 5, step 5). */
+/** Somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
 function restricted(sender: SenderEntry, { sets, undecided }: PinState): boolean {
   return isPinned(sender) || sets.length > 0 || undecided !== undefined;
 }

@@ -31,7 +31,7 @@ function literalRefused(hostname: string, address: string): string | undefined {
 
 /**
  * Judges a URL that a counterparty chose, before anything is fetched from it: https only, no userinfo, no host that is
- * visibly not public (verification.md, section 5).
+ * visibly not public (verification.md §5.10, §5.11).
  * @param allowLoopback development: http and private hosts too.
  * @returns why it is refused, for the owner's log, or undefined where it may be fetched.
  */

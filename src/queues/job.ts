@@ -17,7 +17,7 @@ export interface JobSettings<Data, Options, Own extends PropertyKey, E extends E
   readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
 }
 
-/** Senders retry for up to 24 h (interface.md, Delivery reliability rule 3): an id must be known that long. */
+/** Senders retry for up to 24 h (contract.md §9.3): an id must be known that long. */
 export const DAY_MS = 86_400_000;
 
 /**

@@ -8,7 +8,7 @@ import { protocolFor } from '../protocol.ts';
 export interface KeyPair {
   /** For `signDelivery`; stays with the seller. */
   readonly privateJwk: Jwk;
-  /** For `keys[]` of the seller's JWKS: passes check 8 of verification.md, section 2. */
+  /** For `keys[]` of the seller's JWKS: passes check 8 (verification.md §2.8). */
   readonly publicJwk: Jwk;
 }
 
@@ -22,7 +22,7 @@ export interface GenerateKeyOptions {
 
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** How an algorithm of the profile is written in a JWK (verification.md, section 2, check 8) and in WebCrypto. */
+/** How an algorithm of the profile is written in a JWK (verification.md §2.8) and in WebCrypto. */
 interface Suite {
   readonly jwk: { readonly kty: string; readonly crv: string; readonly alg: string };
   readonly key: { readonly name: string; readonly namedCurve?: string };

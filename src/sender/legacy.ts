@@ -29,7 +29,7 @@ export interface BearerDeliveryOptions extends LegacyDelivery {
 
 /**
  * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`
- * (interface.md, "Legacy HMAC-SHA256 fallback"). Use `signDelivery` unless the buyer registered a secret.
+ * (contract.md §5.14). Use `signDelivery` unless the buyer registered a secret.
  */
 export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(options.protocol);
@@ -50,7 +50,7 @@ export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
   return { method: 'POST', url: options.url, headers: mergeHeaders(headers, options.headers), body };
 }
 
-/** Makes a delivery of the deprecated bearer scheme (interface.md, "Legacy bearer scheme for webhooks"). */
+/** Makes a delivery of the deprecated bearer scheme (contract.md §5.17). */
 export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
   const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${options.token}` };
   return {

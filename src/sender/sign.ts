@@ -15,7 +15,7 @@ export type { PayloadInput, SignedDelivery } from './delivery.ts';
 export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 export { bearerDelivery, signHmac, type BearerDeliveryOptions, type HmacDeliveryOptions } from './legacy.ts';
 
-/** The components that the profile fixes (interface.md, "Webhook signing"), in its order. */
+/** The components that the profile fixes (contract.md §5.5), in its order. */
 export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
 
 /** The six parameters of a signature, by their names on the wire. */
@@ -104,7 +104,7 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
 }
 
 /**
- * Signs a delivery as interface.md, "Webhook signing" says (RFC 9421 with five covered components and a tag). Sign
+ * Signs a delivery as contract.md §5.2 to §5.8 say (RFC 9421 with five covered components and a tag). Sign
  * anew for every attempt, so that each has its own nonce, and keep the payload's `idempotency_key`.
  * @throws ConfigError for a key that cannot sign or a component that the delivery lacks.
  * @throws TargetUriError for a URL without a canonical form.

@@ -21,7 +21,7 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Authenticate
   bearer: async () => (await import('../auth/bearer.ts')).authenticateBearer,
 };
 
-/** The registered scheme and no other: there is never a second attempt (verification.md, section 2). */
+/** The registered scheme and no other: there is never a second attempt (verification.md §2.22). */
 export function authenticate(
   { delivery, target, senders }: Selected,
   context: AuthContext,

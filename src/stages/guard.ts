@@ -44,7 +44,7 @@ function mediaTypeProblem(type: string): string | undefined {
   return undefined;
 }
 
-/** What headers alone decide (verification.md, section 7, "Content type"). */
+/** What headers alone decide (verification.md §7.23, §7.24, §7.26). */
 export function guardHeaders(method: string, headers: HeaderFields): Refusal | undefined {
   if (method !== 'POST') return refuse('method_not_allowed', `method ${JSON.stringify(method.slice(0, 16))}`);
   const problem = contentTypeProblem(headers);

@@ -94,7 +94,7 @@ export function claimOf(
   if (edition.fingerprint === 'canonical') {
     claim.canonicalHash = hashes.sha256Hex(canonicalJson(event.envelope));
   }
-  // Reports and other families are neither ordered nor serialised (design.md, "The store", Ordering).
+  // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') {
     const id = storedId(event.taskId, hashes);
     claim.task = instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
@@ -104,7 +104,7 @@ export function claimOf(
   return claim;
 }
 
-/** Check 14, then the envelope rules of verification.md section 7. No I/O. */
+/** Check 14, then the envelope rules of verification.md §7. No I/O. */
 export function read({ delivery, identity }: Authentic, context: ReadContext): Read {
   const { rawBody } = delivery;
   const { sender, bodyHash } = identity;

@@ -68,7 +68,7 @@ function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
         JSON.stringify({ error: { code, message: answer.message } }),
       );
     case 401:
-      // Sellers retry a bearer 401 and take a `Signature` one as the end of the event (verification.md, section 6).
+      // Sellers retry a bearer 401 and take a `Signature` one as the end of the event (verification.md §6.4).
       return refusal.challenge === 'bearer'
         ? reply(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' })
         : reply(401, { 'WWW-Authenticate': `Signature error="${code}"` });

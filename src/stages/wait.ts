@@ -3,7 +3,7 @@ import type { PeekResult, Store } from '../stores/contract.ts';
 
 /**
  * Deliveries whose event, or whose task, another delivery's handler is working on. One poll a record in a process;
- * a handler that settles in this process wakes them at once. (design.md, "The store": `in-flight`, `task-busy`.)
+ * a handler that settles in this process wakes them at once. (admission.md §3.11.)
  */
 export interface Waiting {
   /**

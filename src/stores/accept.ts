@@ -44,7 +44,7 @@ export interface EventClaim {
   readonly report?: ReportClaim;
 }
 
-/** interface.md, "States and transitions": after a media buy's `final` report no further events fire. */
+/** contract.md §7.4: after a media buy's `final` report no further events fire. */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
   readonly final: boolean;

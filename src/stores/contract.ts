@@ -30,7 +30,7 @@ export interface Store<Tx = unknown> {
   readonly durabilityAdvice?: string;
   /**
    * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
-   * mode from insertion, in inline mode from DONE or DEAD. (design.md, "The store".)
+   * mode from insertion, in inline mode from DONE or DEAD. (admission.md §3.1 to §3.8.)
    *
    * 1. nonce known: with this `acceptId` → the same accept: go on. Bound to no event or another one, or to this one
    *    and its record is safe or gone → `replayed`. Bound to this one, not safe → go on. Unknown and over a nonce

@@ -5,7 +5,7 @@ import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/w
 /** Members to add to a sample, or to replace. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** Webhook families of interface.md besides tasks and reports. */
+/** Webhook families besides tasks and reports (contract.md §6.12). */
 export type SampleFamily =
   | 'impairment'
   | 'collection_list_changed'
@@ -39,7 +39,7 @@ export interface SamplePayloadOptions {
 
 interface Shape {
   readonly final: boolean;
-  /** interface.md, "Contents of `result` by status". */
+  /** contract.md §6.2. */
   readonly result: Members;
 }
 
@@ -115,7 +115,7 @@ function agentSample(status: TaskStatus, { id, key, timestamp }: Made): AgentTas
   };
 }
 
-/** Builders of valid bodies as interface.md, "Resources" describes them. */
+/** Builders of valid bodies as contract.md §6 describes them. */
 export function samplePayloads(options: SamplePayloadOptions = {}): SamplePayloads {
   const { now = Date.now, newId = () => crypto.randomUUID() } = options;
   const made = (): Made => ({ id: newId(), key: newId(), timestamp: new Date(now()).toISOString() });

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { SignedDelivery } from '../sender/sign.ts';
 
-/** How one POST went, in the words of `webhook_activity[].status` (interface.md). */
+/** How one POST went, in the words of `webhook_activity[].status`. */
 export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
 
 /** One POST and its answer. */

@@ -42,7 +42,7 @@ export const DEFAULT_RETRY: RetryPolicy = {
 
 /**
  * Whether the seller gives up: on 2xx, and for good on every 3xx and 4xx but 429. A 401 that challenges for `Bearer`
- * is a token being rotated, and is tried again (interface.md, "Auth renewal"). `Retry-After` is not looked at.
+ * is a token being rotated, and is tried again (contract.md §10.9). `Retry-After` is not looked at.
  */
 export function isFinal({ outcome, status, headers }: PostResult): boolean {
   // With a status too: an answer that was cut short is none to a seller.

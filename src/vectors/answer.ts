@@ -10,7 +10,7 @@ const isProved = (answer: Answer): boolean => isAuthentic(answer) || answer.code
 /** Of 4xx, those that ask for another try: they say nothing about the sender. */
 const LATER: readonly number[] = [408, 425, 429];
 
-/** Codes that are answered with 503 or 429, and not because of the signature (verification.md, sections 2 and 4). */
+/** Codes that are answered with 503 or 429, and not because of the signature (verification.md §2.9a, §2.25 and §4.12). */
 const UNDECIDED = /_unavailable$|_revocation_stale$|_rate_abuse$|^webhook_target_uri_malformed$/;
 
 const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>

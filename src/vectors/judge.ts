@@ -49,7 +49,7 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
   return last;
 }
 
-/** The check that builds the base (verification.md, section 2). */
+/** The check that builds the base (verification.md §2.10). */
 const BASE_CHECK = 10;
 
 /** Whether the verifier of a vector gets as far as its base: where it verifies, or where a later check refuses it. */

@@ -4,7 +4,7 @@ import type { Setup } from './subject.ts';
 const ORIGIN = 'https://operator.example';
 const LIST_URL = `${ORIGIN}/revocations.json`;
 
-/** Ms between two lists, the shortest that is honoured (verification.md, section 5 "Revocation"). */
+/** Ms between two lists, the shortest that is honoured (verification.md §5.26). */
 const INTERVAL_MS = 60_000;
 /** Intervals after `next_update` until a list is stale. */
 const GRACE = 4;

@@ -64,7 +64,7 @@ export interface Arrival {
 export interface Answer {
   /** HTTP status. */
   readonly status: number;
-  /** The code of verification.md; absent or null where there is none. */
+  /** The code of verification.md §2; absent or null where there is none. */
   readonly code?: string | null | undefined;
   /** Number of the check that failed, e.g. `10` or `9a`. */
   readonly check?: number | string | undefined;

@@ -14,7 +14,7 @@ const BODY = new TextEncoder().encode('{"idempotency_key":"0123456789abcdef","st
 const seller = sender('seller.example', { scheme: 'hmac', secrets: [SECRET, PREVIOUS] });
 const other = sender('other.example', { scheme: 'hmac', secrets: [OTHER] });
 
-/** interface.md, "Legacy HMAC-SHA256 fallback", by another implementation than ours. */
+/** contract.md §5.14, by another implementation than ours. */
 function sign(secret: string, timestamp: string, body: Uint8Array = BODY): string {
   return `sha256=${createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')}`;
 }
@@ -137,7 +137,7 @@ describe('authenticateHmac: fields', () => {
     expect(await run(signed(SECRET, text))).toMatchObject(MALFORMED);
   });
 
-  it('answers in the Signature form, with no check of section 2', async () => {
+  it('answers in the Signature form, with no check of verification.md §2', async () => {
     const refusal = await run({});
     expect(refusal).not.toHaveProperty('challenge');
     expect(refusal).not.toHaveProperty('check');
@@ -178,7 +178,7 @@ describe('authenticateHmac: window', () => {
   });
 });
 
-describe('authenticateHmac: order (verification.md, section 6)', () => {
+describe('authenticateHmac: order (verification.md §6.1)', () => {
   it('missing before not a number, not a number before the window, the window before the digest', async () => {
     expect(await run({ 'X-PROTO-Timestamp': '1' })).toMatchObject(MALFORMED);
     expect(await run(fields('soon', 'sha256=00'))).toMatchObject(MALFORMED);

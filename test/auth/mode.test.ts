@@ -26,7 +26,7 @@ function verdict(scheme: Scheme, carried: readonly (keyof typeof FIELDS)[], prot
 
 const MISMATCH = 'webhook_mode_mismatch';
 
-describe('modeMismatch (verification.md, section 2)', () => {
+describe('modeMismatch (verification.md §2.23)', () => {
   it.each<[Scheme, readonly (keyof typeof FIELDS)[]]>([
     ['hmac', ['input', 'signature']],
     ['hmac', ['input']],

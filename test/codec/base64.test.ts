@@ -4,7 +4,7 @@ import { decodeBase64, encodeBase64, encodeBase64Url } from '../../src/codec/bas
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 
-describe('byte sequences in either alphabet, padded correctly or not at all (verification.md, section 3)', () => {
+describe('byte sequences in either alphabet, padded correctly or not at all (verification.md §3.1)', () => {
   test.each([
     ['', bytes()],
     ['Zg==', bytes(102)],

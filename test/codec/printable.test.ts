@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { printableName } from '../../src/codec/printable.ts';
 
-describe('names in logs (verification.md, section 2, last paragraph)', () => {
+describe('names in logs (verification.md §2.30)', () => {
   it.each(['', 'idempotency_key', 'a b', 'naïve', '日本語', '😀'])('keeps %j', (name) => {
     expect(printableName(name)).toBe(name);
   });

@@ -33,7 +33,7 @@ const SECRET = 's-'.repeat(16);
 /** Options as a user without types may write them. */
 const given = (change: Record<string, unknown>): ReceiverOptions => ({ ...valid, ...change });
 
-describe('options: defaults of design.md, section 3', () => {
+describe('options: defaults (admission.md §2.12)', () => {
   it('fills in every default', () => {
     expect(resolveOptions(valid)).toMatchObject({
       maxBodyBytes: 1_048_576,

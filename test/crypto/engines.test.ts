@@ -19,7 +19,7 @@ async function verdict(engine: CryptoEngine, { jwk, message, signature }: Case):
 const verdicts = (input: Case): Promise<Case['expected'][]> =>
   Promise.all(engines.map((engine) => verdict(engine, input)));
 
-describe('all engines, one verdict (verification.md, section 3)', () => {
+describe('all engines, one verdict (verification.md §3.5)', () => {
   it('runs the engines asked for', () => {
     expect(engines.map(({ name }) => name)).toEqual(['native', 'webcrypto', 'noble', 'native', 'native']);
   });

@@ -13,7 +13,7 @@ import {
 const envelope = (result: unknown, members = {}) =>
   toolEnvelope({ task_type: 'media_buy_delivery', result, ...members });
 
-describe('delivery reports (interface.md, "Reporting webhooks")', () => {
+describe('delivery reports (contract.md §6.8 to §6.11)', () => {
   it.each(['scheduled', 'final', 'delayed', 'adjusted'])('%s', (notification_type) => {
     const result = deliveryReport({ notification_type, x_vendor: 1 });
     const event = eventOfKind('delivery-report', envelope(result));

@@ -26,7 +26,7 @@ const FAMILIES = [
 
 const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'task_type'];
 
-describe('other webhook families (interface.md)', () => {
+describe('other webhook families (contract.md §6.12)', () => {
   describe.each(DISCRIMINATORS)('named by %s', (member) => {
     it.each(FAMILIES)('%s: kind other, without task_id and status', (name, family) => {
       const payload = { idempotency_key: KEY, [member]: name, anything: { a: 1 } };

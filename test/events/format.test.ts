@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { detectFormat, extractData } from '../../src/events/index.ts';
 import { agentTask, codeOf, eventOf, KEY, toolEnvelope } from './helpers.ts';
 
-describe('format detection (interface.md, "Task status webhooks")', () => {
+describe('format detection (contract.md §6.6)', () => {
   it('status a string and task_id present: tool transport', () => {
     expect(detectFormat(toolEnvelope())).toBe('tool');
     expect(detectFormat({ status: 'completed', task_id: 't' })).toBe('tool');

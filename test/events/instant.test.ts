@@ -8,7 +8,7 @@ function instant(text: string): Instant {
   return parsed;
 }
 
-describe('instants (design, "The store", Ordering)', () => {
+describe('instants (admission.md §5.2)', () => {
   it.each([
     ['2026-03-01T12:00:00Z', Date.UTC(2026, 2, 1, 12)],
     ['2026-03-01t12:00:00z', Date.UTC(2026, 2, 1, 12)],

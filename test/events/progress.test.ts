@@ -4,7 +4,7 @@ import { agentTask, eventOf, eventOfKind, toolEnvelope, warningCodes } from './h
 const working = (result: unknown) => eventOfKind('task', toolEnvelope({ status: 'working', result }));
 const asking = (result: unknown) => eventOfKind('task', toolEnvelope({ status: 'input-required', result }));
 
-describe('typed progress of `working` (interface.md, "Contents of `result` by status")', () => {
+describe('typed progress of `working` (contract.md §6.2)', () => {
   it.each([
     [{ percentage: 40, current_step: 'pricing', total_steps: 3, extra: [] }],
     [{ percentage: 0, current_step: 2 }],

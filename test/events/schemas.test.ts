@@ -105,7 +105,7 @@ describe('schemas agree with the reader', () => {
   });
 });
 
-describe('schemas take the examples of interface.md and keep unknown members', () => {
+describe('schemas take what contract.md §6 describes and keep unknown members', () => {
   it.each([
     ['toolEnvelopeSchema', toolEnvelopeSchema, toolEnvelope({ x: 1 })],
     ['agentTaskSchema', agentTaskSchema, agentTask('completed', { x: 1 })],

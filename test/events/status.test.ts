@@ -16,7 +16,7 @@ describe('task statuses', () => {
     expect(agentStatus(status)).toBe(status);
   });
 
-  it('the seven of interface.md are the tool transport’s, exactly as written', () => {
+  it('the seven of contract.md §7.1 are the tool transport’s, exactly as written', () => {
     expect(toolStatus('input-required')).toBe('input-required');
     for (const word of ['auth-required', 'input_required', 'Completed', 'cancelled', ' completed', '']) {
       expect(toolStatus(word)).toBeUndefined();

@@ -239,7 +239,7 @@ describe('correlation', () => {
   });
 });
 
-describe('the result’s error member (verification.md, section 1)', () => {
+describe('the result’s error member (verification.md §7.35)', () => {
   const result = { proto_error: { code: 'X' }, acme_error: { code: 'Y' } };
 
   it('carries the protocol’s name', () => {

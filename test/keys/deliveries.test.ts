@@ -36,7 +36,7 @@ const outage = ({ seller }: Bench): void => {
   for (const path of [BRAND, JWKS_PATH]) seller.server.answer(path, (_req, res) => res.writeHead(502).end());
 };
 
-describe('faults on our side are never 4xx (verification.md, sections 2 and 5)', () => {
+describe('faults on our side are never 4xx (verification.md §2.25 to §2.28)', () => {
   test('cold cache and outage: 503, and the same bytes are accepted when the seller is back', async () => {
     const key = await keyNamed('k');
     const made = await bench(key);
@@ -204,7 +204,7 @@ describe('many at a time', () => {
   });
 });
 
-describe('publisher pins (verification.md, section 5, step 5)', () => {
+describe('publisher pins (verification.md §5.5)', () => {
   const ADAGENTS = '/.well-known/adagents.json';
 
   test('only the pin verifies: the JWKS is not consulted, its keys are unknown', async () => {

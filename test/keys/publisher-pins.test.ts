@@ -49,7 +49,7 @@ const FOUND = (...keys: readonly Jwk[]): object => ({ keys: keys.map(({ x }) => 
 const UNKNOWN = { keys: [], undecided: 0 };
 const UNDECIDED = { keys: [], undecided: 1 };
 
-describe('where a publisher pins, only pins verify (verification.md, section 5, step 5)', () => {
+describe('where a publisher pins, only pins verify (verification.md §5.5)', () => {
   test("the key material is the pin's, and neither brand.json nor JWKS is consulted", async () => {
     const seller = await startSeller(publicJwk('k'), publicJwk('other'));
     const pin = publicJwk('k');

@@ -97,7 +97,7 @@ describe('once: retries, replays and duplicates', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('two receivers with different publicUrl on one store share the keyspace (reliability rule 2)', async () => {
+  it('two receivers with different publicUrl on one store share the keyspace (contract.md §9.2)', async () => {
     const state = createMemoryState();
     const { deliver, seen } = await house({ state });
     const key = await sellerKey();
@@ -299,7 +299,7 @@ describe('the handler deadline', () => {
   });
 });
 
-describe('ordering (design.md, "The store")', () => {
+describe('ordering (admission.md §5)', () => {
   it('an older status of a task is stale: 200, not handled', async () => {
     const { deliver, seen } = await house();
     await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:01.5Z') }));

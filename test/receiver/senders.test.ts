@@ -11,7 +11,7 @@ import { AGENT, house, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 const SECRET = 'a-shared-secret-of-32-characters';
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-describe('legacy authentication, by registration only (verification.md, section 6)', () => {
+describe('legacy authentication, by registration only (verification.md §6.6)', () => {
   it('HMAC: accepted, deprecated once per sender, tampering refused', async () => {
     const { receiver, alarms } = await house({
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
@@ -83,7 +83,7 @@ describe('several senders on one endpoint', () => {
       kind: 'accepted',
       sender: 'https://two.example/mcp',
     });
-    // The same key of another sender: keyspaces are independent (reliability rule 1).
+    // The same key of another sender: keyspaces are independent (contract.md §9.1).
     expect(await deliver(payload, { key: one.privateJwk })).toMatchObject({
       kind: 'accepted',
       sender: 'https://one.example/mcp',
@@ -185,7 +185,7 @@ describe('editions decide which key purposes sign webhooks', () => {
   });
 });
 
-describe('keys through brand.json (verification.md, section 5)', () => {
+describe('keys through brand.json (verification.md §5)', () => {
   it('finds them, and answers 401 for a keyid that a fresh document lacks', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     const { receiver } = await house({ senders: [seller.sender], allowLoopback: true });
@@ -249,7 +249,7 @@ describe('keys through brand.json (verification.md, section 5)', () => {
   });
 });
 
-describe('Host (verification.md, section 4)', () => {
+describe('Host (verification.md §4.11 to §4.13)', () => {
   const withHost = async (host: string, options: Parameters<typeof house>[0] = {}, sign = {}) => {
     const { receiver, sign: make, alarms } = await house(options);
     const made = await make(payloads.tool('completed'), sign);

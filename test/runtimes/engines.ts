@@ -6,7 +6,7 @@ import { type Check, type Checks, type EngineName, envelope, type Library, same 
 const URL_GIVEN = 'https://buyer.example/hook';
 const ALL: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
-/** verification.md, section 3: every engine gives the same verdict on every input. */
+/** verification.md §3.5: every engine gives the same verdict on every input. */
 const oneVerdict =
   (options: Parameters<Library['rfc9421']['createEngine']>[1]): Check =>
   async ({ rfc9421 }, { engines }) => {
@@ -66,7 +66,7 @@ const signed: Check = async ({ rfc9421, sender }, { engines }) => {
 
 export const ENGINE_CHECKS: Checks = {
   'the engines that the runtime has, and the fastest of them by default': chosen,
-  'one verdict on every edge case of keys and signatures (verification.md, section 3)': oneVerdict({}),
+  'one verdict on every edge case of keys and signatures (verification.md §3.5)': oneVerdict({}),
   'the same verdicts where engines may use the thread pool': oneVerdict({ offMain: () => true }),
   'verification on the main thread, in the pool, or as it pays: deliveries are accepted': anyThread,
   'signed messages verify, changed ones do not, under every engine': signed,

@@ -8,7 +8,7 @@ const code = (result: ReturnType<typeof pass>): string =>
   result.kind === 'refused' ? result.code : 'passed';
 const json: [string, string] = ['Content-Type', 'application/json'];
 
-describe('guard: content type (verification.md, section 7)', () => {
+describe('guard: content type (verification.md §7.24)', () => {
   it.each([
     'application/json',
     'Application/JSON',

@@ -7,7 +7,7 @@ const SECRET_DETAIL = 'key-7 digest=abc reason';
 const refused = (code: RefusedCode, challenge?: 'bearer') =>
   respond({ kind: 'refused', code, detail: SECRET_DETAIL, ...(challenge && { challenge }) }, 5);
 
-/** design.md, section 3, "Codes". */
+/** admission.md §2.2, §2.3. */
 const STATUS: Record<RefusedCode, number> = {
   method_not_allowed: 405,
   unsupported_media_type: 415,

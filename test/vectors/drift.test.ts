@@ -35,7 +35,7 @@ describe('vectors/ is what `npm run vectors` writes', () => {
   });
 });
 
-describe('vectors/ covers verification.md', () => {
+describe('vectors/ covers verification.md §2', () => {
   test('at least 8 signatures that verify and 40 that do not, each with a name of its own', () => {
     const [positive, negative] = [signatures('positive'), signatures('negative')];
     expect(positive.length).toBeGreaterThanOrEqual(8);

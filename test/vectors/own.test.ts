@@ -2,7 +2,7 @@ import { describe, test } from 'vitest';
 import { librarySubject, runVectors } from '../../src/vectors/index.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 
-/** verification.md, section 3: every engine gives the same verdict on every input. */
+/** verification.md §3.5: every engine gives the same verdict on every input. */
 describe.each(['native', 'webcrypto', 'noble'] as const)("the package's own vectors, engine %s", (engine) => {
   runVectors({ engine, test });
 });

@@ -89,7 +89,7 @@ export function raisePurposeAlarm(
 
 /**
  * The signature covers our URL and `Host` names another: only the seller can have signed it, so a proxy of ours
- * rewrote `Host` (verification.md, section 4). A fault on our side, hence 503.
+ * rewrote `Host` (verification.md §4.12). A fault on our side, hence 503.
  */
 export function rewrittenHost(
   raiseAlarm: RaiseAlarm,

@@ -103,7 +103,7 @@ export function furthest(a: Failure | undefined, b: Failure): Failure {
 
 /**
  * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
- * shadow or block the other (verification.md, section 5), so no failure ends the search.
+ * shadow or block the other (verification.md §5.6), so no failure ends the search.
  * @returns the first that verifies, or the furthest failure; undefined where there was no candidate.
  */
 export function tryCandidates(

@@ -182,7 +182,7 @@ export function checkSignatureFields(
 const NO_DIGEST: ContentDigest = { sha256: undefined };
 
 /**
- * Checks 1 to 6 of verification.md, section 2: all that headers and a clock decide. Pure; the first that fails, in
+ * Checks 1 to 6 (verification.md §2.1 to §2.6): all that headers and a clock decide. Pure; the first that fails, in
  * the order of the table, decides. Never throws.
  * @param headers as from `headerFields`.
  * @param nowMs receiver's clock, Unix ms.

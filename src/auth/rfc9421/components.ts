@@ -11,7 +11,7 @@ export interface RequestFacts {
   readonly headers: HeaderFields;
 }
 
-/** The five that every signature of the profile covers (interface.md, "Webhook signing"). */
+/** The five that every signature of the profile covers (contract.md §5.5). */
 export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
   '@method',
   '@target-uri',

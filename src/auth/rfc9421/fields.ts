@@ -2,7 +2,7 @@ import type { InnerList, Item } from 'structured-headers';
 import { isInnerList, parseDictionary } from 'structured-headers';
 
 /*
- * A scanner in front of `structured-headers` (verification.md, section 3), which alone keeps the last of two labels
+ * A scanner in front of `structured-headers` (verification.md §3.2), which alone keeps the last of two labels
  * or parameters silently, gives `1.0` as the integer 1, and knows only the standard base64 alphabet. Nothing here
  * throws: what a sender sends is either a dictionary or a sentence that says why not.
  */

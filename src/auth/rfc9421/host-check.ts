@@ -4,7 +4,7 @@ import type { Scheme } from './host-name.ts';
 import { canonicalAuthority } from './host-name.ts';
 
 /**
- * What the request says of its own authority, against the configured URL (verification.md, section 4).
+ * What the request says of its own authority, against the configured URL (verification.md §4.11 to §4.13).
  * `differs` is decided by the signature: only the seller can have signed our URL, so where it verifies a proxy of
  * ours rewrote `Host`. `contradiction` is refused whatever the signature says.
  */

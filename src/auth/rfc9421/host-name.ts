@@ -1,4 +1,4 @@
-/** A URL or `Host` that has no canonical form (verification.md, section 4). `message` is for the owner. */
+/** A URL or `Host` that has no canonical form (verification.md §4.2, §4.3). `message` is for the owner. */
 export class TargetUriError extends Error {
   override readonly name = 'TargetUriError';
   /** Stable: always `webhook_target_uri_malformed`. */
@@ -74,7 +74,7 @@ function portSuffix(text: string, scheme: Scheme): string {
 }
 
 /**
- * Canonical `host[:port]`, the form of `@authority` (verification.md, section 4, rules 2 to 4).
+ * Canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
  * @param text `uri-host [":" port]` as in a `Host` field or a URL without userinfo.
  * @param scheme decides which port is the default.
  * @throws TargetUriError

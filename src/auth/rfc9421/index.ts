@@ -1,6 +1,6 @@
 /**
- * `proto-webhooks/rfc9421`: the signature profile by itself (RFC 9421 as narrowed by interface.md, "Webhook
- * signing"), for tools that sign, inspect or verify single messages.
+ * `proto-webhooks/rfc9421`: the signature profile by itself (RFC 9421 as narrowed by contract.md §5.2 to
+ * §5.10), for tools that sign, inspect or verify single messages.
  */
 export type {
   CryptoEngine,

@@ -1,6 +1,6 @@
 import type { AuthenticationCode, CheckId, Refusal } from '../../outcome.ts';
 
-/** A refusal of one of the checks of verification.md, section 2. `detail` is for the owner's log only. */
+/** A refusal of one of the checks of verification.md §2. `detail` is for the owner's log only. */
 export function refuse(check: CheckId, code: AuthenticationCode, detail: string): Refusal {
   return { kind: 'refused', code, check, detail };
 }

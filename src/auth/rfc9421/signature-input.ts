@@ -5,10 +5,10 @@ import { innerListOf, readDictionary } from './fields.ts';
 import { refuse } from './refuse.ts';
 import { parseUsualSignatureInput } from './usual-input.ts';
 
-/** The one label that is processed; others are ignored (verification.md, section 2). */
+/** The one label that is processed; others are ignored (verification.md §2.16). */
 export const LABEL = 'sig1';
 
-/** Parameters of the profile (interface.md, "Webhook signing"); each is absent where the sender left it out. */
+/** Parameters of the profile (contract.md §5.4); each is absent where the sender left it out. */
 export interface SignatureParameters {
   /** Unix seconds. */
   readonly created?: number;
@@ -91,7 +91,7 @@ export function parseAnySignatureInput(field: string): SignatureInput | Refusal 
 }
 
 /**
- * Reads the label `sig1` of a `Signature-Input` field (check 1 of verification.md, section 2): a dictionary of inner
+ * Reads the label `sig1` of a `Signature-Input` field (verification.md §2.1): a dictionary of inner
  * lists in which no label and no parameter stands twice, `created` and `expires` integers, the others strings.
  * Whether parameters are missing or wrong is for the later checks.
  * @param field the field's value; several lines joined with `, `.

@@ -81,7 +81,7 @@ function baseOf(
 }
 
 /**
- * Verifies one message against one key: checks 1 to 6, 8, 10 and 11 of verification.md, section 2. For tools and
+ * Verifies one message against one key: checks 1 to 6, 8, 10 and 11 (verification.md §2). For tools and
  * for other receivers; `createReceiver` adds key resolution, revocation and replay protection.
  * @param jwk the public key as its seller publishes it; whether it is the one that `keyid` names is the caller's to know.
  * @returns `kind: 'verified'`, or a refusal with the code and number of the first check that failed.

@@ -44,7 +44,7 @@ type Found = { readonly kind: 'found'; readonly candidate: Candidate; readonly a
 
 /**
  * After no candidate verified, once: a seller may have replaced a key under its old kid, or another sender, whose
- * set was not asked because this one's has the kid, may be who signed (verification.md, sections 2 and 5).
+ * set was not asked because this one's has the kid, may be who signed (verification.md §2.27 and §5.6).
  */
 async function findReplaced(
   trial: Trial,
@@ -146,7 +146,7 @@ function identified(
 }
 
 /**
- * Checks 1 to 11 of verification.md, section 2, in that order, for senders registered with signatures. Whether the
+ * Checks 1 to 11 (verification.md §2.1 to §2.11), in that order, for senders registered with signatures. Whether the
  * request carries another scheme's headers was decided before. No promise where nothing has to be waited for.
  * @returns who signed, with the nonce that is to be claimed; a refusal; or, where the receiver's own surroundings
  * failed a check, an unavailability.

@@ -111,7 +111,7 @@ function typeTrials(scene: Scene, plain: Trial): Trial[] {
   }));
 }
 
-/** URLs that the seller signed without making them canonical (verification.md, section 4). */
+/** URLs that the seller signed without making them canonical (verification.md §4.1 to §4.8). */
 function rawTargets({ url, target }: Scene): Target[] {
   const port = target.targetUri.startsWith('https:') ? ':443' : ':80';
   const { authority } = target;

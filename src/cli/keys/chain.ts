@@ -82,7 +82,7 @@ export function isFit(key: ChainKey, edition: EditionName): boolean {
   return key.editions.includes(edition) && !key.revoked;
 }
 
-/** What the publishers pin for the agent: where any does, only that counts (verification.md, section 5, step 5). */
+/** What the publishers pin for the agent: where any does, only that counts (verification.md §5.5). */
 async function pinned(
   documents: Documents,
   sender: SenderEntry,
@@ -111,7 +111,7 @@ interface Published {
   readonly trouble?: string;
 }
 
-/** Steps 1 to 4 of verification.md, section 5. */
+/** Steps 1 to 4 (verification.md §5.1 to §5.4). */
 async function published(
   documents: Documents,
   sender: SenderEntry,

@@ -3,7 +3,7 @@ import type { ProbeKit } from './kit.ts';
 
 /** How a receiver that remembers a failed fetch is waited for. */
 export interface Patience {
-  /** Ms in all. A receiver remembers a failed fetch for at most 60 s (verification.md, section 5). */
+  /** Ms in all. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
   readonly ms: number;
   /** Unix ms. */
   readonly now: () => number;

@@ -79,7 +79,7 @@ function plain(
 
 const MEDIA: Expected = { status: 415 };
 
-/** verification.md, section 4: with the check off the configured URL stands alone, and the signature is what fails. */
+/** verification.md §4.12: with the check off the configured URL stands alone, and the signature is what fails. */
 const HOST_CODES: Readonly<Record<ProbeKit['hostCheck'], string>> = {
   strict: 'webhook_target_uri_malformed',
   off: 'webhook_signature_invalid',

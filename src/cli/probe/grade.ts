@@ -14,7 +14,7 @@ export function expectedText({ status, code }: Expected): string {
 const isStatus = (expected: Expected['status'], status: number): boolean =>
   expected === '2xx' ? status >= 200 && status < 300 : status === expected;
 
-/** interface.md writes the code bare, verification.md in quotes; nothing else may stand there. */
+/** contract.md §5.10 writes the code bare, verification.md §2.24 in quotes; nothing else may stand there. */
 function challengeFlaw(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
   if (header === undefined) return '401 without WWW-Authenticate: the seller cannot tell why';
@@ -40,7 +40,7 @@ const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) =
     /^\d+$/.test(headers['retry-after'] ?? '') ? undefined : '429 without Retry-After in seconds',
 };
 
-/** verification.md, section 2: the challenge goes with 401 alone; `Signature error=` ends the event at its seller. */
+/** verification.md §2.25: the challenge goes with 401 alone; `Signature error=` ends the event at its seller. */
 function strayChallenge({ status, headers }: PostResult): string | undefined {
   const header = headers['www-authenticate'];
   if (status === 401 || header === undefined) return undefined;

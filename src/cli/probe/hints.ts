@@ -12,7 +12,7 @@ const HOW: Readonly<Record<Identity['how'], string>> = {
 /** Of everything that was sent with a good signature. */
 const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 
-/** verification.md, section 5: failures are remembered at most so many ms. */
+/** verification.md §5.19: failures are remembered at most so many ms. */
 const REMEMBERED_MS = 60_000;
 
 /**

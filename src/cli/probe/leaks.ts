@@ -45,7 +45,7 @@ function tells(text: string, secret: string): boolean {
   return false;
 }
 
-/** verification.md, section 2: no key ids, no digests, nothing that a prober could use, in body or headers. */
+/** verification.md §2.24: no key ids, no digests, nothing that a prober could use, in body or headers. */
 export function leakOf({ body, headers }: PostResult, secrets: readonly string[]): string | undefined {
   const told = secrets.filter((secret) => secret !== '');
   if (told.some((secret) => tells(body, secret))) return 'the body tells a key id or a digest';

@@ -62,7 +62,7 @@ async function runCase(probe: ProbeCase, given: ProbeKit): Promise<ProbeResult> 
     const answered = answerText(answer);
     const why = gradeAnswer(answer, expect, expect.status === '2xx' ? [] : secrets());
     if (why === undefined) return { ...result, answered, verdict: 'pass' };
-    // verification.md, section 5, step 4: within 30 s of another refetch nothing decides about a new keyid.
+    // verification.md §5.4: within 30 s of another refetch nothing decides about a new keyid.
     if (probe === UNKNOWN_KEY_CASE && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };
     return { ...result, answered, verdict: 'fail', why };

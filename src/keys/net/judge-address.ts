@@ -29,7 +29,7 @@ const GLOBAL: ParsedBlock = parsed(IPV6_GLOBAL);
 const contains = (block: ParsedBlock, address: Address): boolean =>
   sharesPrefix(block.first, address, block.prefix);
 
-/** IPv4 by what is not public, IPv6 by what is: verification.md, section 5 "Fetching counterparty URLs". */
+/** IPv4 by what is not public, IPv6 by what is: verification.md §5.11. */
 function refused(address: Address): string | undefined {
   const block = BLOCKS.find((candidate) => contains(candidate, address));
   if (block?.embeds !== undefined) return embeddedRefused(address, block, block.embeds);

@@ -31,13 +31,13 @@ interface Parts {
   readonly connectMs: number;
 }
 
-/** verification.md, section 5 "Fetching counterparty URLs". */
+/** verification.md §5.13. */
 const CONNECT_MS = 5_000;
 
 /**
  * Fetches URLs that counterparties chose, so that none of them leads into the owner's network: the name is resolved
  * once, all its addresses are judged, and the connection goes to one of those and is compared with it
- * (verification.md, section 5). Each fetch has a connection of its own; redirects are handed back, bodies are not
+ * (verification.md §5.12). Each fetch has a connection of its own; redirects are handed back, bodies are not
  * decoded, proxy variables are not read. Rejects with the reason, for the owner's log.
  */
 export function nodeTransport(modules: NetModules, options: NodeTransportOptions = {}): Transport {

@@ -52,11 +52,11 @@ export const IPV4_SPECIAL: readonly Block[] = [
   block('255.255.255.255', 32, 'Limited Broadcast', 'RFC 919 §7'),
 ];
 
-/** What that registry leaves out (verification.md, section 5 "Fetching counterparty URLs"). */
+/** What that registry leaves out (verification.md §5.11). */
 export const IPV4_BEYOND: readonly Block[] = [
   block('224.0.0.0', 4, 'Multicast', 'RFC 5771'),
   // Inside each machine of a large cloud it is the machine's own host, with secrets to give.
-  block('168.63.129.16', 32, 'Cloud host service', 'verification.md, section 5'),
+  block('168.63.129.16', 32, 'Cloud host service', 'verification.md §5.11'),
 ];
 
 /** Every row of the IANA IPv6 Special-Purpose Address Registry. */

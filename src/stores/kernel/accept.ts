@@ -27,7 +27,7 @@ function decide(step: Step): AcceptDecision {
   return decision;
 }
 
-/** Rule 1 (verification.md, section 2, checks 9a, 12 and 13). */
+/** Rule 1 (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). */
 function checkNonce(
   step: Step,
   known: NonceRow | undefined,

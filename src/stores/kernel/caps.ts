@@ -18,7 +18,7 @@ function excess(used: number, max: number): number {
 }
 
 /**
- * Whether one more nonce would exceed a cap (verification.md, section 2, check 9a). What has expired never counts:
+ * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
  * it is purged before the answer is no.
  */
 export function noncesFull({ rows, request, now, used }: Step, keyid: string): boolean {
@@ -33,7 +33,7 @@ export function noncesFull({ rows, request, now, used }: Step, keyid: string): b
   return isFull(rows.usage(request.sender, keyid));
 }
 
-/** Whether the sender has no room for one more record (interface.md, Delivery reliability rule 6). */
+/** Whether the sender has no room for one more record (contract.md §9.6). */
 export function entriesFull({ rows, request, now, used }: Step): boolean {
   const max = request.limits.maxRecordsPerSender;
   if (used.entries < max) return false;

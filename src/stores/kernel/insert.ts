@@ -111,7 +111,7 @@ function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemi
   };
 }
 
-/** Whether the id came before under another key: a re-emission, not a retry (interface.md, Persistent channels). */
+/** Whether the id came before under another key: a re-emission, not a retry (contract.md §10.2). */
 function noteNotification(step: Step, event: EventClaim): boolean {
   const { rows, request, now } = step;
   if (event.notificationId === undefined) return false;

@@ -22,7 +22,7 @@ export function onRecord(step: Step, event: EventClaim, record: RecordRow): Acce
   return isLive(record, step.now) ? { kind: 'in-flight', changed } : claim(step, record, changed);
 }
 
-/** Other bytes, or another canonical JSON where both copies have that fingerprint (verification.md, "Edition"). */
+/** Other bytes, or another canonical JSON where both copies have that fingerprint (verification.md §2.21). */
 function isChanged(event: EventClaim, record: RecordRow): boolean {
   if (event.rawHash === record.rawHash) return false;
   return event.canonicalHash === undefined || event.canonicalHash !== record.canonicalHash;

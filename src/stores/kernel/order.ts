@@ -3,7 +3,7 @@ import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
 import type { RecordRow, Rows, TaskRow } from './rows.ts';
 
 /**
- * Ordering of one task's statuses (interface.md, Delivery reliability rule 7; design.md, "The store", Ordering):
+ * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3):
  * older than the mark, or equal to a terminal one and not terminal itself. Events without an instant are not ordered.
  */
 export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {

@@ -7,7 +7,7 @@ export interface NonceCount {
 }
 
 /**
- * How many live nonces each sender has, for the cap on all of them together (verification.md, section 2, check 9a:
+ * How many live nonces each sender has, for the cap on all of them together (verification.md §2.9a:
  * approximate). Exact for what this process saw last; of others as they told.
  */
 export interface NonceCounts {

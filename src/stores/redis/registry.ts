@@ -15,7 +15,7 @@ export interface Registry {
   senders(): Promise<readonly string[]>;
 }
 
-/** verification.md, section 2, check 9a: processes publish their counts every 10 s. */
+/** verification.md §2.9a: processes publish their counts every 10 s. */
 const EXCHANGE_MS = 10_000;
 
 export interface RegistryParts {

@@ -5,7 +5,7 @@ import type { Senders } from './senders.ts';
 import { columnText, fromColumnText } from './text.ts';
 
 /**
- * Burned nonces (verification.md, section 2, checks 9a, 12, 13).
+ * Burned nonces (verification.md §2.9a, §2.12, §2.13).
  *
  *     find     key id, nonce, now → the event that burned it and the accept that did; expired ones are absent
  *     add      key id, nonce, event, accept, expiry → 1 row where it is new

@@ -8,7 +8,7 @@ const KILOBYTE = 'x'.repeat(1000);
 const RECORDS = { kind: 'over-cap', limit: 'records' };
 const BYTES = { kind: 'over-cap', limit: 'pending-bytes' };
 
-/** Rule 4 (interface.md, Delivery reliability rule 6): nothing is evicted to make room. */
+/** Rule 4 (admission.md §3.4; contract.md §9.6): nothing is evicted to make room. */
 export const capCases: Cases = {
   'over maxRecordsPerSender a new event is over-cap, and nothing is written': async (kit) => {
     const limits = { maxRecordsPerSender: 1 };

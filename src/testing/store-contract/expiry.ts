@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, text } from './kit.ts';
 
 const SOON = { nonceMs: 60_000 };
 
-/** interface.md, Delivery reliability rule 3; design.md, section 4: what is forgotten, and when. */
+/** contract.md §9.3; admission.md §6.1 to §6.5: what is forgotten, and when. */
 export const expiryCases: Cases = {
   'DONE is remembered for the retention from its completion': async ({ win, complete, accept, advance }) => {
     const { lease } = await win({ leaseMs: 2 * HOUR_MS });

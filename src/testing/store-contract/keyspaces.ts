@@ -37,7 +37,7 @@ const HOSTILE: readonly string[] = [
   '1e0',
 ];
 
-/** Keyspaces of different senders are independent (interface.md, Delivery reliability rule 1). */
+/** Keyspaces of different senders are independent (contract.md §9.1). */
 export const keyspaceCases: Cases = {
   'one sender’s events, nonces and tasks are not another’s': async ({ apply, win }) => {
     const same = { key: 'one-key-for-both-of-them', nonce: 'nonce-of-16-bytes-or-more', task: 'task-1' };

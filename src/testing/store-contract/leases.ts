@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Cases } from './kit.ts';
 import { DAY_MS, LEASE_MS, decision } from './kit.ts';
 
-/** Owner, fence, attempts and crashes (design.md, section 4, "The store"). */
+/** Owner, fence, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
   'complete makes it DONE, and repeated by its owner gives the same': async ({ win, complete, peek, b }) => {
     const { lease } = await win();

@@ -5,7 +5,7 @@ import { HOUR_MS, LEASE_MS } from './kit.ts';
 const OTHER = { key: 'event-0002-of-the-seller' };
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
 
-/** Rule 1: verification.md, section 2, checks 9a, 12 and 13, and "The nonce and the event are admitted together". */
+/** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */
 export const nonceCases: Cases = {
   'a nonce seen again with the same event before it is safe goes on': async ({ accept, win }) => {
     await win(NONCE);

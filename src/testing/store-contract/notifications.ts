@@ -5,7 +5,7 @@ import { DAY_MS, LEASE_MS } from './kit.ts';
 const FIRST = { key: 'event-0001-of-the-seller', notification: 'impairment-7' };
 const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' };
 
-/** interface.md, Persistent channels: one `notification_id` under two keys is a re-emission, not a retry. */
+/** contract.md §10.2: one `notification_id` under two keys is a re-emission, not a retry. */
 export const notificationCases: Cases = {
   'the first event of a notification id is none': async ({ apply }) => {
     assert.equal((await apply(FIRST)).reemission, false);

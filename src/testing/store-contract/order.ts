@@ -12,7 +12,7 @@ function event(name: string, at?: Draft['at'], terminal = false): Draft {
   return { key: `event-${name}-of-the-seller`, task: 'task-1', terminal, ...(at !== undefined && { at }) };
 }
 
-/** interface.md, Delivery reliability rule 7; design.md, section 4, Ordering. */
+/** contract.md §9.7; admission.md §5.1 to §5.6. */
 export const orderCases: Cases = {
   'older than the status applied: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
     await apply(event('mark', MARK));

@@ -6,7 +6,7 @@ const FIRST = '{"a":1,"b":2}';
 const OTHER = '{"a":1,"b":3}';
 const REORDERED = '{ "b": 2, "a": 1 }';
 
-/** Rule 2: the record exists (interface.md, Delivery reliability rules 4 and 5; verification.md, "Edition"). */
+/** Rule 2: the record exists (admission.md §3.2; contract.md §9.4, §9.5; verification.md §2.21). */
 export const recordCases: Cases = {
   'a new event is won, with fence 1 and attempt 1': async ({ win, peek, b }) => {
     const { lease } = await win({ id: 'accept-1' });

@@ -6,7 +6,7 @@ const REPORT = { key: 'report-0001-of-the-seller', report: 'mb_1,mb_2' };
 const FINAL = { key: 'report-0002-of-the-seller', report: 'mb_2', final: true };
 const LATE = { key: 'report-0003-of-the-seller', report: 'mb_1,mb_2' };
 
-/** verification.md, section 7: a report after `final` is delivered, with a warning. */
+/** verification.md §7.33: a report after `final` is delivered, with a warning. */
 export const reportCases: Cases = {
   'before the final one of its media buys: nothing is odd': async ({ apply }) => {
     assert.equal((await apply(REPORT)).afterFinal, false);

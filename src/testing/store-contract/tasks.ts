@@ -7,7 +7,7 @@ const SECOND = { key: 'event-0002-of-the-seller', task: 'task-1' };
 const THIRD = { key: 'event-0003-of-the-seller', task: 'task-1' };
 const BUSY = { kind: 'task-busy', changed: false };
 
-/** Handlers of one task never overlap (design.md, section 4, Ordering). */
+/** Handlers of one task never overlap (admission.md §5.5). */
 export const taskCases: Cases = {
   'an event of a task that is held is recorded, but not leased': async ({ accept, win, peek, b }) => {
     await win(FIRST);

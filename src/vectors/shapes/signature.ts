@@ -46,7 +46,7 @@ function keysOf(json: JsonObject, context: ShapeContext, lacking: Lacking): read
 
 const SCHEMES: Readonly<Record<string, 'hmac' | 'bearer'>> = { 'HMAC-SHA256': 'hmac', Bearer: 'bearer' };
 
-/** `authentication` as it was registered (interface.md, "authentication object"). */
+/** `authentication` as it was registered (contract.md §4.3). */
 function legacyOf(json: JsonObject): Pick<VectorSender, 'legacy'> {
   if (present(json, 'authentication') === undefined) return {};
   const authentication = objectOf(json, 'authentication');

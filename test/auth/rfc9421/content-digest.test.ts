@@ -9,7 +9,7 @@ const standard = digest.toString('base64');
 const url = digest.toString('base64url');
 const sha512 = createHash('sha512').update(BODY).digest('base64');
 
-describe('Content-Digest (verification.md, section 2, checks 1 and 11; section 3)', () => {
+describe('Content-Digest (verification.md §2.1, §2.11, §3.1)', () => {
   test.each([
     ['unpadded base64url', `sha-256=:${url}:`],
     ['padded standard base64', `sha-256=:${standard}:`],

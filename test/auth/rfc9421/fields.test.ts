@@ -12,7 +12,7 @@ function members(field: string): ReadonlyMap<string, Member> {
 
 const UNKNOWN = 'has a string that does not end, or an item that RFC 8941 does not know';
 
-describe('the scanner in front of structured-headers (verification.md, section 3)', () => {
+describe('the scanner in front of structured-headers (verification.md §3.2)', () => {
   test('raw text is kept byte for byte, without the white space around a member', () => {
     const field = 'a=1 ,\t sig1=( "x"   "y;z, )" ); created=1;n="\\"" , b';
     expect(members(field).get('sig1')?.raw).toBe('( "x"   "y;z, )" ); created=1;n="\\""');

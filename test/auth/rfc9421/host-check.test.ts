@@ -14,7 +14,7 @@ function compare(
   return compareHost(deliveryOf({}, { headers: headerFields(lines), url }), target, hostCheck).kind;
 }
 
-describe("the request's authority (verification.md, section 4)", () => {
+describe("the request's authority (verification.md §4.11 to §4.14)", () => {
   test.each([
     ['neither present: nothing to compare', [], undefined],
     ['Host', [['Host', 'buyer.example']], '/hooks'],

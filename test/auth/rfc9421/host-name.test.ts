@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { canonicalAuthority, TargetUriError } from '../../../src/auth/rfc9421/host-name.ts';
 
-describe('authority of a Host field (verification.md, section 4)', () => {
+describe('authority of a Host field (verification.md §4.2 to §4.4)', () => {
   test.each([
     ['Buyer.Example', 'https', 'buyer.example'],
     ['buyer.example:443', 'https', 'buyer.example'],

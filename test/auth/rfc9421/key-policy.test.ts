@@ -19,7 +19,7 @@ async function usable(
   return typeof usableKey(jwk, await engine.importKey(jwk), policy) !== 'string';
 }
 
-describe('check 8: key_purpose_invalid (verification.md, section 2)', () => {
+describe('check 8: key_purpose_invalid (verification.md §2.8)', () => {
   test('Ed25519 and P-256 keys as published pass', async () => {
     expect(await usable(ed.jwk)).toBe(true);
     expect(await usable(ec.jwk, 'ecdsa-p256-sha256')).toBe(true);

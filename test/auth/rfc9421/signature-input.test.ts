@@ -6,7 +6,7 @@ import { parseUsualSignatureInput } from '../../../src/auth/rfc9421/usual-input.
 const TAIL = ';created=1;expires=2;nonce="n";keyid="k";alg="a";tag="t"';
 const MALFORMED = { kind: 'refused', code: 'webhook_signature_header_malformed', check: 1 };
 
-describe('Signature-Input (verification.md, section 2, check 1)', () => {
+describe('Signature-Input (verification.md §2.1)', () => {
   test('components, parameters and raw text of sig1', () => {
     expect(parseSignatureInput(`sig1=("@method" "content-type")${TAIL}`)).toEqual({
       kind: 'signature-input',

@@ -10,7 +10,7 @@ function refusal(url: string): unknown {
   }
 }
 
-describe('canonical @target-uri (verification.md, section 4)', () => {
+describe('canonical @target-uri (verification.md §4.1 to §4.8)', () => {
   test.each([
     ['1. scheme lower case', 'HTTPS://buyer.example/a', 'https://buyer.example/a', 'buyer.example'],
     ['2. host lower case', 'https://Buyer.EXAMPLE/A', 'https://buyer.example/A', 'buyer.example'],

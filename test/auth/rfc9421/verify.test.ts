@@ -336,7 +336,7 @@ describe('check 11: digest_mismatch', () => {
   });
 });
 
-describe('a kid that two senders publish (verification.md, section 5)', () => {
+describe('a kid that two senders publish (verification.md §5.6)', () => {
   const both = [other, seller];
   const deliver = (published: Published) => {
     const at = bench(published);

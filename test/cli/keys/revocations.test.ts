@@ -46,7 +46,7 @@ async function find(body: string, now: number): Promise<Found> {
   return { revocation: await checkRevocations(check, { faults, notes: [] }), faults };
 }
 
-describe('keys check: the revocation list, as a receiver judges it (verification.md, section 5)', () => {
+describe('keys check: the revocation list, as a receiver judges it (verification.md §5.24 to §5.26)', () => {
   it('is fresh for four intervals after next_update', async () => {
     const { revocation, faults } = await find(JSON.stringify(LIST), NEXT + 4 * INTERVAL_MS);
     expect([revocation.state, revocation.kids, faults]).toEqual(['fresh', ['gone'], []]);

@@ -5,7 +5,7 @@ import { generateKey, signDelivery } from '../../../src/sender/sign.ts';
 const answer = (body: string, headers: Readonly<Record<string, string>> = {}) =>
   ({ outcome: 'failed', status: 401, headers, body }) as const;
 
-describe('what no refusal may tell (verification.md, section 2)', () => {
+describe('what no refusal may tell (verification.md §2.24)', () => {
   it('the key id and every digest of what was sent, and no text that is shorter than a digest', async () => {
     const { privateJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     const options = { url: 'https://buyer.example/hook', key: privateJwk, body: '{}' };

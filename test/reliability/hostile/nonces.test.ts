@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** verification.md, section 2, check 9a. */
+/** verification.md §2.9a. */
 describe.each(Object.keys(STORES) as StoreName[])('fresh nonces without end under one key id, %s', (name) => {
   it('429 webhook_signature_rate_abuse at maxNoncesPerKey, and no WWW-Authenticate; other senders 200', async () => {
     const { store, end } = await STORES[name](await servers.urlOf(name));

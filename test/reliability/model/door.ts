@@ -72,7 +72,7 @@ function decided(play: Play, world: World, thread: Thread): Steps {
   return [{ label, state }, ...resendSteps(world, thread)];
 }
 
-/** design.md, "`in-flight` and `task-busy`": 200 when it is finished, taken over when it is free, else 503. */
+/** admission.md §3.11: 200 when it is finished, taken over when it is free, else 503. */
 function waiting(play: Play, world: World, thread: Thread): Steps {
   const key = keyOf(play, thread.event);
   const { result: seen } = onStore(world, (rows, now) =>

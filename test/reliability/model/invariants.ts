@@ -55,7 +55,7 @@ function lost(play: Play, world: World, event: number): Broken {
   };
 }
 
-/** Applied, or stale or DEAD as the rules say (design.md, "The store"): judged by what happened, not by the record. */
+/** Applied, or stale or DEAD as the rules say (admission.md §4.4 and §5.3): judged by what happened, not by the record. */
 export function isFinished(play: Play, world: World, event: number, { state }: RecordRow): boolean {
   switch (state) {
     case 'applied':

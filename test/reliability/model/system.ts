@@ -42,7 +42,7 @@ export interface System {
   readonly answersFirst: boolean;
 }
 
-/** design.md, section 2 (`admit`, `dispatch`) and section 4, "`in-flight` and `task-busy`". */
+/** admission.md §2.1 (`admit`, `dispatch`), §3.10 and §3.11. */
 const CONSEQUENCES: Record<AcceptDecision['kind'], Consequence> = {
   won: 'run',
   queued: 200,

@@ -11,7 +11,7 @@ const at = (
   lifeMs,
 });
 
-describe('live nonces of all senders (verification.md, section 2, check 9a)', () => {
+describe('live nonces of all senders (verification.md §2.9a)', () => {
   it('are those of the others: one’s own are counted by its script', () => {
     const counts = nonceCounts();
     counts.note('a', at(3));

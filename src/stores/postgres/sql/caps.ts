@@ -1,5 +1,5 @@
 /**
- * Caps (verification.md, section 2, check 9a; interface.md, Delivery reliability rule 6), and what clears the room.
+ * Caps (verification.md §2.9a; contract.md §9.6), and what clears the room.
  *
  *     webhook_purge         step, kind (0 nonces of the key id, 1 records, 2 tasks, 3 notification ids of the sender),
  *                           at most → expired ones deleted, earliest first, and taken off the counts. Rows that

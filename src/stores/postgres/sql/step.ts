@@ -16,7 +16,7 @@ import { markLife } from './words.ts';
  *     webhook_add       step, key id, three differences → noted, for the step's sender
  *     webhook_flush     step → what was noted, added to this backend's stripes: last of all, sorted, for counts are what
  *                       all transactions write
- *     webhook_stale     instant, terminal, mark, mark terminal → interface.md, Delivery reliability rule 7
+ *     webhook_stale     instant, terminal, mark, mark terminal → contract.md §9.7
  *     webhook_find_task step, task → its row; an expired one is absent. Expiry is judged after the look, here and wherever
  *                       a row is found by its key: in the look's condition it would lead planners to the expiry's index
  *     webhook_holder    step, task row → held: a live lease on another record holds the task (handlers of one task

@@ -1,7 +1,7 @@
 /**
  * What processes tell each other, in a slot of its own: the senders whose events they store, so that workers find
- * them, and how many live nonces each sender has, for the cap on all of them together (verification.md, section 2,
- * check 9a: approximate).
+ * them, and how many live nonces each sender has, for the cap on all of them together (verification.md §2.9a:
+ * approximate).
  *
  *     KEYS[1]  base, itself never a key: KEYS[1]:s the set of senders, KEYS[1]:n sender → live nonces and until when
  *     KEYS[2]  KEYS[1]:s, so that a slot that is being moved answers TRYAGAIN
