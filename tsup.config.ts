@@ -18,6 +18,7 @@ export default defineConfig({
     rfc9421: 'src/auth/rfc9421/index.ts',
     events: 'src/events/index.ts',
     sender: 'src/sender/sign.ts',
+    registry: 'src/registry/index.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

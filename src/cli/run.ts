@@ -9,6 +9,8 @@ import { addKeysCheck } from './keys/check.ts';
 import { addKeysGenerate } from './keys/generate.ts';
 import { createPaint, harmless, wantsColour } from './paint.ts';
 import { addProbe } from './probe/verb.ts';
+import { RegistryError } from '../registry/errors.ts';
+import { addRegistry } from './registry/verb.ts';
 import { addSend } from './send/verb.ts';
 import type { CliContext, RunVerb } from './shell.ts';
 import { UsageError } from './usage-error.ts';
@@ -45,7 +47,7 @@ function contextOf(process: CliProcess): CliContext {
 }
 
 /** What a command was given wrongly, or what cannot be reached. */
-const EXPECTED = [UsageError, ConfigError, Fault, TargetUriError] as const;
+const EXPECTED = [UsageError, ConfigError, Fault, RegistryError, TargetUriError] as const;
 
 /** Characters of a message: what it repeats of a file may be long. */
 const MAX_MESSAGE = 4000;
@@ -87,6 +89,7 @@ function program(run: RunVerb, process: CliProcess): Command {
   addKeysCheck(keys, run);
   addKeysGenerate(keys, run);
   addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
+  addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }
 

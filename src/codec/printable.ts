@@ -21,6 +21,18 @@ export function printableName(name: string): string {
   return shown;
 }
 
+/** Others' words in a message of ours: what is not printable as `?`, and at most `most` code points. */
+export function printableText(text: string, most: number): string {
+  let shown = '';
+  let count = 0;
+  for (const codePoint of text) {
+    if (count === most) return `${shown}…`;
+    shown += NOT_PRINTABLE.test(codePoint) ? '?' : codePoint;
+    count += 1;
+  }
+  return shown;
+}
+
 function utf8Length(character: string): number {
   const codePoint = character.codePointAt(0) ?? 0;
   if (codePoint < 0x80) return 1;

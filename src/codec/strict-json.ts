@@ -4,9 +4,13 @@ import { simdCounter } from './member-count-simd.ts';
 import { printableName } from './printable.ts';
 
 /** `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body. */
-export type StrictJson =
-  | { readonly ok: true; readonly value: Record<string, unknown> }
-  | { readonly ok: false; readonly detail: string };
+interface Refused {
+  readonly ok: false;
+  readonly detail: string;
+}
+
+type StrictJson = { readonly ok: true; readonly value: Record<string, unknown> } | Refused;
+type StrictJsonValue = { readonly ok: true; readonly value: unknown } | Refused;
 
 /** Objects and arrays around the innermost value, the body itself included. */
 export const MAX_DEPTH = 256;
@@ -27,6 +31,16 @@ const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
  * `__proto__` becomes an own property like any other.
  */
 export function parseStrictObject(bytes: Uint8Array): StrictJson {
+  const parsed = parseStrictJson(bytes);
+  if (!parsed.ok) return parsed;
+  const { value } = parsed;
+  return isObject(value) && !Array.isArray(value)
+    ? { ok: true, value }
+    : refuse('the body is not a JSON object');
+}
+
+/** The same for any JSON value. */
+export function parseStrictJson(bytes: Uint8Array): StrictJsonValue {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
   let members = countFast === undefined ? TOO_DEEP : countFast(bytes, MAX_DEPTH);
@@ -35,13 +49,12 @@ export function parseStrictObject(bytes: Uint8Array): StrictJson {
   if (members === TOO_DEEP) return refuse(DEEP);
   const value = parse(text);
   if (value === undefined) return refuse(describeNoJson(bytes, text));
-  if (!isObject(value) || Array.isArray(value)) return refuse('the body is not a JSON object');
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
-  if (ownMembers(value) !== members) return refuse(describeDuplicates(text));
+  if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuse(describeDuplicates(text));
   return { ok: true, value };
 }
 
-function refuse(detail: string): StrictJson {
+function refuse(detail: string): Refused {
   return { ok: false, detail };
 }
 

@@ -68,3 +68,12 @@ export interface TransportInit {
   /** One total deadline: connect, headers and body. */
   readonly signal: AbortSignal;
 }
+
+/** Like `Transport`, for any method: what the transports of this package are. */
+export type AnyTransport = (url: string, init: AnyTransportInit) => Promise<Response>;
+
+/** How an `AnyTransport` is called. */
+export interface AnyTransportInit extends Omit<TransportInit, 'method'> {
+  readonly method: string;
+  readonly body?: Uint8Array<ArrayBuffer>;
+}

@@ -67,7 +67,7 @@ export async function fetchDocument(
     if (bytes === undefined) return { ok: false, reason: `more than ${maxBytes} bytes` };
     return { ok: true, bytes, headers: response.headers };
   } catch (error) {
-    return { ok: false, reason: failureText(error) };
+    return { ok: false, reason: transportFailure(error) };
   } finally {
     clearTimeout(timer);
     controller.abort();
@@ -88,7 +88,7 @@ function responseFlaw(response: Response, maxBytes: number): string | undefined 
 }
 
 /** The whole body, or undefined as soon as it is known to be longer than `maxBytes`. */
-async function readCapped(
+export async function readCapped(
   response: Response,
   maxBytes: number,
   signal: AbortSignal,
@@ -121,7 +121,7 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
 }
 
 /** `fetch failed` says nothing; its cause does. */
-function failureText(error: unknown): string {
+export function transportFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'the transport failed';
   const { cause } = error;
   return cause instanceof Error && cause.message !== ''

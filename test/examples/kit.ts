@@ -16,8 +16,8 @@ type Env = Readonly<Record<string, string>>;
 /** A copy of one of `examples/`, with the packed package and what its `package.json` asks for installed. */
 export interface Example {
   readonly folder: string;
-  /** Runs a script of its `package.json` to its end. @throws Error with what it printed. */
-  readonly script: (name: string, env?: Env) => Promise<void>;
+  /** Runs a script of its `package.json` to its end, and gives what it printed. @throws Error with that. */
+  readonly script: (name: string, env?: Env, args?: readonly string[]) => Promise<string>;
   /** Starts one, and leaves it running. */
   readonly start: (name: string, env: Env) => Running;
   readonly remove: () => Promise<void>;
@@ -61,9 +61,11 @@ export async function installed(name: string, shared: string): Promise<Example> 
   const line = (script: string): string => `exec ${scripts[script] ?? 'false'}`;
   return {
     folder,
-    script: async (script, env = {}) => {
-      const parts = (scripts[script] ?? 'false').split(' && ');
-      for (const part of parts) await ended(part, options(env));
+    script: async (script, env = {}, args = []) => {
+      const parts = [scripts[script] ?? 'false', ...args].join(' ').split(' && ');
+      let printed = '';
+      for (const part of parts) printed += await ended(part, options(env));
+      return printed;
     },
     start: (script, env) => started(line(script), options(env)),
     remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
@@ -75,10 +77,11 @@ interface Options {
   readonly env: NodeJS.ProcessEnv;
 }
 
-async function ended(line: string, options: Options): Promise<void> {
-  await call('sh', ['-c', line], options).catch((error: { stdout: string; stderr: string }) => {
+async function ended(line: string, options: Options): Promise<string> {
+  const failed = (error: { stdout: string; stderr: string }): never => {
     throw new Error(`${line}:\n${error.stdout}\n${error.stderr}`);
-  });
+  };
+  return (await call('sh', ['-c', line], options).catch(failed)).stdout;
 }
 
 function started(line: string, options: Options): Running {

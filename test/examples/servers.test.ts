@@ -69,7 +69,7 @@ describe.each(SERVERS)('examples/$name, installed from the packed package as a u
 
   it.each(given.checks)(
     'its %s are right, those of its dependencies included',
-    (script) => example.script(script),
+    async (script) => void (await example.script(script)),
     INSTALL_MS,
   );
 

@@ -55,6 +55,7 @@ describe('package exports', () => {
       './rfc9421',
       './events',
       './sender',
+      './registry',
       './testing',
       './vectors',
     ]);

@@ -60,7 +60,7 @@ const imports: Import[] = files.flatMap((file) =>
 const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(cli|vectors|testing|adapters)\//, 6],
   [/^(index|receiver|parts|answering|door|lifecycle|startup)\.ts$/, 5],
-  [/^(inbox|sender|queues)\//, 5],
+  [/^(inbox|sender|queues|registry)\//, 5],
   [/^stages\//, 4],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],
@@ -118,6 +118,7 @@ describe('design: the core bundles for any runtime', () => {
     'adapters/hono.ts',
     'auth/rfc9421/index.ts',
     'events/index.ts',
+    'registry/index.ts',
     'sender/sign.ts',
     'stores/memory.ts',
   ])('%s bundles for a browser-like target without node: modules', async (entry) => {

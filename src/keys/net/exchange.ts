@@ -2,12 +2,14 @@ import { abortReason } from './abort.ts';
 import type { IncomingMessage, NetModules, Socket } from './builtin.ts';
 import { plainFailure } from './failure.ts';
 
-/** One GET. */
+/** One request. */
 export interface Asked {
   readonly url: URL;
   /** The judged address that the socket leads to. */
   readonly address: string;
+  readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
   /** Whoever fires it destroys the socket; its reason is then what the body fails with. */
   readonly signal: AbortSignal;
 }
@@ -28,7 +30,7 @@ const NULL_BODY = new Set([204, 205, 304]);
  * no pool, and no proxy from the environment. Rejects where no head of an answer comes.
  */
 export async function exchange(http: NetModules['http'], socket: Socket, asked: Asked): Promise<Response> {
-  const { url, signal } = asked;
+  const { url, method, body, signal } = asked;
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
     let first: Error | undefined;
@@ -42,7 +44,7 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
       // Only for a runtime that does its own connecting all the same: even then no name is looked up again.
       host: asked.address,
       path: `${url.pathname}${url.search}`,
-      method: 'GET',
+      method,
       headers: { ...asked.headers, host: url.host },
       maxHeaderSize: MAX_HEADER_BYTES,
       // Whatever the process was started with.
@@ -64,7 +66,7 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
     request.once('close', () => {
       reject(new Error('the connection was closed without an answer'));
     });
-    if (taken) request.end();
+    if (taken) request.end(body);
     else request.destroy(new Error('node:http of this runtime takes no given connection: pass a transport'));
   });
 }

@@ -1,4 +1,4 @@
-import type { Transport } from '../contract.ts';
+import type { AnyTransport } from '../contract.ts';
 import { refusedUrl } from '../url-policy.ts';
 import { orAborted } from './abort.ts';
 import { judgedAddresses, type Resolve } from './resolve.ts';
@@ -17,7 +17,7 @@ export interface FetchTransportOptions {
  * `fetch` reaches no private network (workers at the edge) nothing is lost by that; elsewhere an owner whose network
  * has inner hosts to protect passes a transport that goes out through an egress proxy.
  */
-export function fetchTransport({ allowLoopback, resolve }: FetchTransportOptions): Transport {
+export function fetchTransport({ allowLoopback, resolve }: FetchTransportOptions): AnyTransport {
   return async (url, init) => {
     const refused = refusedUrl(url, allowLoopback);
     if (refused !== undefined) throw new TypeError(refused);

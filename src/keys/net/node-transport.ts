@@ -1,4 +1,4 @@
-import type { Transport, TransportInit } from '../contract.ts';
+import type { AnyTransport, AnyTransportInit } from '../contract.ts';
 import { refusedUrl } from '../url-policy.ts';
 import { limited, onAbort, orAborted } from './abort.ts';
 import { parseAddress } from './address.ts';
@@ -40,7 +40,7 @@ const CONNECT_MS = 5_000;
  * (verification.md §5.12). Each fetch has a connection of its own; redirects are handed back, bodies are not
  * decoded, proxy variables are not read. Rejects with the reason, for the owner's log.
  */
-export function nodeTransport(modules: NetModules, options: NodeTransportOptions = {}): Transport {
+export function nodeTransport(modules: NetModules, options: NodeTransportOptions = {}): AnyTransport {
   const parts: Parts = {
     modules,
     allowLoopback: options.allowLoopback ?? false,
@@ -60,7 +60,8 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
   };
 }
 
-async function fetchOnce(parts: Parts, url: URL, { headers, signal }: TransportInit): Promise<Response> {
+async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promise<Response> {
+  const { method, headers, body, signal } = init;
   const judging = judgedAddresses(url.hostname, parts.resolve, parts.allowLoopback);
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
@@ -71,6 +72,8 @@ async function fetchOnce(parts: Parts, url: URL, { headers, signal }: TransportI
   return await exchange(parts.modules.http, socket, {
     url,
     address: addresses[0] ?? '',
+    method,
+    body,
     headers: { 'accept-encoding': 'identity', ...headers },
     signal,
   });
