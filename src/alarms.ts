@@ -2,6 +2,9 @@
 export type AlarmCode =
   | 'payload_changed'
   | 'payload_too_large'
+  /** A request with signature fields was answered 415: a type that `contentTypes` lacks, or a proxy of ours. */
+  | 'unsupported_media_type'
+  | 'unsupported_content_encoding'
   | 'dead'
   | 'cap_near'
   | 'cap_reached'

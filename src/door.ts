@@ -58,7 +58,7 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
         return conclude(unavailable('shutting_down', 'the receiver stops'), NOBODY, parts);
       const fields = headerFields(headers);
       const refusal =
-        guardHeaders(methodOf(request.method), fields) ?? guardDeclaredLength(fields, maxBodyBytes);
+        guardHeaders(methodOf(request.method), fields, parts) ?? guardDeclaredLength(fields, maxBodyBytes);
       if (refusal) return conclude(refusal, NOBODY, parts);
       // Only looked at: what surely does not fit need not be read. Counted is what has arrived, and not what was
       // announced: an announcement costs a flood nothing.

@@ -47,6 +47,8 @@ const UNAUTHENTICATED_EVERY_MS = 60_000;
 const UNAUTHENTICATED: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
   'clock_skew',
   'payload_too_large',
+  'unsupported_media_type',
+  'unsupported_content_encoding',
   'key_purpose_refused',
   'overloaded',
   'misconfigured',

@@ -86,6 +86,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly worker?: WorkerOptions;
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
+  /**
+   * Types taken beside `application/json`, of the form `application/…+json`: `['application/a2a+json']` for an agent
+   * transport's own push. None.
+   */
+  readonly contentTypes?: readonly string[];
   /** Bytes. 1 048 576. */
   readonly maxBodyBytes?: number;
   /**

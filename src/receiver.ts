@@ -36,7 +36,7 @@ async function corridor(
   const arrivedAt = lobby.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
-  const guarded = guard(delivery, config.maxBodyBytes);
+  const guarded = guard(delivery, lobby);
   if (ends(guarded)) return guarded;
 
   const ready = lobby.startup.ready();

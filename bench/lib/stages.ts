@@ -23,9 +23,9 @@ type Step = (walk: Walk) => unknown;
 /** Up to check 11: a function of headers, keys and clock. */
 function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>> {
   const { parts, auth } = rooms;
-  const { hashes, config, protocol } = parts;
+  const { hashes, protocol } = parts;
   return {
-    'headers, method, content type': (one) => passed(guard(deliveryOf(one), config.maxBodyBytes), 'guarded'),
+    'headers, method, content type': (one) => passed(guard(deliveryOf(one), parts), 'guarded'),
     'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
     'parameters, window, components': ({ fields, delivery }) =>
       passed(checkSignatureFields(fields, delivery.headers, protocol, Date.now()), 'checked'),

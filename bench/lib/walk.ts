@@ -83,7 +83,7 @@ export async function walk(wire: Wire, rooms: Rooms): Promise<Walk> {
   const { parts, auth } = rooms;
   const { config, raiseAlarm } = parts;
   const delivery = deliveryOf(wire);
-  const guarded = passed(guard(delivery, config.maxBodyBytes), 'guarded');
+  const guarded = passed(guard(delivery, parts), 'guarded');
   const selected = passed(await select(guarded, config.publicUrl, config.senders, raiseAlarm), 'selected');
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();

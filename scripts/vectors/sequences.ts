@@ -350,6 +350,43 @@ const ORDER: readonly Sequence[] = [
   },
 ];
 
+const typed = (name: string, type: string): Pick<Step, 'name' | 'payload' | 'signing'> => ({
+  name: type,
+  payload: envelope(`type ${name}`, { task_id: name }),
+  signing: { headers: { 'Content-Type': type } },
+});
+const unsupported: Json = {
+  status: 415,
+  code: 'unsupported_media_type',
+  www_authenticate: null,
+  handled: false,
+};
+
+const TYPES: readonly Sequence[] = [
+  {
+    name: 'content types',
+    description:
+      'Types that the receiver is configured with, beside application/json. The signature covers the field as it was sent.',
+    receiver: { content_types: ['application/a2a+json'] },
+    steps: [
+      { ...typed('json', 'application/json'), expected: accepted() },
+      { ...typed('listed', 'application/a2a+json'), expected: accepted() },
+      { ...typed('case', 'Application/A2A+JSON; charset=utf-8'), expected: accepted() },
+      { ...typed('charset', 'application/a2a+json; charset=utf-16'), expected: unsupported },
+      { ...typed('other', 'application/problem+json'), expected: unsupported },
+      {
+        ...typed('signed otherwise', 'application/a2a+json'),
+        name: 'application/a2a+json, signed as application/json',
+        signing: {
+          headers: { 'Content-Type': 'application/a2a+json' },
+          signedAs: { 'content-type': 'application/json' },
+        },
+        expected: refused('webhook_signature_invalid', 10),
+      },
+    ],
+  },
+];
+
 const CAPS: readonly Sequence[] = [
   {
     name: 'cap of nonces',
@@ -442,7 +479,7 @@ export function sequences(): Json {
   return {
     description:
       'Deliveries to one receiver, in this order; `at` is its clock, in seconds after reference_now.',
-    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...CAPS].map((sequence) => {
+    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...TYPES, ...CAPS].map((sequence) => {
       const { name, description, edition = '3.0', receiver } = sequence;
       const requests = new Map<string, Json>();
       return {

@@ -25,11 +25,15 @@ const OWN: Readonly<Record<Scheme, Found>> = {
   bearer: (headers) => (headers.has('authorization') ? 'authorization' : undefined),
 };
 
+/** The name of a field in which a request says that it is signed, whichever the scheme; undefined where it has none. */
+export const signingField: Found = (headers, protocol) =>
+  signatureField(headers) ?? hmacField(headers, protocol);
+
 /** Fields that may not be there at all, whatever else is: those that prove a delivery under another scheme. */
 const FOREIGN: Readonly<Record<Scheme, Found>> = {
   signature: hmacField,
   hmac: signatureField,
-  bearer: (headers, protocol) => signatureField(headers) ?? hmacField(headers, protocol),
+  bearer: signingField,
 };
 
 function mismatch(detail: string): Refusal {

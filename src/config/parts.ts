@@ -15,6 +15,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   mode: true,
   worker: true,
   resultSchemas: true,
+  contentTypes: true,
   maxBodyBytes: true,
   maxBufferedBytes: true,
   bodyDeadlineMs: true,

@@ -7,6 +7,7 @@ import type { ReceiverOptions } from '../options.ts';
 import { protocolFor, type Protocol } from '../protocol.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
 import { pressureThresholds } from './admission-pressure.ts';
+import { contentTypes } from './content-types.ts';
 import { checkParts } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
@@ -21,6 +22,8 @@ export interface Config {
   readonly worker: Required<WorkerOptions>;
   readonly publicUrl: PublicUrl;
   readonly senders: ResolveSenders;
+  /** Beside `application/json`; lower case. */
+  readonly contentTypes: ReadonlySet<string>;
   readonly maxBodyBytes: number;
   readonly maxBufferedBytes: number;
   readonly bodyDeadlineMs: number;
@@ -157,6 +160,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     worker: workerOptions(options),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
     senders: senderSource(options.senders, { edition, allowLoopback, maxNoncesPerKey }),
+    contentTypes: contentTypes(options.contentTypes),
     ...bodyLimits(options),
     ...leaseTimes(options),
     waitMs: wholeNumber('waitMs', options.waitMs, 8_000, 0, MAX_TIMER_MS),

@@ -1,5 +1,11 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { signingField } from '../auth/mode.ts';
+import { quoted } from '../auth/rfc9421/refuse.ts';
+import { isAdmissible } from '../config/content-types.ts';
+import type { Config } from '../config/resolve.ts';
 import { fieldValue, type Delivery, type HeaderFields } from '../delivery.ts';
 import type { Refusal, RefusedCode } from '../outcome.ts';
+import type { Protocol } from '../protocol.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
 export interface Guarded {
@@ -7,10 +13,16 @@ export interface Guarded {
   readonly delivery: Delivery;
 }
 
+export interface GuardContext {
+  readonly config: Pick<Config, 'maxBodyBytes' | 'contentTypes'>;
+  readonly protocol: Protocol;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
 /** RFC 9110 §8.3.1: the type; its parameters are read one by one behind it. */
-const JSON_TYPE = /^application\/json(?=[ \t;]|$)/i;
+const MEDIA_TYPE = /^[^ \t;]*/;
 /**
  * The next parameter; empty ones are tolerated as RFC 9110 §5.6.6 says. One at a time: an expression for all of them
  * could share out the white space between semicolons in exponentially many ways, on a header that anybody can send.
@@ -19,10 +31,13 @@ const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED})
 
 const refuse = (code: RefusedCode, detail: string): Refusal => ({ kind: 'refused', code, detail });
 
-function contentTypeProblem(headers: HeaderFields): string | undefined {
+function contentTypeProblem(
+  headers: HeaderFields,
+  { contentTypes }: GuardContext['config'],
+): string | undefined {
   const lines = headers.get('content-type');
   if (lines?.length !== 1) return `${lines?.length ?? 0} Content-Type lines`;
-  return mediaTypeProblem(lines[0] ?? '');
+  return mediaTypeProblem(lines[0] ?? '', contentTypes);
 }
 
 /** A parameter's value: a token as it is, a quoted string without quotes and escapes. */
@@ -30,28 +45,66 @@ function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
-function mediaTypeProblem(type: string): string | undefined {
+function mediaTypeProblem(type: string, contentTypes: ReadonlySet<string>): string | undefined {
   if (type === 'application/json') return undefined;
-  let rest = type.replace(JSON_TYPE, '');
-  if (rest === type) return 'Content-Type is not application/json';
+  const [media = ''] = MEDIA_TYPE.exec(type) ?? [];
+  const name = media.toLowerCase();
+  if (name !== 'application/json' && !contentTypes.has(name)) return `Content-Type is ${quoted(type)}`;
+  let rest = type.slice(media.length);
   while (rest !== '') {
-    const [whole = '', name = '', value = ''] = PARAMETER.exec(rest) ?? [];
+    const [whole = '', parameter = '', value = ''] = PARAMETER.exec(rest) ?? [];
     if (whole === '') return 'Content-Type is malformed';
-    if (name.toLowerCase() === 'charset' && unquoted(value).toLowerCase() !== 'utf-8')
+    if (parameter.toLowerCase() === 'charset' && unquoted(value).toLowerCase() !== 'utf-8')
       return 'charset is not utf-8';
     rest = rest.slice(whole.length);
   }
   return undefined;
 }
 
-/** What headers alone decide (verification.md §7.23, §7.24, §7.26). */
-export function guardHeaders(method: string, headers: HeaderFields): Refusal | undefined {
+type MediaCode = 'unsupported_media_type' | 'unsupported_content_encoding';
+
+/** How a 415 comes about that is not the seller's doing, and what the owner can change. */
+const ADVICE: Readonly<Record<MediaCode, (headers: HeaderFields) => string>> = {
+  unsupported_media_type: (headers) => {
+    const [media = ''] = MEDIA_TYPE.exec(headers.get('content-type')?.[0] ?? '') ?? [];
+    // What a stranger wrote is repeated only where the option takes it.
+    const name = isAdmissible(media) ? `'${media}'` : 'application/…+json';
+    return `If a seller of yours sends it so, set contentTypes: [${name}]; else a proxy of yours has changed it`;
+  },
+  unsupported_content_encoding: () =>
+    'Sellers do not compress, a proxy of yours may: turn that off for this path',
+};
+
+/**
+ * A 415 is final for a seller, and what has signature fields was meant to be a delivery: its owner is to hear of it.
+ * Nothing is proved yet, and nobody is named.
+ */
+function refuseMedia(
+  code: MediaCode,
+  detail: string,
+  headers: HeaderFields,
+  { protocol, raiseAlarm }: GuardContext,
+): Refusal {
+  const field = signingField(headers, protocol);
+  if (field !== undefined) {
+    raiseAlarm({ code, message: `415 to a request with ${field}: ${detail}. ${ADVICE[code](headers)}.` });
+  }
+  return refuse(code, detail);
+}
+
+/** What headers alone decide (verification.md §7.23 to §7.27). */
+export function guardHeaders(
+  method: string,
+  headers: HeaderFields,
+  context: GuardContext,
+): Refusal | undefined {
   if (method !== 'POST') return refuse('method_not_allowed', `method ${JSON.stringify(method.slice(0, 16))}`);
-  const problem = contentTypeProblem(headers);
-  if (problem) return refuse('unsupported_media_type', problem);
+  const problem = contentTypeProblem(headers, context.config);
+  if (problem) return refuseMedia('unsupported_media_type', problem, headers, context);
   const encoding = fieldValue(headers, 'content-encoding')?.toLowerCase() ?? '';
   if (encoding !== '' && encoding !== 'identity') {
-    return refuse('unsupported_content_encoding', 'Content-Encoding is not identity');
+    const detail = `Content-Encoding is ${quoted(encoding)}`;
+    return refuseMedia('unsupported_content_encoding', detail, headers, context);
   }
   return undefined;
 }
@@ -69,9 +122,10 @@ export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number)
   return refuse('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
 }
 
-export function guard(delivery: Delivery, maxBodyBytes: number): Guarded | Refusal {
-  const refusal = guardHeaders(delivery.method, delivery.headers);
+export function guard(delivery: Delivery, context: GuardContext): Guarded | Refusal {
+  const refusal = guardHeaders(delivery.method, delivery.headers, context);
   if (refusal) return refusal;
+  const { maxBodyBytes } = context.config;
   if (delivery.rawBody.byteLength > maxBodyBytes) {
     return refuse('payload_too_large', `body of ${delivery.rawBody.byteLength} bytes, over ${maxBodyBytes}`);
   }

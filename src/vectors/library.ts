@@ -70,7 +70,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
 }
 
 function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
-  const { protocol, limits } = setup;
+  const { protocol, limits, contentTypes } = setup;
   const { publicUrl } = placeOf(setup.url);
   return {
     publicUrl,
@@ -91,6 +91,7 @@ function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
       },
     },
     ...limits,
+    ...(contentTypes && { contentTypes }),
   };
 }
 

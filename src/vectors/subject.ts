@@ -43,6 +43,8 @@ export interface Setup {
   /** The list is so many seconds past its `next_update` and its grace. */
   readonly revocationStaleSeconds?: number;
   readonly limits: VectorLimits;
+  /** Media types taken beside `application/json`. */
+  readonly contentTypes?: readonly string[];
 }
 
 /** Caps of the receiver, where a vector sets them. */

@@ -2,7 +2,8 @@ import type { DoorReceiver } from '../../src/adapters/door.ts';
 import { fieldValue, headerFields, type HeaderFields } from '../../src/delivery.ts';
 import type { RequestInfo } from '../../src/options.ts';
 import type { Reply } from '../../src/outcome.ts';
-import { guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import { type GuardContext, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
 import { respond } from '../../src/stages/respond.ts';
 
 /** One call of `verifyAndDispatch`. */
@@ -38,6 +39,11 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
     maxBufferedBytes = 1_000_000,
     answer = () => OK,
   } = options;
+  const context: GuardContext = {
+    config: { maxBodyBytes, contentTypes: new Set() },
+    protocol: protocolFor(),
+    raiseAlarm: () => {},
+  };
   let held = 0;
   const handed: Handed[] = [];
   const refused: { code: string; detail: string }[] = [];
@@ -58,7 +64,8 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
       check: (headers, request) => {
         const fields = headerFields(headers);
         const refusal =
-          guardHeaders(request?.method ?? 'POST', fields) ?? guardDeclaredLength(fields, maxBodyBytes);
+          guardHeaders(request?.method ?? 'POST', fields, context) ??
+          guardDeclaredLength(fields, maxBodyBytes);
         return refusal && { response: respond(refusal, 5) };
       },
       refuse: (code, detail) => {

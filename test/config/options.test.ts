@@ -260,6 +260,14 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       },
       /one character, repeated/,
     ],
+    ['a content type that is no list', { contentTypes: 'application/a2a+json' }, /contentTypes.*array/],
+    ['a content type of another kind', { contentTypes: ['text/json'] }, /application\/…\+json/],
+    ['a wildcard content type', { contentTypes: ['application/*+json'] }, /application\/…\+json/],
+    [
+      'a content type with parameters',
+      { contentTypes: ['application/a2a+json; charset=utf-8'] },
+      /without parameters/,
+    ],
     [
       'a token with its scheme',
       { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: `Bearer ${SECRET}` } } }] },

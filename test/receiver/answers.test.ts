@@ -96,6 +96,25 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     expect(alarms.map(({ code }) => code)).toEqual(['payload_too_large']);
   });
 
+  it('says which option or proxy is behind a 415 of a signed delivery, at the door and without one', async () => {
+    let now = Date.now();
+    const { receiver, sign, send, alarms } = await house({ now: () => now });
+    const typed = await sign(payloads.tool('completed'), {
+      headers: { 'Content-Type': 'application/a2a+json' },
+    });
+    expect(said(await send(typed))).toBe('refused unsupported_media_type 415');
+    expect(receiver.door.check(typed.headers)?.response.status).toBe(415);
+    now += 60_000;
+    expect(receiver.door.check(typed.headers)?.response.status).toBe(415);
+    const gzip = { ...typed.headers, 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
+    expect(receiver.door.check(gzip)?.response.status).toBe(415);
+    expect(alarms).toMatchObject([
+      { code: 'unsupported_media_type', message: expect.stringContaining("['application/a2a+json']") },
+      { code: 'unsupported_media_type', suppressed: 1 },
+      { code: 'unsupported_content_encoding', message: expect.stringContaining('a proxy of yours') },
+    ]);
+  });
+
   it('raises one alarm for a flood that anyone can cause, and says how many it left out', async () => {
     let now = Date.now();
     const { deliver, alarms } = await house({ maxBodyBytes: 10, now: () => now });

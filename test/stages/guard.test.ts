@@ -1,9 +1,27 @@
 import { describe, expect, it } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import { contentTypes } from '../../src/config/content-types.ts';
 import { headerFields } from '../../src/delivery.ts';
-import { declaredLength, guard, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+import { protocolFor } from '../../src/protocol.ts';
+import {
+  declaredLength,
+  guard,
+  type GuardContext,
+  guardDeclaredLength,
+  guardHeaders,
+} from '../../src/stages/guard.ts';
 
-const pass = (headers: [string, string][], method = 'POST', size = 2) =>
-  guard({ method, url: undefined, headers: headerFields(headers), rawBody: new Uint8Array(size) }, 1_000);
+const alarms: Alarm[] = [];
+const context = (types?: readonly string[]): GuardContext => ({
+  config: { maxBodyBytes: 1_000, contentTypes: contentTypes(types) },
+  protocol: protocolFor(),
+  raiseAlarm: (alarm) => alarms.push(alarm),
+});
+const pass = (headers: [string, string][], method = 'POST', size = 2, types?: readonly string[]) =>
+  guard(
+    { method, url: undefined, headers: headerFields(headers), rawBody: new Uint8Array(size) },
+    context(types),
+  );
 const code = (result: ReturnType<typeof pass>): string =>
   result.kind === 'refused' ? result.code : 'passed';
 const json: [string, string] = ['Content-Type', 'application/json'];
@@ -58,6 +76,65 @@ describe('guard: content type (verification.md §7.24)', () => {
   });
 });
 
+describe('guard: contentTypes', () => {
+  const types = ['application/a2a+json', 'application/Problem+JSON'];
+
+  it.each([
+    'application/a2a+json',
+    'Application/A2A+Json',
+    'application/a2a+json; charset=utf-8',
+    'application/problem+json',
+    'application/json',
+  ])('passes %j', (type) => {
+    expect(code(pass([['content-type', type]], 'POST', 2, types))).toBe('passed');
+  });
+
+  it.each([
+    'application/a2a+json; charset=latin1',
+    'application/a2a+json, application/json',
+    'application/a2a+jsonp',
+    'application/ld+json',
+    'text/plain',
+  ])('refuses %j with 415', (type) => {
+    expect(code(pass([['content-type', type]], 'POST', 2, types))).toBe('unsupported_media_type');
+  });
+});
+
+describe('guard: the 415 of what was meant to be a delivery is an alarm', () => {
+  const raised = (...headers: [string, string][]): Alarm[] => {
+    alarms.length = 0;
+    pass(headers);
+    return [...alarms];
+  };
+  const signed: [string, string] = ['signature-input', 'sig1=()'];
+
+  it('a type of the right form: names the option and the type', () => {
+    const [alarm] = raised(['content-type', 'application/a2a+json; version=1'], signed);
+    expect(alarm?.code).toBe('unsupported_media_type');
+    expect(alarm?.message).toContain("contentTypes: ['application/a2a+json']");
+  });
+
+  it('any other type: what a stranger wrote is no advice, and no control character is in it', () => {
+    const [alarm] = raised(['content-type', "application/x', 'y+json\u001b[31m"], signed);
+    expect(alarm?.message).toContain('contentTypes: [application/…+json]');
+    expect(alarm?.message).not.toContain('\u001b');
+  });
+
+  it('a compressed body: a proxy of ours may have done it', () => {
+    const [alarm] = raised(json, ['content-encoding', 'gzip'], ['x-proto-signature', 'sha256=00']);
+    expect(alarm?.code).toBe('unsupported_content_encoding');
+    expect(alarm?.message).toMatch(/x-proto-signature.*"gzip".*proxy of yours/);
+  });
+
+  it('without signature fields, and where the method was wrong, none', () => {
+    expect(raised(['content-type', 'text/plain'])).toEqual([]);
+    expect(raised(json, ['content-encoding', 'gzip'], ['authorization', 'Bearer x'])).toEqual([]);
+    alarms.length = 0;
+    pass([['content-type', 'text/plain'], signed], 'GET');
+    expect(alarms).toEqual([]);
+  });
+});
+
 describe('guard: method, encoding, size', () => {
   it.each(['GET', 'PUT', 'OPTIONS', 'post', ''])('refuses the method %j', (method) => {
     expect(code(pass([json], method))).toBe('method_not_allowed');
@@ -99,8 +176,8 @@ describe('guard: method, encoding, size', () => {
   });
 
   it('looks at the method before the content type, and at both before encoding', () => {
-    expect(guardHeaders('GET', headerFields([]))?.code).toBe('method_not_allowed');
-    expect(guardHeaders('POST', headerFields([['content-encoding', 'gzip']]))?.code).toBe(
+    expect(guardHeaders('GET', headerFields([]), context())?.code).toBe('method_not_allowed');
+    expect(guardHeaders('POST', headerFields([['content-encoding', 'gzip']]), context())?.code).toBe(
       'unsupported_media_type',
     );
   });

@@ -15,11 +15,11 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   },
   unsupported_media_type: {
     cause: 'request',
-    fix: 'The seller has to send Content-Type: application/json, once; or a gateway in front changed it.',
+    fix: "The seller has to send Content-Type: application/json, once; or a gateway in front changed it. For one of the form application/…+json (an agent transport's own push): contentTypes (here: --content-type).",
   },
   unsupported_content_encoding: {
     cause: 'request',
-    fix: 'The seller has to send the body without Content-Encoding.',
+    fix: 'A proxy in front must not compress this path; or the seller has to send the body without Content-Encoding.',
   },
   payload_too_large: {
     cause: 'request',

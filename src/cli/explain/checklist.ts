@@ -7,7 +7,7 @@ import { digestMatches, readContentDigest } from '../../auth/rfc9421/content-dig
 import { authenticateSignature } from '../../auth/rfc9421/verify.ts';
 import { readEvent } from '../../events/read.ts';
 import type { CheckId } from '../../outcome.ts';
-import { guard } from '../../stages/guard.ts';
+import { guard, type GuardContext } from '../../stages/guard.ts';
 import { MS_FROM } from '../numbers.ts';
 import { type Known, revocationRow, storeRow } from './known.ts';
 
@@ -151,11 +151,11 @@ function bodySteps({ delivery, senders }: AuthRequest, { protocol }: AuthContext
 export async function checklist(
   context: AuthContext,
   request: AuthRequest,
-  { maxBodyBytes, ...known }: Known & { readonly maxBodyBytes: number },
+  { maxBodyBytes, contentTypes, ...known }: Known & GuardContext['config'],
 ): Promise<Step[]> {
   const { delivery, senders } = request;
   const scheme = senders[0]?.auth.scheme ?? 'signature';
-  const guarded = guard(delivery, maxBodyBytes);
+  const guarded = guard(delivery, { ...context, config: { maxBodyBytes, contentTypes } });
   const refused = guarded.kind === 'refused' ? guarded : undefined;
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
   const steps: Step[] = [

@@ -1,5 +1,6 @@
 import type { AuthContext, AuthRequest, Target } from '../../auth/contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/target-uri.ts';
+import { contentTypes } from '../../config/content-types.ts';
 import { senderSource } from '../../config/senders.ts';
 import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
@@ -29,6 +30,8 @@ export interface ExplainInput extends Known {
   readonly hostCheck?: 'strict' | 'off' | undefined;
   /** 1 048 576. */
   readonly maxBodyBytes?: number | undefined;
+  /** Taken beside `application/json`. */
+  readonly contentTypes?: readonly string[] | undefined;
 }
 
 /** The checklist, and why its failed steps failed. */
@@ -96,7 +99,11 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
 }
 
 const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
-  checklist(context, request, { ...input, maxBodyBytes: input.maxBodyBytes ?? DEFAULT_MAX_BYTES });
+  checklist(context, request, {
+    ...input,
+    maxBodyBytes: input.maxBodyBytes ?? DEFAULT_MAX_BYTES,
+    contentTypes: contentTypes(input.contentTypes),
+  });
 
 /**
  * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.

@@ -20,6 +20,7 @@ interface ExplainFlags extends SenderFlags {
   readonly receivedAt?: string;
   readonly hostCheck?: 'strict' | 'off';
   readonly maxBodyBytes?: number;
+  readonly contentType?: readonly string[];
   readonly entry?: number;
   readonly json?: boolean;
 }
@@ -74,7 +75,7 @@ async function explain(file: string, flags: ExplainFlags, context: CliContext): 
   });
   const url = urlOf(capture, flags);
   const { at, how } = momentOf(capture, flags, context);
-  const { protocol, edition, hostCheck, maxBodyBytes } = flags;
+  const { protocol, edition, hostCheck, maxBodyBytes, contentType: contentTypes } = flags;
   const input: ExplainInput = {
     capture,
     url,
@@ -83,6 +84,7 @@ async function explain(file: string, flags: ExplainFlags, context: CliContext): 
     edition,
     hostCheck,
     maxBodyBytes,
+    contentTypes,
     ...(await configured(file, capture, flags, context)),
   };
   const explanation = await explainDelivery(input);
@@ -125,6 +127,7 @@ export function addExplain(parent: Command, run: RunVerb): void {
       new Option('--host-check <how>', 'whether Host is compared with --url').choices(['strict', 'off']),
     )
     .option('--max-body-bytes <n>', 'limit of the receiver (default: 1048576)', whole(1))
+    .option('--content-type <type>', "one of the receiver's contentTypes; repeatable", collect)
     .option('--entry <n>', 'which entry of a HAR, from 0', whole(0));
   addSecretFlags(addChainFlags(verb)).action((file: string, flags: ExplainFlags) =>
     run(flags, (context) => explain(file, flags, context)),

@@ -1,10 +1,10 @@
 import type { DeliveryCase, Step, VectorCase } from '../case.ts';
 import { readEach } from './each.ts';
 import { VectorError } from '../errors.ts';
-import type { VectorLimits } from '../subject.ts';
+import type { Setup, VectorLimits } from '../subject.ts';
 import { stepExpectation } from './expectation.ts';
 import { type JsonObject, type ShapeContext, objectOf, objectsOf, optionalNumber } from './members.ts';
-import { optionalObject, optionalText, plainSetup, requestOf, timeOf } from './members.ts';
+import { optionalObject, optionalText, plainSetup, requestOf, textsOf, timeOf } from './members.ts';
 import { harnessState, sendersOf } from './signature.ts';
 
 const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
@@ -13,10 +13,15 @@ const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
   maxBodyBytes: 'max_body_bytes',
 };
 
-function limitsOf(json: JsonObject): VectorLimits {
+/** `receiver`: how it is configured. */
+function receiverOf(json: JsonObject): Pick<Setup, 'limits' | 'contentTypes'> {
   const given = optionalObject(json, 'receiver');
   const limits = Object.entries(LIMITS).map(([name, member]) => [name, optionalNumber(given, member)]);
-  return Object.fromEntries(limits.filter(([, value]) => value !== undefined));
+  const contentTypes = textsOf(given, 'content_types');
+  return {
+    limits: Object.fromEntries(limits.filter(([, value]) => value !== undefined)) as VectorLimits,
+    ...(contentTypes && { contentTypes }),
+  };
 }
 
 /** `at`: seconds after `reference_now`. */
@@ -44,7 +49,7 @@ function sequenceOf(json: JsonObject, name: string, context: ShapeContext): Deli
     kind: 'sequence',
     name,
     file: context.file,
-    setup: { ...setup, ...harnessState(json), limits: limitsOf(json) },
+    setup: { ...setup, ...harnessState(json), ...receiverOf(json) },
     steps,
   };
 }

@@ -58,6 +58,19 @@ const TYPES: readonly Case[] = (
   requests: one(undefined, { sign: { headers: { 'Content-Type': type } } }),
 }));
 
+/** Signed as they are sent; the second one is refused by the very same door, for want of the option. */
+const OTHER_TYPES: readonly Case[] = (
+  [
+    [200, ['application/a2a+json']],
+    [415, []],
+  ] as const
+).map(([status, contentTypes]) => ({
+  name: `application/a2a+json with contentTypes ${JSON.stringify(contentTypes)}`,
+  status: [status],
+  options: { contentTypes },
+  requests: one(undefined, { sign: { headers: { 'Content-Type': 'application/a2a+json' } } }),
+}));
+
 /** Under `publicUrl: …/*`: the seller signed this URL, and the door has to hand it over as it is. */
 const TARGETS: readonly Case[] = (
   [
@@ -271,4 +284,12 @@ const EVENTS: readonly Case[] = [
 ];
 
 /** Requests that arrive whole: every door answers to them as the corridor itself does. */
-export const CASES: readonly Case[] = [...METHODS, ...TYPES, ...HTTP, ...TARGETS, ...BODIES, ...EVENTS];
+export const CASES: readonly Case[] = [
+  ...METHODS,
+  ...TYPES,
+  ...OTHER_TYPES,
+  ...HTTP,
+  ...TARGETS,
+  ...BODIES,
+  ...EVENTS,
+];

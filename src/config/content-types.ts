@@ -1,0 +1,22 @@
+import { ConfigError } from '../errors.ts';
+
+/** `application/` and a name of RFC 6838 §4.2 that ends in `+json`; no wildcard, no parameters. */
+const ADMISSIBLE = /^application\/[a-z0-9][a-z0-9!#$&^_.+-]{0,120}\+json$/i;
+
+/** Whether the option `contentTypes` may name the type. */
+export const isAdmissible = (type: unknown): type is string =>
+  typeof type === 'string' && ADMISSIBLE.test(type);
+
+/**
+ * The media types taken beside `application/json`, lower case.
+ * @throws ConfigError for anything but a list of types of the form `application/…+json`.
+ */
+export function contentTypes(given: unknown): ReadonlySet<string> {
+  if (given === undefined) return new Set();
+  if (!Array.isArray(given) || !given.every(isAdmissible)) {
+    throw new ConfigError(
+      "contentTypes: must be an array of types of the form application/…+json, without parameters, e.g. ['application/a2a+json']. application/json is always taken.",
+    );
+  }
+  return new Set(given.map((type) => type.toLowerCase()));
+}
