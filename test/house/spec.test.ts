@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -48,6 +48,17 @@ describe('the documents', () => {
   it('is cited by numbers that exist and are not planned, and nothing outside the repository is', () => {
     expect(files.length).toBeGreaterThan(500);
     expect(files.flatMap((path) => citationProblems(path, read(path), specs, nameOf(path)))).toEqual([]);
+  });
+
+  it('has a row for every built rule and for no other, with files that exist', () => {
+    expect(tableProblems(read('docs/spec/rules.md'), specs, (file) => existsSync(join(root, file)))).toEqual(
+      [],
+    );
+  });
+
+  it('ships without the table, whose files the package does not contain', () => {
+    const { files: shipped } = JSON.parse(read('package.json')) as { readonly files: readonly string[] };
+    expect(shipped).toEqual(expect.arrayContaining(['docs', '!docs/spec/rules.md']));
   });
 });
 
