@@ -22,6 +22,8 @@ export type AlarmCode =
   | 'key_document_invalid'
   | 'key_fetch_failing'
   | 'revocation_stale'
+  /** Lists of one `updated` revoke too many keys together: the newest counts alone (verification.md §5.23). */
+  | 'revocation_overflow'
   | 'admission_pressure'
   | 'senders_failed'
   /** Bodies held at once reached `maxBufferedBytes`: deliveries get 503. */

@@ -1,3 +1,4 @@
+import { dropEntry, entryOf, touched } from './cache-entries.ts';
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
 import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
 import { begin, liveFetch, type Purpose, usable } from './document-fetch.ts';
@@ -15,6 +16,8 @@ export interface DocumentCache {
   /** What is held within its hard limit; nothing is fetched. */
   held<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
+  /** Gives up what is held of a document that nobody asks for any more. */
+  forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /** Says that the copy held was used: near the end of its life a refresh begins, and nobody waits for it. */
   used<T>(kind: DocumentKind<T>, url: string): void;
   /** A fresh copy; where that cannot be had in time, the one that is held. */
@@ -32,7 +35,13 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
   const state: CacheState = { options, entries: new Map(), order: 0, stopped: false };
   return {
     order: () => state.order,
-    held: (kind, url) => usable(state, entryOf(state, kind, url)),
+    held: (kind, url) => {
+      const entry = touched(state, kind, url);
+      return entry && usable(state, entry);
+    },
+    forget: (kind, url) => {
+      dropEntry(state, kind, url);
+    },
     isFresh: (copy) => isFresh(state, copy),
     used: (kind, url) => {
       refreshEarly(state, kind, url, always);
@@ -48,33 +57,6 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
 
 function always(): boolean {
   return true;
-}
-
-/** An entry holds what its kind's `parse` gave and nothing else: the kind is part of the map's key. */
-function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entry<T> {
-  const { entries, options } = state;
-  const key = `${kind.name} ${url}`;
-  const known = entries.get(key);
-  const entry = known ?? {
-    copy: undefined,
-    failure: undefined,
-    refetched: undefined,
-    began: undefined,
-    running: undefined,
-  };
-  if (known !== undefined) entries.delete(key);
-  else if (entries.size >= options.limits.maxDocuments) dropOldest(state);
-  entries.set(key, entry);
-  return entry as Entry<T>;
-}
-
-function dropOldest({ entries, options }: CacheState): void {
-  for (const [key, entry] of entries) {
-    // Were it forgotten, its URL could have two fetches in flight.
-    if (liveFetch(options, entry) !== undefined) continue;
-    entries.delete(key);
-    return;
-  }
 }
 
 function isFresh(state: CacheState, copy: Copy<unknown>): boolean {

@@ -1,7 +1,7 @@
 import type { DocumentKind } from './document.ts';
 import { clampLife } from './freshness.ts';
 import { claimsToBeList, parsePublished, type PublishedList } from './revocation-list.ts';
-import type { Register } from './revocation-register.ts';
+import type { Registers } from './revocation-registers.ts';
 
 /** 256 KiB: verification.md §5.13. */
 const MAX_BYTES = 262_144;
@@ -12,7 +12,7 @@ const NONE_LIFE_MS = 5 * 60_000;
  * Revocation lists as documents. Where none is required, whatever does not set up to be one (a web site's page for any
  * path, nothing at all) says that there is none. From the first that does, one is required, and its absence a failure.
  */
-export function revocationKind(registers: ReadonlyMap<string, Register>): DocumentKind<PublishedList> {
+export function revocationKind(registers: Pick<Registers, 'get'>): DocumentKind<PublishedList> {
   return {
     name: 'revocation list',
     maxBytes: MAX_BYTES,

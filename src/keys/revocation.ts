@@ -1,14 +1,15 @@
+import type { AlarmCode } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { CacheOptions } from './cache-state.ts';
 import type { KeyResolver, RevocationState } from './contract.ts';
 import type { Copy, DocumentKind } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
-import { within } from './freshness.ts';
 import { judgeSignature } from './revocation-key.ts';
 import { revocationKind } from './revocation-kind.ts';
 import type { PublishedList } from './revocation-list.ts';
 import { createPoll, type Poll } from './revocation-poll.ts';
-import { isFresh, newRegister, noteUse, type Register, take } from './revocation-register.ts';
+import { isFresh, MAX_KIDS, type Register, take } from './revocation-register.ts';
+import { createRegisters, type Registers } from './revocation-registers.ts';
 import {
   absentAsEmpty,
   createListSource,
@@ -38,26 +39,21 @@ interface Context {
   readonly options: RevocationOptions;
   readonly cache: DocumentCache;
   readonly kind: DocumentKind<PublishedList>;
-  /** By URL, least recently added first. URLs come from configuration and from documents of configured senders. */
-  readonly registers: Map<string, Register>;
+  /** URLs come from configuration and from documents of configured senders. */
+  readonly registers: Registers;
   readonly poll: Poll;
 }
-
-/** Ms without a delivery after which a list is no longer polled: reports come once a day. */
-const IDLE_MS = 2 * 86_400_000;
 
 export function createRevocations(options: RevocationOptions): Revocations {
   const { now, transport, sharedFetches = true } = options;
   const schedule = sharedFetches ? (options.schedule ?? backgroundTimer) : noTimer;
   // Of its own: what is no failure for a list that may not exist is one for any other document.
   const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
-  const registers = new Map<string, Register>();
+  const sourceOf = createListSource(options);
+  const registers = createRegisters({ now, sourceOf, forget: (url) => cache.forget(kind, url) });
   const kind = revocationKind(registers);
-  const dueAt = (url: string): number | undefined => {
-    const register = registers.get(url);
-    if (register?.required !== true || !within(now(), register.usedAt, IDLE_MS)) return undefined;
-    return cache.held(kind, url)?.freshUntil ?? now();
-  };
+  const dueAt = (url: string): number | undefined =>
+    registers.isPolled(url) ? (cache.held(kind, url)?.freshUntil ?? now()) : undefined;
   const repoll = async (url: string): Promise<void> => {
     const register = registers.get(url);
     const [sender] = register?.senders.values() ?? [];
@@ -65,7 +61,6 @@ export function createRevocations(options: RevocationOptions): Revocations {
   };
   const poll = createPoll({ now, schedule, dueAt, refresh: repoll });
   const context: Context = { options, cache, kind, registers, poll };
-  const sourceOf = createListSource(options);
   return {
     check: (sender, keyid) => {
       if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
@@ -74,7 +69,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
     },
     warm: async (sender) => {
       const source = sourceOf(sender);
-      if (source !== undefined) await refresh(context, registerOf(context, source, sender), sender);
+      if (source !== undefined) await refresh(context, registers.use(source, sender), sender);
     },
     stop: () => {
       poll.stop();
@@ -83,25 +78,13 @@ export function createRevocations(options: RevocationOptions): Revocations {
   };
 }
 
-function registerOf({ registers, options }: Context, source: ListSource, sender: SenderEntry): Register {
-  const { url, required } = source;
-  const register = registers.get(url) ?? newRegister(url);
-  if (!registers.has(url)) {
-    const [oldest] = registers.keys();
-    if (registers.size >= options.limits.maxDocuments && oldest !== undefined) registers.delete(oldest);
-    registers.set(url, register);
-  }
-  noteUse(register, sender, required, options.now());
-  return register;
-}
-
 function judge(
   context: Context,
   source: ListSource,
   sender: SenderEntry,
   keyid: string,
 ): RevocationState | Promise<RevocationState> {
-  const register = registerOf(context, source, sender);
+  const register = context.registers.use(source, sender);
   if (isCurrent(context, register)) return stateOf(context, register, sender, keyid);
   return refreshedState(context, register, sender, keyid);
 }
@@ -172,13 +155,18 @@ async function look(
     return;
   }
   register.lookedAt = copy.order;
-  const flaw = verdict === 'good' ? take(register, list, copy.began) : verdict.flaw;
-  if (flaw !== undefined && flaw !== register.flaw) {
-    const { url } = register;
-    const message = `revocation list at ${url}: ${flaw}.`;
-    context.options.raiseAlarm({ code: 'key_document_invalid', message, url, document: context.kind.name });
-  }
+  const taken = verdict === 'good' ? take(register, list, copy.began) : verdict;
+  const flaw = typeof taken === 'object' ? taken.flaw : undefined;
+  if (flaw !== undefined && flaw !== register.flaw) report(context, register, 'key_document_invalid', flaw);
+  if (taken === 'alone') report(context, register, 'revocation_overflow', OVERFLOW);
   register.flaw = flaw;
+}
+
+const OVERFLOW = `lists of one updated revoke more than ${MAX_KIDS} key ids together. From here on the newest counts alone, and what only an earlier one revoked verifies again: the seller has to raise updated with each list`;
+
+function report({ options, kind }: Context, { url }: Register, code: AlarmCode, what: string): void {
+  const message = `revocation list at ${url}: ${what}.`;
+  options.raiseAlarm({ code, message, url, document: kind.name });
 }
 
 function reportStale({ options }: Context, register: Register, sender: SenderEntry): void {

@@ -4,54 +4,12 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { Transport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/safe-fetch.ts';
-import type { Schedule } from '../../src/keys/schedule.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, MINUTE, senderEntry, setup } from './setup.ts';
+import { type Timers, timers } from './timers.ts';
 
 const LIST = '/revocations.json';
-
-/** Timers that fire when the test says so. */
-interface Timers {
-  readonly schedule: Schedule;
-  /** Ms of those that wait. */
-  readonly waiting: () => number[];
-  /** Takes out the only one. */
-  readonly next: () => { readonly task: () => void };
-  /** Fires the only one; resolves when another waits instead. */
-  readonly fire: () => Promise<void>;
-}
-
-function timers(): Timers {
-  const pending = new Set<{ readonly task: () => void; readonly ms: number }>();
-  let added = (): void => undefined;
-  const next: Timers['next'] = () => {
-    const [timer] = pending;
-    if (timer === undefined || pending.size !== 1) throw new Error(`${pending.size} timers wait`);
-    pending.delete(timer);
-    return timer;
-  };
-  return {
-    next,
-    schedule: (task, ms) => {
-      const timer = { task, ms };
-      pending.add(timer);
-      added();
-      return () => {
-        pending.delete(timer);
-      };
-    },
-    waiting: () => [...pending].map(({ ms }) => ms),
-    fire: async () => {
-      const { task } = next();
-      const another = new Promise<void>((resolve) => {
-        added = resolve;
-      });
-      task();
-      await another;
-    },
-  };
-}
 
 interface Polled extends Bench, Timers {
   readonly server: KeyServer;
