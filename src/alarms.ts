@@ -14,6 +14,8 @@ export type AlarmCode =
   | 'clock_skew'
   | 'legacy_auth_used'
   | 'host_rewritten'
+  /** A signature verified for another URL than `publicUrl`: deliveries get 503 (verification.md §2.34). */
+  | 'public_url_mismatch'
   /** brand.json has no entry for the agent URL, or several that differ (verification.md §2.28). */
   | 'agent_not_listed'
   /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */

@@ -17,6 +17,7 @@ import { once } from './once.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
+import { createSetUpWatch } from './stages/set-up.ts';
 import { createTurns, type Turns } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
@@ -75,7 +76,8 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
     loadCrypto(),
   ]);
   const { protocol, keys, raiseAlarm, config } = parts;
-  const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm };
+  const setUp = createSetUpWatch({ config, raiseAlarm, shared });
+  const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery } from '../delivery.ts';
 import type { Eventual } from '../eventual.ts';
-import type { KeyResolver } from '../keys/contract.ts';
+import type { Candidate, KeyResolver } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../senders.ts';
@@ -23,7 +23,34 @@ export interface AuthContext {
   readonly keys: KeyResolver;
   readonly hostCheck: 'strict' | 'off';
   readonly raiseAlarm: RaiseAlarm;
+  /** Absent where nothing of the receiver's own is in question: `explain` has a delivery and no set-up. */
+  readonly setUp?: SetUpWatch;
 }
+
+/**
+ * Whether a failed check is the receiver's own fault, which is never final (verification.md §2.34). What
+ * it is asked accepts nothing.
+ */
+export interface SetUpWatch {
+  /** A signature of the sender's verified over the configured URL, within its window. Called for every delivery. */
+  readonly verified: (sender: SenderEntry, arrivedAt: number) => void;
+  /**
+   * After check 10 failed under these keys: whether the signature is for another URL than `publicUrl`, that the request
+   * gives evidence of.
+   * @returns the answer where one verified.
+   */
+  readonly signedElsewhere: (
+    request: AuthRequest,
+    candidates: readonly Candidate[],
+    verifies: VerifiesFor,
+  ) => Promise<Unavailability | undefined>;
+}
+
+/** Checks 8 to 10 of one delivery for another URL, under these keys. Gives whose key verified. */
+export type VerifiesFor = (
+  target: Target,
+  candidates: readonly Candidate[],
+) => Eventual<Candidate | undefined>;
 
 /** A delivery whose senders and scheme are known from registration. */
 export interface AuthRequest {

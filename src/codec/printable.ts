@@ -1,5 +1,7 @@
 /** UTF-8 bytes of a name that a log line shows (verification.md §2.30). */
 const MAX_BYTES = 32;
+/** The same for a URL: whoever reads the line has to be able to copy it. */
+export const MAX_URL_BYTES = 2_048;
 
 /**
  * What may not reach a log or a terminal: C0, DEL, C1; bidi controls and isolates; zero-width and other invisible
@@ -9,13 +11,16 @@ const NOT_PRINTABLE =
   // oxlint-disable-next-line no-control-regex -- control characters are what it is for
   /[\u0000-\u001F\u007F-\u009F\u061C\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF\p{Cs}]/u;
 
-/** `name` up to its first non-printable code point, at most 32 bytes of UTF-8, cut between code points. */
-export function printableName(name: string): string {
+/**
+ * `name` up to its first non-printable code point, cut between code points.
+ * @param maxBytes of UTF-8.
+ */
+export function printableName(name: string, maxBytes: number = MAX_BYTES): string {
   let shown = '';
   let bytes = 0;
   for (const codePoint of name) {
     bytes += utf8Length(codePoint);
-    if (bytes > MAX_BYTES || NOT_PRINTABLE.test(codePoint)) break;
+    if (bytes > maxBytes || NOT_PRINTABLE.test(codePoint)) break;
     shown += codePoint;
   }
   return shown;

@@ -25,10 +25,19 @@ function authorityOf(text: string, scheme: Scheme): string {
   }
 }
 
+/** `:authority` and `Host`, in the order of their weight. */
+function hostLines({ headers }: Delivery): readonly string[] {
+  return [...(headers.get(':authority') ?? []), ...(headers.get('host') ?? [])];
+}
+
+/** The authority that the request was sent to, by its own word, as it came. Never of `X-Forwarded-*`. */
+export function receivedAuthority(delivery: Delivery): string | undefined {
+  return hostLines(delivery)[0] ?? ABSOLUTE_FORM.exec(delivery.url ?? '')?.[2];
+}
+
 /** Every authority that the request names: `:authority`, `Host`, absolute-form target, in the order of their weight. */
 function authoritiesOf(delivery: Delivery, scheme: Scheme): readonly string[] {
-  const lines = [...(delivery.headers.get(':authority') ?? []), ...(delivery.headers.get('host') ?? [])];
-  const authorities = lines.map((line) => authorityOf(line, scheme));
+  const authorities = hostLines(delivery).map((line) => authorityOf(line, scheme));
   const absolute = ABSOLUTE_FORM.exec(delivery.url ?? '');
   if (absolute) {
     const [, ownScheme = '', authority = ''] = absolute;
@@ -50,7 +59,7 @@ function isRepeated(delivery: Delivery, name: 'host' | ':authority'): boolean {
   return lines.length > 1 || lines.some((line) => line.includes(','));
 }
 
-const SAME: HostComparison = { kind: 'same' };
+export const SAME: HostComparison = { kind: 'same' };
 
 /** One `Host` line that is our authority as it is written in canonical form, and no other name of it. */
 function isUsual({ headers, url }: Delivery, { authority }: Target): boolean {

@@ -1,4 +1,3 @@
-import { utf8 } from '../../codec/utf8.ts';
 import { Fault } from '../../errors.ts';
 import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
@@ -10,9 +9,8 @@ import { furthest, tryCandidates } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { checkSignatureFields, readSignatureFields, SKEW_S } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
-import { compareHost } from './host-check.ts';
 import { quoted, refuse } from './refuse.ts';
-import { signatureBase } from './signature-base.ts';
+import { signedElsewhere, trialOf } from './trial.ts';
 
 /** Checks 1 to 6, with the alarm for clocks that disagree. */
 function checkHeaders(context: AuthContext, request: AuthRequest): CheckedSignature | Refusal {
@@ -24,16 +22,6 @@ function checkHeaders(context: AuthContext, request: AuthRequest): CheckedSignat
     raiseSkewAlarm(context.raiseAlarm, fields.input.parameters, request.arrivedAt);
   }
   return checked;
-}
-
-/** Everything that the candidates are tried on, or undefined where the base cannot be built. */
-function trialOf(context: AuthContext, request: AuthRequest, signed: CheckedSignature): Trial | undefined {
-  const { delivery, target } = request;
-  const facts = { method: delivery.method, target, headers: delivery.headers };
-  const text = signatureBase(signed.components, facts, signed.signatureParams);
-  if (text === undefined) return undefined;
-  const host = compareHost(delivery, target, context.hostCheck);
-  return { context, signed, base: utf8(text), host };
 }
 
 function undecided(senders: readonly string[]): Fault {
@@ -90,12 +78,17 @@ async function afterNoneVerified(
     const { keyid } = trial.signed.parameters;
     return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
   }
+  // Before anything is fetched again for it.
+  const ours = await signedElsewhere(trial, request, search.candidates, first);
+  if (ours) return ours;
   const second = await findReplaced(trial, request, search.candidates, first);
   const { result } = second;
   if (result.kind === 'faulted') throw result.error;
   if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
   const open = [...search.undecided, ...second.undecided];
   if (open.length > 0) throw undecided(open);
+  const oursToo = await signedElsewhere(trial, request, second.candidates, result);
+  if (oursToo) return oursToo;
   if (result.check === 8) {
     const { protocol, raiseAlarm } = trial.context;
     const policy = { protocol, alg: trial.signed.parameters.alg };
@@ -131,9 +124,10 @@ function identityOf(
 /** Check 11, and the alarms that a proved sender is a reason for. */
 function identified(
   { context, signed, host }: Trial,
-  { delivery, target }: AuthRequest,
+  { delivery, target, arrivedAt }: AuthRequest,
   { candidate, among }: Found,
 ): AuthResult {
+  context.setUp?.verified(candidate.sender, arrivedAt);
   raiseSharedKeyAlarm(context.raiseAlarm, candidate, among);
   if (host.kind === 'differs') {
     return rewrittenHost(context.raiseAlarm, candidate.sender, host.received, target);

@@ -44,6 +44,9 @@ const one =
   (change: (request: WireRequest) => WireRequest = (request) => request, options: DeliverOptions = {}) =>
   async ({ signed }: Given): Promise<readonly WireRequest[]> => [change(await signed(options))];
 
+const elsewhere = async (signed: Given['signed']): Promise<WireRequest> =>
+  setting('Host', 'other.example')(await signed({ url: 'https://other.example/webhooks/proto' }));
+
 const TYPES: readonly Case[] = (
   [
     ['of another case, with charset', 'Application/JSON; Charset="UTF-8"', 200],
@@ -133,8 +136,13 @@ const HTTP: readonly Case[] = [
   },
   {
     name: 'a Host that somebody else wrote',
-    status: [401],
-    requests: one(setting('Host', 'other.example'), { url: 'https://other.example/webhooks/proto' }),
+    status: [200, 401],
+    requests: async ({ signed }) => [await signed(), await elsewhere(signed)],
+  },
+  {
+    name: 'another URL that was signed, while nothing has shown that ours is right',
+    status: [503, 200, 401],
+    requests: async ({ signed }) => [await elsewhere(signed), await signed(), await elsewhere(signed)],
   },
   {
     name: 'a rewritten Host, with hostCheck off',

@@ -1,0 +1,8 @@
+/** Puts an entry last; where there are `most` already, the one that was put longest ago is forgotten. */
+export function putBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): V {
+  map.delete(key);
+  const [oldest] = map.keys();
+  if (map.size >= most && oldest !== undefined) map.delete(oldest);
+  map.set(key, value);
+  return value;
+}
