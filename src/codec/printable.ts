@@ -38,6 +38,16 @@ export function printableText(text: string, most: number): string {
   return shown;
 }
 
+/** Whether `text` has at most `max` code points, and each of them can be printed. */
+export function isPrintable(text: string, max: number): boolean {
+  let count = 0;
+  for (const codePoint of text) {
+    count += 1;
+    if (count > max || NOT_PRINTABLE.test(codePoint)) return false;
+  }
+  return true;
+}
+
 function utf8Length(character: string): number {
   const codePoint = character.codePointAt(0) ?? 0;
   if (codePoint < 0x80) return 1;

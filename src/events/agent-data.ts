@@ -1,6 +1,6 @@
-import type { AgentForm, AgentPayload } from './format.ts';
+import { type AgentPayload, hasState } from './format.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
-import { agentStatus, isTerminal, normaliseState } from './status.ts';
+import { isTerminal, normaliseState, taskStatus } from './status.ts';
 
 /** The data part that the extraction rules choose, and whether it is the sender's wrapper mistake. */
 export interface AgentData {
@@ -10,16 +10,9 @@ export interface AgentData {
   readonly wrappedResponse: boolean;
 }
 
-const EXTRACT: Record<AgentForm, (body: JsonObject) => JsonObject | undefined> = {
-  task: statusData,
-  statusUpdate: statusData,
-  message: (body) => dataParts(body).at(0),
-  artifactUpdate: (body) => dataParts(body['artifact']).at(-1),
-};
-
-/** verification.md §7.16: which part holds the data, by form and state. */
+/** verification.md §7.16: which part holds the data, by state; none without a state, or with an unknown one (§7.20). */
 export function agentData({ form, body }: AgentPayload): AgentData {
-  const data = EXTRACT[form](body);
+  const data = hasState(form) ? statusData(body) : undefined;
   const wrappedResponse =
     data !== undefined && isJsonObject(data['response']) && Object.keys(data).length === 1;
   return { data: wrappedResponse ? undefined : data, wrappedResponse };
@@ -31,12 +24,11 @@ export function stateOf(status: unknown): string | undefined {
   return typeof state === 'string' ? normaliseState(state) : undefined;
 }
 
-function statusData(body: JsonObject): JsonObject | undefined {
-  const { status, artifacts } = body;
-  const known = agentStatus(stateOf(status) ?? '');
+function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
+  const known = taskStatus(stateOf(status));
+  if (known === undefined) return undefined;
   const interim = dataParts(isJsonObject(status) ? status['message'] : undefined).at(0);
-  if (known !== undefined && !isTerminal(known)) return interim;
-  // Final states; and unknown ones, whose data may be in either place.
+  if (!isTerminal(known)) return interim;
   return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
 }
 

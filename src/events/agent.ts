@@ -2,19 +2,11 @@ import { type AgentData, agentData, firstText, stateOf } from './agent-data.ts';
 import { isReportShaped } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import { familyNamedBy, familyOfResult } from './families.ts';
-import { type AgentForm, agentPayload } from './format.ts';
+import { type AgentForm, agentPayload, agentTaskId, hasState } from './format.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
-import { agentStatus } from './status.ts';
+import { taskStatus } from './status.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';
-
-/** Messages and artifacts carry no task state: they are a family of their own, for the catch-all handler. */
-const FAMILY: Record<AgentForm, string | undefined> = {
-  task: undefined,
-  statusUpdate: undefined,
-  message: 'message',
-  artifactUpdate: 'artifactUpdate',
-};
 
 /**
  * Reads an agent-transport payload (verification.md §7.12, §7.14 to §7.19, §7.22).
@@ -29,12 +21,15 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   const { form, body } = found;
   const key = keyOf(payload, body, hash);
   if ('ok' in key) return key;
-  const family = FAMILY[form];
+  // Messages and artifacts are families of their own.
+  const family = hasState(form) ? undefined : form;
   const status = family === undefined ? stateOf(body['status']) : undefined;
   if (family === undefined && status === undefined) return unreadable(body);
   const sources = layers(payload, body);
+  const known = taskStatus(status);
   const extracted = agentData(found);
   const taskType = textIn(sources, 'task_type');
+  const otherFamily = family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data, taskType);
   return {
     ok: true,
     transport: 'agent',
@@ -42,16 +37,18 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     ...key,
     data: extracted.data,
     status,
-    taskStatus: status === undefined ? undefined : agentStatus(status),
-    taskId: nonEmpty(textMember(body, 'taskId')) ?? nonEmpty(textMember(body, 'id')),
+    taskStatus: known,
+    taskId: agentTaskId(body),
     operationId: textIn(sources, 'operation_id'),
     taskType,
     ...statusMembers(form, body),
     context: sources.find((source) => Object.hasOwn(source, 'context'))?.['context'],
     contextId: textMember(body, 'contextId'),
     notificationId: textIn(sources, 'notification_id'),
-    family: family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data, taskType),
-    reportShaped: isReportShaped(taskType, extracted.data),
+    taskEnvelope: otherFamily === undefined,
+    family: otherFamily,
+    // Of an unknown state nothing is extracted, so that it cannot be told whether it is a good one.
+    reportShaped: known !== undefined && isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };
 }
@@ -112,8 +109,4 @@ function warningsOf(key: Key, { wrappedResponse }: AgentData, body: JsonObject):
     ...(wrappedResponse ? [eventWarning('wrapped_response')] : []),
     ...(timestamp !== undefined && typeof timestamp !== 'string' ? [eventWarning('invalid_timestamp')] : []),
   ];
-}
-
-function nonEmpty(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
 }

@@ -28,7 +28,7 @@ export function assembleEvent(
   sender: string,
   protocol: Protocol,
 ): AssembledEvent | EnvelopeFailure {
-  if (draft.family !== undefined) return otherEvent(draft, sender, draft.family);
+  if (!draft.taskEnvelope) return otherEvent(draft, sender);
   if (draft.reportShaped) return reportEvent(draft, sender);
   if (draft.taskStatus === undefined) return otherEvent(draft, sender);
   return taskEvent(draft, sender, protocol);
@@ -67,8 +67,8 @@ function baseOf<K extends Event['kind']>(
 }
 
 /** Of task envelopes alone: a family's status is its own. */
-function statusWarnings({ family, status, taskStatus }: Draft): readonly EventWarning[] {
-  if (family !== undefined || status === undefined || taskStatus !== undefined) return [];
+function statusWarnings({ taskEnvelope, status, taskStatus }: Draft): readonly EventWarning[] {
+  if (!taskEnvelope || status === undefined || taskStatus !== undefined) return [];
   return [eventWarning('unknown_status', JSON.stringify(printableName(status)))];
 }
 
@@ -85,7 +85,7 @@ function timestampWarnings(draft: Draft, instant = instantOf(draft)): readonly E
 function otherEvent(
   draft: Draft,
   sender: string,
-  family?: string,
+  family: string | undefined = draft.family,
   more: readonly EventWarning[] = [],
 ): AssembledEvent {
   const { taskId, status } = draft;

@@ -1,17 +1,11 @@
 import type { DeliveryReport, EventWarning } from './event.ts';
+import { REPORT_TYPES } from './report-types.ts';
 import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
 import { deliveryReportSchema } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 
 /** `task_type` of a report's envelope. */
 export const REPORT_TASK_TYPE = 'media_buy_delivery';
-
-const NOTIFICATION_TYPES: Record<DeliveryReport['notification_type'], true> = {
-  scheduled: true,
-  final: true,
-  delayed: true,
-  adjusted: true,
-};
 
 /** In lower case, `-` as `_`: for nearly every `task_type` what it is already. */
 function plainName(text: string): string {
@@ -25,7 +19,7 @@ function plainName(text: string): string {
 export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
   if (taskType !== undefined && plainName(taskType) === REPORT_TASK_TYPE) return true;
   if (!isJsonObject(result)) return false;
-  if (hasNotificationType(result)) return true;
+  if (hasReportType(result)) return true;
   return (
     taskType === undefined &&
     present(result, 'aggregated_totals') === undefined &&
@@ -36,7 +30,7 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
 /** A report's members at the top level of the body, without `result` around them (contract.md §6.10). */
 export function isBareReport(payload: JsonObject): boolean {
   if (present(payload, 'result') !== undefined) return false;
-  return hasNotificationType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
+  return hasReportType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
 }
 
 /** `data` itself, typed; undefined where it is no delivery report. */
@@ -54,7 +48,8 @@ export function reportWarnings(data: unknown): readonly EventWarning[] {
   ];
 }
 
-function hasNotificationType(payload: JsonObject): boolean {
+/** Its own `notification_type` is a report's. */
+export function hasReportType(payload: JsonObject): boolean {
   const type = present(payload, 'notification_type');
-  return typeof type === 'string' && Object.hasOwn(NOTIFICATION_TYPES, type);
+  return REPORT_TYPES.some((known) => known === type);
 }

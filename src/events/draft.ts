@@ -22,7 +22,9 @@ export interface Draft {
   readonly context: unknown;
   readonly contextId: string | undefined;
   readonly notificationId: string | undefined;
-  /** Set: of kind `other`, whatever its status. */
+  /** It is one of a task, or of a delivery report: else of kind `other`, whatever its status. */
+  readonly taskEnvelope: boolean;
+  /** What it is called where it comes to be of kind `other`. */
   readonly family: string | undefined;
   /** It claims to be a delivery report. */
   readonly reportShaped: boolean;

@@ -1,3 +1,7 @@
+import type { DeliveryReport } from './report.ts';
+
+export type * from './report.ts';
+
 /** A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). */
 export interface StandardSchema<Out = unknown> {
   readonly '~standard': {
@@ -34,7 +38,7 @@ export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>]
 /** `tool`: the envelope with `task_id`. `agent`: a `Task` or `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
 
-/** Task statuses (contract.md §7.1), and the agent transport's `auth-required`. */
+/** Task statuses (contract.md §7.1), and `auth-required` (verification.md §7.11). */
 export type TaskStatus =
   | 'submitted'
   | 'working'
@@ -90,42 +94,6 @@ export interface WorkingProgress {
 export interface InputRequest {
   readonly reason?: string | null | undefined;
   readonly validation_errors?: readonly unknown[] | null | undefined;
-  readonly [member: string]: unknown;
-}
-
-/** contract.md §6.8. Unknown members survive; `null` is how many senders write absence. */
-export interface DeliveryReport {
-  readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted';
-  readonly sequence_number?: number | null | undefined;
-  readonly reporting_period?: ReportingPeriod | null | undefined;
-  readonly currency?: string | null | undefined;
-  readonly media_buy_deliveries?: readonly MediaBuyDelivery[] | null | undefined;
-  readonly [member: string]: unknown;
-}
-
-/** The time that a delivery report covers. */
-export interface ReportingPeriod {
-  /** ISO 8601. */
-  readonly start: string;
-  readonly end: string;
-  readonly [member: string]: unknown;
-}
-
-/** One media buy of a delivery report. */
-export interface MediaBuyDelivery {
-  readonly media_buy_id: string;
-  /** Media buy lifecycle or reporting state, e.g. `active`, `reporting_delayed`: not the task's status. */
-  readonly status?: string | null | undefined;
-  readonly totals?: DeliveryTotals | null | undefined;
-  readonly by_package?: readonly unknown[] | null | undefined;
-  readonly [member: string]: unknown;
-}
-
-/** What was delivered and spent, in the report's currency. */
-export interface DeliveryTotals {
-  readonly impressions?: number | null | undefined;
-  readonly spend?: number | null | undefined;
-  readonly clicks?: number | null | undefined;
   readonly [member: string]: unknown;
 }
 

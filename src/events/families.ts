@@ -28,8 +28,8 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
   Object.entries(NAMES).flatMap(([family, names]) => names.map((name) => [name, family as Family])),
 );
 
-/** Members in which a payload says what it is. Their shapes are not shown, so each of them is looked at. */
-const DISCRIMINATORS = ['event', 'event_type', 'type', 'notification_type', 'task_type'] as const;
+/** Members in which a payload that names itself nothing may still say it. Their shapes are not shown. */
+const DISCRIMINATORS = ['type', 'task_type'] as const;
 
 /** A whole task envelope says what it is by `task_type`; its `type` or `event` may be any word. */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
@@ -39,17 +39,18 @@ const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const
 const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;
 
 /**
- * The family that a payload belongs to; undefined for task envelopes and delivery reports. The families' payloads
- * are not task envelopes, so they need neither `task_id` nor `status`.
+ * Which of the families of contract.md §6.12 a payload belongs to, however that is spelt; undefined for task envelopes, delivery
+ * reports and all that came later. Their payloads are not task envelopes, so they need neither `task_id` nor `status`.
+ * @param names what the payload calls itself.
+ * @param whole it is a task envelope by its members.
  */
-export function familyOf(payload: JsonObject): Family | undefined {
-  const hasId = present(payload, 'task_id') !== undefined;
-  const hasStatus = present(payload, 'status') !== undefined;
-  return (
-    familyNamed(payload, hasId && hasStatus ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS) ??
-    familyOfResult(payload['result'], textMember(payload, 'task_type')) ??
-    (hasId || hasStatus ? undefined : familyByShape(payload))
-  );
+export function familyOf(payload: JsonObject, names: readonly string[], whole: boolean): Family | undefined {
+  if (!whole && names.length > 0) return firstFamily(names);
+  const said = familyNamed(payload, whole ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS);
+  const family = said ?? familyOfResult(payload['result'], textMember(payload, 'task_type'));
+  if (family !== undefined || whole) return family;
+  const broken = present(payload, 'task_id') !== undefined || present(payload, 'status') !== undefined;
+  return broken ? undefined : familyByShape(payload);
 }
 
 /** The family that a task's result, or a data part, says it belongs to. */
@@ -59,8 +60,12 @@ export function familyOfResult(result: unknown, taskType: string | undefined): F
 }
 
 function familyNamed(payload: JsonObject, discriminators: readonly string[]): Family | undefined {
-  for (const member of discriminators) {
-    const family = familyNamedBy(textMember(payload, member));
+  return firstFamily(discriminators.map((member) => textMember(payload, member)));
+}
+
+function firstFamily(names: readonly (string | undefined)[]): Family | undefined {
+  for (const name of names) {
+    const family = familyNamedBy(name);
     if (family) return family;
   }
   return undefined;

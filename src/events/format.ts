@@ -1,6 +1,6 @@
 import type { Transport } from './event.ts';
-import { familyOf } from './families.ts';
-import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
+import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
+import { namesOf } from './names.ts';
 
 /** What an agent-transport payload carries. A bare `Task` and a bare `TaskStatusUpdateEvent` are read alike. */
 export type AgentForm = 'task' | 'statusUpdate' | 'message' | 'artifactUpdate';
@@ -11,10 +11,22 @@ export interface AgentPayload {
   readonly body: JsonObject;
 }
 
-const WRAPPERS: readonly AgentForm[] = ['task', 'statusUpdate', 'message', 'artifactUpdate'];
+/** By the wrapper's name: whether a task's state is in it. Messages and artifacts have none. */
+const STATES: Record<AgentForm, boolean> = {
+  task: true,
+  statusUpdate: true,
+  message: false,
+  artifactUpdate: false,
+};
+
+const WRAPPERS = Object.keys(STATES) as readonly AgentForm[];
+
+export function hasState(form: AgentForm): boolean {
+  return STATES[form];
+}
 
 /**
- * Takes an agent-transport payload out of its one wrapper (verification.md §7.12): `malformed` where there are
+ * Takes an agent-transport payload out of its one wrapper (verification.md §7.12, §7.13): `malformed` where there are
  * two, one in the other or side by side; undefined where the payload has nothing of that transport.
  */
 export function agentPayload(payload: JsonObject): AgentPayload | 'malformed' | undefined {
@@ -27,8 +39,7 @@ export function agentPayload(payload: JsonObject): AgentPayload | 'malformed' | 
   }
   const [first, ...others] = wrapped(payload);
   if (!first) return undefined;
-  const twice = !isJsonObject(first.body['status']) && wrapped(first.body).length > 0;
-  return twice || others.length > 0 ? 'malformed' : first;
+  return others.length > 0 || wrapped(first.body).length > 0 ? 'malformed' : first;
 }
 
 function wrapped(payload: JsonObject): readonly AgentPayload[] {
@@ -38,13 +49,36 @@ function wrapped(payload: JsonObject): readonly AgentPayload[] {
   });
 }
 
+/** `taskId`, else `id`: a real `TaskStatusUpdateEvent` has the former. Undefined where neither says anything. */
+export function agentTaskId(body: JsonObject): string | undefined {
+  return textMember(body, 'taskId') || textMember(body, 'id') || undefined;
+}
+
+/**
+ * A webhook of another family may have members of this transport's names. It is told by its key at the top level: with
+ * one, a body that names itself is of this transport only as a task's status, whole; any other one by a status, or as a
+ * form that has none.
+ */
+function isAgents(payload: JsonObject): boolean {
+  const found = agentPayload(payload);
+  if (found === undefined || isOtherStatus(payload['status'])) return false;
+  if (present(payload, 'idempotency_key') === undefined) return true;
+  const named = namesOf(payload).length > 0;
+  if (found === 'malformed') return !named;
+  const { form, body } = found;
+  const hasStatus = isJsonObject(body['status']);
+  return named ? hasStatus && agentTaskId(body) !== undefined : hasStatus || !hasState(form);
+}
+
+/** A status object that is no task's. */
+function isOtherStatus(status: unknown): boolean {
+  return isJsonObject(status) && !Object.hasOwn(status, 'state');
+}
+
 /** contract.md §6.6. */
 const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
   tool: (payload) => typeof payload['status'] === 'string' && present(payload, 'task_id') !== undefined,
-  agent: (payload) => {
-    const { status } = payload;
-    return isJsonObject(status) ? Object.hasOwn(status, 'state') : agentPayload(payload) !== undefined;
-  },
+  agent: isAgents,
 };
 
 const FORMATS: readonly Transport[] = ['tool', 'agent'];
@@ -58,16 +92,4 @@ const FORMATS: readonly Transport[] = ['tool', 'agent'];
 export function detectFormat(payload: unknown, known?: Transport): Transport | undefined {
   if (!isJsonObject(payload)) return known;
   return FORMATS.find((format) => FITS[format](payload)) ?? known;
-}
-
-/** How a body is read. */
-export interface Form {
-  readonly transport: Transport;
-  /** Other families come in neither shape, and are posted like tool-transport envelopes: never of the agent's. */
-  readonly family: string | undefined;
-}
-
-export function formOf(payload: JsonObject, known: Transport | undefined): Form {
-  const family = FITS.agent(payload) ? undefined : familyOf(payload);
-  return { transport: family === undefined ? (detectFormat(payload, known) ?? 'tool') : 'tool', family };
 }

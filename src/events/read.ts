@@ -1,7 +1,8 @@
 import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
 import type { Transport } from './event.ts';
-import { agentPayload, detectFormat } from './format.ts';
+import { formOf } from './form.ts';
+import { agentPayload } from './format.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { type EventReading, readBody, type ReadOptions } from './reading.ts';
 import { toolData } from './tool.ts';
@@ -30,5 +31,5 @@ export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventRe
  */
 export function extractData(payload: unknown, format?: Transport): unknown {
   if (!isJsonObject(payload)) return undefined;
-  return EXTRACTORS[detectFormat(payload, format) ?? 'tool'](payload);
+  return EXTRACTORS[formOf(payload, format).transport](payload);
 }

@@ -4,7 +4,7 @@ import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
-import { formOf } from './format.ts';
+import { formOf } from './form.ts';
 import type { JsonObject } from '../codec/members.ts';
 import { readTool } from './tool.ts';
 
@@ -53,6 +53,6 @@ function draftOf(
   known: Transport | undefined,
   hash: () => string,
 ): Draft | EnvelopeFailure {
-  const { transport, family } = formOf(payload, known);
-  return transport === 'tool' ? readTool(payload, family) : readAgent(payload, hash);
+  const form = formOf(payload, known);
+  return form.transport === 'tool' ? readTool(payload, form) : readAgent(payload, hash);
 }

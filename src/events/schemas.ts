@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { DeliveryReport, InputRequest, WorkingProgress } from './event.ts';
+import { REPORT_TYPES } from './report-types.ts';
 import { isMediaBuyWord } from './status.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
 
@@ -9,6 +10,7 @@ export const IDEMPOTENCY_KEY: RegExp = /^[A-Za-z0-9_.:-]{16,255}$/;
 const id = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
 const number = z.nullish(z.number());
+const flag = z.nullish(z.boolean());
 
 const totals = z.looseObject({ impressions: number, spend: number, clicks: number });
 const mediaBuyDelivery = z.looseObject({
@@ -16,14 +18,21 @@ const mediaBuyDelivery = z.looseObject({
   status: text,
   totals: z.nullish(totals),
   by_package: z.nullish(z.array(z.unknown())),
+  expected_availability: text,
+  is_adjusted: flag,
+  is_final: flag,
+  finalized_at: text,
 });
 
 /** A delivery report: `result` of its envelope, never the body itself (contract.md §6.8, §6.10). */
 export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({
-  notification_type: z.enum(['scheduled', 'final', 'delayed', 'adjusted']),
+  notification_type: z.enum(REPORT_TYPES),
   sequence_number: number,
   reporting_period: z.nullish(z.looseObject({ start: z.string(), end: z.string() })),
   currency: text,
+  next_expected_at: text,
+  partial_data: flag,
+  unavailable_count: number,
   media_buy_deliveries: z.nullish(z.array(mediaBuyDelivery)),
 });
 

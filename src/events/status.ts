@@ -1,22 +1,15 @@
 import type { TaskStatus } from './event.ts';
 
-/** What a status means for its task, and where the agent transport puts its data (verification.md §7.10, §7.16). */
-interface StatusRow {
-  /** Nothing follows it. */
-  readonly terminal: boolean;
-  /** contract.md §7.1 has it; `auth-required` is the agent transport's alone. */
-  readonly tool: boolean;
-}
-
-const STATUSES: Record<TaskStatus, StatusRow> = {
-  submitted: { terminal: false, tool: true },
-  working: { terminal: false, tool: true },
-  'input-required': { terminal: false, tool: true },
-  'auth-required': { terminal: false, tool: false },
-  completed: { terminal: true, tool: true },
-  failed: { terminal: true, tool: true },
-  canceled: { terminal: true, tool: true },
-  rejected: { terminal: true, tool: true },
+/** Whether nothing follows it. The words are the same in both transports. */
+const TERMINAL: Record<TaskStatus, boolean> = {
+  submitted: false,
+  working: false,
+  'input-required': false,
+  'auth-required': false,
+  completed: true,
+  failed: true,
+  canceled: true,
+  rejected: true,
 };
 
 /** Words of a media buy's life that some senders put where the task's status belongs: refused there. */
@@ -25,17 +18,12 @@ const MEDIA_BUY_WORDS: ReadonlySet<string> = new Set(['active', 'paused', 'repor
 const AGENT_PREFIX = 'TASK_STATE_';
 
 export function isTerminal(status: TaskStatus): boolean {
-  return STATUSES[status].terminal;
+  return TERMINAL[status];
 }
 
-/** The status in tool transport: exactly as contract.md §7.1 writes it. */
-export function toolStatus(text: string): TaskStatus | undefined {
-  return isStatus(text) && STATUSES[text].tool ? text : undefined;
-}
-
-/** The state in agent transport, `text` being normalised. */
-export function agentStatus(text: string): TaskStatus | undefined {
-  return isStatus(text) ? text : undefined;
+/** The status that `text` is, exactly as written; agent transport: normalised before. */
+export function taskStatus(text: string | undefined): TaskStatus | undefined {
+  return text !== undefined && isStatus(text) ? text : undefined;
 }
 
 export function isMediaBuyWord(text: string): boolean {
@@ -52,5 +40,5 @@ export function normaliseState(state: string): string {
 }
 
 function isStatus(text: string): text is TaskStatus {
-  return Object.hasOwn(STATUSES, text);
+  return Object.hasOwn(TERMINAL, text);
 }

@@ -1,20 +1,27 @@
 import { isBareReport, isReportShaped } from './delivery-report.ts';
+import type { Form, ToolShape } from './form.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { EventWarning } from './event.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
-import { isMediaBuyWord, toolStatus } from './status.ts';
+import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
-/**
- * Reads a tool-transport envelope (verification.md §7.1 to §7.6). The key is looked at first, then the other members;
- * only a bare report result is told by its shape before that, because it lacks the key as well. Other families need
- * the key alone.
- * @param family what `familyOf` says of the payload.
- */
-export function readTool(payload: JsonObject, family: string | undefined): Draft | EnvelopeFailure {
-  const failure = family === undefined ? envelopeProblem(payload) : keyProblem(payload);
+/** What is wrong with a body, by its shape. A bare report is told before its key, because it lacks that as well. */
+const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | undefined> = {
+  envelope: envelopeProblem,
+  'bare-report': () => envelopeFailure('missing_envelope_fields', 'a delivery report without its envelope'),
+  other: keyProblem,
+};
+
+/** Reads a tool-transport envelope, or a webhook of another family (verification.md §7.1 to §7.8). */
+export function readTool(
+  payload: JsonObject,
+  { shape, family }: Extract<Form, { transport: 'tool' }>,
+): Draft | EnvelopeFailure {
+  const failure = PROBLEMS[shape](payload);
   if (failure) return failure;
+  const taskEnvelope = shape === 'envelope';
   const taskType = textMember(payload, 'task_type');
   const status = textMember(payload, 'status');
   const data = toolData(payload);
@@ -26,7 +33,7 @@ export function readTool(payload: JsonObject, family: string | undefined): Draft
     idempotencyKeySource: 'envelope',
     data,
     status,
-    taskStatus: status === undefined ? undefined : toolStatus(status),
+    taskStatus: taskStatus(status),
     taskId: textMember(payload, 'task_id'),
     operationId: textMember(payload, 'operation_id'),
     taskType,
@@ -35,9 +42,10 @@ export function readTool(payload: JsonObject, family: string | undefined): Draft
     context: payload['context'],
     contextId: undefined,
     notificationId: notificationId(payload, data),
+    taskEnvelope,
     family,
     reportShaped: isReportShaped(taskType, data) || isBareReport(payload),
-    warnings: family === undefined ? absences(payload) : [],
+    warnings: taskEnvelope ? absences(payload) : [],
   };
 }
 
@@ -66,15 +74,14 @@ export function badKey(): EnvelopeFailure {
   );
 }
 
+/** The key is looked at first, then the other members. */
 function envelopeProblem(payload: JsonObject): EnvelopeFailure | undefined {
-  const taskId = present(payload, 'task_id');
-  const missing = taskId === undefined || !Object.hasOwn(payload, 'status');
-  if (missing && isBareReport(payload)) {
-    return envelopeFailure('missing_envelope_fields', 'a delivery report without its envelope');
-  }
   const key = keyProblem(payload);
   if (key) return key;
-  if (missing) return envelopeFailure('missing_envelope_fields', 'the envelope lacks task_id or status');
+  const taskId = present(payload, 'task_id');
+  if (taskId === undefined || !Object.hasOwn(payload, 'status')) {
+    return envelopeFailure('missing_envelope_fields', 'the envelope lacks task_id or status');
+  }
   if (typeof taskId !== 'string' || taskId === '') {
     return envelopeFailure('invalid_envelope', 'task_id is not a string, or empty');
   }

@@ -15,8 +15,8 @@ export type SampleFamily =
 
 /** Valid bodies of every kind, each with its own `idempotency_key`: two calls are two events. */
 export interface SamplePayloads {
-  /** Tool transport: the envelope for one of its seven statuses. `overrides` go to the top level. */
-  tool(status: Exclude<TaskStatus, 'auth-required'>, overrides?: Members): ToolEnvelope & Members;
+  /** Tool transport: the envelope. `overrides` go to the top level. */
+  tool(status: TaskStatus, overrides?: Members): ToolEnvelope & Members;
   /** Agent transport: a `Task` for final states, a `TaskStatusUpdateEvent` for interim ones. */
   agent(status: TaskStatus, overrides?: Members): (AgentTask | AgentTaskStatusUpdate) & Members;
   /** A delivery report, under `result` of a tool-transport envelope. `report` goes into the result. */

@@ -103,6 +103,8 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
     ['task in task', { task: { task: agentTask('completed') } }],
     ['statusUpdate in task', { task: { statusUpdate: agentTask('working') } }],
     ['task in message', { message: { task: agentTask('completed') } }],
+    ['task with its status in task', { task: { ...agentTask('completed'), task: {} } }],
+    ['message beside the status', { statusUpdate: agentTask('working', { message: { parts: [] } }) }],
     ['side by side', { task: agentTask('completed'), statusUpdate: agentTask('working') }],
   ])('wrapped twice (%s) is malformed', (_name, payload) => {
     expect(codeOf({ idempotency_key: KEY, ...payload })).toBe('invalid_envelope');
@@ -123,12 +125,30 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
     'the unknown state %j → kind other, warning unknown_status',
     (state) => {
       const reading = readOk(agentTask(state, { artifacts: [artifact(data({ a: 1 }))] }));
-      expect(reading.event).toMatchObject({ kind: 'other', taskId: 'task_1', data: { a: 1 } });
+      expect(reading.event).toMatchObject({ kind: 'other', taskId: 'task_1', data: undefined });
       expect(warningCodes(reading.event)).toEqual(['unknown_status']);
       expect('instant' in reading).toBe(false);
       expect(codeOf(agentTask(state, { id: undefined }))).toBe('ok');
     },
   );
+
+  it('of an unknown state nothing is extracted: no report, no mistake, no family by its data', () => {
+    for (const data of [{ notification_type: 'final' }, { response: {} }, { event: 'impairment' }]) {
+      const parts = [{ kind: 'data', data }];
+      const status = { state: 'archived', message: { parts } };
+      for (const more of [{ status }, { artifacts: [{ parts }] }]) {
+        const payload = agentTask('archived', { ...more, metadata: { idempotency_key: KEY } });
+        const event = eventOfKind('other', payload);
+        expect('family' in event).toBe(false);
+        expect(event.data).toBeUndefined();
+        expect(warningCodes(event)).toEqual(['unknown_status']);
+      }
+    }
+    const report = agentTask('archived', {
+      metadata: { idempotency_key: KEY, task_type: 'media_buy_delivery' },
+    });
+    expect(warningCodes(eventOfKind('other', report))).toEqual(['unknown_status']);
+  });
 
   it('gives an unknown state normalised', () => {
     expect(eventOfKind('other', agentTask('TASK_STATE_HALF_DONE')).status).toBe('half-done');
@@ -157,7 +177,7 @@ describe('agent transport: {message} and {artifactUpdate} carry no task state', 
     expect(event).toMatchObject({
       family: 'message',
       message: 'Hi',
-      data: { a: 1 },
+      data: undefined,
       taskId: 't',
       contextId: 'c',
     });
@@ -170,7 +190,7 @@ describe('agent transport: {message} and {artifactUpdate} carry no task state', 
     ['bare', { kind: 'artifact-update', taskId: 't', artifact: artifact(data({ a: 1 }), data({ b: 2 })) }],
   ])('an artifact update, %s → kind other, family artifactUpdate', (_name, payload) => {
     const event = eventOfKind('other', { idempotency_key: KEY, ...payload });
-    expect(event).toMatchObject({ family: 'artifactUpdate', data: { b: 2 }, taskId: 't' });
+    expect(event).toMatchObject({ family: 'artifactUpdate', data: undefined, taskId: 't' });
   });
 
   it('is no report and no task, whatever its data', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, expectTypeOf, it } from 'vitest';
 import {
   agentTask,
   deliveryReport,
@@ -14,7 +14,7 @@ const envelope = (result: unknown, members = {}) =>
   toolEnvelope({ task_type: 'media_buy_delivery', result, ...members });
 
 describe('delivery reports (contract.md §6.8 to §6.11)', () => {
-  it.each(['scheduled', 'final', 'delayed', 'adjusted'])('%s', (notification_type) => {
+  it.each(['scheduled', 'final', 'delayed', 'adjusted', 'window_update'])('%s', (notification_type) => {
     const result = deliveryReport({ notification_type, x_vendor: 1 });
     const event = eventOfKind('delivery-report', envelope(result));
     expect(event.report).toEqual(result);
@@ -57,10 +57,49 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     expect(event).toMatchObject({ kind: 'task', status: 'completed', data, warnings: [] });
   });
 
+  const LATER = { next_expected_at: '2026-03-03T00:00:00Z', partial_data: true, unavailable_count: 2 };
+  const LATER_PER_BUY = {
+    expected_availability: '2026-03-03T00:00:00Z',
+    is_adjusted: true,
+    is_final: false,
+    finalized_at: '2026-03-04T00:00:00Z',
+  };
+
+  it('what is missing and what changed is typed', () => {
+    const media_buy_deliveries = [{ media_buy_id: 'm', ...LATER_PER_BUY }];
+    const { report } = eventOfKind(
+      'delivery-report',
+      envelope(deliveryReport({ notification_type: 'window_update', ...LATER, media_buy_deliveries })),
+    );
+    expectTypeOf(report.next_expected_at).toEqualTypeOf<string | null | undefined>();
+    expectTypeOf(report.partial_data).toEqualTypeOf<boolean | null | undefined>();
+    expectTypeOf(report.unavailable_count).toEqualTypeOf<number | null | undefined>();
+    expect(report).toMatchObject(LATER);
+    const buy = report.media_buy_deliveries?.[0];
+    expectTypeOf(buy?.expected_availability).toEqualTypeOf<string | null | undefined>();
+    expectTypeOf(buy?.is_adjusted).toEqualTypeOf<boolean | null | undefined>();
+    expectTypeOf(buy?.is_final).toEqualTypeOf<boolean | null | undefined>();
+    expectTypeOf(buy?.finalized_at).toEqualTypeOf<string | null | undefined>();
+    expect(buy).toMatchObject(LATER_PER_BUY);
+  });
+
+  const nulls = (members: object) => Object.fromEntries(Object.keys(members).map((name) => [name, null]));
+
   it('optional members may be null', () => {
     const result = deliveryReport({ sequence_number: null, currency: null, media_buy_deliveries: null });
     const event = eventOfKind('delivery-report', envelope(result));
     expect('sequenceNumber' in event).toBe(false);
+    const media_buy_deliveries = [{ media_buy_id: 'm', ...nulls(LATER_PER_BUY) }];
+    eventOfKind('delivery-report', envelope(deliveryReport({ ...nulls(LATER), media_buy_deliveries })));
+  });
+
+  it.each([
+    ...Object.entries(LATER).map(([name]) => deliveryReport({ [name]: [] })),
+    ...Object.entries(LATER_PER_BUY).map(([name]) =>
+      deliveryReport({ media_buy_deliveries: [{ media_buy_id: 'm', [name]: [] }] }),
+    ),
+  ])('one of another type: handed to other, warning invalid_delivery_report (%#)', (result) => {
+    expect(warningCodes(eventOfKind('other', envelope(result)))).toEqual(['invalid_delivery_report']);
   });
 
   it.each([

@@ -107,19 +107,20 @@ describe('other webhook families (contract.md §6.12)', () => {
   });
 
   it('an agent-transport task that lost its status is no artifact push', () => {
-    const payload = { idempotency_key: KEY, id: 't', artifacts: [{ artifactId: 'a', parts: [] }] };
-    expect(codeOf(payload)).toBe('missing_envelope_fields');
+    const payload = { id: 't', artifacts: [{ artifactId: 'a', parts: [] }] };
+    expect('family' in eventOf({ idempotency_key: KEY, ...payload })).toBe(false);
+    expect(codeOf(payload, { format: 'agent' })).toBe('missing_envelope_fields');
   });
 
   it.each([
-    [{ event: 'something_else' }],
-    [{ type: 'impairments_of_others' }],
-    [{ event: { impairment: true } }],
-    [{ event: ['impairment'] }],
-    [{ notification_type: null }],
-    [{ event: 'constructor' }],
-  ])('%j names no family: an envelope without task_id stays refused', (members) => {
-    expect(codeOf({ idempotency_key: KEY, ...members })).toBe('missing_envelope_fields');
+    [{ artifacts: [{ id: 'a' }] }, 'artifact_push'],
+    [{ rights_id: 'r' }, 'revocation-notification'],
+    [{ type: 'impairment' }, 'impairment'],
+    [{ result: { notification_type: 'impairment' } }, 'impairment'],
+  ])('%j is known only where the body names itself nothing', (members, family) => {
+    expect(eventOf({ idempotency_key: KEY, ...members })).toMatchObject({ family });
+    const named = { idempotency_key: KEY, event_type: 'rights.granted', ...members };
+    expect(eventOf(named)).toMatchObject({ kind: 'other', family: 'rights.granted' });
   });
 
   it.each(['type', 'event'])(

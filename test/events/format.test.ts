@@ -78,6 +78,26 @@ describe('extractData', () => {
     },
   );
 
+  it.each([
+    ['an unknown state', agentTask('archived')],
+    ['a message', { message: { parts: [] } }],
+    ['a bare message', { kind: 'message' }],
+    ['an artifact', { artifactUpdate: { artifact: {} } }],
+    ['a bare artifact', { kind: 'artifact-update', artifact: {} }],
+  ])('gives undefined for %s, whatever data it has', (_name, payload: object) => {
+    const parts = [{ kind: 'data', data: { a: 1 } }];
+    const members = { artifacts: [{ parts }], message: { parts }, artifact: { parts } };
+    const [[name, inner] = ['', {}]] = Object.entries(payload);
+    const filled = typeof inner === 'object' ? { [name]: { ...(inner as object), parts } } : {};
+    for (const body of [
+      { ...payload, parts, ...members },
+      { ...payload, ...filled },
+    ]) {
+      expect(extractData(body)).toBeUndefined();
+      expect(extractData(body, 'agent')).toBeUndefined();
+    }
+  });
+
   it('does not hand on a data part that is only {response: {…}}', () => {
     const artifacts = [{ parts: [{ data: { response: { a: 1 } } }] }];
     expect(extractData(agentTask('completed', { artifacts }))).toBeUndefined();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agentStatus, isTerminal, normaliseState, toolStatus } from '../../src/events/status.ts';
+import { isTerminal, normaliseState, taskStatus } from '../../src/events/status.ts';
 
 describe('task statuses', () => {
   it.each([
@@ -13,19 +13,18 @@ describe('task statuses', () => {
     ['rejected', true],
   ] as const)('%s: terminal is %s', (status, terminal) => {
     expect(isTerminal(status)).toBe(terminal);
-    expect(agentStatus(status)).toBe(status);
+    expect(taskStatus(status)).toBe(status);
   });
 
-  it('the seven of contract.md §7.1 are the tool transport’s, exactly as written', () => {
-    expect(toolStatus('input-required')).toBe('input-required');
-    for (const word of ['auth-required', 'input_required', 'Completed', 'cancelled', ' completed', '']) {
-      expect(toolStatus(word)).toBeUndefined();
-    }
-  });
+  it.each(['auth_required', 'input_required', 'Completed', 'cancelled', ' completed', '', undefined])(
+    '%j is none: exactly as written',
+    (word) => {
+      expect(taskStatus(word)).toBeUndefined();
+    },
+  );
 
   it.each(['constructor', '__proto__', 'toString'])('%s is no status', (word) => {
-    expect(toolStatus(word)).toBeUndefined();
-    expect(agentStatus(word)).toBeUndefined();
+    expect(taskStatus(word)).toBeUndefined();
   });
 });
 
@@ -45,6 +44,6 @@ describe('agent-transport states are normalised', () => {
   });
 
   it('lower-cases ASCII only: a Kelvin sign is no k', () => {
-    expect(agentStatus(normaliseState('WOR\u212AING'))).toBeUndefined();
+    expect(taskStatus(normaliseState('WOR\u212AING'))).toBeUndefined();
   });
 });

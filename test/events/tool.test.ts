@@ -42,6 +42,7 @@ describe('tool transport: a task event', () => {
     ['submitted', false],
     ['working', false],
     ['input-required', false],
+    ['auth-required', false],
     ['completed', true],
     ['failed', true],
     ['canceled', true],
@@ -120,7 +121,7 @@ describe('tool transport: task_id and status', () => {
     ['task_id', toolEnvelope({ task_id: undefined })],
     ['task_id is null', toolEnvelope({ task_id: null })],
     ['status', toolEnvelope({ status: undefined })],
-    ['both', { idempotency_key: KEY }],
+    ['both, beside a result', { idempotency_key: KEY, result: {} }],
     ['task_id, though status is a media buy’s', toolEnvelope({ task_id: undefined, status: 'active' })],
   ])('missing: %s → missing_envelope_fields', (_name, payload) => {
     expect(codeOf(payload)).toBe('missing_envelope_fields');
@@ -153,7 +154,7 @@ describe('tool transport: task_id and status', () => {
     expect(codeOf(toolEnvelope({ task_id }))).toBe('invalid_envelope');
   });
 
-  it.each(['archived', 'Completed', 'input_required', 'auth-required', 'cancelled', '', 'constructor'])(
+  it.each(['archived', 'Completed', 'input_required', 'auth_required', 'cancelled', '', 'constructor'])(
     'the unknown status %j → kind other, warning unknown_status',
     (status) => {
       const reading = readOk(toolEnvelope({ status }));

@@ -7,6 +7,7 @@ const STATUSES = [
   'submitted',
   'working',
   'input-required',
+  'auth-required',
   'completed',
   'failed',
   'canceled',
@@ -21,10 +22,6 @@ function eventOf(payload: object) {
   if (!reading.ok) throw new Error(`${reading.code}: ${reading.detail}`);
   return reading.event;
 }
-
-test('auth-required, which only the agent transport has, is read without a warning', () => {
-  expect(eventOf(samples.agent('auth-required'))).toMatchObject({ status: 'auth-required', warnings: [] });
-});
 
 describe.each(['tool', 'agent'] as const)('%s transport', (transport) => {
   test.each(STATUSES)('%s is read without a warning', (status) => {
@@ -65,7 +62,7 @@ describe.each(['tool', 'agent'] as const)('%s transport', (transport) => {
   });
 });
 
-test.each(['scheduled', 'final', 'delayed', 'adjusted'] as const)(
+test.each(['scheduled', 'final', 'delayed', 'adjusted', 'window_update'] as const)(
   'a %s report is read without a warning',
   (type) => {
     const payload = samples.report(type, { sequence_number: 7 }, { operation_id: 'op' });

@@ -3,7 +3,6 @@ import type { PayloadInput } from '../../sender/sign.ts';
 import { type SampleFamily, samplePayloads } from '../../testing/payloads.ts';
 import { readInput } from '../files.ts';
 import type { CliContext } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
 
 /** Which sample to send. */
 export interface PayloadFlags {
@@ -26,7 +25,6 @@ export const STATUSES: readonly TaskStatus[] = [
   'canceled',
   'rejected',
 ];
-export const REPORTS: readonly string[] = ['scheduled', 'final', 'delayed', 'adjusted'];
 export const FAMILIES: readonly SampleFamily[] = [
   'impairment',
   'collection_list_changed',
@@ -41,11 +39,6 @@ export async function payloadOf(flags: PayloadFlags, context: CliContext): Promi
   const payloads = samplePayloads({ now: context.now });
   if (flags.report !== undefined) return payloads.report(flags.report);
   if (flags.family !== undefined) return payloads.family(flags.family);
-  const { transport, status = 'completed' } = flags;
-  if (transport === 'agent') return payloads.agent(status);
-  if (status === 'auth-required')
-    throw new UsageError(
-      '--status auth-required: the tool transport has no such status. Expected --transport agent with it.',
-    );
-  return payloads.tool(status);
+  const { transport = 'tool', status = 'completed' } = flags;
+  return payloads[transport](status);
 }
