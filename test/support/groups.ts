@@ -22,7 +22,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^receiver\/stuck-transaction\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
   [/^cli\/(process\.test\.ts$|probe\/)/, 'integration'],
-  [/^house\/(exports|samples|sizes)\.test\.ts$/, 'integration'],
+  [/^house\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
 
