@@ -42,9 +42,8 @@ function mismatch(detail: string): Refusal {
 
 /**
  * Whether a delivery was made under another scheme than its sender is registered with (verification.md §2.22,
- * §2.23). A bearer token counts only alone: proxies and gateways add
- * `Authorization` to deliveries that carry their own scheme's fields. With no scheme's fields at all there is no
- * mismatch: the registered scheme then says what is missing.
+ * §2.23). A bearer token counts only alone: proxies and gateways add `Authorization` to deliveries that carry their own
+ * scheme's fields. With no scheme's fields at all there is no mismatch: the registered scheme then says what is missing.
  *
  * Answered in the `Signature` form for bearer senders too: verification.md §6.4 has the `Bearer` form for a missing or wrong
  * token only.

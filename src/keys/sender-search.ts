@@ -14,9 +14,9 @@ import type { SenderKeys } from './sender-keys.ts';
 export interface Search {
   readonly keyid: string;
   /**
-   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown (verification.md
-   * §2.26). The clock decides only where the order of fetches does not: two
-   * things of one millisecond could be either way round, and a wrong "unknown" would end the event.
+   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown
+   * (verification.md §2.26). The clock decides only where the order of fetches does not: two things of one millisecond
+   * could be either way round, and a wrong "unknown" would end the event.
    */
   readonly decisive: (copy: Copy<unknown>) => boolean;
   /** Gives a sender, or a publisher's file, leave to fetch while there is some left. */

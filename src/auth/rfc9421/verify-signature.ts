@@ -81,8 +81,8 @@ function baseOf(
 }
 
 /**
- * Verifies one message against one key: checks 1 to 6, 8, 10 and 11 (verification.md §2). For tools and
- * for other receivers; `createReceiver` adds key resolution, revocation and replay protection.
+ * Verifies one message against one key: checks 1 to 6, 8, 10 and 11 (verification.md §2.1 to §2.6, §2.8,
+ * §2.10, §2.11). For tools and for other receivers; `createReceiver` adds key resolution, revocation and replay protection.
  * @param jwk the public key as its seller publishes it; whether it is the one that `keyid` names is the caller's to know.
  * @returns `kind: 'verified'`, or a refusal with the code and number of the first check that failed.
  * @throws ConfigError (rejects) for unusable `headers` or options; never for anything a sender can send.

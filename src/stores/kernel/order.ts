@@ -3,8 +3,8 @@ import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
 import type { RecordRow, Rows, TaskRow } from './rows.ts';
 
 /**
- * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3):
- * older than the mark, or equal to a terminal one and not terminal itself. Events without an instant are not ordered.
+ * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3): older than the mark, or equal to a terminal one and
+ * not terminal itself. Events without an instant are not ordered.
  */
 export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
