@@ -1,3 +1,5 @@
+import { stringEnd } from './json-reader.ts';
+
 const QUOTE = '"';
 const BACKSLASH = '\\';
 
@@ -41,12 +43,6 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
     }
   }
   return [...found];
-}
-
-function stringEnd(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1;
-  return at;
 }
 
 /** `literal` is a JSON string with its quotes. */

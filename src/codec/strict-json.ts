@@ -1,5 +1,6 @@
 import { duplicateNames } from './duplicate-names.ts';
-import { type CountMembers, countMembers, TOO_DEEP } from './member-count.ts';
+import { readJson } from './json-reader.ts';
+import { type CountMembers, countMembers } from './member-count.ts';
 import { simdCounter } from './member-count-simd.ts';
 import { printableName } from './printable.ts';
 
@@ -43,14 +44,13 @@ export function parseStrictObject(bytes: Uint8Array): StrictJson {
 export function parseStrictJson(bytes: Uint8Array): StrictJsonValue {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
-  let members = countFast === undefined ? TOO_DEEP : countFast(bytes, MAX_DEPTH);
-  if (members === TOO_DEEP) members = countMembers(bytes, MAX_DEPTH);
+  const count = countFast?.(bytes, MAX_DEPTH) ?? countMembers(bytes, MAX_DEPTH);
   // Before the parse: some engines' JSON.parse recurses, and so does everything that reads the value later.
-  if (members === TOO_DEEP) return refuse(DEEP);
-  const value = parse(text);
+  if (count === undefined) return refuse(DEEP);
+  const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) return refuse(describeNoJson(bytes, text));
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
-  if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuse(describeDuplicates(text));
+  if ((isObject(value) ? ownMembers(value) : 0) !== count.members) return refuse(describeDuplicates(text));
   return { ok: true, value };
 }
 
@@ -66,10 +66,10 @@ function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** JSON.parse without its message, which quotes the body. No JSON text parses to undefined. */
-function parse(text: string): unknown {
+/** Without the message of what is thrown, which may quote the body. No JSON text parses to undefined. */
+function parse(text: string, read: (text: string) => unknown): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return read(text);
   } catch {
     return undefined;
   }
@@ -101,7 +101,7 @@ function ownMembers(value: object): number {
 
 /** The two counters agree on valid JSON alone; the words of a refusal must not depend on which one counted. */
 function describeNoJson(bytes: Uint8Array, text: string): string {
-  if (countMembers(bytes, MAX_DEPTH) === TOO_DEEP) return DEEP;
+  if (countMembers(bytes, MAX_DEPTH) === undefined) return DEEP;
   return text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON';
 }
 

@@ -1,3 +1,5 @@
+import { readJson } from '../codec/json-reader.ts';
+
 /** JSON.stringify writes an escape of these only where the text has NUL or half of a surrogate pair. */
 const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 
@@ -9,5 +11,5 @@ const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 export function storableJson(value: object): object {
   const text = JSON.stringify(value);
   const storable = text.replace(UNSTORABLE, '$1\uFFFD');
-  return storable === text ? value : (JSON.parse(storable) as object);
+  return storable === text ? value : (readJson(storable) as object);
 }

@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { readJson } from '../codec/json-reader.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
 
 /** How one POST went, in the words of `webhook_activity[].status`. */
@@ -35,7 +36,7 @@ function codeOf(headers: Readonly<Record<string, string>>, body: string): string
   const challenge = /error="([^"]*)"/.exec(headers['www-authenticate'] ?? '')?.[1];
   if (challenge !== undefined || !body.startsWith('{')) return challenge;
   try {
-    const parsed = JSON.parse(body) as { error?: { code?: unknown } };
+    const parsed = readJson(body) as { error?: { code?: unknown } };
     return typeof parsed.error?.code === 'string' ? parsed.error.code : undefined;
   } catch {
     return undefined;

@@ -1,6 +1,6 @@
-import { FlattenedSign } from 'jose/jws/flattened/sign';
+import { encodeBase64Url } from '../codec/base64.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { algorithmOf } from '../sender/keys.ts';
+import { algorithmOf, signBytes } from '../sender/keys.ts';
 import type { SellerKeyName, SellerKeys } from './seller-keys.ts';
 
 /** How a fake seller publishes its revocation list. */
@@ -40,11 +40,16 @@ export async function revocationList(
   };
   if (form === 'plain') return list;
   const jwk = typeof key === 'string' ? keys[key].privateJwk : key;
-  const jws = await new FlattenedSign(new TextEncoder().encode(JSON.stringify(list)))
-    .setProtectedHeader({ alg: JWS_NAMES[algorithmOf(jwk)], kid: String(jwk['kid']) })
-    .sign(jwk);
-  if (form === 'flattened') return jws;
-  return new TextEncoder().encode(`${jws.protected ?? ''}.${jws.payload}.${jws.signature}`);
+  const header = { alg: JWS_NAMES[algorithmOf(jwk)], kid: String(jwk['kid']) };
+  const [head = '', payload = ''] = [header, list].map((part) =>
+    encodeBase64Url(encode(JSON.stringify(part))),
+  );
+  // RFC 7515 §5.1
+  const signature = encodeBase64Url(await signBytes(jwk, encode(`${head}.${payload}`)));
+  if (form === 'flattened') return { protected: head, payload, signature };
+  return encode(`${head}.${payload}.${signature}`);
 }
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 const JWS_NAMES = { ed25519: 'EdDSA', 'ecdsa-p256-sha256': 'ES256' } as const;

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { readJson as parseJson } from '../codec/json-reader.ts';
 import { VectorError } from './errors.ts';
 
 /** Of one file: the largest sets of vectors have a few MiB, and `/dev/zero` has no end. */
@@ -38,7 +39,7 @@ export function readJson(file: string): unknown {
     throw new VectorError(`${file}: cannot be read (${reason(error)}): expected a JSON file`);
   }
   try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
+    return parseJson(text.replace(/^\uFEFF/, ''));
   } catch (error) {
     throw new VectorError(`${file}: is not JSON (${reason(error)}): expected a JSON file of vectors`);
   }

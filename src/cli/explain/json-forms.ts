@@ -1,3 +1,5 @@
+import { stringEnd } from '../../codec/json-reader.ts';
+
 /** A JSON text taken apart, with every number and string as it was written. */
 export type JsonTree =
   | { readonly kind: 'object'; readonly members: readonly (readonly [string, JsonTree])[] }
@@ -30,7 +32,7 @@ export function jsonTree(text: string): JsonTree {
     const token = match?.[1] ?? '';
     if (token !== '"') return token;
     const from = at - 1;
-    at = endOfString(text, from) + 1;
+    at = stringEnd(text, from) + 1;
     return text.slice(from, at);
   };
   const value = (token: string): JsonTree => {
@@ -58,20 +60,11 @@ export function depthOf(text: string): number {
   let deepest = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text[at];
-    if (char === '"') at = endOfString(text, at);
+    if (char === '"') at = stringEnd(text, at);
     else if (char === '[' || char === '{') deepest = Math.max(deepest, ++depth);
     else if (char === ']' || char === '}') depth--;
   }
   return deepest;
-}
-
-/** @param at its first quote. @returns the place of its last. */
-function endOfString(text: string, at: number): number {
-  for (let end = at + 1; end < text.length; end++) {
-    if (text[end] === '\\') end++;
-    else if (text[end] === '"') return end;
-  }
-  return text.length;
 }
 
 const escaped = (char: string, upper: boolean): string => {

@@ -1,0 +1,35 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { expect, it } from 'vitest';
+
+const src = fileURLToPath(new URL('../../src', import.meta.url));
+
+/** Where `JSON.parse` is called, and why it may be: V8's can confuse member names (`src/codec/json-reader.ts`). */
+const ALLOWED: Readonly<Record<string, string>> = {
+  'cli/explain/body-search.ts': 'whether it is JSON; the value is not looked at',
+  'cli/explain/json-forms.ts': 'single strings',
+  'codec/duplicate-names.ts': 'single strings',
+  'codec/json-reader.ts': 'single strings, numbers and literals',
+  'codec/strict-json.ts': 'text in which no name is written with a backslash',
+  'stores/postgres/call.ts': 'what our own functions answer',
+  'stores/postgres/server.ts': 'what our own functions answer',
+  'stores/redis/cursor.ts': 'an array of strings',
+  'stores/text.ts': 'single strings',
+  'testing/seller-faults.ts': "a fake seller's own documents",
+};
+
+function uses(node: ts.Node): boolean {
+  if (ts.isPropertyAccessExpression(node) && node.getText() === 'JSON.parse') return true;
+  return ts.forEachChild(node, uses) ?? false;
+}
+
+it('JSON.parse sees no text of others in which a member name may be written with a backslash', () => {
+  const using = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((name) => {
+    if (!name.endsWith('.ts')) return false;
+    const text = readFileSync(join(src, name), 'utf8');
+    return text.includes('JSON') && uses(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true));
+  });
+  expect(using.toSorted()).toEqual(Object.keys(ALLOWED));
+});
