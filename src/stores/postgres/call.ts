@@ -12,7 +12,7 @@ import { termsOf } from './fresh.ts';
 
 type Json = string | number | boolean | null | readonly string[];
 
-/** A call as `webhook_call` has it (`sql/step.ts`); members that are undefined are null there. */
+/** A call as `webhook_call` has it; members that are undefined are null there. */
 export type CallJson = { readonly op: string; readonly sender: string } & Readonly<
   Record<string, Json | undefined>
 >;

@@ -6,7 +6,7 @@ import { poolMax, survive } from './client.ts';
 import { asFault } from './faults.ts';
 import type { Batch, Server, Sweep } from './server.ts';
 import type { Settings } from './settings.ts';
-import { adviceOf, checkSettings } from './settings.ts';
+import { adviceOf, checkSchema, checkSettings } from './settings.ts';
 import { slotsOf } from './slots.ts';
 
 /** The store's way to the server, from `open` to `close`. */
@@ -16,6 +16,7 @@ export interface Connection {
   readonly current: () => { readonly server: Server; readonly batches: Batches };
   /** Keeps `close` waiting until the work is done. */
   readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+  /** @throws ConfigError where the schema has changed meanwhile, or the role's rights. */
   readonly readSettings: () => Promise<Settings>;
   /** For the owner, from the settings read last. */
   readonly advice: () => string;
@@ -63,7 +64,9 @@ export function connectionOf(options: ConnectionOptions): Connection {
     during: (work) => outside.run(work),
     readSettings: async () => {
       current();
-      return look.read();
+      const settings = await look.read();
+      checkSchema(settings, options.schema);
+      return settings;
     },
     advice: look.advice,
     close: async () => {
@@ -101,7 +104,7 @@ function lookerOf(server: Server): { read: () => Promise<Settings>; advice: () =
   };
 }
 
-/** Kinds of rows that expire (`sql/caps.ts`), swept in turn. */
+/** Kinds of rows that expire (`webhook_purge`), swept in turn. */
 const KINDS = 4;
 
 /**

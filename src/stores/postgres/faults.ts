@@ -17,7 +17,7 @@ export function isServerError(error: unknown): boolean {
 
 /**
  * Rolled back because of others who were there at the same time: deadlock, serialization failure, and the unique index
- * that let another one's fresh event through first (`sql/fresh.ts`). Made again, it sees what they did.
+ * that let another one's fresh event through first (`webhook_admit`). Made again, it sees what they did.
  */
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);

@@ -1,7 +1,7 @@
 import type { Answer, Call } from './call.ts';
 
 /**
- * Accepts that are probably the first of their events go into a batch together, set by set (`sql/fresh.ts`), as long as
+ * Accepts that are probably the first of their events go into a batch together, set by set (`webhook_run_sets`), as long as
  * no two of them have anything in common. So do completions, each key once. The server says which ones it did not take
  * after all.
  */

@@ -1,49 +1,15 @@
 import { ConfigError } from '../../errors.ts';
 import { requireOptions } from '../given.ts';
+import { unknownVersion } from '../schema-version.ts';
 import type { PgClient, PgPool } from './client.ts';
 import { checkOut, giveBack, requirePool, survive, within } from './client.ts';
-import { asFault, sqlState } from './faults.ts';
-import { ACCEPT } from './sql/accept.ts';
-import { CAPS } from './sql/caps.ts';
-import { CLAIM } from './sql/claim.ts';
-import { COUNTS } from './sql/counts.ts';
-import { DECIDE } from './sql/decide.ts';
-import { ENDS } from './sql/ends.ts';
-import { FINISH } from './sql/finish.ts';
-import { FRESH } from './sql/fresh.ts';
-import { FRESH_LONE } from './sql/fresh-lone.ts';
-import { INBOX } from './sql/inbox.ts';
-import { LOCK } from './sql/lock.ts';
-import { LONE } from './sql/lone.ts';
-import { RUN } from './sql/run.ts';
-import { SETTLE } from './sql/settle.ts';
-import { STEP } from './sql/step.ts';
-import { TABLES } from './sql/tables.ts';
+import { asFault, isServerError } from './faults.ts';
 
-const VERSION_1 = [
-  TABLES,
-  STEP,
-  CAPS,
-  CLAIM,
-  ACCEPT,
-  DECIDE,
-  SETTLE,
-  FRESH,
-  FRESH_LONE,
-  ENDS,
-  LOCK,
-  LONE,
-  COUNTS,
-  RUN,
-  FINISH,
-  INBOX,
-].join('\n');
-
-/** One step a version: step n takes a schema of version n to n + 1. */
-const MIGRATIONS: readonly string[] = [VERSION_1];
-
-/** The schema that this package works with. */
-export const SCHEMA_VERSION: number = MIGRATIONS.length;
+/**
+ * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
+ * is, and how a newer one is made.
+ */
+export const SCHEMA_VERSION = 1;
 
 /** Where the tables are unless another schema is named. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';
@@ -79,29 +45,43 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { schema: true, timeoutMs: true });
-  const { schema = DEFAULT_SCHEMA, timeoutMs = 60_000 } = options;
+  // Most processes never ask for it.
+  const { MIGRATIONS } = await import('./migrations.ts');
+  return migrateBy(MIGRATIONS, pool, options);
+}
+
+/** `migrate`, by steps that are given: step n takes a schema of version n to n + 1. */
+export async function migrateBy(
+  steps: readonly string[],
+  pool: PgPool,
+  { schema = DEFAULT_SCHEMA, timeoutMs = 60_000 }: MigrateOptions = {},
+): Promise<{ from: number; to: number }> {
   const name = quoted(schema);
   const end = survive(pool);
   try {
-    return await migrateOn(pool, { schema, name, timeoutMs });
+    return await migrateOn(pool, { steps, schema, name, timeoutMs });
   } finally {
     end();
   }
 }
 
-async function migrateOn(
-  pool: PgPool,
-  { schema, name, timeoutMs }: Required<MigrateOptions> & { readonly name: string },
-): Promise<{ from: number; to: number }> {
+interface Migration extends Required<MigrateOptions> {
+  readonly steps: readonly string[];
+  /** The schema, quoted. */
+  readonly name: string;
+}
+
+async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: number; to: number }> {
+  const { timeoutMs, steps } = migration;
   const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
     throw asFault(error);
   });
   const run = (sql: string, values?: unknown[]): ReturnType<PgClient['query']> =>
     within(client.query(sql, values), timeoutMs, 'a statement of migrate()');
   try {
-    const from = await migrateIn(run, schema, name);
+    const from = await migrateIn(run, migration);
     giveBack(client);
-    return { from, to: SCHEMA_VERSION };
+    return { from, to: steps.length };
   } catch (error) {
     await run('ROLLBACK').catch(() => undefined);
     giveBack(client, error instanceof ConfigError ? undefined : error);
@@ -111,7 +91,7 @@ async function migrateOn(
 
 type Run = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>;
 
-async function migrateIn(run: Run, schema: string, name: string): Promise<number> {
+async function migrateIn(run: Run, { steps, schema, name }: Migration): Promise<number> {
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
   await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
   // Asked first: CREATE SCHEMA IF NOT EXISTS needs the right to create one also where it exists.
@@ -120,31 +100,39 @@ async function migrateIn(run: Run, schema: string, name: string): Promise<number
   // Functions keep it (SET search_path FROM CURRENT); pg_temp last, so that nobody's temporary table hides one of ours.
   await run(`SET LOCAL search_path TO ${name}, pg_temp`);
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
-  const found = (await run('SELECT version FROM webhook_schema')).rows[0] as
-    { readonly version: number } | undefined;
-  const from = found?.version ?? 0;
-  if (from > SCHEMA_VERSION) throw newer(from);
-  for (const step of MIGRATIONS.slice(from)) await run(step);
-  if (from < SCHEMA_VERSION) {
+  const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
+  const from = Number((found as { readonly version: unknown }).version);
+  if (from > steps.length || from < 0) throw notKnown(from, steps.length);
+  for (const step of steps.slice(from)) await run(step);
+  if (from < steps.length) {
     await run('DELETE FROM webhook_schema');
-    await run(`INSERT INTO webhook_schema (version) VALUES (${SCHEMA_VERSION})`);
+    await run(`INSERT INTO webhook_schema (version) VALUES (${steps.length})`);
   }
   await run('COMMIT');
   return from;
 }
 
-export function newer(version: number): ConfigError {
-  return new ConfigError(
-    `postgresStore: the database has schema version ${version}, this package knows ${SCHEMA_VERSION}. ` +
-      'Upgrade proto-webhooks in this process, or give it a schema of its own.',
-  );
+function notKnown(version: number, known: number): ConfigError {
+  const at = { store: 'postgresStore', place: 'the database has', own: 'a schema', known };
+  return unknownVersion(at, version);
+}
+
+/** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
+export function checkVersion(version: number, schema: string): void {
+  if (version === SCHEMA_VERSION) return;
+  if (version > SCHEMA_VERSION || version < 0) throw notKnown(version, SCHEMA_VERSION);
+  const found =
+    version === 0
+      ? `the schema "${schema}" has no tables of the store`
+      : `the schema has version ${version}, this package needs ${SCHEMA_VERSION}`;
+  throw new ConfigError(`postgresStore: ${found}. Run migrate(pool) when you deploy.`);
 }
 
 function refusal(error: unknown): Error {
-  if (error instanceof ConfigError || sqlState(error) === undefined) return asFault(error);
+  if (error instanceof ConfigError || !isServerError(error)) return asFault(error);
   const reason = error instanceof Error ? error.message : String(error);
   return new ConfigError(
-    `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, on PostgreSQL 12 or newer.`,
+    `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, the same one as before, on PostgreSQL 12 or newer.`,
     { cause: error },
   );
 }

@@ -1,10 +1,13 @@
+import { lookAgain } from '../look-again.ts';
+import { whileRunning } from '../schema-version.ts';
 import type { Answer, Call, CallJson } from './call.ts';
 import { answerOf } from './call.ts';
 import type { PgPool } from './client.ts';
 import { queryOnce } from './client.ts';
 import { endAnswers, endParameters, loneEnd } from './ends.ts';
+import { asFault } from './faults.ts';
 import { freshAnswers, freshParameters, loneParameters } from './fresh.ts';
-import { quoted } from './schema.ts';
+import { checkVersion, quoted } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { SETTINGS_SQL } from './settings.ts';
 
@@ -22,7 +25,7 @@ export interface Batch {
   readonly others: readonly Call[];
 }
 
-/** Expired rows of which kind (`sql/caps.ts`) a batch clears away, -1 none; and at most how many. */
+/** Expired rows of which kind (`webhook_purge`) a batch clears away, -1 none; and at most how many. */
 export interface Sweep {
   readonly turn: number;
   readonly most: number;
@@ -39,6 +42,11 @@ export interface Server {
   sweep(): Promise<number>;
   /** @throws whatever the driver throws. */
   readSettings(): Promise<Settings>;
+  /**
+   * Every 10 s, before whatever is sent: another process may have migrated the schema. Undefined: nothing to wait for.
+   * @throws Fault `misconfigured` where it is not the version of this package.
+   */
+  known(): Promise<void> | undefined;
   /** Statements of `ctx.transaction`, without parameters: two of them travel in one message. */
   readonly begin: (call: CallJson) => string;
   readonly finish: (call: CallJson, started: string) => string;
@@ -58,7 +66,16 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   // Less than the client waits: so that it is the server that gives up, and what was not answered was not done.
   const lockMs = Math.ceil(timeoutMs * LOCK_SHARE);
   const offset = (): number => Math.trunc(clockOffsetMs());
-  const select: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
+  const ask: Select = (text, values) => queryOnce(pool, timeoutMs, text, values);
+  const readVersion = (): Promise<number> => versionOf(ask, name);
+  const { passed: known } = lookAgain(
+    async () => checkKnown(readVersion, schema),
+    () => performance.now() + clockOffsetMs(),
+  );
+  const select: Select = (text, values) => {
+    const looking = known();
+    return looking ? looking.then(() => ask(text, values)) : ask(text, values);
+  };
   const rows = async (what: string, values: readonly unknown[]): Promise<readonly Answer[]> =>
     (await select(`SELECT * FROM ${name}.webhook_${what}(${marks(values)})`, [...values])).map(answerOf);
   return {
@@ -67,11 +84,11 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
     sweep: () => sweepAll(select, name, offset),
     readSettings: async () => {
-      const settings = answerRow(await select(SETTINGS_SQL, [schema])) as Settings;
-      if (settings.schemaVersion === 0) return settings;
-      const version = `SELECT json_build_object('schemaVersion', coalesce(max(version), 0))::text AS answer FROM ${name}.webhook_schema`;
-      return { ...settings, ...(answerRow(await select(version, [])) as Pick<Settings, 'schemaVersion'>) };
+      const settings = answerRow(await ask(SETTINGS_SQL, [schema])) as Settings;
+      if (settings.schemaVersion === 0 || settings.grants.length > 0) return settings;
+      return { ...settings, schemaVersion: await readVersion() };
     },
+    known,
     begin: (call) =>
       `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${name}.webhook_holds(${literal(call)}, ${offset()}) AS started`,
     finish: (call, started) =>
@@ -82,7 +99,20 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
   };
 }
 
-/** By one of four functions: one fresh call alone, one completion alone, sets of them, and neither (`sql/run.ts`). */
+async function versionOf(ask: Select, name: string): Promise<number> {
+  const text = `SELECT coalesce(max(version), 0)::text AS answer FROM ${name}.webhook_schema`;
+  return answerRow(await ask(text, [])) as number;
+}
+
+async function checkKnown(readVersion: () => Promise<number>, schema: string): Promise<void> {
+  try {
+    checkVersion(await readVersion(), schema);
+  } catch (error) {
+    throw asFault(whileRunning(error));
+  }
+}
+
+/** By one of four functions: one fresh call alone, one completion alone, sets of them, and neither (`migrations/README.md`). */
 function runner(
   name: string,
   select: Select,

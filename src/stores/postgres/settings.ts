@@ -1,6 +1,6 @@
 import { ConfigError } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import { SCHEMA_VERSION, newer } from './schema.ts';
+import { checkVersion } from './schema.ts';
 
 /** What one look at the server says. Text, whatever parsers of types the pool has. */
 export interface Settings {
@@ -16,12 +16,40 @@ export interface Settings {
   /** Standbys that commits wait for, now. 0 also where the role may not see them (`pg_monitor`). */
   readonly standbys: number;
   readonly unlogged: readonly string[];
+  /** The statements that give the role what it lacks. */
+  readonly grants: readonly string[];
   /** 0: no tables in the schema. */
   readonly schemaVersion: number;
 }
 
+/**
+ * What the role lacks of what the store uses, a statement for all objects that lack the same rights: USAGE of the schema,
+ * rows of the tables (of the version's only to be read; the view's are locked too), EXECUTE, which everybody has unless it
+ * was revoked. Identity columns ask for no right on their sequences. Names, not ALL … IN SCHEMA: the schema may be shared.
+ */
+const GRANTS = `
+SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) ORDER BY objects) FROM (
+  SELECT lacked, min(kind) || string_agg(object, ', ' ORDER BY object) AS objects FROM (
+    SELECT kind, object, string_agg(lack, ', ' ORDER BY place) AS lacked FROM (
+      SELECT 1 AS place, 'SCHEMA ' AS kind, quote_ident(nspname) AS object, 'USAGE' AS lack
+        FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')
+      UNION ALL
+      SELECT place, '', format('%I.%I', nspname, relname), lack
+        FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+        CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) WITH ORDINALITY AS needed (lack, place)
+        WHERE nspname = $1 AND relname LIKE 'webhook\\_%' AND CASE relkind WHEN 'r' THEN relname <> 'webhook_schema'
+          OR lack = 'SELECT' WHEN 'v' THEN lack IN ('SELECT', 'UPDATE') ELSE false END
+          AND NOT has_table_privilege(c.oid, lack)
+      UNION ALL
+      SELECT 1, 'FUNCTION ', format('%I.%I', nspname, proname), 'EXECUTE'
+        FROM pg_namespace n JOIN pg_proc p ON p.pronamespace = n.oid
+        WHERE nspname = $1 AND proname LIKE 'webhook\\_%' AND NOT has_function_privilege(p.oid, 'EXECUTE')
+    ) AS each GROUP BY kind, object
+  ) AS lacking GROUP BY kind, lacked
+) AS granted`;
+
 /** Answered as one text of JSON; $1 is the schema. The version is asked for apart: its table may be missing. */
-export const SETTINGS_SQL = `
+export const SETTINGS_SQL: string = `
 SELECT json_build_object(
   'version', current_setting('server_version_num')::integer,
   'versionName', current_setting('server_version'),
@@ -36,7 +64,9 @@ SELECT json_build_object(
   'unlogged', coalesce((SELECT json_agg(c.relname ORDER BY c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname LIKE 'webhook\\_%' AND c.relpersistence <> 'p'), '[]'),
-  'schemaVersion', CASE WHEN to_regclass(format('%I.webhook_schema', $1::text)) IS NULL THEN 0 ELSE -1 END
+  'grants', coalesce((${GRANTS}), '[]'),
+  'schemaVersion', (SELECT -count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = 'webhook_schema')
 )::text AS answer`;
 
 /** Oldest server whose functions, generated columns and plans are used. */
@@ -45,14 +75,19 @@ const OLDEST = 120_000;
 /** @throws ConfigError with the setting to change. */
 export function checkSettings(settings: Settings, schema: string): void {
   const wrong = WRONG.find(([is]) => is(settings));
-  if (wrong) throw new ConfigError(`postgresStore: ${wrong[1](settings, schema)}`);
-  if (settings.schemaVersion > SCHEMA_VERSION) throw newer(settings.schemaVersion);
+  if (wrong) throw new ConfigError(`postgresStore: ${wrong[1](settings)}`);
+  checkSchema(settings, schema);
 }
 
-type Wrong = readonly [
-  is: (settings: Settings) => boolean,
-  says: (settings: Settings, schema: string) => string,
-];
+/** @throws ConfigError with the statements to run. */
+export function checkSchema({ schemaVersion, grants }: Settings, schema: string): void {
+  if (schemaVersion !== 0 && grants.length > 0) {
+    throw new ConfigError(`postgresStore: the role lacks rights. Run: ${grants.join(' ')}`);
+  }
+  checkVersion(schemaVersion, schema);
+}
+
+type Wrong = readonly [is: (settings: Settings) => boolean, says: (settings: Settings) => string];
 
 const WRONG: readonly Wrong[] = [
   [
@@ -77,15 +112,6 @@ const WRONG: readonly Wrong[] = [
   [
     ({ encoding }) => encoding !== 'UTF8',
     ({ encoding }) => `the database's encoding is ${encoding}. Use a database with encoding UTF8.`,
-  ],
-  [
-    ({ schemaVersion }) => schemaVersion === 0,
-    (_, schema) => `the schema "${schema}" has no tables of the store. Run migrate(pool) when you deploy.`,
-  ],
-  [
-    ({ schemaVersion }) => schemaVersion < SCHEMA_VERSION,
-    ({ schemaVersion }) =>
-      `the schema has version ${schemaVersion}, this package needs ${SCHEMA_VERSION}. Run migrate(pool) when you deploy.`,
   ],
 ];
 

@@ -28,6 +28,7 @@ export async function runTransaction<T>(
   over?: AbortSignal,
 ): Promise<T> {
   const call = completeCall(request, 'finish').json;
+  await server.known();
   const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
     throw asFault(error);
   });

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { lookAgain } from '../../src/stores/look-again.ts';
+
+/** A look that fails while it is told to, on a clock of the test's. */
+function looking(): {
+  readonly passed: () => Promise<void> | undefined;
+  readonly due: () => void;
+  readonly at: { ms: number; wrong: Error | undefined; looks: number };
+} {
+  const at = { ms: 1_000_000, wrong: undefined as Error | undefined, looks: 0 };
+  const look = async (): Promise<void> => {
+    at.looks += 1;
+    if (at.wrong) throw at.wrong;
+  };
+  return { ...lookAgain(look, () => at.ms), at };
+}
+
+describe('lookAgain', () => {
+  it('looks when 10 s have passed since the last look, and not before', async () => {
+    const { passed, at } = looking();
+    at.ms += 9_999;
+    expect(passed()).toBeUndefined();
+    at.ms += 1;
+    await passed();
+    at.ms += 9_999;
+    expect(passed()).toBeUndefined();
+    at.ms += 1;
+    await passed();
+    expect(at.looks).toBe(2);
+  });
+
+  it('one look for all who come meanwhile', async () => {
+    const { passed, at } = looking();
+    at.ms += 10_000;
+    await Promise.all([passed(), passed(), passed()]);
+    expect(at.looks).toBe(1);
+  });
+
+  it('with each call while something is wrong, and every 10 s from its mending on', async () => {
+    const { passed, at } = looking();
+    at.ms += 10_000;
+    at.wrong = new Error('wrong');
+    const both = await Promise.allSettled([passed(), passed()]);
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(passed()).rejects.toThrow('wrong');
+    expect(at.looks).toBe(2);
+    at.wrong = undefined;
+    await passed();
+    expect(passed()).toBeUndefined();
+    at.ms += 10_000;
+    expect(passed()).toBeDefined();
+  });
+
+  it('when it is due, also where that is said during a look', async () => {
+    const { passed, due, at } = looking();
+    due();
+    const first = passed();
+    due();
+    await first;
+    await passed();
+    expect(at.looks).toBe(2);
+    expect(passed()).toBeUndefined();
+  });
+
+  it('on a clock that was set back', async () => {
+    const { passed, at } = looking();
+    at.ms -= 10_000;
+    await passed();
+    expect(at.looks).toBe(1);
+  });
+});

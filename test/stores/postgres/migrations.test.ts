@@ -1,0 +1,213 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { MIGRATIONS } from '../../../src/stores/postgres/migrations.ts';
+import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { acceptRequest } from '../requests.ts';
+import { catalogueOf } from '../versions/catalogue.ts';
+import { clockOf, dumped } from '../versions/dumps.ts';
+import { expectHistory } from '../versions/expect-history.ts';
+
+/** SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. */
+const RELEASED: Readonly<Record<string, string>> = {
+  '0001.sql': '42ca5376d24d93a13e2e53f60920db524572633de33508b0b52c9f68e2416dd3',
+};
+
+const folder = join(import.meta.dirname, '../../../src/stores/postgres/migrations');
+const files = readdirSync(folder)
+  .filter((name) => name.endsWith('.sql'))
+  .toSorted();
+const texts = files.map((name) => readFileSync(join(folder, name), 'utf8'));
+
+/** A fix of a rule, and a table: what a later version may bring. */
+const FIX = `
+CREATE TABLE webhook_later (n integer);
+CREATE OR REPLACE FUNCTION webhook_now(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT 42::bigint $$;
+`;
+const LATER = [...MIGRATIONS, FIX];
+
+describe('the files', () => {
+  it('are numbered without a gap, as many as SCHEMA_VERSION', () => {
+    expect(files).toEqual(files.map((_, at) => `${String(at + 1).padStart(4, '0')}.sql`));
+    expect(files).toHaveLength(SCHEMA_VERSION);
+  });
+
+  it('are what the package carries: else npm run migrations', () => {
+    expect(MIGRATIONS).toEqual(texts);
+  });
+
+  it('are as they were released', () => {
+    const hashes = texts.map((text) => createHash('sha256').update(text).digest('hex'));
+    expect(Object.fromEntries(files.map((name, at) => [name, hashes[at]]))).toEqual(RELEASED);
+  });
+});
+
+describe('on a server', () => {
+  let url: string;
+  let pool: Pool;
+  const made: string[] = [];
+  beforeAll(async () => {
+    url = await sharedPostgres(inject('shared'));
+    pool = new Pool({ connectionString: url, max: 8 });
+    pool.on('error', () => undefined);
+  });
+  afterAll(async () => {
+    for (const schema of made) await pool.query(`DROP SCHEMA ${schema} CASCADE`);
+    await pool.end();
+  });
+
+  const fresh = (): string => {
+    const schema = `test_${randomBytes(6).toString('hex')}`;
+    made.push(schema);
+    return schema;
+  };
+
+  /** A schema as the package had made it before there were files, with a history in it. */
+  async function versionOne(): Promise<string> {
+    const schema = fresh();
+    // Its settings are the session's.
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query(dumped(1, 'postgres.sql').replaceAll('version_1', schema));
+    await client.end();
+    return schema;
+  }
+
+  const stored = JSON.parse(dumped(1, 'postgres-catalogue.json')) as Record<string, unknown>;
+  const clockOffsetMs = clockOf(1);
+
+  async function expectVersion(schema: string, version: number): Promise<void> {
+    const { rows } = await pool.query(`SELECT version FROM ${schema}.webhook_schema`);
+    expect(rows).toEqual([{ version }]);
+  }
+
+  async function nowOf(schema: string): Promise<number> {
+    const { rows } = await pool.query<{ now: string }>(`SELECT ${schema}.webhook_now(0) AS now`);
+    return Number(rows[0]?.now);
+  }
+
+  async function expectUntouched(schema: string): Promise<void> {
+    expect(await catalogueOf(pool, schema)).toEqual(stored);
+    await expectVersion(schema, 1);
+    const store = postgresStore({ pool, schema, clockOffsetMs });
+    await store.open();
+    await expectHistory(store);
+    await store.close();
+  }
+
+  it('0001.sql makes what the code before it made', async () => {
+    const schema = fresh();
+    await migrateBy(MIGRATIONS.slice(0, 1), pool, { schema });
+    const catalogue = await catalogueOf(pool, schema);
+    for (const [kind, list] of Object.entries(stored)) expect(catalogue[kind], kind).toEqual(list);
+    expect(Object.keys(catalogue)).toEqual(Object.keys(stored));
+    // It bites: what a query left out could differ.
+    expect(catalogue['functions']).toHaveLength(64);
+  });
+
+  it('a database that the code before it made is of version 1, and is brought up to date', async () => {
+    const schema = await versionOne();
+    expect(await migrate(pool, { schema })).toEqual({ from: 1, to: SCHEMA_VERSION });
+    const store = postgresStore({ pool, schema, clockOffsetMs });
+    await store.open();
+    await expectHistory(store);
+    await store.close();
+  });
+
+  it('a fix of a rule reaches it, and its rows stay', async () => {
+    const schema = await versionOne();
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+    expect(await nowOf(schema)).toBe(42);
+    const { rows } = await pool.query(`SELECT count(*)::integer AS n FROM ${schema}.webhook_record`);
+    expect(rows).toEqual([{ n: 7 }]);
+    await expectVersion(schema, 2);
+    // Done already.
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 2, to: 2 });
+  });
+
+  it('all that are missing run, in their order', async () => {
+    const later = [...LATER, 'INSERT INTO webhook_later VALUES (3)', 'UPDATE webhook_later SET n = n + 1'];
+    const [old, none] = [await versionOne(), fresh()];
+    expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: 4 });
+    expect(await migrateBy(later, pool, { schema: none })).toEqual({ from: 0, to: 4 });
+    for (const schema of [old, none]) {
+      expect((await pool.query(`SELECT n FROM ${schema}.webhook_later`)).rows).toEqual([{ n: 4 }]);
+      await expectVersion(schema, 4);
+    }
+  });
+
+  it('of two processes at once one does it, and the other finds it done', async () => {
+    const schema = await versionOne();
+    const other = new Pool({ connectionString: url, max: 1 });
+    const results = await Promise.all([
+      migrateBy(LATER, pool, { schema }),
+      migrateBy(LATER, other, { schema }),
+    ]);
+    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([1, 2]);
+    await expectVersion(schema, 2);
+    await other.end();
+  });
+
+  it('one that fails in the middle leaves the version before, whole and at work', async () => {
+    const schema = await versionOne();
+    const broken = [...LATER, 'CREATE TABLE webhook_last (n integer); SELECT 1 / 0'];
+    await expect(migrateBy(broken, pool, { schema })).rejects.toThrow(/division by zero/);
+    await expectUntouched(schema);
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+  });
+
+  it('one whose process dies in the middle leaves the version before, and keeps nobody waiting', async () => {
+    const schema = await versionOne();
+    const gate = await pool.connect();
+    await gate.query('BEGIN');
+    await gate.query(`SELECT pg_advisory_xact_lock(hashtext('${schema}'))`);
+    const held = [...LATER, `SELECT pg_advisory_xact_lock(hashtext('${schema}'))`];
+    const dying = new Pool({ connectionString: url, max: 1, application_name: schema });
+    dying.on('error', () => undefined);
+    const died = expect(migrateBy(held, dying, { schema })).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
+    const kill = `SELECT pg_terminate_backend(pid) AS killed FROM pg_stat_activity
+      WHERE application_name = $1 AND wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await pool.query(kill, [schema])).rows).toEqual([{ killed: true }]);
+    await died;
+    await gate.query('COMMIT');
+    gate.release();
+    await dying.end();
+    await expectUntouched(schema);
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+  });
+
+  it('a process of the version before that is at work stops within 10 s', async () => {
+    const schema = await versionOne();
+    let offsetMs = clockOffsetMs();
+    const store = postgresStore({ pool, schema, clockOffsetMs: () => offsetMs });
+    await store.open();
+    await store.accept(acceptRequest());
+    await migrateBy(LATER, pool, { schema });
+    offsetMs += 10_000;
+    await expect(store.accept(acceptRequest({ key: 'event-b-of-the-seller' }))).rejects.toMatchObject({
+      code: 'misconfigured',
+    });
+    const keys = await pool.query(`SELECT FROM ${schema}.webhook_record WHERE key LIKE 'event-b%'`);
+    expect(keys.rows).toEqual([]);
+    await store.close();
+  });
+
+  it.each([[2], [3], [1000], [-1]])(
+    'a version that the files do not lead to (%i) is refused, and left as it is',
+    async (version) => {
+      const schema = await versionOne();
+      await pool.query(`UPDATE ${schema}.webhook_schema SET version = $1`, [version]);
+      const refused = migrateBy(MIGRATIONS, pool, { schema });
+      await expect(refused).rejects.toMatchObject({ name: 'ConfigError' });
+      await expect(refused).rejects.toThrow(`schema version ${version}, this package knows 1. Upgrade`);
+      await expectVersion(schema, version);
+      expect(await catalogueOf(pool, schema)).toEqual(stored);
+    },
+  );
+});

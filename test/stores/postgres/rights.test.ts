@@ -1,0 +1,113 @@
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import { ownSchema } from '../postgres-schemas.ts';
+
+const at = ownSchema();
+let role: string;
+let pool: Pool;
+
+beforeAll(async () => {
+  role = `${at.schema}_role`;
+  // As docs/reliability.md says.
+  await at.sql(`
+    CREATE ROLE ${role};
+    GRANT USAGE ON SCHEMA ${at.schema} TO ${role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${at.schema} TO ${role};
+    REVOKE ALL ON note FROM ${role};
+    REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ${at.schema} FROM PUBLIC;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${at.schema} TO ${role}`);
+  pool = new Pool({ connectionString: at.url, max: 2, options: `-c role=${role}` });
+});
+afterAll(async () => {
+  await pool.end();
+  await at.sql(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+});
+
+async function refusal(): Promise<string | undefined> {
+  const store = at.store(pool);
+  try {
+    await store.open();
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Takes the right away: the store is refused with exactly the statements that give it back, and open after them. */
+async function expectGranted(revoke: string, ...grants: readonly string[]): Promise<void> {
+  expect(await refusal()).toBeUndefined();
+  await at.sql(`REVOKE ${revoke} FROM ${role}`);
+  const statements = grants.map((grant) => `GRANT ${grant} TO ${role};`).join(' ');
+  expect(await refusal()).toBe(`postgresStore: the role lacks rights. Run: ${statements}`);
+  await at.sql(statements);
+  expect(await refusal()).toBeUndefined();
+}
+
+const TABLES = ['count', 'keyid', 'nonce', 'notification', 'record', 'sender', 'task'];
+const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
+
+describe('a role that lacks one right', () => {
+  it.each(TABLES.flatMap((table) => RIGHTS.map((right) => [right, table])))(
+    '%s on webhook_%s',
+    (right, table) =>
+      expectGranted(`${right} ON webhook_${table}`, `${right} ON ${at.schema}.webhook_${table}`),
+  );
+
+  it('SELECT on the version', () =>
+    expectGranted('SELECT ON webhook_schema', `SELECT ON ${at.schema}.webhook_schema`));
+
+  it.each(['SELECT', 'UPDATE'])('%s on the view, through which rows are locked', (right) =>
+    expectGranted(`${right} ON webhook_head`, `${right} ON ${at.schema}.webhook_head`),
+  );
+
+  it('USAGE on the schema', () =>
+    expectGranted(`USAGE ON SCHEMA ${at.schema}`, `USAGE ON SCHEMA ${at.schema}`));
+
+  it.each(['webhook_run', 'webhook_now'])('EXECUTE on %s', (name) =>
+    expectGranted(`EXECUTE ON FUNCTION ${name}`, `EXECUTE ON FUNCTION ${at.schema}.${name}`),
+  );
+});
+
+describe('a role that lacks several', () => {
+  it('is told all of them at once, the objects that lack the same together', () =>
+    expectGranted(
+      'DELETE, INSERT ON webhook_nonce, webhook_record, webhook_schema',
+      `INSERT, DELETE ON ${at.schema}.webhook_nonce, ${at.schema}.webhook_record`,
+    ));
+
+  it('EXECUTE on all functions: each is named', async () => {
+    const functions = await at.sql(
+      "SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname LIKE 'webhook%' ORDER BY 1",
+      [at.schema],
+    );
+    const names = functions.map(({ proname }) => `${at.schema}.${String(proname)}`);
+    expect(names.length).toBeGreaterThan(50);
+    await expectGranted(
+      `EXECUTE ON ALL FUNCTIONS IN SCHEMA ${at.schema}`,
+      `EXECUTE ON FUNCTION ${names.join(', ')}`,
+    );
+  });
+
+  it('the owner’s own tables in the schema are the owner’s', async () => {
+    expect(await at.sql(`SELECT has_table_privilege('${role}', 'note', 'SELECT') AS may`)).toEqual([
+      { may: false },
+    ]);
+    expect(await refusal()).toBeUndefined();
+  });
+
+  it('a right that is lost while running is a fault that says what to do, and durability names the statement', async () => {
+    const store = at.store(pool);
+    await store.open();
+    await at.sql(`REVOKE DELETE ON webhook_nonce FROM ${role}`);
+    await expect(store.durability()).rejects.toThrow(
+      `GRANT DELETE ON ${at.schema}.webhook_nonce TO ${role};`,
+    );
+    await at.sql(`GRANT DELETE ON webhook_nonce TO ${role}`);
+    expect(await store.durability()).toBe('disk');
+    await store.close();
+  });
+});
