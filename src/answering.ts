@@ -46,6 +46,10 @@ export function conclude(verdict: Verdict, { who, event }: Trace, parts: Parts):
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
     parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
   }
+  // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
+  if (outcome.kind === 'unavailable' && outcome.code === 'misconfigured' && outcome.sender !== undefined) {
+    parts.raiseAlarm({ code: 'misconfigured', message: outcome.detail });
+  }
   parts.onOutcome(outcome);
   return outcome;
 }

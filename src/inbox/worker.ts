@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts';
+import { Fault, isOfKind } from '../errors.ts';
 import type { Equipped } from '../parts.ts';
 import { raiseDead } from '../stages/announce.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
@@ -73,6 +73,9 @@ function createRound(parts: Equipped, inbox: StoreInbox): Round {
   function napAfter(error: unknown): number {
     failures += 1;
     parts.logger.error({ err: error, failures }, 'the inbox could not be read');
+    if (isOfKind(error, Fault) && error.code === 'misconfigured') {
+      parts.raiseAlarm({ code: 'misconfigured', message: error.message });
+    }
     const longest = Math.min(LONGEST_NAP_MS, worker.pollMs * 2 ** Math.min(failures, 20));
     return longest * (0.5 + parts.random() / 2);
   }

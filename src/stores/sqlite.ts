@@ -53,7 +53,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
   return {
     name: 'sqlite',
     open: connection.open,
-    durability: async () => connection.current().settings.durability(),
+    durability: async () => connection.current().durability(),
     accept: (request) => step((rows, now) => accept(rows, request, now)),
     complete: (request) => step((rows, now) => complete(rows, request, now)),
     fail: (request) => step((rows, now) => fail(rows, request, now)),

@@ -6,6 +6,8 @@ export interface Keys {
   /** All of one sender's begin with the first, and are in one slot of a Cluster by its hash tag. */
   readonly of: (sender: string) => readonly [string, string];
   readonly registry: readonly [string, string];
+  /** `schema.ts`. */
+  readonly version: string;
 }
 
 /** Tags remembered at most; beyond, they are computed again. */
@@ -27,5 +29,6 @@ export function keysOf(prefix: string, { tag }: Digests): Keys {
       return names;
     },
     registry: [`${prefix}{registry}`, `${prefix}{registry}:s`],
+    version: `${prefix}{registry}:v`,
   };
 }

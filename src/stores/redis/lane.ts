@@ -2,6 +2,7 @@ import { Fault } from '../../errors.ts';
 import type { Call, Job, LaneOptions } from './call.ts';
 import type { Connection } from './client.ts';
 import { asFault } from './faults.ts';
+import type { Gate } from './gate.ts';
 import { gateOf } from './gate.ts';
 import type { Wire } from './send.ts';
 import { sendBatch, sendOne } from './send.ts';
@@ -18,6 +19,13 @@ export interface Lane {
   readonly idle: () => Promise<void>;
 }
 
+/** What is looked at again before something is sent. */
+export interface Watches {
+  readonly schema: Watch;
+  /** Settings of the servers: not for what only reads. */
+  readonly kept: Watch;
+}
+
 /** Scripts before one WAIT at most. */
 const MOST = 128;
 
@@ -29,24 +37,12 @@ const WAITING_MOST = 10_000;
  * one: a pipeline of their scripts and one WAIT behind them, on one connection, which is what WAIT waits for. One
  * round trip a call, and a lone one waits for nobody.
  */
-export function laneOf(connection: Connection, watch: Watch, options: LaneOptions): Lane {
+export function laneOf(connection: Connection, { schema, kept }: Watches, options: LaneOptions): Lane {
   const running = new Set<Promise<unknown>>();
   const gate = gateOf(connection);
-  const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
-    await first;
-    // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
-    while (connection.status !== 'ready') {
-      await gate.ready(deadline);
-      await watch.passed(deadline);
-    }
-  };
-  // Mostly there is nothing to wait for.
-  const ready = (deadline: number): Promise<void> | undefined => {
-    const connecting = gate.ready(deadline);
-    const first = connecting ? connecting.then(() => watch.passed(deadline)) : watch.passed(deadline);
-    return first && waitUntilReady(first, deadline);
-  };
-  const wire = { connection, gate: { ready } };
+  const both: Watch = { passed: (deadline) => after(schema.passed(deadline), () => kept.passed(deadline)) };
+  const wire = { connection, gate: watchedGate(connection, gate, both) };
+  const readingWire = { connection, gate: watchedGate(connection, gate, schema) };
   const batches = batchesOf(wire, options, running);
   let waiting = 0;
   const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
@@ -61,12 +57,38 @@ export function laneOf(connection: Connection, watch: Watch, options: LaneOption
     return tracked(running, answered);
   };
   const alone = (job: Job): void => void sendOne(wire, job);
-  const reading = (job: Job): void => void sendOne({ connection, gate }, job);
+  const reading = (job: Job): void => void sendOne(readingWire, job);
   return {
     run: (call) => run(call, options.replicas() > 0 ? batches : alone),
     read: (call) => run(call, reading),
     idle: async () => {
       while (running.size > 0) await Promise.allSettled(running);
+    },
+  };
+}
+
+/** Mostly there is nothing to wait for. */
+function after(
+  first: Promise<void> | undefined,
+  second: () => Promise<void> | undefined,
+): Promise<void> | undefined {
+  return first ? first.then(() => second()) : second();
+}
+
+/** The gate, and behind it the watch. */
+function watchedGate(connection: Connection, gate: Gate, watch: Watch): Gate {
+  const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
+    await first;
+    // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
+    while (connection.status !== 'ready') {
+      await gate.ready(deadline);
+      await watch.passed(deadline);
+    }
+  };
+  return {
+    ready: (deadline) => {
+      const first = after(gate.ready(deadline), () => watch.passed(deadline));
+      return first && waitUntilReady(first, deadline);
     },
   };
 }

@@ -12,6 +12,7 @@ import type { Registry } from './registry.ts';
 import { registryOf } from './registry.ts';
 import type { Requests } from './requests.ts';
 import { requestsOf } from './requests.ts';
+import { checkSchema, schemaWatchOf } from './schema.ts';
 import type { Scripts } from './scripts.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { watchOf } from './watch.ts';
@@ -22,6 +23,7 @@ export interface Session extends Requests {
   readonly counts: NonceCounts;
   /** Random per call. */
   readonly newId: () => string;
+  /** @throws ConfigError where a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
   /** Waits for what runs, then disconnects. */
   close(): Promise<void>;
@@ -52,6 +54,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   try {
     await connected(connection, options.timeoutMs);
     await checkServers(connection);
+    await checkSchema(connection, options.keys.version);
     await loadScripts(connection, options.scripts);
     const barrier = barrierOf(connection, options.waitReplicas);
     await barrier.look();
@@ -119,10 +122,9 @@ function sessionOf(
   barrier: Barrier,
 ): Session {
   const { keys, scripts } = options;
-  const lane: Lane = laneOf(connection, watchOf(connection, options), {
-    ...options,
-    replicas: barrier.replicas,
-  });
+  const schema = schemaWatchOf(connection, keys.version, options);
+  const watches = { schema, kept: watchOf(connection, options) };
+  const lane: Lane = laneOf(connection, watches, { ...options, replicas: barrier.replicas });
   const counts = nonceCounts();
   const requests = requestsOf(lane, { ...options, counts });
   return {
@@ -132,9 +134,10 @@ function sessionOf(
     newId: () => globalThis.crypto.randomUUID(),
     durability: async () => {
       try {
+        await checkSchema(connection, keys.version);
         return await durabilityOf(connection, barrier.replicas());
       } catch (error) {
-        throw asFault(error);
+        throw error instanceof ConfigError ? error : asFault(error);
       }
     },
     close: async () => {

@@ -89,6 +89,10 @@ export interface KeptOptions {
 /** Of the time of a call, what the look at one of several primaries may take: those of the others go on. */
 const SHARE = 1 / 4;
 
+export function lookMs(connection: Connection, timeoutMs: number): number {
+  return primaries(connection).length > 1 ? timeoutMs * SHARE : timeoutMs;
+}
+
 /**
  * That every primary keeps what is answered as it did before. One of several that does not answer is passed over: the
  * calls of its own slots fail by themselves, and those of the others must not. It is looked at when it is back, which
@@ -97,7 +101,7 @@ const SHARE = 1 / 4;
  */
 export async function checkKept(connection: Connection, options: KeptOptions): Promise<void> {
   const nodes = primaries(connection);
-  const timeoutMs = nodes.length > 1 ? options.timeoutMs * SHARE : options.timeoutMs;
+  const timeoutMs = lookMs(connection, options.timeoutMs);
   const looks = await Promise.allSettled(
     nodes.map((node) => withTimeout(checkNode(node, options.onDisk), timeoutMs)),
   );
@@ -108,7 +112,8 @@ export async function checkKept(connection: Connection, options: KeptOptions): P
   if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
 }
 
-function isSilence(error: unknown): boolean {
+/** No word of the server on what was asked. */
+export function isSilence(error: unknown): boolean {
   return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
 }
 

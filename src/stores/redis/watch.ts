@@ -1,4 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import type { LookAgain } from '../look-again.ts';
+import { lookAgain } from '../look-again.ts';
 import type { Connection } from './client.ts';
 import { withTimeout } from './send.ts';
 import { checkKept } from './settings.ts';
@@ -16,8 +18,6 @@ export interface Watch {
   readonly passed: (deadline: number) => Promise<void> | undefined;
 }
 
-const LOOK_AGAIN_MS = 10_000;
-
 export interface WatchOptions {
   readonly timeoutMs: number;
   /** Whether what was answered was on disk when the store was opened. */
@@ -25,34 +25,28 @@ export interface WatchOptions {
 }
 
 export function watchOf(connection: Connection, { timeoutMs, onDisk }: WatchOptions): Watch {
-  let lookedAt = performance.now();
-  let looking: Promise<void> | undefined;
-  const due = (): void => {
-    lookedAt = -Infinity;
-  };
-  connection.on('ready', due);
+  const again = lookAgain(
+    async () => {
+      try {
+        await checkKept(connection, { onDisk, timeoutMs });
+      } catch (error) {
+        throw error instanceof ConfigError
+          ? new Fault('not_durable', error.message, { cause: error })
+          : error;
+      }
+    },
+    () => performance.now(),
+  );
+  connection.on('ready', again.due);
   // Cluster: a node that was not there before.
-  connection.on('+node', due);
-  const look = async (): Promise<void> => {
-    const since = performance.now();
-    // Not due while this one is under way.
-    lookedAt = Infinity;
-    try {
-      await checkKept(connection, { onDisk, timeoutMs });
-      // Unless a new connection came meanwhile.
-      if (lookedAt === Infinity) lookedAt = since;
-    } catch (error) {
-      due();
-      throw error instanceof ConfigError ? new Fault('not_durable', error.message, { cause: error }) : error;
-    }
-  };
+  connection.on('+node', again.due);
+  return watchBy(again);
+}
+
+export function watchBy({ passed }: LookAgain): Watch {
   return {
     passed: (deadline) => {
-      if (performance.now() - lookedAt >= LOOK_AGAIN_MS) {
-        looking ??= look().finally(() => {
-          looking = undefined;
-        });
-      }
+      const looking = passed();
       return looking && withTimeout(looking, Math.max(0, deadline - performance.now()));
     },
   };

@@ -36,15 +36,15 @@ export interface Memory {
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
 
-/** @param prepare before each transaction; what it throws fails all that wait. */
-export function commitsOf(db: SqliteHandle, prepare: () => void, options: CommitOptions): Commits {
+/** @param begin a transaction; what it throws fails all that wait. */
+export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOptions): Commits {
   const queue: Job[] = [];
   let running: Promise<void> | undefined;
 
   const drain = async (): Promise<void> => {
     for (let refusals = 0; queue.length > 0;) {
       await turn();
-      const error = commitNext(db, prepare, queue, options.memory);
+      const error = commitNext(db, begin, queue, options.memory);
       refusals = error === undefined ? 0 : refusals + 1;
       if (error !== undefined) await waitForLock(queue, error, refusals, options);
     }
@@ -102,10 +102,9 @@ async function waitForLock(
 }
 
 /** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */
-function commitNext(db: SqliteHandle, prepare: () => void, queue: Job[], memory: Memory): unknown {
+function commitNext(db: SqliteHandle, begin: () => void, queue: Job[], memory: Memory): unknown {
   try {
-    prepare();
-    db.exec('BEGIN IMMEDIATE');
+    begin();
   } catch (error) {
     if (isBusy(error)) return error;
     for (const job of queue.splice(0)) job.reject(asFault(error));

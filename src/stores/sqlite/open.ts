@@ -1,4 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import type { Durability } from '../contract.ts';
+import { whileRunning } from '../schema-version.ts';
 import type { Commits, CommitOptions } from './commits.ts';
 import { commitsOf } from './commits.ts';
 import type { SqliteHandle } from './handle.ts';
@@ -6,8 +8,7 @@ import { asFault, isBusy } from './handle.ts';
 import { placeOf } from './place.ts';
 import type { SqliteRows } from './rows.ts';
 import { sqliteRows } from './rows.ts';
-import { migrate } from './schema.ts';
-import type { Settings } from './settings.ts';
+import { migrate, versionCheck } from './schema.ts';
 import { settingsOf } from './settings.ts';
 
 /** A connection that is ready: settings made and read, schema of this version, statements prepared. */
@@ -15,7 +16,8 @@ export interface OpenDatabase {
   readonly db: SqliteHandle;
   readonly rows: SqliteRows;
   readonly commits: Commits;
-  readonly settings: Settings;
+  /** @throws ConfigError where a newer package has opened the file meanwhile. */
+  readonly durability: () => Durability;
 }
 
 export type BusyOptions = Omit<CommitOptions, 'memory'>;
@@ -51,12 +53,28 @@ async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<
   await whileBusy(() => inTransaction(db, () => migrate(db)), options);
   const rows = sqliteRows(db);
   const place = placeOf(db);
-  const prepare = (): void => {
+  const checkVersion = versionCheck(db);
+  const begin = (): void => {
     place.check();
     settings.restore();
+    db.exec('BEGIN IMMEDIATE');
+    try {
+      checkVersion();
+    } catch (error) {
+      db.exec('ROLLBACK');
+      throw whileRunning(error);
+    }
   };
-  const commits = commitsOf(db, prepare, { ...options, memory: rows });
-  return { db, rows, commits, settings };
+  const commits = commitsOf(db, begin, { ...options, memory: rows });
+  const durability = (): Durability => {
+    try {
+      checkVersion();
+    } catch (error) {
+      throw asFault(error);
+    }
+    return settings.durability();
+  };
+  return { db, rows, commits, durability };
 }
 
 async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {

@@ -1,7 +1,12 @@
 import { ConfigError } from '../../errors.ts';
+import { unknownVersion } from '../schema-version.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 
 /**
+ * Versions of the schema. Step n is never changed once a release has made it: a test holds its text. What is to be
+ * otherwise is a new step, and an open brings a file of any version before to the newest. A file has the version of the
+ * newest package that opened it; older ones refuse it, those that have it open with their next transaction.
+ *
  * Version 1. The tables live in the owner's own database file, so that `ctx.transaction` can write beside them:
  * hence the prefix, and the version in a table of our own (`PRAGMA user_version` belongs to the owner's migrations).
  *
@@ -105,26 +110,46 @@ CREATE TABLE webhook_notification (
 CREATE INDEX webhook_notification_expiry ON webhook_notification (expires_at, sender_id);
 `;
 
-/** One step a version: step n takes a schema of version n to n + 1. */
-const MIGRATIONS: readonly string[] = [VERSION_1];
+/** Step n takes a schema of version n to n + 1. */
+export const MIGRATIONS: readonly string[] = [VERSION_1];
 
 /**
  * Brings the schema to this version. Runs inside one transaction, so that of several processes that start at once
  * one does it and the others find it done.
  * @throws ConfigError where a newer version of the package made the schema: it may mean what this one cannot know.
  */
-export function migrate(db: SqliteHandle): void {
+export function migrate(db: SqliteHandle, steps: readonly string[] = MIGRATIONS): void {
   db.exec('CREATE TABLE IF NOT EXISTS webhook_schema (version INTEGER NOT NULL) STRICT');
-  const row = db.prepare('SELECT version FROM webhook_schema').get() as SqliteRow | undefined;
-  const version = row === undefined ? 0 : Number(row['version']);
-  if (version > MIGRATIONS.length) {
-    throw new ConfigError(
-      `sqliteStore: the database has schema version ${version}, this package knows ${MIGRATIONS.length}. ` +
-        'Upgrade proto-webhooks in this process, or give it a database of its own.',
-    );
-  }
-  if (version === MIGRATIONS.length) return;
-  for (const step of MIGRATIONS.slice(version)) db.exec(step);
+  const version = versionOf(db.prepare(VERSION).get());
+  if (version > steps.length || version < 0) throw notKnown(version);
+  if (version === steps.length) return;
+  for (const step of steps.slice(version)) db.exec(step);
   db.exec('DELETE FROM webhook_schema');
-  db.exec(`INSERT INTO webhook_schema (version) VALUES (${MIGRATIONS.length})`);
+  db.exec(`INSERT INTO webhook_schema (version) VALUES (${steps.length})`);
+}
+
+const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
+
+/** 0: none yet. */
+const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
+
+function notKnown(version: number): ConfigError {
+  const at = { store: 'sqliteStore', place: 'the database has', own: 'a database' };
+  return unknownVersion({ ...at, known: MIGRATIONS.length }, version);
+}
+
+const OLDER =
+  'sqliteStore: the database has become one of an older schema version under its connection. Restart: a start brings it up to date.';
+
+/**
+ * For each transaction: another process may have opened the file with a newer package meanwhile.
+ * @returns what throws ConfigError then.
+ */
+export function versionCheck(db: SqliteHandle): () => void {
+  const find = db.prepare(VERSION);
+  return () => {
+    const version = versionOf(find.get());
+    if (version > MIGRATIONS.length) throw notKnown(version);
+    if (version < MIGRATIONS.length) throw new ConfigError(OLDER);
+  };
 }

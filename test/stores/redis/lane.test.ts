@@ -17,6 +17,8 @@ const TIMEOUT_MS = 200;
 const SOURCE = "return redis.call('INCR', KEYS[1])";
 const SCRIPT = { source: SOURCE, sha: createHash('sha1').update(SOURCE).digest('hex') };
 
+const KNOWN = { passed: (): undefined => undefined };
+
 /** A watch that looks until it is told to be done. */
 function heldWatch(): { readonly watch: { passed: () => Promise<void> }; readonly release: () => void } {
   let release = (): void => undefined;
@@ -51,7 +53,7 @@ describe.each([
   it('while the settings are looked at is not sent when they are known', async () => {
     const connection = await connectionTo(server.port);
     const { watch, release } = heldWatch();
-    const lane = laneOf(connection, watch, options);
+    const lane = laneOf(connection, { schema: KNOWN, kept: watch }, options);
     const key = randomUUID();
     await expect(lane.run({ script: SCRIPT, keys: [key], args: [] })).rejects.toMatchObject(given);
     release();
@@ -66,7 +68,7 @@ describe.each([
     const proxy = await startProxy(server.port);
     const connection = await connectionTo(proxy.port, 30_000);
     const { watch, release } = heldWatch();
-    const lane = laneOf(connection, watch, options);
+    const lane = laneOf(connection, { schema: KNOWN, kept: watch }, options);
     const key = randomUUID();
     const call = lane.run({ script: SCRIPT, keys: [key], args: [] });
     const gone = expect(call).rejects.toMatchObject({ code: 'store_unavailable' });

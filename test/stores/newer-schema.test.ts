@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import { ConfigError, Fault } from '../../src/errors.ts';
+import type { Store, StoreInbox } from '../../src/stores/contract.ts';
+import { redisStore } from '../../src/stores/redis.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { house, payloads, said } from '../receiver/setup.ts';
+import { startRedis } from '../support/redis.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
+import { testSchema } from './postgres-schemas.ts';
+import { newPrefix } from './redis-harness.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from './requests.ts';
+import { tempFile } from './sqlite-files.ts';
+
+/** A store, and somebody else with another version of the package on its backend. */
+interface Backend {
+  readonly store: Store & { readonly inbox: StoreInbox };
+  /** Another process's, not open. */
+  readonly again: () => Store;
+  /** As another version's `open` or `migrate` leaves it. */
+  readonly setVersion: (version: number) => unknown;
+  /** As this one's does. */
+  readonly known: () => unknown;
+}
+
+interface Clock {
+  offsetMs: number;
+}
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).toReversed()) await step();
+});
+
+const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
+  sqlite: async (clock) => {
+    const { file, remove } = tempFile();
+    const other = new DatabaseSync(file);
+    undo.push(remove, () => other.close());
+    const make = (): Backend['store'] => sqliteStore(file, { clockOffsetMs: () => clock.offsetMs });
+    const setVersion = (version: number): void =>
+      other.exec(`UPDATE webhook_schema SET version = ${version}`);
+    return { store: make(), again: make, setVersion, known: () => setVersion(1) };
+  },
+  postgres: async (clock) => {
+    const at = await testSchema(await sharedPostgres(inject('shared')));
+    undo.push(at.drop);
+    const make = (): Backend['store'] => at.store(at.pools[0], { clockOffsetMs: () => clock.offsetMs });
+    const setVersion = (version: number): unknown => at.sql(`UPDATE webhook_schema SET version = ${version}`);
+    return { store: make(), again: make, setVersion, known: () => setVersion(1) };
+  },
+  redis: async (clock) => {
+    const { url, stop } = await startRedis();
+    const client = new Redis(url);
+    const prefix = newPrefix();
+    undo.push(stop, () => client.disconnect());
+    const make = (): Backend['store'] => redisStore({ client, prefix, clockOffsetMs: () => clock.offsetMs });
+    const key = `${prefix}{registry}:v`;
+    return {
+      store: make(),
+      again: make,
+      setVersion: (version) => client.set(key, version),
+      known: () => client.del(key),
+    };
+  },
+};
+
+/** Longer than a process may take to notice. */
+const LATER_MS = 10_000;
+
+const MISCONFIGURED = {
+  name: 'Fault',
+  code: 'misconfigured',
+  message: expect.stringMatching(
+    /schema version 2, this package knows 1\. Upgrade proto-webhooks in this process/,
+  ),
+};
+
+describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
+  async function opened(): Promise<Backend & { readonly clock: Clock }> {
+    const clock: Clock = { offsetMs: 0 };
+    const backend = await BACKENDS[name]?.(clock);
+    if (!backend) throw new Error(name);
+    await backend.store.open();
+    undo.push(() => backend.store.close());
+    return { ...backend, clock };
+  }
+
+  it('is a ConfigError at open, and opens when it is known again', async () => {
+    const { again, setVersion, known } = await opened();
+    await setVersion(2);
+    const store = again();
+    await expect(store.open()).rejects.toThrow(ConfigError);
+    await expect(store.open()).rejects.toThrow(/version 2, this package knows 1\. Upgrade/);
+    await known();
+    await store.open();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await store.close();
+  });
+
+  it('while running: no call goes through it, and all do when it is known again', async () => {
+    const { store, setVersion, known, clock } = await opened();
+    const held = { ...acceptRequest(), leaseMs: 600_000 };
+    await store.accept(held);
+    const lease = leaseOf(held);
+    const { retry, leaseMs } = held;
+    const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+      accept: () => store.accept(acceptRequest({ key: randomUUID() })),
+      renew: () => store.renew({ ...lease, leaseMs }),
+      peek: () => store.peek(lease.sender, lease.key),
+      lease: () =>
+        store.inbox.lease({
+          owner: randomUUID(),
+          max: 1,
+          leaseMs,
+          retry,
+          retentionMs: RETENTION_MS,
+          senders: [],
+        }),
+      list: () => store.inbox.list({ state: 'leased', limit: 1 }),
+      inspect: () => store.inbox.inspect(lease.sender, lease.key),
+      fail: () => store.fail({ ...lease, permanent: false, retry, backoffMs: 0, retentionMs: RETENTION_MS }),
+      ...(store.transaction && {
+        transaction: async () =>
+          store.transaction?.({ ...lease, retentionMs: RETENTION_MS }, () => undefined),
+      }),
+      complete: () => store.complete({ ...lease, retentionMs: RETENTION_MS }),
+    };
+    await setVersion(2);
+    clock.offsetMs += LATER_MS;
+    for (const [call, run] of Object.entries(calls)) {
+      const error = await run().catch((reason: unknown) => reason);
+      expect(error, call).toMatchObject(MISCONFIGURED);
+      expect(error, call).toBeInstanceOf(Fault);
+    }
+    await expect(store.durability()).rejects.toThrow(ConfigError);
+    await known();
+    // At once, and nothing was done meanwhile: the lease is as it was.
+    expect(await store.renew({ ...lease, leaseMs: 60_000 })).toBe('renewed');
+    expect(await store.accept(acceptRequest({ key: randomUUID() }))).toMatchObject({ kind: 'won' });
+    await store.durability();
+  });
+
+  it('deliveries get 503 misconfigured with an alarm, thinned, and 200 when it is known again', async () => {
+    const { store, setVersion, known, clock } = await opened();
+    let now = Date.now();
+    const { deliver, alarms, seen } = await house({ store, now: () => now });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    await setVersion(2);
+    clock.offsetMs += LATER_MS;
+    for (let n = 0; n < 3; n += 1) {
+      expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    }
+    expect(alarms).toMatchObject([{ code: 'misconfigured', message: MISCONFIGURED.message }]);
+    now += 60_000;
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(alarms.slice(1)).toMatchObject([{ code: 'misconfigured', suppressed: 2 }]);
+    await known();
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+    expect(seen).toHaveLength(2);
+    expect(alarms).toHaveLength(2);
+  });
+
+  it('a worker raises the alarm, and ready() rejects', async () => {
+    const { store, setVersion, known, clock } = await opened();
+    const alarms: Alarm[] = [];
+    const { receiver } = await house({
+      store,
+      mode: 'inbox',
+      worker: { pollMs: 50 },
+      onAlarm: (alarm) => alarms.push(alarm),
+    });
+    await receiver.start();
+    undo.push(() => receiver.stop());
+    await setVersion(2);
+    clock.offsetMs += LATER_MS;
+    await expect
+      .poll(() => alarms)
+      .toMatchObject([{ code: 'misconfigured', message: MISCONFIGURED.message }]);
+    await expect(receiver.ready()).rejects.toThrow(ConfigError);
+    await known();
+    await receiver.ready();
+  });
+});

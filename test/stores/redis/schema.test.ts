@@ -1,0 +1,103 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keysOf } from '../../../src/stores/redis/keys.ts';
+import { nodeDigests } from '../../../src/stores/redis/scripts.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisCluster, RedisServer } from '../../support/redis.ts';
+import { ask, ON_DISK, startRedisCluster, startServer } from '../../support/redis.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import { acceptRequest, leaseOf } from '../requests.ts';
+import { clockOf, dumped } from '../versions/dumps.ts';
+import { expectHistory } from '../versions/expect-history.ts';
+import type { Keys } from '../versions/keys.ts';
+import { loadKeys } from '../versions/keys.ts';
+
+const KEYS = JSON.parse(dumped(1, 'redis.json')) as Keys;
+const NEWER = /the keys have schema version 2, this package knows 1\. Upgrade .* a prefix of its own/;
+
+describe('one server', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startServer(ON_DISK);
+  });
+  afterAll(() => server.remove());
+
+  it.each([
+    ['without a version', undefined],
+    ['that say version 1', '1'],
+  ])('keys of version 1, %s, mean what they meant', async (_name, version) => {
+    const prefix = newPrefix();
+    await ask(server.port, async (redis) => {
+      await loadKeys(redis, prefix, KEYS);
+      if (version !== undefined) await redis.set(`${prefix}{registry}:v`, version);
+    });
+    const store = redisStore({ client: clientOf.port(server.port), prefix, clockOffsetMs: clockOf(1) });
+    await store.open();
+    await expectHistory(store);
+    await store.close();
+  });
+
+  it('the version is looked for behind the client’s keyPrefix', async () => {
+    const client = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
+    const prefix = newPrefix();
+    await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '2'));
+    await expect(redisStore({ client, prefix }).open()).rejects.toThrow(NEWER);
+  });
+
+  it.each(['0', '1.0', 'two', ''])('what is no version (%j) is unknown', async (version) => {
+    const prefix = newPrefix();
+    await ask(server.port, (redis) => redis.set(`${prefix}{registry}:v`, version));
+    const opening = redisStore({ client: clientOf.port(server.port), prefix }).open();
+    await expect(opening).rejects.toMatchObject({ name: 'ConfigError' });
+  });
+});
+
+describe('a Cluster', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  });
+  afterAll(() => cluster.stop());
+
+  it('has the version on one of its nodes', async () => {
+    const prefix = newPrefix();
+    const other = clientOf.cluster(cluster);
+    let offsetMs = 0;
+    const make = (): ReturnType<typeof redisStore> =>
+      redisStore({ client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs });
+    const store = make();
+    await store.open();
+    await other.set(`${prefix}{registry}:v`, '2');
+    await expect(make().open()).rejects.toThrow(NEWER);
+    offsetMs = 10_000;
+    await expect(store.peek('https://seller.example/mcp', 'event')).rejects.toMatchObject({
+      code: 'misconfigured',
+    });
+    await store.close();
+    other.disconnect();
+  });
+
+  async function portOf(key: string): Promise<number> {
+    const slot = await ask(cluster.nodes[0]?.port ?? 0, (redis) => redis.cluster('KEYSLOT', key));
+    return cluster.nodes[Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length))]?.port ?? 0;
+  }
+
+  it('whose node of the version hangs: the senders of the others are served', async () => {
+    const prefix = newPrefix();
+    let offsetMs = 0;
+    const options = { client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs };
+    const store = redisStore({ ...options, timeoutMs: 2000 });
+    await store.open();
+    const keys = keysOf(prefix, nodeDigests());
+    const hanging = await portOf(keys.version);
+    const senders = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `https://${name}.example/mcp`);
+    const ports = await Promise.all(senders.map((sender) => portOf(keys.of(sender)[0])));
+    const sender = senders[ports.findIndex((port) => port !== hanging)] ?? '';
+    const request = { ...acceptRequest({ sender }), leaseMs: 600_000 };
+    expect((await store.accept(request)).kind).toBe('won');
+    await ask(hanging, (redis) => redis.client('PAUSE', 600_000, 'ALL'));
+    offsetMs = 10_000;
+    expect(await store.peek(sender, leaseOf(request).key)).toBe('busy');
+    await store.close();
+  });
+});
