@@ -11,6 +11,8 @@ export type AlarmCode =
   | 'second_terminal_status'
   | 'timestamp_ahead'
   | 'nonconforming_sender'
+  /** A proved sender's delivery carries another token than its `notificationToken`. */
+  | 'token_mismatch'
   | 'clock_skew'
   | 'legacy_auth_used'
   | 'host_rewritten'

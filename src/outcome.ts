@@ -20,7 +20,8 @@ export type AuthenticationCode =
   | 'webhook_signature_digest_mismatch'
   | 'webhook_signature_replayed'
   | 'webhook_body_malformed'
-  | 'webhook_mode_mismatch';
+  | 'webhook_mode_mismatch'
+  | 'webhook_token_mismatch';
 
 /** Refusals of an authentic body that is no valid envelope: 400 (verification.md §7.5). */
 export type EnvelopeCode =

@@ -2,19 +2,19 @@ import { conclude, faultVerdict, type Trace } from './answering.ts';
 import { headerFields, methodOf, requireRawBytes, type Delivery } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
-import { isPending } from './eventual.ts';
+import { type Eventual, isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
-import { unavailable, type Verdict } from './outcome.ts';
-import { createParts, type Parts } from './parts.ts';
+import { type Refusal, unavailable, type Verdict } from './outcome.ts';
+import { createParts, type Equipped, type Parts } from './parts.ts';
 import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { dispatch } from './stages/dispatch.ts';
 import { guard } from './stages/guard.ts';
-import { read } from './stages/read.ts';
+import { read, type Read } from './stages/read.ts';
 import { ends } from './stages/respond.ts';
 import { requireUrl, select } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
@@ -23,6 +23,15 @@ interface Corridor {
   readonly lobby: Parts;
   readonly lifecycle: Lifecycle;
   readonly legacySeen: Set<string>;
+}
+
+/** Senders with a token beside their signature are few: its code is loaded for them. */
+function withToken(body: Read, { headers }: Delivery, parts: Equipped): Eventual<Read | Refusal> {
+  const { notificationToken } = body.identity.sender;
+  if (!notificationToken) return body;
+  return import('./stages/notification-token.ts').then(({ checkToken }) =>
+    checkToken(body, headers, notificationToken, parts),
+  );
 }
 
 /** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
@@ -54,7 +63,9 @@ async function corridor(
   trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, raiseAlarm);
 
-  const body = read(authentic, parts);
+  const tokened = withToken(read(authentic, parts), delivery, parts);
+  const body = isPending(tokened) ? await tokened : tokened;
+  if (ends(body)) return body;
   if (body.claim) {
     trace.event = body.reading.event;
     trace.who = { sender, deliveryId: body.deliveryId };

@@ -23,6 +23,8 @@ export interface Sender {
    */
   readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
+  /** The token that this seller's agent transport echoes beside its signature; compared where a delivery carries one. */
+  readonly notificationToken?: NotificationToken;
   /** Live nonces for one key id; the receiver's `maxNoncesPerKey` where absent. */
   readonly maxNoncesPerKey?: number;
 }
@@ -30,7 +32,27 @@ export interface Sender {
 /** Legacy credentials of at least 32 characters; the previous one is accepted during a rotation. */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
-  | { readonly bearer: { readonly token: string; readonly previousToken?: string } };
+  | { readonly bearer: BearerAuth };
+
+/** A token of at least 32 characters in `Authorization`, or as the whole value of a field of its own. */
+export interface BearerAuth {
+  readonly token: string;
+  readonly previousToken?: string;
+  /** The field that has the token alone, e.g. `X-A2A-Notification-Token`; then `Authorization` is not looked at. */
+  readonly header?: string;
+}
+
+/**
+ * `push_notification_config.token` as the agent was given it, at least 16 characters. Compared where a delivery has the
+ * field `X-A2A-Notification-Token`, or a task envelope the member `token`; one that has neither is only a warning.
+ */
+export interface NotificationToken {
+  readonly token: string;
+  /** Accepted too, during a rotation. */
+  readonly previousToken?: string;
+  /** Another token: `warn` takes the event and raises an alarm, `refuse` answers 401 too, final for the seller. `warn`. */
+  readonly onMismatch?: 'warn' | 'refuse';
+}
 
 /** Where revoked keys are learned from (docs/keys.md). */
 export interface SenderRevocation {
@@ -47,7 +69,14 @@ export type AuthPolicy =
   | { readonly scheme: 'signature' }
   /** Current secret first. */
   | { readonly scheme: 'hmac'; readonly secrets: readonly string[] }
-  | { readonly scheme: 'bearer'; readonly tokens: readonly string[] };
+  /** `header` in lower case; absent: `Authorization`. */
+  | { readonly scheme: 'bearer'; readonly tokens: readonly string[]; readonly header?: string };
+
+/** Current token first. */
+export interface TokenPolicy {
+  readonly tokens: readonly string[];
+  readonly onMismatch: 'warn' | 'refuse';
+}
 
 /** A sender after validation: every name resolved, every default applied. */
 export interface SenderEntry {
@@ -60,5 +89,6 @@ export interface SenderEntry {
   /** Lower case, each once. */
   readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
+  readonly notificationToken?: TokenPolicy;
   readonly maxNoncesPerKey: number;
 }

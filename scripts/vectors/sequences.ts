@@ -1,4 +1,4 @@
-import { AGENT, type Json, KEYS, nonceOf, NOW } from './kit.ts';
+import { AGENT, type Json, KEYS, nonceOf, NOW, URL_GIVEN } from './kit.ts';
 import { envelope, reportResult, sign, type Signing } from './sign.ts';
 
 /** One delivery. `payload`s are signed with a nonce of their own at the step's time. */
@@ -8,6 +8,8 @@ interface Step {
   readonly at?: number;
   readonly payload?: Json | string;
   readonly signing?: Signing;
+  /** Not signed: these headers, and `payload`. */
+  readonly unsigned?: Readonly<Record<string, string>>;
   /** The request of an earlier step, byte for byte. */
   readonly again?: string;
   readonly handler?: 'fails';
@@ -19,6 +21,8 @@ interface Sequence {
   readonly description: string;
   readonly edition?: string;
   readonly receiver?: Json;
+  /** Members of the sender, beside its keys. */
+  readonly sender?: Json;
   readonly steps: readonly Step[];
 }
 
@@ -387,6 +391,118 @@ const TYPES: readonly Sequence[] = [
   },
 ];
 
+const TOKEN = 'tok_of_the_test_vectors_alone_0001';
+const PREVIOUS_TOKEN = 'tok_of_the_test_vectors_alone_0000';
+const TOKEN_HEADER = 'X-A2A-Notification-Token';
+
+const tokened = (name: string, token: string): Pick<Step, 'name' | 'payload' | 'signing'> => ({
+  name: `${name} in the header`,
+  payload: envelope(`token header ${name}`, { task_id: name }),
+  signing: { headers: { [TOKEN_HEADER]: token } },
+});
+const within = (name: string, token: string): Pick<Step, 'name' | 'payload'> => ({
+  name: `${name} in the envelope`,
+  payload: envelope(`token body ${name}`, { task_id: `${name} within`, token }),
+});
+const tokens = (onMismatch: string): Json => ({
+  notification_token: { token: TOKEN, previous_token: PREVIOUS_TOKEN, on_mismatch: onMismatch },
+});
+const fitting: readonly Step[] = [
+  { ...tokened('the token', TOKEN), expected: accepted({ warnings: [] }) },
+  { ...within('the token', TOKEN), expected: accepted({ warnings: [] }) },
+  { ...tokened('the previous token', PREVIOUS_TOKEN), expected: accepted({ warnings: [] }) },
+  {
+    name: 'none',
+    payload: envelope('token none', { task_id: 'none' }),
+    expected: accepted({ warnings: ['token_missing'] }),
+  },
+];
+const otherToken = tokened('another token', `${TOKEN}0`);
+const headerSender: Json = {
+  authentication: { schemes: ['Bearer'], credentials: TOKEN, header: TOKEN_HEADER },
+};
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const challenged = (code: string): Json => ({
+  status: 401,
+  kind: 'refused',
+  code,
+  www_authenticate: 'Bearer error="invalid_token"',
+  handled: false,
+});
+
+const TOKENS: readonly Sequence[] = [
+  {
+    name: 'notification token, warn',
+    description: 'A registered token beside a signature: another one is taken with a warning.',
+    sender: tokens('warn'),
+    steps: [
+      ...fitting,
+      { ...otherToken, expected: accepted({ warnings: ['token_mismatch'] }) },
+      {
+        ...within('a prefix', TOKEN.slice(0, -1)),
+        expected: accepted({ warnings: ['token_mismatch'] }),
+      },
+    ],
+  },
+  {
+    name: 'notification token, refuse',
+    description: 'Another token is refused before admission and burns nothing.',
+    sender: tokens('refuse'),
+    steps: [
+      ...fitting,
+      {
+        ...otherToken,
+        name: 'another token',
+        signing: { ...otherToken.signing, params: { nonce: `"${nonceOf('token')}"` } },
+        expected: refused('webhook_token_mismatch'),
+      },
+      {
+        name: 'the event and the nonce are free',
+        payload: otherToken.payload ?? '',
+        signing: { headers: { [TOKEN_HEADER]: TOKEN }, params: { nonce: `"${nonceOf('token')}"` } },
+        expected: accepted({ warnings: [] }),
+      },
+      {
+        name: 'the right one in the header and another one in the envelope',
+        payload: envelope('token both', { task_id: 'both', token: PREVIOUS_TOKEN.slice(1) }),
+        signing: { headers: { [TOKEN_HEADER]: TOKEN } },
+        expected: refused('webhook_token_mismatch'),
+      },
+    ],
+  },
+  {
+    name: 'bearer token in a header of its own',
+    description: 'The token is the whole value of the field; Authorization is not looked at.',
+    sender: headerSender,
+    steps: [
+      {
+        name: 'the token',
+        payload: envelope('header token'),
+        unsigned: { ...JSON_TYPE, [TOKEN_HEADER]: TOKEN },
+        expected: accepted(),
+      },
+      {
+        name: 'with the word Bearer in front',
+        payload: envelope('header token 2'),
+        unsigned: { ...JSON_TYPE, [TOKEN_HEADER]: `Bearer ${TOKEN}` },
+        expected: challenged('webhook_signature_invalid'),
+      },
+      {
+        name: 'in Authorization',
+        payload: envelope('header token 2'),
+        unsigned: { ...JSON_TYPE, Authorization: `Bearer ${TOKEN}` },
+        expected: challenged('webhook_signature_header_malformed'),
+      },
+      {
+        name: 'beside a signature',
+        payload: envelope('header token 2'),
+        signing: { headers: { [TOKEN_HEADER]: TOKEN } },
+        expected: refused('webhook_mode_mismatch'),
+      },
+    ],
+  },
+];
+
 const CAPS: readonly Sequence[] = [
   {
     name: 'cap of nonces',
@@ -462,11 +578,13 @@ const CAPS: readonly Sequence[] = [
 ];
 
 function stepOf(sequence: Sequence, step: Step, requests: Map<string, Json>): Json {
-  const { name, at: seconds = 0, payload, again, handler, expected, signing } = step;
+  const { name, at: seconds = 0, payload, again, handler, expected, signing, unsigned } = step;
   const body = typeof payload === 'object' ? JSON.stringify(payload) : payload;
   const created = NOW + seconds;
   const params = { created: String(created), expires: String(created + 300), ...signing?.params };
   const made = (): Json =>
+    unsigned ? { method: 'POST', url: URL_GIVEN, headers: unsigned, body } : signedRequest();
+  const signedRequest = (): Json =>
     sign(`${sequence.name} ${name}`, { ...signing, ...(body !== undefined && { body }), params }).request;
   const request = again === undefined ? made() : requests.get(again);
   if (request === undefined) throw new Error(`${sequence.name}: there is no step ${again}`);
@@ -479,8 +597,8 @@ export function sequences(): Json {
   return {
     description:
       'Deliveries to one receiver, in this order; `at` is its clock, in seconds after reference_now.',
-    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...TYPES, ...CAPS].map((sequence) => {
-      const { name, description, edition = '3.0', receiver } = sequence;
+    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...TYPES, ...TOKENS, ...CAPS].map((sequence) => {
+      const { name, description, edition = '3.0', receiver, sender } = sequence;
       const requests = new Map<string, Json>();
       return {
         name,
@@ -488,7 +606,9 @@ export function sequences(): Json {
         edition,
         reference_now: NOW,
         ...(receiver && { receiver }),
-        senders: [{ agent_url: AGENT, jwks_ref: [KEYS.ed25519.kid, KEYS.p256.kid, KEYS.second.kid] }],
+        senders: [
+          { agent_url: AGENT, jwks_ref: [KEYS.ed25519.kid, KEYS.p256.kid, KEYS.second.kid], ...sender },
+        ],
         steps: sequence.steps.map((step) => stepOf(sequence, step, requests)),
       };
     }),

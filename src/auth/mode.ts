@@ -17,12 +17,12 @@ function signatureField(headers: HeaderFields): string | undefined {
 const hmacField: Found = (headers, { hmacSignatureHeader }) =>
   headers.has(hmacSignatureHeader) ? hmacSignatureHeader : undefined;
 
-const OWN: Readonly<Record<Scheme, Found>> = {
+/** Those of the schemes beside which a token may stray. */
+const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
   signature: signatureField,
   hmac: (headers, protocol) =>
     hmacField(headers, protocol) ??
     (headers.has(protocol.hmacTimestampHeader) ? protocol.hmacTimestampHeader : undefined),
-  bearer: (headers) => (headers.has('authorization') ? 'authorization' : undefined),
 };
 
 /** The name of a field in which a request says that it is signed, whichever the scheme; undefined where it has none. */
@@ -51,7 +51,7 @@ function mismatch(detail: string): Refusal {
 export function modeMismatch(scheme: Scheme, headers: HeaderFields, protocol: Protocol): Refusal | undefined {
   const foreign = FOREIGN[scheme](headers, protocol);
   if (foreign !== undefined) return mismatch(`${foreign} came from a sender registered with ${scheme}`);
-  if (OWN[scheme](headers, protocol) !== undefined) return undefined;
+  if (scheme === 'bearer' || OWN[scheme](headers, protocol) !== undefined) return undefined;
   const hasToken = (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
   if (!hasToken) return undefined;
   return mismatch(`a bearer token alone came from a sender registered with ${scheme}`);

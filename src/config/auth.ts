@@ -1,15 +1,25 @@
+import { isFieldName } from '../auth/rfc9421/components.ts';
 import { ConfigError } from '../errors.ts';
-import type { AuthPolicy, SenderAuth } from '../senders.ts';
-import { onlyKnown } from './validate.ts';
+import type { Protocol } from '../protocol.ts';
+import type { AuthPolicy, SenderAuth, SenderEntry, NotificationToken } from '../senders.ts';
+import { oneOf, onlyKnown } from './validate.ts';
 
 /** contract.md §4.3: legacy credentials have at least so many characters. */
 const MIN_SECRET_LENGTH = 32;
 
-function secrets(where: string, current: unknown, previous: unknown): readonly string[] {
+/** What sellers take as `push_notification_config.token` has at least so many. */
+const MIN_TOKEN_LENGTH = 16;
+
+function secrets(
+  where: string,
+  current: unknown,
+  previous: unknown,
+  least = MIN_SECRET_LENGTH,
+): readonly string[] {
   const given = previous === undefined ? [current] : [current, previous];
   return given.map((secret) => {
-    if (typeof secret !== 'string' || secret.length < MIN_SECRET_LENGTH) {
-      throw new ConfigError(`${where}: must be a string of at least ${MIN_SECRET_LENGTH} characters.`);
+    if (typeof secret !== 'string' || secret.length < least) {
+      throw new ConfigError(`${where}: must be a string of at least ${least} characters.`);
     }
     if (new Set(secret).size === 1) {
       throw new ConfigError(
@@ -25,8 +35,28 @@ function secrets(where: string, current: unknown, previous: unknown): readonly s
   });
 }
 
+/** Fields that HTTP, signatures or the other schemes have their own use for. */
+const TAKEN = /^(?:authorization|signature|signature-input|content-.*|connection|host|transfer-encoding)$/;
+
+function tokenHeader(where: string, header: unknown, protocol: Protocol): { readonly header?: string } {
+  if (header === undefined) return {};
+  const name = typeof header === 'string' ? header.toLowerCase() : '';
+  const { hmacSignatureHeader, hmacTimestampHeader } = protocol;
+  if (
+    !isFieldName(name) ||
+    TAKEN.test(name) ||
+    name === hmacSignatureHeader ||
+    name === hmacTimestampHeader
+  ) {
+    throw new ConfigError(
+      `${where}.header: must be a field name of its own, e.g. 'X-A2A-Notification-Token'. Leave it out for Authorization.`,
+    );
+  }
+  return { header: name };
+}
+
 /** How a sender is registered. @throws ConfigError for anything but one legacy scheme with usable credentials. */
-export function authPolicy(where: string, auth: SenderAuth | undefined): AuthPolicy {
+export function authPolicy(where: string, auth: SenderAuth | undefined, protocol: Protocol): AuthPolicy {
   if (auth === undefined) return { scheme: 'signature' };
   const names = Object.keys(auth ?? {});
   if (names.length === 1 && 'hmac' in auth && auth.hmac) {
@@ -37,13 +67,37 @@ export function authPolicy(where: string, auth: SenderAuth | undefined): AuthPol
     };
   }
   if (names.length === 1 && 'bearer' in auth && auth.bearer) {
-    onlyKnown(`${where}.bearer`, auth.bearer, { token: true, previousToken: true });
+    const { token, previousToken, header } = auth.bearer;
+    onlyKnown(`${where}.bearer`, auth.bearer, { token: true, previousToken: true, header: true });
     return {
       scheme: 'bearer',
-      tokens: secrets(`${where}.bearer`, auth.bearer.token, auth.bearer.previousToken),
+      tokens: secrets(`${where}.bearer`, token, previousToken),
+      ...tokenHeader(`${where}.bearer`, header, protocol),
     };
   }
   throw new ConfigError(
     `${where}: give { hmac: { secret } } or { bearer: { token } }, or leave auth out for signatures (the default).`,
   );
+}
+
+/** @throws ConfigError for an unusable token, and beside a bearer token, which is the same thing. */
+export function tokenPolicy(
+  where: string,
+  given: NotificationToken | undefined,
+  { scheme }: AuthPolicy,
+): Pick<SenderEntry, 'notificationToken'> {
+  if (given === undefined) return {};
+  if (typeof given !== 'object' || given === null || scheme === 'bearer') {
+    throw new ConfigError(
+      `${where}: must be an object like { token }, for a sender that signs. For one that sends the token alone: auth: { bearer: { token, header } }.`,
+    );
+  }
+  const { token, previousToken, onMismatch } = given;
+  onlyKnown(where, given, { token: true, previousToken: true, onMismatch: true });
+  return {
+    notificationToken: {
+      tokens: secrets(where, token, previousToken, MIN_TOKEN_LENGTH),
+      onMismatch: oneOf(`${where}.onMismatch`, onMismatch, ['warn', 'refuse']) ?? 'warn',
+    },
+  };
 }

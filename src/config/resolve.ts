@@ -159,7 +159,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     mode: options.mode ?? 'inline',
     worker: workerOptions(options),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
-    senders: senderSource(options.senders, { edition, allowLoopback, maxNoncesPerKey }),
+    senders: senderSource(options.senders, { protocol, edition, allowLoopback, maxNoncesPerKey }),
     contentTypes: contentTypes(options.contentTypes),
     ...bodyLimits(options),
     ...leaseTimes(options),

@@ -3,13 +3,15 @@ import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/pin-list.ts';
 import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry } from '../senders.ts';
-import { authPolicy } from './auth.ts';
+import type { Protocol } from '../protocol.ts';
+import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
 import { publisherDomains } from './publishers.ts';
 import { checkRevocation } from './revocation.ts';
 import { given, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
+  readonly protocol: Protocol;
   readonly edition: Edition;
   readonly allowLoopback: boolean;
   readonly maxNoncesPerKey: number;
@@ -31,6 +33,7 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   pins: true,
   publishers: true,
   revocation: true,
+  notificationToken: true,
   maxNoncesPerKey: true,
 };
 
@@ -48,9 +51,10 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }
   checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
+  const auth = authPolicy(`${where}.auth`, sender.auth, defaults.protocol);
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,
-    auth: authPolicy(`${where}.auth`, sender.auth),
+    auth,
     edition: sender.edition === undefined ? defaults.edition : editionFor(sender.edition, `${where}.edition`),
     maxNoncesPerKey: wholeNumber(
       `${where}.maxNoncesPerKey`,
@@ -64,6 +68,7 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
       publishers: publisherDomains(`${where}.publishers`, sender.publishers),
     }),
     ...(sender.revocation !== undefined && { revocation: sender.revocation }),
+    ...tokenPolicy(`${where}.notificationToken`, sender.notificationToken, auth),
   };
   oneOf(`${where}.format`, sender.format, ['tool', 'agent']);
   checkPins(entry);
@@ -75,9 +80,14 @@ function credentials(entry: SenderEntry): readonly string[] {
   return entry.auth.scheme === 'bearer' ? entry.auth.tokens : [];
 }
 
+/** What decides where a delivery's proof is looked for. */
+function kindOf({ auth }: SenderEntry): string {
+  return auth.scheme === 'bearer' ? `bearer ${auth.header ?? ''}` : auth.scheme;
+}
+
 /** What must hold for senders that share one URL. */
 function checkTogether(entries: readonly SenderEntry[]): void {
-  if (new Set(entries.map((entry) => entry.auth.scheme)).size > 1) {
+  if (new Set(entries.map(kindOf)).size > 1) {
     throw new ConfigError(
       'senders: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own and a function: senders: (url) => … .',
     );

@@ -75,6 +75,12 @@ export type WarningCode =
   | 'report_after_final'
   /** It says that it is a delivery report and is none by its members: handed to `other`. */
   | 'invalid_delivery_report'
+  /**
+   * Of a sender with `notificationToken`: the delivery carries none, or another one. Of the delivery, so only on what
+   * is handled with it: a worker, and `redrive`, read the stored body.
+   */
+  | 'token_missing'
+  | 'token_mismatch'
   /** The result does not fit the schema given for its task type. */
   | 'result_schema_mismatch'
   /** `result` of a `working` or `input-required` status has members of the wrong type. */

@@ -25,6 +25,8 @@ export interface HmacDeliveryOptions extends LegacyDelivery {
 export interface BearerDeliveryOptions extends LegacyDelivery {
   /** The token of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly token: string;
+  /** The field that has the token alone, e.g. `X-A2A-Notification-Token`. `Authorization: Bearer …`. */
+  readonly header?: string;
 }
 
 /**
@@ -52,7 +54,9 @@ export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
 
 /** Makes a delivery of the deprecated bearer scheme (contract.md §5.17). */
 export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${options.token}` };
+  const { token, header } = options;
+  const credential = header === undefined ? { Authorization: `Bearer ${token}` } : { [header]: token };
+  const headers = { 'Content-Type': 'application/json', ...credential };
   return {
     method: 'POST',
     url: options.url,

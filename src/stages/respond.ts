@@ -32,6 +32,7 @@ export const ANSWERS: Readonly<Record<RefusedCode, Answer>> = {
   webhook_signature_replayed: UNAUTHENTIC,
   webhook_body_malformed: UNAUTHENTIC,
   webhook_mode_mismatch: UNAUTHENTIC,
+  webhook_token_mismatch: UNAUTHENTIC,
   missing_idempotency_key: { status: 400, message: 'The envelope has no idempotency_key.' },
   missing_envelope_fields: {
     status: 400,

@@ -26,7 +26,7 @@ export interface DeliveryRecipe {
 function authenticated(recipe: DeliveryRecipe, body: Uint8Array): SignedDelivery | Promise<SignedDelivery> {
   const { url, key, protocol, now, auth, mistake, sign } = recipe;
   if (auth && 'hmac' in auth) return signHmac({ url, body, secret: auth.hmac.secret, protocol, now });
-  if (auth) return bearerDelivery({ url, body, token: auth.bearer.token });
+  if (auth) return bearerDelivery({ url, body, ...auth.bearer });
   const options: SignDeliveryOptions = { url, body, key, protocol, now };
   const spoilt = mistake && MISTAKES[mistake].sign?.(options);
   return signDelivery({ ...options, ...spoilt, ...sign });

@@ -42,20 +42,24 @@ function storeAt(run: Run): Store {
 
 function authOf({ legacy }: VectorSender): Pick<Sender, 'auth'> {
   if (!legacy) return {};
-  const { scheme, secret, previousSecret } = legacy;
+  const { scheme, secret, previousSecret, header } = legacy;
   if (scheme === 'hmac') {
     return { auth: { hmac: { secret, ...(previousSecret !== undefined && { previousSecret }) } } };
   }
   return {
     auth: {
-      bearer: { token: secret, ...(previousSecret !== undefined && { previousToken: previousSecret }) },
+      bearer: {
+        token: secret,
+        ...(previousSecret !== undefined && { previousToken: previousSecret }),
+        ...(header !== undefined && { header }),
+      },
     },
   };
 }
 
 /** A vector's sender as options have it. */
 export function senderOf(sender: VectorSender, setup: Setup): Sender {
-  const { agentUrl, keys, edition } = sender;
+  const { agentUrl, keys, edition, notificationToken } = sender;
   const url = revocationUrl(setup);
   const full = setup.fullKids.length > 0;
   return {
@@ -63,6 +67,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
     edition,
     pins: keys.length === 0 ? [NO_KEY] : keys,
     ...authOf(sender),
+    ...(notificationToken && { notificationToken }),
     ...(url !== undefined && { revocation: { url } }),
     // One live nonce, which `burnNonces` takes, fills it.
     ...(full && { maxNoncesPerKey: 1 }),

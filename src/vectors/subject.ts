@@ -22,6 +22,14 @@ export interface VectorSender {
     readonly scheme: 'hmac' | 'bearer';
     readonly secret: string;
     readonly previousSecret?: string;
+    /** Bearer: the field that has the token alone; absent: `Authorization`. */
+    readonly header?: string;
+  };
+  /** The token that its agent transport echoes beside a signature. */
+  readonly notificationToken?: {
+    readonly token: string;
+    readonly previousToken?: string;
+    readonly onMismatch?: 'warn' | 'refuse';
   };
 }
 

@@ -98,7 +98,8 @@ describe('options: defaults (admission.md §2.12)', () => {
 });
 
 describe('options: a mistake is a ConfigError that names the option', () => {
-  const cases: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
+  type Case = readonly [string, Record<string, unknown>, RegExp];
+  const cases: readonly Case[] = [
     ['no publicUrl', { publicUrl: undefined }, /publicUrl/],
     ['a relative publicUrl', { publicUrl: '/webhooks' }, /publicUrl.*absolute/],
     ['an http publicUrl', { publicUrl: 'http://buyer.example/x' }, /publicUrl.*https.*allowLoopback/],
@@ -267,6 +268,63 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       'a content type with parameters',
       { contentTypes: ['application/a2a+json; charset=utf-8'] },
       /without parameters/,
+    ],
+    ...(
+      [
+        ['Authorization', 'authorization'],
+        ['Signature-Input', 'of signatures'],
+        ['Content-Type', 'of the body'],
+        ['x-proto-signature', 'of HMAC'],
+        ['Host', 'of HTTP'],
+        ['no name', 'no name'],
+        ['', 'empty'],
+      ] as const
+    ).map(([header, why]): Case => [
+      `a token in a header that is taken: ${why}`,
+      { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: SECRET, header } } }] },
+      /bearer\.header.*X-A2A-Notification-Token/,
+    ]),
+    [
+      'bearer tokens in several headers on one URL',
+      {
+        senders: [
+          { agentUrl: 'https://a.example', auth: { bearer: { token: SECRET } } },
+          { agentUrl: 'https://b.example', auth: { bearer: { token: `${SECRET}b`, header: 'X-Token' } } },
+        ],
+      },
+      /several kinds of auth/,
+    ],
+    [
+      'a short notification token',
+      { senders: [{ agentUrl: 'https://a.example', notificationToken: { token: 'fifteen-chars-0' } }] },
+      /notificationToken.*at least 16/,
+    ],
+    [
+      'a notification token of one repeated character',
+      { senders: [{ agentUrl: 'https://a.example', notificationToken: { token: 't'.repeat(32) } }] },
+      /notificationToken.*one character, repeated/,
+    ],
+    [
+      'another thing to do on a mismatch',
+      {
+        senders: [
+          { agentUrl: 'https://a.example', notificationToken: { token: SECRET, onMismatch: 'drop' } },
+        ],
+      },
+      /notificationToken\.onMismatch.*warn, refuse/,
+    ],
+    [
+      'a notification token beside a bearer token',
+      {
+        senders: [
+          {
+            agentUrl: 'https://a.example',
+            auth: { bearer: { token: SECRET } },
+            notificationToken: { token: SECRET },
+          },
+        ],
+      },
+      /bearer: \{ token, header \}/,
     ],
     [
       'a token with its scheme',

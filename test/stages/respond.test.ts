@@ -29,6 +29,7 @@ const STATUS: Record<RefusedCode, number> = {
   webhook_signature_replayed: 401,
   webhook_body_malformed: 401,
   webhook_mode_mismatch: 401,
+  webhook_token_mismatch: 401,
   missing_idempotency_key: 400,
   missing_envelope_fields: 400,
   invalid_envelope_status: 400,

@@ -42,12 +42,15 @@ const DERIVED: ReadonlyMap<string, (facts: RequestFacts) => string> = new Map([
 /** RFC 9421 §2: a component name is a field name in lower case. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
+/** Whether `name`, in lower case, can be a field's. */
+export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
+
 /** RFC 9421 §2.5: the base is ASCII, and a line feed in a value would forge one of its lines. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 
 /** Value of a plain header field as the base holds it, or undefined where the request has no usable one. */
 function plainField(name: string, headers: HeaderFields): string | undefined {
-  return FIELD_NAME.test(name) ? textOf(name, headers) : undefined;
+  return isFieldName(name) ? textOf(name, headers) : undefined;
 }
 
 function textOf(name: string, headers: HeaderFields): string | undefined {

@@ -67,7 +67,12 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
   const edition = editionFor(input.edition);
   const engine = await createEngine();
   const target = canonicalTargetUri(input.url);
-  const { fixed = [] } = senderSource(input.senders, { edition, allowLoopback: true, maxNoncesPerKey: 1 });
+  const { fixed = [] } = senderSource(input.senders, {
+    protocol,
+    edition,
+    allowLoopback: true,
+    maxNoncesPerKey: 1,
+  });
   const keys = createKeyResolver({
     protocol,
     engine,

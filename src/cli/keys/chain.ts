@@ -146,7 +146,7 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName): string | und
 export async function walkChain(options: ChainOptions): Promise<Chain> {
   const { allowLoopback, sender: given } = options;
   const protocol = protocolFor(options.protocol);
-  const defaults = { edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
+  const defaults = { protocol, edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
   const documents = createDocuments(options);

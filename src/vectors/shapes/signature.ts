@@ -1,4 +1,5 @@
 import type { Jwk } from '../../crypto/engine.ts';
+import { defined } from '../../codec/members.ts';
 import type { DeliveryCase } from '../case.ts';
 import { VectorError } from '../errors.ts';
 import type { Setup, VectorSender } from '../subject.ts';
@@ -55,9 +56,27 @@ function legacyOf(json: JsonObject): Pick<VectorSender, 'legacy'> {
   if (!scheme) {
     throw new VectorError('authentication.schemes is wrong: expected ["HMAC-SHA256"] or ["Bearer"]');
   }
-  const previousSecret = optionalText(authentication, 'previous_credentials');
-  const secret = textOf(authentication, 'credentials');
-  return { legacy: { scheme, secret, ...(previousSecret !== undefined && { previousSecret }) } };
+  const legacy = {
+    scheme,
+    secret: textOf(authentication, 'credentials'),
+    ...defined({
+      previousSecret: optionalText(authentication, 'previous_credentials'),
+      header: optionalText(authentication, 'header'),
+    }),
+  };
+  return { legacy };
+}
+
+/** `notification_token`, beside a signature. */
+function tokenOf(json: JsonObject): Pick<VectorSender, 'notificationToken'> {
+  if (present(json, 'notification_token') === undefined) return {};
+  const given = objectOf(json, 'notification_token');
+  const onMismatch = optionalText(given, 'on_mismatch');
+  if (onMismatch !== undefined && onMismatch !== 'warn' && onMismatch !== 'refuse') {
+    throw new VectorError('notification_token.on_mismatch is wrong: expected "warn" or "refuse"');
+  }
+  const previousToken = optionalText(given, 'previous_token');
+  return { notificationToken: { token: textOf(given, 'token'), ...defined({ previousToken, onMismatch }) } };
 }
 
 function senderOf(json: JsonObject, context: ShapeContext, lacking: Lacking): VectorSender {
@@ -66,6 +85,7 @@ function senderOf(json: JsonObject, context: ShapeContext, lacking: Lacking): Ve
     keys: keysOf(json, context, lacking),
     edition: editionOf(json, context),
     ...legacyOf(json),
+    ...tokenOf(json),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ReceiverOptions } from '../../../src/options.ts';
+import type { Sender } from '../../../src/senders.ts';
 import type { DeliverOptions, FakeSeller } from '../../../src/testing/fake-seller.ts';
 import type { Capability } from './doors.ts';
 import type { WireRequest } from './wire.ts';
@@ -21,6 +22,8 @@ export interface Case {
   readonly name: string;
   readonly status: readonly number[];
   readonly options?: Partial<ReceiverOptions>;
+  /** What the seller is registered with, besides. */
+  readonly sender?: Partial<Sender>;
   readonly needs?: readonly Capability[];
   readonly stopped?: true;
   readonly requests: (given: Given) => Promise<readonly WireRequest[]>;
@@ -73,6 +76,37 @@ const OTHER_TYPES: readonly Case[] = (
   options: { contentTypes },
   requests: one(undefined, { sign: { headers: { 'Content-Type': 'application/a2a+json' } } }),
 }));
+
+const TOKEN = 'tok_0123456789abcdef0123456789abcdef';
+const withToken = (token: string) =>
+  one(undefined, { sign: { headers: { 'X-A2A-Notification-Token': token } } });
+
+/** The agent transport's own push. */
+const TOKENS: readonly Case[] = [
+  {
+    name: 'a token beside the signature',
+    status: [200],
+    sender: { notificationToken: { token: TOKEN, onMismatch: 'refuse' } },
+    requests: withToken(TOKEN),
+  },
+  {
+    name: 'another token beside the signature',
+    status: [401],
+    sender: { notificationToken: { token: TOKEN, onMismatch: 'refuse' } },
+    requests: withToken(`${TOKEN}0`),
+  },
+  ...(
+    [
+      [200, TOKEN],
+      [401, `${TOKEN}0`],
+    ] as const
+  ).map(([status, token]): Case => ({
+    name: `a bearer token in a header of its own: ${status}`,
+    status: [status],
+    sender: { auth: { bearer: { token: TOKEN, header: 'X-A2A-Notification-Token' } } },
+    requests: one(undefined, { auth: { bearer: { token, header: 'x-a2a-notification-token' } } }),
+  })),
+];
 
 /** Under `publicUrl: …/*`: the seller signed this URL, and the door has to hand it over as it is. */
 const TARGETS: readonly Case[] = (
@@ -296,6 +330,7 @@ export const CASES: readonly Case[] = [
   ...METHODS,
   ...TYPES,
   ...OTHER_TYPES,
+  ...TOKENS,
   ...HTTP,
   ...TARGETS,
   ...BODIES,

@@ -26,8 +26,11 @@ const without = (answer: WireAnswer, name: string): WireAnswer => ({
   headers: answer.headers.filter(([given]) => given !== name),
 });
 
+const optionsOf = ({ options, sender }: Case): Case['options'] =>
+  sender ? { senders: [{ ...seller.sender, ...sender }], ...options } : options;
+
 async function expected(of: Case, requests: readonly WireRequest[]): Promise<WireAnswer[]> {
-  const { receiver } = openHouse(seller, of.options);
+  const { receiver } = openHouse(seller, optionsOf(of));
   if (of.stopped) await receiver.stop();
   const answers = await inOrder(requests, (request) => corridorAnswer(receiver, request));
   if (!of.stopped) await receiver.stop();
@@ -47,7 +50,7 @@ describe('the corridor itself', () => {
 describe.concurrent.each(DOORS)('$name answers byte for byte as the corridor does', (door) => {
   test.each(applicable(door))('$name', async (of) => {
     const requests = await of.requests(givenFor(seller));
-    const { receiver, handled } = openHouse(seller, of.options);
+    const { receiver, handled } = openHouse(seller, optionsOf(of));
     await using open = await door.open(receiver);
     if (of.stopped) await receiver.stop();
     const answers = await inOrder(requests, open.ask);

@@ -1,0 +1,62 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { comparedWith } from '../auth/credentials.ts';
+import { present } from '../codec/members.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { fieldValue, type HeaderFields } from '../delivery.ts';
+import type { Event, WarningCode } from '../events/event.ts';
+import { eventWarning } from '../events/warnings.ts';
+import type { Refusal } from '../outcome.ts';
+import type { TokenPolicy } from '../senders.ts';
+import type { Read } from './read.ts';
+
+export interface TokenContext {
+  readonly hashes: Hashes;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
+/** The agent transport's own push has it here. */
+const HEADER = 'x-a2a-notification-token';
+
+/** Other families' `token` is their own; `null` is how many senders write absence. */
+function tokenOf(event: Event): unknown {
+  const isEnvelope = event.transport === 'tool' && (event.kind !== 'other' || event.family === undefined);
+  return isEnvelope ? present(event.envelope, 'token') : undefined;
+}
+
+/** Every token that the delivery carries, wherever; of an unreadable one those of its headers. */
+function tokensOf(headers: HeaderFields, { reading }: Read): readonly unknown[] {
+  const carried = [fieldValue(headers, HEADER), reading.ok ? tokenOf(reading.event) : undefined];
+  return carried.filter((token) => token !== undefined);
+}
+
+function warned(read: Read, code: WarningCode): Read {
+  if (read.claim === undefined) return read;
+  const { event } = read.reading;
+  const warnings = [...event.warnings, eventWarning(code)];
+  return { ...read, reading: { ...read.reading, event: { ...event, warnings } } };
+}
+
+/**
+ * Compares the tokens that a delivery of a proved sender carries with the one that is registered (verification.md §6.9).
+ * Before admission: what is refused here burns no nonce.
+ */
+export function checkToken(
+  read: Read,
+  headers: HeaderFields,
+  { tokens: accepted, onMismatch }: TokenPolicy,
+  { hashes, raiseAlarm }: TokenContext,
+): Read | Refusal {
+  const carried = tokensOf(headers, read);
+  if (carried.length === 0) return warned(read, 'token_missing');
+  const fits = (token: unknown): boolean =>
+    typeof token === 'string' && comparedWith(token, hashes)(accepted);
+  if (carried.every(fits)) return read;
+  const refuses = onMismatch === 'refuse';
+  raiseAlarm({
+    code: 'token_mismatch',
+    sender: read.identity.sender.agentUrl,
+    message: `A delivery whose sender is proved carries another token than notificationToken: it was ${refuses ? 'refused, 401' : 'taken'}. Compare it with the one that the seller was given; during a rotation set previousToken.`,
+  });
+  if (!refuses) return warned(read, 'token_mismatch');
+  return { kind: 'refused', code: 'webhook_token_mismatch', detail: 'the token is none of those registered' };
+}
