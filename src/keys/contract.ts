@@ -67,6 +67,8 @@ export interface TransportInit {
   readonly redirect: 'manual';
   /** One total deadline: connect, headers and body. */
   readonly signal: AbortSignal;
+  /** Bytes of the body that are read at most; with more the answer is of no use. As many as come where absent. */
+  readonly maxBytes?: number;
 }
 
 /** Like `Transport`, for any method: what the transports of this package are. */

@@ -53,7 +53,7 @@ export async function fetchDocument(
   }, rules.deadlineMs);
   try {
     const headers = { ...more, ...REQUEST_HEADERS };
-    const init: TransportInit = { method: 'GET', headers, redirect: 'manual', signal };
+    const init: TransportInit = { method: 'GET', headers, redirect: 'manual', signal, maxBytes };
     const response = await orAborted(rules.transport(url, init), signal);
     const conditional = 'if-none-match' in more || 'if-modified-since' in more;
     if (response.status === 304 && !response.redirected) {

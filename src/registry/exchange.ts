@@ -87,7 +87,10 @@ async function sendOnce(connection: Connection, call: Call, token: string | unde
   const signal = AbortSignal.any([controller.signal, call.signal ?? NEVER]);
   try {
     signal.throwIfAborted();
-    const response = await orAborted(connection.transport(call.url, initOf(call, token, signal)), signal);
+    const response = await orAborted(
+      connection.transport(call.url, initOf(call, connection, token, signal)),
+      signal,
+    );
     return await read(response, connection.maxAnswerBytes, signal);
   } catch (error) {
     if (error instanceof RegistryError) throw error;
@@ -101,7 +104,12 @@ async function sendOnce(connection: Connection, call: Call, token: string | unde
   }
 }
 
-function initOf({ method, body }: Call, token: string | undefined, signal: AbortSignal) {
+function initOf(
+  { method, body }: Call,
+  { maxAnswerBytes }: Connection,
+  token: string | undefined,
+  signal: AbortSignal,
+) {
   return {
     method,
     headers: {
@@ -115,6 +123,7 @@ function initOf({ method, body }: Call, token: string | undefined, signal: Abort
     ...(body && { body }),
     redirect: 'manual' as const,
     signal,
+    maxBytes: maxAnswerBytes,
   };
 }
 

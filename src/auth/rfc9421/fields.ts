@@ -92,6 +92,9 @@ function readMember(text: string): Member | string {
   return bytes ? { label, raw, value, rawParameters, base64 } : { label, raw, value, rawParameters };
 }
 
+/** Members of one dictionary: senders have one or two, and each costs a parser's run (verification.md §2.1). */
+const MAX_MEMBERS = 32;
+
 /**
  * Reads a dictionary field (RFC 8941 §4.2.2) in which no label and no parameter stands twice.
  * @param field all lines of the field, joined with `, `.
@@ -100,6 +103,7 @@ function readMember(text: string): Member | string {
 export function readDictionary(field: string): ReadonlyMap<string, Member> | string {
   const texts = splitOutsideStrings(field, ',');
   if (!texts) return 'has a string that does not end, or an item that RFC 8941 does not know';
+  if (texts.length > MAX_MEMBERS) return `has more than ${MAX_MEMBERS} members`;
   const members = new Map<string, Member>();
   for (const text of texts) {
     const member = readMember(trimSpace(text));

@@ -10,6 +10,8 @@ export interface Asked {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
+  /** Bytes of the answer's body that its reader takes at most. */
+  readonly maxBytes: number;
   /** Whoever fires it destroys the socket; its reason is then what the body fails with. */
   readonly signal: AbortSignal;
 }
@@ -18,6 +20,17 @@ export interface Asked {
 const MAX_HEADER_BYTES = 16_384;
 /** A line can be empty but for its colon. Node drops those beyond 2000 without a word, so the limit lies below. */
 const MAX_HEADER_LINES = 256;
+
+/**
+ * Bytes that the connection may bring for a body of `maxBytes`: head, trailers and the framing of small chunks fit.
+ * Interim answers (100, 103) and extensions of chunks are no bytes of a body, and some servers never end them.
+ */
+function createWatch(socket: Socket, maxBytes: number): () => void {
+  const limit = 2 * maxBytes + 65_536;
+  return () => {
+    if (socket.bytesRead > limit) socket.destroy(new Error(`more than ${limit} bytes on the connection`));
+  };
+}
 
 /** Says why an answer could not be had. */
 type Explain = (error: unknown) => Error;
@@ -54,9 +67,11 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
       first ??= error;
       reject(explain(error));
     });
+    const watch = createWatch(socket, asked.maxBytes);
+    request.on('information', watch);
     request.once('response', (message) => {
       try {
-        resolve(asResponse(message, explain));
+        resolve(asResponse(message, explain, watch));
       } catch (error) {
         socket.destroy();
         reject(error);
@@ -71,7 +86,7 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
   });
 }
 
-function asResponse(message: IncomingMessage, explain: Explain): Response {
+function asResponse(message: IncomingMessage, explain: Explain, watch: () => void): Response {
   // Its failures are the body's reader's to hear of, if there is one.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
@@ -81,19 +96,20 @@ function asResponse(message: IncomingMessage, explain: Explain): Response {
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
-  if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
+  if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain, watch), { status, headers });
   message.resume();
   return new Response(null, { status, headers });
 }
 
 /** Reads from the connection only what is asked for: an endless answer waits in the sender's buffers, not in ours. */
-function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
+function bodyOf(message: IncomingMessage, explain: Explain, watch: () => void): ReadableStream<Uint8Array> {
   const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
         try {
           const { done, value } = await chunks.next();
+          watch();
           if (done === true) controller.close();
           else controller.enqueue(value);
         } catch (error) {

@@ -61,7 +61,7 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
 }
 
 async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promise<Response> {
-  const { method, headers, body, signal } = init;
+  const { method, headers, body, signal, maxBytes = Number.POSITIVE_INFINITY } = init;
   const judging = judgedAddresses(url.hostname, parts.resolve, parts.allowLoopback);
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
@@ -74,6 +74,7 @@ async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promis
     address: addresses[0] ?? '',
     method,
     body,
+    maxBytes,
     headers: { 'accept-encoding': 'identity', ...headers },
     signal,
   });

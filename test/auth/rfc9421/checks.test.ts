@@ -95,6 +95,17 @@ describe('check 1: header_malformed', () => {
     expect(check([...lines, ['Signature-Input', INPUT]])).toMatchObject(malformed);
   });
 
+  test.each([
+    ['signature-input', '=()'],
+    ['signature', '=:AAAA:'],
+    ['content-digest', '=:AAAA:'],
+  ])('%s: 32 members, and not one more', (name, value) => {
+    const withMore = (count: number): string =>
+      [usual[name], ...Array.from({ length: count }, (_, at) => `more${at}${value}`)].join(', ');
+    expect(check({ ...usual, [name]: withMore(31) })).toMatchObject({ kind: 'checked' });
+    expect(check({ ...usual, [name]: withMore(32) })).toMatchObject(malformed);
+  });
+
   test('Content-Digest that does not parse, or is not 32 bytes, or is repeated', () => {
     const digest = usual['content-digest'] ?? '';
     for (const value of ['sha-256', 'sha-256=:AAAA:', '', [digest, digest]]) {

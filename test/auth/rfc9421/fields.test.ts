@@ -48,6 +48,12 @@ describe('the scanner in front of structured-headers (verification.md §3.2)', (
     expect(members(field).get('a')?.value[0]).toEqual(Uint8Array.of(251, 255).buffer);
   });
 
+  test('32 members are read, 33 are not', () => {
+    const field = (count: number): string => Array.from({ length: count }, (_, at) => `a${at}`).join(', ');
+    expect(members(field(32)).size).toBe(32);
+    expect(readDictionary(field(33))).toBe('has more than 32 members');
+  });
+
   test.each([
     ['a label twice', 'a=1, b=2, a=3', 'has a label twice'],
     ['a label twice, once without a value', 'a, b, a=1', 'has a label twice'],

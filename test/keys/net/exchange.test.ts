@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
@@ -141,6 +142,33 @@ test('nor do interim answers without end', async () => {
     reason: 'no whole answer within 300 ms',
   });
   await bench.server.idle();
+});
+
+describe('bytes of the connection are bounded, not only those of the body', () => {
+  const limit = 2 * CAP + 65_536;
+  const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+  const mebibyteOf = (piece: string): string[] =>
+    Array<string>(Math.ceil(1_048_576 / piece.length)).fill(piece);
+
+  test.each([
+    ['100 Continue', '', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)],
+    ['103 Early Hints', '', `HTTP/1.1 103 Early Hints\r\nlink: <${'a'.repeat(15_000)}>\r\n\r\n`],
+    ['extensions of chunks', chunked, `1;a=${'x'.repeat(16_000)}\r\nx\r\n`],
+  ])('a mebibyte of %s is not read to its end', async (_what, head, piece) => {
+    const bench = await rawBench((socket) => {
+      Readable.from([head, ...mebibyteOf(piece), '0\r\n\r\n']).pipe(socket);
+    });
+    expect(await fetched(bench.transport)).toEqual({
+      ok: false,
+      reason: `more than ${limit} bytes on the connection`,
+    });
+    await bench.server.idle();
+  });
+
+  test('a document in chunks of one byte is read', async () => {
+    const bench = await rawBench((socket) => socket.end(`${chunked}${'1\r\nx\r\n'.repeat(CAP)}0\r\n\r\n`));
+    expect(textOf(await fetched(bench.transport))).toHaveLength(CAP);
+  });
 });
 
 test('the signal ends a body that is being read, with its reason', async () => {
