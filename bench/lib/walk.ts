@@ -67,7 +67,7 @@ export function baseOf(
 
 export function keyOf({ senders }: Selected, { parameters }: CheckedSignature, { auth }: Rooms): VerifyKey {
   const { keyid, alg } = parameters;
-  const found = auth.keys.find(keyid, senders, Date.now());
+  const found = auth.keys.find(keyid, { senders, arrivedAt: Date.now() });
   const [candidate] = 'candidates' in found ? found.candidates : [];
   if (!candidate) throw new Error('the key is not at hand');
   const { sender, key } = candidate;

@@ -100,7 +100,7 @@ export function withPressureGauge(keys: KeyResolver, options: PressureOptions): 
   };
   return {
     ...keys,
-    find: (keyid, senders, arrivedAt) => whenThere(keys.find(keyid, senders, arrivedAt), counted),
+    find: (keyid, request) => whenThere(keys.find(keyid, request), counted),
     findReplaced: async (...given) => counted(await keys.findReplaced(...given)),
   };
 }

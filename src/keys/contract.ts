@@ -27,29 +27,37 @@ export interface KeySearch {
 /** Check 9. */
 export type RevocationState = 'valid' | 'revoked' | 'stale';
 
+/** A delivery that needs keys. What it may fetch, and how long it waits, counts over all that is asked with one of these. */
+export interface KeyRequest {
+  /** Who may have sent it. */
+  readonly senders: readonly SenderEntry[];
+  /** Unix ms: only a fetch that began at or after it may be decisive for "unknown". */
+  readonly arrivedAt: number;
+}
+
 export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
    * most 8 at a time and 32 a call) and searched.
    * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
    * which has to be called before "invalid" is answered. Never rejects. No promise where everything is at hand.
-   * @param arrivedAt Unix ms: only a fetch that began at or after it may be decisive for "unknown".
    */
-  find(keyid: string, senders: readonly SenderEntry[], arrivedAt: number): KeySearch | Promise<KeySearch>;
+  find(keyid: string, request: KeyRequest): KeySearch | Promise<KeySearch>;
   /**
    * After every candidate's key failed to verify: fetches again the set of each sender that is not pinned and whose
    * set is older than 30 s (or was never fetched), and gives the keys under `keyid` that differ from `tried`.
    * `undecided`: a fetch failed or had to be left out.
-   * @param tried the very list that `find` gave: the 32 fetches of one delivery are for both searches together.
    */
-  findReplaced(
+  findReplaced(keyid: string, request: KeyRequest, tried: readonly Candidate[]): Promise<KeySearch>;
+  /**
+   * Check 9. `stale`: the sender has a revocation list and it is older than its grace: 503.
+   * @param request of the delivery that waits for it; one by itself where absent.
+   */
+  revocation(
+    sender: SenderEntry,
     keyid: string,
-    senders: readonly SenderEntry[],
-    tried: readonly Candidate[],
-    arrivedAt: number,
-  ): Promise<KeySearch>;
-  /** Check 9. `stale`: the sender has a revocation list and it is older than its grace: 503. */
-  revocation(sender: SenderEntry, keyid: string): RevocationState | Promise<RevocationState>;
+    request?: KeyRequest,
+  ): RevocationState | Promise<RevocationState>;
   /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */

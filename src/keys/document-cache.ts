@@ -1,6 +1,6 @@
 import { dropEntry, entryOf, touched } from './cache-entries.ts';
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
-import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
+import { type Answer, type Copy, type DocumentKind, FREE_LEAVE, type Leave, type Wish } from './document.ts';
 import { begin, liveFetch, type Purpose, usable } from './document-fetch.ts';
 import { within } from './freshness.ts';
 import { settledWithin } from './timeout.ts';
@@ -21,9 +21,9 @@ export interface DocumentCache {
   /** Says that the copy held was used: near the end of its life a refresh begins, and nobody waits for it. */
   used<T>(kind: DocumentKind<T>, url: string): void;
   /** A fresh copy; where that cannot be had in time, the one that is held. */
-  current<T>(kind: DocumentKind<T>, url: string, mayFetch?: MayFetch): Promise<Answer<T>>;
+  current<T>(kind: DocumentKind<T>, url: string, leave?: Leave): Promise<Answer<T>>;
   /** A copy that fulfils the wish, fetched again where the one held does not, at most once in the cooldown. */
-  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, mayFetch?: MayFetch): Promise<Answer<T>>;
+  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, leave?: Leave): Promise<Answer<T>>;
   /** Aborts what runs and begins nothing more; what is held still serves. */
   stop(): void;
 }
@@ -44,19 +44,15 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     },
     isFresh: (copy) => isFresh(state, copy),
     used: (kind, url) => {
-      refreshEarly(state, kind, url, always);
+      refreshEarly(state, kind, url, FREE_LEAVE);
     },
-    current: (kind, url, mayFetch = always) => current(state, kind, url, mayFetch),
-    renewed: (kind, url, wish, mayFetch = always) => renewed(state, kind, url, wish, mayFetch),
+    current: (kind, url, leave = FREE_LEAVE) => current(state, kind, url, leave),
+    renewed: (kind, url, wish, leave = FREE_LEAVE) => renewed(state, kind, url, wish, leave),
     stop: () => {
       state.stopped = true;
       for (const entry of state.entries.values()) entry.running?.controller.abort(new Error('stopped'));
     },
   };
-}
-
-function always(): boolean {
-  return true;
 }
 
 function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
@@ -82,13 +78,13 @@ interface Errand<T> {
   readonly state: CacheState;
   readonly kind: DocumentKind<T>;
   readonly url: string;
-  readonly mayFetch: MayFetch;
+  readonly leave: Leave;
 }
 
 function beginUnless<T>(why: string | undefined, errand: Errand<T>, purpose: Purpose): Running<T> | string {
-  const { state, kind, url, mayFetch } = errand;
+  const { state, kind, url, leave } = errand;
   if (why !== undefined) return why;
-  if (!mayFetch()) return 'left out: too many fetches for one delivery';
+  if (!leave.mayFetch()) return 'left out: too many fetches for one delivery';
   return begin(state, kind, url, entryOf(state, kind, url), purpose);
 }
 
@@ -96,32 +92,33 @@ function beginUnless<T>(why: string | undefined, errand: Errand<T>, purpose: Pur
  * At 80 % of a copy's life, and only on its use: what nobody asks for is not fetched, and no timer has to be held. Where
  * fetches are not shared nothing shows that one is under way, so that the moment at which it began has to.
  */
-function refreshEarly<T>(state: CacheState, kind: DocumentKind<T>, url: string, mayFetch: MayFetch): void {
+function refreshEarly<T>(state: CacheState, kind: DocumentKind<T>, url: string, leave: Leave): void {
   const entry = entryOf(state, kind, url);
   const { now, deadlineMs } = state.options;
   const due = entry.copy?.refreshAt;
   if (due === undefined || now() < due || liveFetch(state.options, entry) !== undefined) return;
   if (entry.began !== undefined && within(now(), entry.began, deadlineMs)) return;
-  beginUnless(barred(state, entry), { state, kind, url, mayFetch }, 'refresh');
+  beginUnless(barred(state, entry), { state, kind, url, leave }, 'refresh');
 }
 
 async function current<T>(
   state: CacheState,
   kind: DocumentKind<T>,
   url: string,
-  mayFetch: MayFetch,
+  leave: Leave,
 ): Promise<Answer<T>> {
   const entry = entryOf(state, kind, url);
   const copy = usable(state, entry);
   if (copy !== undefined && isFresh(state, copy)) {
-    refreshEarly(state, kind, url, mayFetch);
+    refreshEarly(state, kind, url, leave);
     return { ok: true, copy };
   }
   const running =
     liveFetch(state.options, entry) ??
-    beginUnless(barred(state, entry), { state, kind, url, mayFetch }, 'refresh');
+    beginUnless(barred(state, entry), { state, kind, url, leave }, 'refresh');
   if (typeof running === 'string') return copy ? { ok: true, copy } : { ok: false, reason: running };
-  const answer = await waitFor(running, copy ? patienceFor(state, running) : state.options.deadlineMs);
+  const patience = copy ? patienceFor(state, running) : state.options.deadlineMs;
+  const answer = await waitFor(running, Math.min(patience, leave.waitMs()));
   if (answer.ok) return answer;
   const kept = usable(state, entry);
   return kept ? { ok: true, copy: kept } : answer;
@@ -132,7 +129,7 @@ async function renewed<T>(
   kind: DocumentKind<T>,
   url: string,
   wish: Wish<T>,
-  mayFetch: MayFetch,
+  leave: Leave,
 ): Promise<Answer<T>> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const entry = entryOf(state, kind, url);
@@ -140,10 +137,10 @@ async function renewed<T>(
     if (copy !== undefined && (wish.wanted(copy) || wish.decisive(copy))) return { ok: true, copy };
     const joined = liveFetch(state.options, entry);
     const why = barred(state, entry) ?? cooling(state, entry);
-    const running = joined ?? beginUnless(why, { state, kind, url, mayFetch }, 'renewal');
+    const running = joined ?? beginUnless(why, { state, kind, url, leave }, 'renewal');
     if (typeof running === 'string') return { ok: false, reason: running };
     if (joined === undefined && copy !== undefined) entry.refetched = running.began;
-    const answer = await waitFor(running, state.options.deadlineMs);
+    const answer = await waitFor(running, Math.min(state.options.deadlineMs, leave.waitMs()));
     if (!answer.ok || wish.wanted(answer.copy)) return answer;
     if (wish.decisive(answer.copy)) {
       entry.refetched = running.began;

@@ -68,5 +68,13 @@ export interface Wish<T> {
   decisive(copy: Copy<T>): boolean;
 }
 
-/** Asked right before a fetch is begun; false: this caller may begin no more. */
-export type MayFetch = () => boolean;
+/** For whom documents are had, and how far that goes. */
+export interface Leave {
+  /** Asked right before a fetch is begun; false: this caller may begin no more. */
+  mayFetch(): boolean;
+  /** Ms for which this caller still waits. A fetch that it no longer waits for goes on to its own limits. */
+  waitMs(): number;
+}
+
+/** For whatever no delivery waits for: bounded by the limits of each fetch alone. */
+export const FREE_LEAVE: Leave = { mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };

@@ -1,6 +1,6 @@
 import type { SenderEntry } from '../senders.ts';
-import type { Candidate, KeyResolver, KeySearch } from './contract.ts';
-import type { MayFetch } from './document.ts';
+import type { Allowance } from './allowance.ts';
+import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { attempt, gather, type GatherLimits, type Reply, summary } from './gather.ts';
 import type { Search, SenderSearch } from './sender-search.ts';
@@ -9,10 +9,9 @@ import { createTurns, type Turns } from './turns.ts';
 export interface SearchContext {
   readonly cache: Pick<DocumentCache, 'order'>;
   readonly each: SenderSearch;
-  readonly limits: GatherLimits & {
-    /** Senders and publishers whose documents one delivery may have fetched. */
-    readonly perDelivery: number;
-  };
+  readonly limits: GatherLimits;
+  /** Of the delivery that asks. */
+  readonly allowanceOf: (request: KeyRequest) => Allowance;
   /** Unix ms. */
   readonly now: () => number;
 }
@@ -24,42 +23,25 @@ interface FairContext extends SearchContext {
 /** `find` and `findReplaced` of the key resolver. */
 export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find' | 'findReplaced'> {
   const context: FairContext = { ...options, turns: createTurns() };
-  // By the list of candidates that `find` gave: what one delivery may fetch is for both searches together.
-  const budgets = new WeakMap<readonly Candidate[], Search['leave']>();
-  const start = (
-    keyid: string,
-    arrivedAt: number,
-    leave = fetchBudget(context.limits.perDelivery),
-  ): Search => {
+  const start = (keyid: string, request: KeyRequest): Search => {
     const order = context.cache.order();
     const started = context.now();
     // A clock that was set back puts earlier fetches after the arrival, and after the present too.
-    const sinceArrival = (began: number): boolean => began > arrivedAt && began <= started;
+    const sinceArrival = (began: number): boolean => began > request.arrivedAt && began <= started;
     return {
       keyid,
       decisive: (copy) => copy.indirect !== true && (copy.order > order || sinceArrival(copy.began)),
-      leave,
+      leave: context.allowanceOf(request).leave,
     };
   };
-  const searched = async (
-    keyid: string,
-    senders: readonly SenderEntry[],
-    arrivedAt: number,
-  ): Promise<KeySearch> => {
-    const search = start(keyid, arrivedAt);
-    const found = await find(context, search, senders);
-    budgets.set(found.candidates, search.leave);
-    return found;
-  };
   return {
-    find: (keyid, senders, arrivedAt) => {
-      const atHand = allAtHand(context.each, keyid, senders);
-      // Nothing was fetched for it: `findReplaced` begins with a whole budget.
+    find: (keyid, request) => {
+      const atHand = allAtHand(context.each, keyid, request.senders);
       if (atHand !== undefined) return { candidates: atHand, undecided: NOBODY };
-      return searched(keyid, senders, arrivedAt);
+      return find(context, start(keyid, request), request.senders);
     },
-    findReplaced: (keyid, senders, tried, arrivedAt) =>
-      findReplaced(context, start(keyid, arrivedAt, budgets.get(tried)), senders, tried),
+    findReplaced: (keyid, request, tried) =>
+      findReplaced(context, start(keyid, request), request.senders, tried),
   };
 }
 
@@ -86,20 +68,6 @@ function allAtHand(
     candidates = candidates.length === 0 ? more : [...candidates, ...more];
   }
   return candidates.length > 0 || final ? candidates : undefined;
-}
-
-function fetchBudget(documents: number): () => MayFetch {
-  let left = documents;
-  return () => {
-    let granted = false;
-    return () => {
-      if (!granted && left > 0) {
-        left -= 1;
-        granted = true;
-      }
-      return granted;
-    };
-  };
 }
 
 /** Asks them as far as the delivery's fetches reach, those first whose turn is due. */

@@ -19,11 +19,9 @@ export function keysOnDemand(options: DiscoveryOptions, shared: boolean): KeyRes
   const loaded = async <T>(ask: (made: KeyResolver) => T | Promise<T>): Promise<T> => await ask(await keys());
   return {
     // Once the code is there a delivery waits for nothing that needs no waiting.
-    find: (keyid, senders, arrivedAt) =>
-      made ? made.find(keyid, senders, arrivedAt) : loaded((it) => it.find(keyid, senders, arrivedAt)),
+    find: (...given) => (made ? made.find(...given) : loaded((it) => it.find(...given))),
     findReplaced: async (...given) => (await keys()).findReplaced(...given),
-    revocation: (sender, keyid) =>
-      made ? made.revocation(sender, keyid) : loaded((it) => it.revocation(sender, keyid)),
+    revocation: (...given) => (made ? made.revocation(...given) : loaded((it) => it.revocation(...given))),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);
     },

@@ -1,7 +1,7 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import { ADAGENTS, type AdAgents } from './adagents.ts';
-import type { Answer, Copy, MayFetch, Wish } from './document.ts';
+import type { Answer, Copy, Leave, Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import type { KeySet } from './jwks.ts';
 import { createPublisherListings, type Listing } from './publisher-listings.ts';
@@ -29,7 +29,7 @@ export interface PinWish {
 }
 
 /** Gives each publisher's file leave to be fetched while there is some left. */
-type Leave = () => MayFetch;
+type EachLeave = () => Leave;
 
 export interface PublisherPins {
   /** What is held, without any fetch. */
@@ -37,9 +37,9 @@ export interface PublisherPins {
   /** Says that the copies held were used: see `DocumentCache.used`. */
   used(sender: SenderEntry): void;
   /** From copies within their life; the ones held where they cannot be refreshed. */
-  current(sender: SenderEntry, leave?: Leave): Promise<PinState>;
+  current(sender: SenderEntry, leave?: EachLeave): Promise<PinState>;
   /** From copies that fulfil the wish, fetched again if need be; undecided where one of them could not. */
-  renewed(sender: SenderEntry, wish: PinWish, leave: Leave): Promise<PinState>;
+  renewed(sender: SenderEntry, wish: PinWish, leave: EachLeave): Promise<PinState>;
 }
 
 export interface PublisherPinsOptions {

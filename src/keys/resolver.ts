@@ -2,6 +2,7 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createLocator } from './agent-location.ts';
+import { createAllowances } from './allowance.ts';
 import { brandJsonKind } from './brand-json.ts';
 import type { CacheLimits } from './cache-state.ts';
 import type { KeyResolver, Transport } from './contract.ts';
@@ -19,8 +20,12 @@ import { createSenderSearch } from './sender-search.ts';
 import { requestsMayShare } from './sharing.ts';
 
 export interface KeyLimits extends CacheLimits {
-  /** Ms for one fetch, and for all the fetching that one delivery waits for. */
+  /** Ms for one fetch. */
   readonly deadlineMs: number;
+  /** Ms that one delivery waits for documents in all; what it no longer waits for goes on, and serves the retry. */
+  readonly deliveryMs: number;
+  /** The same where fetches end with the request that began them: nothing would be there for the retry. */
+  readonly ownFetchMs: number;
   /** Fetches at a time for one delivery. */
   readonly width: number;
   /** Senders, and publishers, whose documents one delivery may have fetched. */
@@ -57,6 +62,8 @@ export const KEY_LIMITS: KeyLimits = {
   patienceMs: 2_000,
   maxDocuments: 10_000,
   deadlineMs: 10_000,
+  deliveryMs: 2_000,
+  ownFetchMs: 8_000,
   width: 8,
   perDelivery: 32,
   graceMs: 250,
@@ -79,14 +86,16 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
   const raiseAlarm = harmlessAlarm(options);
   const shared = options.sharedFetches ?? requestsMayShare();
-  const { deadlineMs, width, graceMs, cooldownMs } = limits;
+  const { deadlineMs, width, graceMs, cooldownMs, perDelivery } = limits;
+  const deliveryMs = shared ? limits.deliveryMs : limits.ownFetchMs;
+  const allowanceOf = createAllowances({ now, perDelivery, deliveryMs });
   const cacheOptions = { ...options, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
   const cache = createDocumentCache(cacheOptions);
   const pins = createPins(engine, options.protocol, shared);
   const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
   const keys = createSenderKeys(cache, brandJson, locator);
-  const revocations = createRevocations({ ...cacheOptions, documents: cache, brandJson, keys });
+  const revocations = createRevocations({ ...cacheOptions, allowanceOf, documents: cache, brandJson, keys });
   const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
   const each = createSenderSearch({ keys, pins, publishers, use: { engine, shared }, now, cooldownMs });
   const prefetch = async (sender: SenderEntry): Promise<object> => {
@@ -95,7 +104,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     return {};
   };
   return {
-    ...createKeySearch({ cache, each, limits, now }),
+    ...createKeySearch({ cache, each, limits, allowanceOf, now }),
     revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');

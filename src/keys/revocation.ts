@@ -1,7 +1,8 @@
 import type { AlarmCode } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { CacheOptions } from './cache-state.ts';
-import type { KeyResolver, RevocationState } from './contract.ts';
+import type { Allowance } from './allowance.ts';
+import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
 import type { Copy, DocumentKind } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
 import { judgeSignature } from './revocation-key.ts';
@@ -10,18 +11,15 @@ import type { PublishedList } from './revocation-list.ts';
 import { createPoll, type Poll } from './revocation-poll.ts';
 import { isFresh, MAX_KIDS, type Register, take } from './revocation-register.ts';
 import { createRegisters, type Registers } from './revocation-registers.ts';
-import {
-  absentAsEmpty,
-  createListSource,
-  type ListSource,
-  type ListSourceOptions,
-} from './revocation-source.ts';
+import { absentAsEmpty, createListSource, type ListSourceOptions } from './revocation-source.ts';
 import { backgroundTimer, noTimer, type Schedule } from './schedule.ts';
 import type { SenderKeys } from './sender-keys.ts';
 import { settledWithin } from './timeout.ts';
 
 export interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;
+  /** Of the delivery that waits for a list. */
+  readonly allowanceOf: (request: KeyRequest) => Allowance;
   /** Timers of the poll. `backgroundTimer`. */
   readonly schedule?: Schedule;
 }
@@ -62,10 +60,13 @@ export function createRevocations(options: RevocationOptions): Revocations {
   const poll = createPoll({ now, schedule, dueAt, refresh: repoll });
   const context: Context = { options, cache, kind, registers, poll };
   return {
-    check: (sender, keyid) => {
+    check: (sender, keyid, request) => {
       if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
       const source = sourceOf(sender);
-      return source === undefined ? 'valid' : judge(context, source, sender, keyid);
+      if (source === undefined) return 'valid';
+      const register = registers.use(source, sender);
+      if (isCurrent(context, register)) return stateOf(context, register, sender, keyid);
+      return refreshedState(context, register, { sender, keyid, request });
     },
     warm: async (sender) => {
       const source = sourceOf(sender);
@@ -78,26 +79,22 @@ export function createRevocations(options: RevocationOptions): Revocations {
   };
 }
 
-function judge(
-  context: Context,
-  source: ListSource,
-  sender: SenderEntry,
-  keyid: string,
-): RevocationState | Promise<RevocationState> {
-  const register = context.registers.use(source, sender);
-  if (isCurrent(context, register)) return stateOf(context, register, sender, keyid);
-  return refreshedState(context, register, sender, keyid);
+interface Asked {
+  readonly sender: SenderEntry;
+  readonly keyid: string;
+  readonly request: KeyRequest | undefined;
 }
 
 async function refreshedState(
   context: Context,
   register: Register,
-  sender: SenderEntry,
-  keyid: string,
+  { sender, keyid, request }: Asked,
 ): Promise<RevocationState> {
-  const { limits, now, deadlineMs } = context.options;
+  const { limits, now, deadlineMs, allowanceOf } = context.options;
   const decides = register.required && !isFresh(register, now());
-  await settledWithin(refresh(context, register, sender), decides ? deadlineMs : limits.patienceMs);
+  const left = request === undefined ? deadlineMs : allowanceOf(request).waitMs();
+  const waitMs = Math.min(left, decides ? deadlineMs : limits.patienceMs);
+  await settledWithin(refresh(context, register, sender), waitMs);
   return stateOf(context, register, sender, keyid);
 }
 

@@ -1,7 +1,7 @@
 import type { SenderEntry } from '../senders.ts';
 import type { Locate, LoadBrandJson, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
-import type { Answer, Copy, DocumentKind, MayFetch, Wish } from './document.ts';
+import type { Answer, Copy, DocumentKind, Leave, Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { JWKS, type KeySet } from './jwks.ts';
 
@@ -12,9 +12,9 @@ export interface SenderKeys {
   /** What is held, without any fetch. */
   held(sender: SenderEntry): Promise<HeldKeys | undefined>;
   /** The set within its life; the one held where it cannot be refreshed. */
-  current(sender: SenderEntry, mayFetch?: MayFetch): Promise<Answer<KeySet>>;
+  current(sender: SenderEntry, leave?: Leave): Promise<Answer<KeySet>>;
   /** A set that fulfils the wish, fetched again if need be. brand.json is renewed only by its own life. */
-  renewed(sender: SenderEntry, wish: Wish<KeySet>, mayFetch: MayFetch): Promise<Answer<KeySet>>;
+  renewed(sender: SenderEntry, wish: Wish<KeySet>, leave: Leave): Promise<Answer<KeySet>>;
 }
 
 export interface HeldKeys {
@@ -31,27 +31,27 @@ export function createSenderKeys(
   { locate, known }: Locator,
 ): SenderKeys {
   /** brand.json by its life; where it says nothing usable about this agent, asked again under the cooldown. */
-  const find = async (sender: SenderEntry, mayFetch?: MayFetch): Promise<Location> => {
+  const find = async (sender: SenderEntry, leave?: Leave): Promise<Location> => {
     const began = cache.order();
-    const location = await locate(sender, (url) => cache.current(brandJson, url, mayFetch));
+    const location = await locate(sender, (url) => cache.current(brandJson, url, leave));
     if (location.ok || !location.renewable) return location;
     const wish: Wish<BrandJson> = { wanted: () => false, decisive: (copy) => copy.order > began };
     const newer: LoadBrandJson = async (url) => {
-      const answer = await cache.renewed(brandJson, url, wish, mayFetch);
-      return answer.ok ? answer : await cache.current(brandJson, url, mayFetch);
+      const answer = await cache.renewed(brandJson, url, wish, leave);
+      return answer.ok ? answer : await cache.current(brandJson, url, leave);
     };
     return await locate(sender, newer);
   };
   return {
     atHand: (sender) => atHand(cache, brandJson, known, sender),
     held: (sender) => held(cache, brandJson, locate, sender),
-    current: async (sender, mayFetch) => {
-      const location = await find(sender, mayFetch);
-      return location.ok ? await cache.current(JWKS, location.jwksUri, mayFetch) : location;
+    current: async (sender, leave) => {
+      const location = await find(sender, leave);
+      return location.ok ? await cache.current(JWKS, location.jwksUri, leave) : location;
     },
-    renewed: async (sender, wish, mayFetch) => {
-      const location = await find(sender, mayFetch);
-      return location.ok ? await cache.renewed(JWKS, location.jwksUri, wish, mayFetch) : location;
+    renewed: async (sender, wish, leave) => {
+      const location = await find(sender, leave);
+      return location.ok ? await cache.renewed(JWKS, location.jwksUri, wish, leave) : location;
     },
   };
 }

@@ -1,7 +1,7 @@
 import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
-import type { Copy, MayFetch, Wish } from './document.ts';
+import type { Copy, Leave, Wish } from './document.ts';
 import { within } from './freshness.ts';
 import type { Reply } from './gather.ts';
 import type { KeySet } from './jwks.ts';
@@ -20,7 +20,7 @@ export interface Search {
    */
   readonly decisive: (copy: Copy<unknown>) => boolean;
   /** Gives a sender, or a publisher's file, leave to fetch while there is some left. */
-  readonly leave: () => MayFetch;
+  readonly leave: () => Leave;
 }
 
 /** One sender's part in a search: its own pins, those of its publishers, and its JWKS where nobody pins. */

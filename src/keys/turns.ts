@@ -1,5 +1,5 @@
 import type { SenderEntry } from '../senders.ts';
-import type { MayFetch } from './document.ts';
+import type { Leave } from './document.ts';
 
 /**
  * Who is asked first where one delivery may not have everybody's documents fetched: whoever was fetched for longest ago.
@@ -9,7 +9,7 @@ export interface Turns {
   /** `senders`, those that were never fetched first, then by when they last were. */
   order(senders: readonly SenderEntry[]): readonly SenderEntry[];
   /** Leave to fetch that counts as the sender's turn once it is used. */
-  noting(sender: SenderEntry, leave: () => MayFetch): () => MayFetch;
+  noting(sender: SenderEntry, leave: () => Leave): () => Leave;
 }
 
 /** As many as documents are; one that is forgotten is asked first. */
@@ -30,11 +30,14 @@ export function createTurns(): Turns {
   return {
     order: (senders) => [...senders].sort((a, b) => last(a) - last(b)),
     noting: (sender, leave) => () => {
-      const mayFetch = leave();
-      return () => {
-        const granted = mayFetch();
-        if (granted) note(sender);
-        return granted;
+      const given = leave();
+      return {
+        ...given,
+        mayFetch: () => {
+          const granted = given.mayFetch();
+          if (granted) note(sender);
+          return granted;
+        },
       };
     },
   };

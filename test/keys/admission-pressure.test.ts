@@ -146,7 +146,7 @@ test('only keys that a sender has count; key ids that a caller makes up do not, 
     raiseAlarm: (alarm) => alarms.push(alarm),
   });
   const find = async (keyid: string): Promise<number> =>
-    (await gauged.find(keyid, [sender], now())).candidates.length;
+    (await gauged.find(keyid, { senders: [sender], arrivedAt: now() })).candidates.length;
   expect(await find('a')).toBe(1);
   advance(10 * MINUTE);
   for (let n = 0; n < 50; n += 1) expect(await find(`made-up-${n}`)).toBe(0);

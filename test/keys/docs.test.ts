@@ -46,8 +46,10 @@ describe('docs/keys.md says what the code does', () => {
   });
 
   test('the waits', () => {
-    expect(docs).toContain(`waits at most ${KEY_LIMITS.patienceMs / 1000} s for the refresh`);
-    expect(docs).toContain(`With no copy it waits at most ${KEY_LIMITS.deadlineMs / 1000} s.`);
+    expect(docs).toContain(`waits at most ${KEY_LIMITS.deliveryMs / 1000} s in all`);
+    expect(docs).toContain(`goes on to its own limit of ${KEY_LIMITS.deadlineMs / 1000} s`);
+    expect(docs).toContain(`(${KEY_LIMITS.ownFetchMs / 1000} s on workerd`);
+    expect(KEY_LIMITS.patienceMs).toBe(KEY_LIMITS.deliveryMs);
     expect(docs).toContain(`fetched again at most once in ${KEY_LIMITS.cooldownMs / 1000} s`);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Wish } from '../../src/keys/document.ts';
+import { type Answer, FREE_LEAVE, type Leave, type Wish } from '../../src/keys/document.ts';
 import { setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
 import { MINUTE, PATIENT, START } from './setup.ts';
@@ -383,14 +383,16 @@ describe('a refetch beyond the life of a copy', () => {
   });
 });
 
+const NO_LEAVE: Leave = { ...FREE_LEAVE, mayFetch: () => false };
+
 test('a caller without leave begins no fetch, and is told so', async () => {
   const { cache, url, say, current, advance, fetches } = await setup();
   say('one');
-  expect(await cache.current(TEXT, url, () => false)).toMatchObject({ ok: false });
+  expect(await cache.current(TEXT, url, NO_LEAVE)).toMatchObject({ ok: false });
   expect(fetches()).toBe(0);
   await current();
   advance(6 * MINUTE);
-  expect(textOf(await cache.current(TEXT, url, () => false))).toBe('one');
+  expect(textOf(await cache.current(TEXT, url, NO_LEAVE))).toBe('one');
   expect(fetches()).toBe(1);
 });
 

@@ -49,7 +49,7 @@ it('legacy senders have nothing to warm', async () => {
 it('stopped before it was loaded: nothing is fetched after', async () => {
   const { keys, asked } = bench(true);
   keys.stop();
-  const search = await keys.find('k', [sender({ scheme: 'signature' })], Date.now());
+  const search = await keys.find('k', { senders: [sender({ scheme: 'signature' })], arrivedAt: Date.now() });
   expect([search.candidates, asked]).toEqual([[], []]);
   expect(search.undecided.join()).toContain('stopped');
 });

@@ -37,12 +37,14 @@ function told({ candidates, undecided }: KeySearch): { keys: unknown[]; undecide
 }
 
 async function find(bench: Bench, keyid: string, sender: SenderEntry): Promise<unknown> {
-  return told(await bench.keys.find(keyid, [sender], bench.now()));
+  return told(await bench.keys.find(keyid, { senders: [sender], arrivedAt: bench.now() }));
 }
 
 async function replaced(bench: Bench, keyid: string, sender: SenderEntry): Promise<unknown> {
-  const { candidates } = await bench.keys.find(keyid, [sender], bench.now());
-  return told(await bench.keys.findReplaced(keyid, [sender], candidates, bench.now()));
+  const { candidates } = await bench.keys.find(keyid, { senders: [sender], arrivedAt: bench.now() });
+  return told(
+    await bench.keys.findReplaced(keyid, { senders: [sender], arrivedAt: bench.now() }, candidates),
+  );
 }
 
 const FOUND = (...keys: readonly Jwk[]): object => ({ keys: keys.map(({ x }) => x), undecided: 0 });
@@ -350,7 +352,7 @@ describe('cache rules of adagents.json', () => {
     const bench = await setup();
     await find(bench, 'k', sender);
     bench.advance(HOUR);
-    const search = await bench.keys.find('k', [sender, y.sender], bench.now());
+    const search = await bench.keys.find('k', { senders: [sender, y.sender], arrivedAt: bench.now() });
     expect(search.candidates.map((candidate) => candidate.sender)).toEqual([sender]);
     expect(fetches(publisher)).toBe(2);
     expect(y.server.count()).toBe(0);
@@ -366,11 +368,13 @@ describe('cache rules of adagents.json', () => {
     await publisher.server.close();
     bench.advance(HOUR);
     const senders = [x.sender, pinned];
-    const { candidates } = await bench.keys.find('k', [x.sender], bench.now());
-    expect(told(await bench.keys.findReplaced('k', senders, candidates, bench.now()))).toEqual({
-      keys: [pin['x']],
-      undecided: 1,
-    });
+    const { candidates } = await bench.keys.find('k', { senders: [x.sender], arrivedAt: bench.now() });
+    expect(told(await bench.keys.findReplaced('k', { senders, arrivedAt: bench.now() }, candidates))).toEqual(
+      {
+        keys: [pin['x']],
+        undecided: 1,
+      },
+    );
   });
 
   test('an outage: pins verify for four hours, then nothing is decided', async () => {

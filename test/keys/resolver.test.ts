@@ -26,7 +26,7 @@ const UNDECIDED = { found: [], undecided: 1 };
 
 async function find(bench: Bench, keyid: string, ...sellers: readonly Seller[]): Promise<unknown> {
   const senders = sellers.map(({ sender }) => sender);
-  return told(await bench.keys.find(keyid, senders, bench.now()));
+  return told(await bench.keys.find(keyid, { senders, arrivedAt: bench.now() }));
 }
 
 describe('find', () => {
@@ -37,7 +37,7 @@ describe('find', () => {
     server.serve(BRAND, { house: { agents: [{ url: sender.agentUrl, jwks_uri: jwksUri }] } });
     server.serve('/keys', { keys: [jwk] });
     const { keys, now } = await setup();
-    const search = await keys.find('k', [sender], now());
+    const search = await keys.find('k', { senders: [sender], arrivedAt: now() });
     expect(search).toMatchObject({
       candidates: [{ sender, key: { kid: 'k', jwk, verifyKey: { alg: 'ed25519' } } }],
       undecided: [],
@@ -57,23 +57,25 @@ describe('find', () => {
     const [signer, another] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('other'))];
     const senders = [another.sender, signer.sender];
     const { keys, now, advance } = await setup();
-    const first = await keys.find('k', senders, now());
+    const first = await keys.find('k', { senders, arrivedAt: now() });
     expect(first.candidates).toMatchObject([{ sender: signer.sender, key: { kid: 'k' } }]);
-    expect(keys.find('k', senders, now())).toEqual(first);
+    expect(keys.find('k', { senders, arrivedAt: now() })).toEqual(first);
     expect(signer.server.count() + another.server.count()).toBe(4);
     advance(6 * MINUTE);
     signer.publish(publicJwk('new'));
-    expect(keys.find('k', senders, now())).toBeInstanceOf(Promise);
+    expect(keys.find('k', { senders, arrivedAt: now() })).toBeInstanceOf(Promise);
     // Past its life the set is asked for again, and has the key no longer.
-    expect(told(await keys.find('k', senders, now()))).toEqual(UNKNOWN);
+    expect(told(await keys.find('k', { senders, arrivedAt: now() }))).toEqual(UNKNOWN);
   });
 
   test('their use near the end of their life begins a refresh, and waits for none', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { keys, now, advance } = await setup();
-    await keys.find('k', [seller.sender], now());
+    await keys.find('k', { senders: [seller.sender], arrivedAt: now() });
     advance(4.5 * MINUTE);
-    expect(keys.find('k', [seller.sender], now())).toMatchObject({ candidates: [{ key: { kid: 'k' } }] });
+    expect(keys.find('k', { senders: [seller.sender], arrivedAt: now() })).toMatchObject({
+      candidates: [{ key: { kid: 'k' } }],
+    });
     await expect.poll(() => seller.server.count(BRAND) + seller.server.count(JWKS_PATH)).toBe(4);
   });
 
@@ -147,7 +149,7 @@ describe('find', () => {
     const arrivedAt = bench.now();
     bench.advance(1);
     expect(await find(bench, 'x', seller)).toEqual(UNKNOWN);
-    expect(told(await bench.keys.find('x', [seller.sender], arrivedAt))).toEqual(UNKNOWN);
+    expect(told(await bench.keys.find('x', { senders: [seller.sender], arrivedAt }))).toEqual(UNKNOWN);
     expect(seller.server.count(JWKS_PATH)).toBe(1);
   });
 
@@ -341,7 +343,7 @@ describe('several senders on one endpoint', () => {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       // Other objects each time, as a `senders` function may give them.
       const senders = paths.map((path) => senderEntry(server.origin + path));
-      found.push((await keys.find('k', senders, now())).candidates.length);
+      found.push((await keys.find('k', { senders, arrivedAt: now() })).candidates.length);
       advance(MINUTE);
     }
     expect(found).toEqual([0, 0, 1]);
@@ -367,14 +369,14 @@ describe('several senders on one endpoint', () => {
     }
     const senders = paths.map((path) => senderEntry(server.origin + path));
     const { keys, now, advance } = await setup();
-    const search = await keys.find('x', senders, now());
+    const search = await keys.find('x', { senders, arrivedAt: now() });
     expect(search.candidates).toEqual([]);
     expect(search.undecided).toHaveLength(18);
     expect(server.count()).toBe(33);
     expect(most).toBeLessThanOrEqual(8);
     advance(1);
     // Those that cool down do not use up the next delivery's share.
-    expect((await keys.find('x', senders, now())).undecided).toHaveLength(32);
+    expect((await keys.find('x', { senders, arrivedAt: now() })).undecided).toHaveLength(32);
     expect(server.count()).toBe(51);
   });
 });
@@ -382,8 +384,8 @@ describe('several senders on one endpoint', () => {
 describe('findReplaced', () => {
   async function replaced(bench: Bench, keyid: string, ...sellers: readonly Seller[]): Promise<unknown> {
     const senders = sellers.map(({ sender }) => sender);
-    const { candidates } = await bench.keys.find(keyid, senders, bench.now());
-    return told(await bench.keys.findReplaced(keyid, senders, candidates, bench.now()));
+    const { candidates } = await bench.keys.find(keyid, { senders, arrivedAt: bench.now() });
+    return told(await bench.keys.findReplaced(keyid, { senders, arrivedAt: bench.now() }, candidates));
   }
 
   test('key material replaced under its kid: one forced refetch gives the new key', async () => {
@@ -465,9 +467,10 @@ describe('findReplaced', () => {
     server.serve('/0/mcp/keys', { keys: [publicJwk('k')] });
     const senders = paths.map((path) => senderEntry(server.origin + path));
     const { keys, now } = await setup({ limits: { graceMs: 10_000 } });
-    const { candidates } = await keys.find('k', senders, now());
+    const request = { senders, arrivedAt: now() };
+    const { candidates } = await keys.find('k', request);
     expect(candidates).toHaveLength(1);
-    const again = await keys.findReplaced('k', senders, candidates, now());
+    const again = await keys.findReplaced('k', request, candidates);
     expect(again.undecided).toHaveLength(18);
     expect(server.count()).toBe(33);
   });
@@ -516,18 +519,25 @@ describe('pins', () => {
     const sender = { ...seller.sender, pins: [pin] };
     const { keys, now } = await setup();
     await keys.warm([sender]);
-    expect(told(await keys.find('k', [sender], now()))).toEqual({
+    expect(told(await keys.find('k', { senders: [sender], arrivedAt: now() }))).toEqual({
       found: [[sender.agentUrl, pin['x']]],
       undecided: 0,
     });
-    const { candidates } = await keys.find('k', [sender], now());
-    expect(told(await keys.findReplaced('k', [sender], candidates, now()))).toEqual(UNKNOWN);
-    expect(told(await keys.find('other', [sender], now()))).toEqual(UNKNOWN);
+    const { candidates } = await keys.find('k', { senders: [sender], arrivedAt: now() });
+    expect(told(await keys.findReplaced('k', { senders: [sender], arrivedAt: now() }, candidates))).toEqual(
+      UNKNOWN,
+    );
+    expect(told(await keys.find('other', { senders: [sender], arrivedAt: now() }))).toEqual(UNKNOWN);
     expect(seller.server.count()).toBe(0);
     // No document could have it, so that nothing is waited for; where another sender's could, they are asked.
-    expect(keys.find('other', [sender], now())).toEqual({ candidates: [], undecided: [] });
+    expect(keys.find('other', { senders: [sender], arrivedAt: now() })).toEqual({
+      candidates: [],
+      undecided: [],
+    });
     const both = [sender, seller.sender];
-    expect((await keys.find('other', both, now())).candidates).toMatchObject([{ sender: seller.sender }]);
+    expect((await keys.find('other', { senders: both, arrivedAt: now() })).candidates).toMatchObject([
+      { sender: seller.sender },
+    ]);
   });
 
   test('a pinned sender does not shadow another that publishes the same kid', async () => {
@@ -535,17 +545,17 @@ describe('pins', () => {
     const pinned = senderEntry('https://pinned.example/', { pins: [publicJwk('k')] });
     const { keys, now } = await setup();
     const senders = [pinned, seller.sender];
-    const { candidates } = await keys.find('k', senders, now());
+    const { candidates } = await keys.find('k', { senders, arrivedAt: now() });
     expect(candidates.map(({ sender }) => sender)).toEqual([pinned]);
-    const again = await keys.findReplaced('k', senders, candidates, now());
+    const again = await keys.findReplaced('k', { senders, arrivedAt: now() }, candidates);
     expect(again.candidates.map(({ sender }) => sender)).toEqual([seller.sender]);
   });
 
   test('pins that a selecting function got wrong leave that sender undecided', async () => {
     const wrong = senderEntry('https://pinned.example/', { pins: [publicJwk('k'), publicJwk('k')] });
     const { keys, now } = await setup();
-    expect(told(await keys.find('k', [wrong], now()))).toEqual(UNDECIDED);
-    expect(told(await keys.findReplaced('k', [wrong], [], now()))).toEqual(UNDECIDED);
+    expect(told(await keys.find('k', { senders: [wrong], arrivedAt: now() }))).toEqual(UNDECIDED);
+    expect(told(await keys.findReplaced('k', { senders: [wrong], arrivedAt: now() }, []))).toEqual(UNDECIDED);
   });
 
   test('warm tells the owner of a pin that will never verify, and check 8 refuses it', async () => {
@@ -558,7 +568,7 @@ describe('pins', () => {
         message: expect.stringContaining('https://pinned.example/: the key "bad"'),
       },
     ]);
-    const { candidates } = await keys.find('bad', [sender], now());
+    const { candidates } = await keys.find('bad', { senders: [sender], arrivedAt: now() });
     expect(candidates).toMatchObject([{ key: { kid: 'bad', verifyKey: expect.any(String) } }]);
   });
 });

@@ -100,7 +100,7 @@ async function moving(): Promise<Moving> {
       return house;
     },
     check: async (keyid) => {
-      await bench.keys.find(keyid, [sender], bench.now());
+      await bench.keys.find(keyid, { senders: [sender], arrivedAt: bench.now() });
       return await bench.keys.revocation(sender, keyid);
     },
   };

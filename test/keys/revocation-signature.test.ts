@@ -89,7 +89,7 @@ describe('a signed list is in force', () => {
 
   test('where its key came into the JWKS with it', async () => {
     const { server, check, publish, keys, sender, advance } = await seller(p256.publicJwk);
-    await keys.find('p256', [sender], START);
+    await keys.find('p256', { senders: [sender], arrivedAt: START });
     publish(p256.publicJwk, ed25519.publicJwk);
     await signed(server, ed25519, { at: START + 1000 });
     advance(1000);
@@ -116,7 +116,7 @@ describe('a signed list is in force', () => {
     });
     server.serve('/other-jwks.json', { keys: [p256.publicJwk] });
     await signed(server, ed25519);
-    await keys.find('ed', [sender], START);
+    await keys.find('ed', { senders: [sender], arrivedAt: START });
     expect(await check('k')).toBe('valid');
     expect(await check('revoked', other)).toBe('revoked');
   });
@@ -132,7 +132,7 @@ describe('a signed list is in force', () => {
     });
     server.serve('/other-jwks.json', { keys: [ed25519.publicJwk] });
     await signed(server, ed25519);
-    await keys.find('ed', [other], START);
+    await keys.find('ed', { senders: [other], arrivedAt: START });
     expect(await check('revoked', other)).toBe('revoked');
     advance(31 * MINUTE);
     await signed(server, ed25519, { kids: ['k'], at: START + 31 * MINUTE });
@@ -155,8 +155,8 @@ describe('a signed list is in force', () => {
       authoritative_location: `${origin}/.well-known/brand.json`,
     });
     await signed(server, p256);
-    await keys.find('p256', [sender], START);
-    await keys.find('ed', [stranger.sender], START);
+    await keys.find('p256', { senders: [sender], arrivedAt: START });
+    await keys.find('ed', { senders: [stranger.sender], arrivedAt: START });
     expect(await check('revoked', stranger.sender)).toBe('stale');
     expect([await check('revoked'), await check('revoked', stranger.sender)]).toEqual(['revoked', 'revoked']);
     server.serve(JWKS_PATH, { keys: [p256.publicJwk, ed25519.publicJwk] });
@@ -167,7 +167,7 @@ describe('a signed list is in force', () => {
 
   test('where its key was replaced under its kid', async () => {
     const { server, check, publish, keys, sender, advance } = await seller(ed25519.publicJwk);
-    await keys.find('ed', [sender], START);
+    await keys.find('ed', { senders: [sender], arrivedAt: START });
     const next = await generateKey('ed25519', 'webhook-signing', { kid: 'ed' });
     publish(next.publicJwk);
     await signed(server, next, { at: START + MINUTE });
@@ -192,7 +192,7 @@ test('keys that hang hold no delivery up while the list in force is fresh', asyn
   const { keys, advance } = await setup({ limits: { patienceMs: 1, deadlineMs: 600_000 } });
   const check = async (keyid: string): Promise<string> => await keys.revocation(sender, keyid);
   await signed(server, ed25519);
-  await keys.find('ed', [sender], START);
+  await keys.find('ed', { senders: [sender], arrivedAt: START });
   await expect.poll(() => check('revoked'), { timeout: 30_000 }).toBe('revoked');
   await signed(server, p256, { kids: ['k'], at: START + 5 * MINUTE });
   const held = gate(sends(JSON.stringify({ keys: [ed25519.publicJwk, p256.publicJwk] })));

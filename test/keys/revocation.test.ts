@@ -262,7 +262,7 @@ describe('a list that the brand.json origin may serve', () => {
     house.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
     house.serve(WELL_KNOWN, list(house, START));
     server.serve(BRAND, { authoritative_location: `${house.origin}${BRAND}` });
-    expect((await keys.find('k', [sender], START)).candidates).toHaveLength(1);
+    expect((await keys.find('k', { senders: [sender], arrivedAt: START })).candidates).toHaveLength(1);
     expect(await check('revoked')).toBe('revoked');
     expect(server.count(WELL_KNOWN)).toBe(0);
   });
@@ -293,7 +293,7 @@ test('the list that brand.json pointed to counts on when brand.json is no longer
   house.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
   server.serve(BRAND, { authoritative_location: `${house.origin}${BRAND}` });
   const { keys, now, advance } = await setup();
-  await keys.find('k', [sender], now());
+  await keys.find('k', { senders: [sender], arrivedAt: now() });
   expect(await keys.revocation(sender, 'k')).toBe('revoked');
   await server.close();
   advance(31 * MINUTE);

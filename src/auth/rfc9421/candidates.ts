@@ -2,7 +2,7 @@ import type { VerifyKey } from '../../crypto/engine.ts';
 import { type Eventual, isPending, whenThere } from '../../eventual.ts';
 import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { AuthContext } from '../contract.ts';
+import type { AuthContext, AuthRequest } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
 import type { HostComparison } from './host-check.ts';
 import { usableKey } from './key-policy.ts';
@@ -11,6 +11,7 @@ import { refuse } from './refuse.ts';
 /** Everything that is the same for each candidate. */
 export interface Trial {
   readonly context: AuthContext;
+  readonly request: AuthRequest;
   readonly signed: CheckedSignature;
   /** The signature base, encoded. */
   readonly base: Uint8Array;
@@ -45,32 +46,40 @@ function signatureRefusal(host: HostComparison): Refusal {
 
 /** Checks 8 to 10 for one candidate. A promise only where something is not there at once. */
 function tryCandidate(trial: Trial, candidate: Candidate): Eventual<TrialResult> {
-  const { context, signed } = trial;
+  const { context, request, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid } = signed.parameters;
   const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
-  return whenThere(context.keys.revocation(sender, keyid), (revocation) =>
-    verifyWith(trial, candidate, usable, revocation),
+  const revocation = context.keys.revocation(sender, keyid, request);
+  if (request.senders.length === 1 || !isPending(revocation)) {
+    return whenThere(revocation, (state) => unfit(state) ?? verifyWith(trial, candidate, usable));
+  }
+  // Whoever signed, if not this one, must not wait for this one's list (verification.md §5.21).
+  revocation.catch(() => undefined);
+  return whenThere(verifyWith(trial, candidate, usable), (result) =>
+    result.kind === 'verified' ? revocation.then((state) => unfit(state) ?? result) : result,
   );
 }
 
-/** Checks 9 and 10 with what is known of the key. */
+/** Check 9. */
+function unfit(revocation: RevocationState): Refusal | Unavailability | undefined {
+  if (revocation === 'valid') return undefined;
+  return revocation === 'stale'
+    ? STALE
+    : refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
+}
+
+/** Check 10. */
 function verifyWith(
-  trial: Trial,
+  { context, base, signed, host }: Trial,
   candidate: Candidate,
   key: VerifyKey,
-  revocation: RevocationState,
 ): Eventual<TrialResult> {
-  const { context, signed, host } = trial;
-  if (revocation === 'stale') return STALE;
-  if (revocation === 'revoked') {
-    return refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
-  }
   if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
-  return whenThere(context.engine.verify(key, trial.base, signed.signature), (verified) =>
+  return whenThere(context.engine.verify(key, base, signed.signature), (verified) =>
     verified ? { kind: 'verified', candidate } : signatureRefusal(host),
   );
 }

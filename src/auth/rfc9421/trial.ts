@@ -28,13 +28,13 @@ export function trialOf(
 ): Trial | undefined {
   const { delivery, target } = request;
   const base = baseFor(target, request, signed);
-  return base && { context, signed, base, host: compareHost(delivery, target, context.hostCheck) };
+  return base && { context, request, signed, base, host: compareHost(delivery, target, context.hostCheck) };
 }
 
 /** The same delivery tried for other URLs. */
-function verifierOf(trial: Trial, request: AuthRequest): VerifiesFor {
+function verifierOf(trial: Trial): VerifiesFor {
   return (target, candidates) => {
-    const base = baseFor(target, request, trial.signed);
+    const base = baseFor(target, trial.request, trial.signed);
     if (!base) return undefined;
     const result = tryCandidates({ ...trial, base, host: SAME }, candidates);
     return whenThere(result, (made) => (made?.kind === 'verified' ? made.candidate : undefined));
@@ -44,12 +44,11 @@ function verifierOf(trial: Trial, request: AuthRequest): VerifiesFor {
 /** Where check 10 failed, and perhaps by our own `publicUrl`: the answer, if that is proved. */
 export function signedElsewhere(
   trial: Trial,
-  request: AuthRequest,
   candidates: readonly Candidate[],
   failure: Failure,
 ): Eventual<Unavailability | undefined> {
-  const { context, host } = trial;
+  const { context, request, host } = trial;
   const inQuestion = failure.kind === 'refused' && failure.check === 10 && host.kind !== 'contradiction';
   if (!inQuestion) return undefined;
-  return context.setUp?.signedElsewhere(request, candidates, verifierOf(trial, request));
+  return context.setUp?.signedElsewhere(request, candidates, verifierOf(trial));
 }

@@ -36,16 +36,16 @@ type Found = { readonly kind: 'found'; readonly candidate: Candidate; readonly a
  */
 async function findReplaced(
   trial: Trial,
-  request: AuthRequest,
   tried: readonly Candidate[],
   failure: Failure,
 ): Promise<KeySearch & { readonly result: Found | Failure }> {
+  const { request } = trial;
   // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
   const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
   const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
   if (!helps) return { result: failure, candidates: [], undecided: [] };
   const { keyid } = trial.signed.parameters;
-  const search = await trial.context.keys.findReplaced(keyid, request.senders, tried, request.arrivedAt);
+  const search = await trial.context.keys.findReplaced(keyid, request, tried);
   const { candidates } = search;
   const result = await tryCandidates(trial, candidates);
   if (result?.kind === 'verified') {
@@ -56,20 +56,19 @@ async function findReplaced(
 }
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
-function findSigner(trial: Trial, request: AuthRequest): Eventual<Found | Refusal | Unavailability> {
+function findSigner(trial: Trial): Eventual<Found | Refusal | Unavailability> {
   const { keyid } = trial.signed.parameters;
-  return whenThere(trial.context.keys.find(keyid, request.senders, request.arrivedAt), (search) =>
+  return whenThere(trial.context.keys.find(keyid, trial.request), (search) =>
     whenThere(tryCandidates(trial, search.candidates), (first) =>
       first?.kind === 'verified'
         ? { kind: 'found', candidate: first.candidate, among: search.candidates }
-        : afterNoneVerified(trial, request, search, first),
+        : afterNoneVerified(trial, search, first),
     ),
   );
 }
 
 async function afterNoneVerified(
   trial: Trial,
-  request: AuthRequest,
   search: KeySearch,
   first: Failure | undefined,
 ): Promise<Found | Refusal | Unavailability> {
@@ -79,15 +78,15 @@ async function afterNoneVerified(
     return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
   }
   // Before anything is fetched again for it.
-  const ours = await signedElsewhere(trial, request, search.candidates, first);
+  const ours = await signedElsewhere(trial, search.candidates, first);
   if (ours) return ours;
-  const second = await findReplaced(trial, request, search.candidates, first);
+  const second = await findReplaced(trial, search.candidates, first);
   const { result } = second;
   if (result.kind === 'faulted') throw result.error;
   if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
   const open = [...search.undecided, ...second.undecided];
   if (open.length > 0) throw undecided(open);
-  const oursToo = await signedElsewhere(trial, request, second.candidates, result);
+  const oursToo = await signedElsewhere(trial, second.candidates, result);
   if (oursToo) return oursToo;
   if (result.check === 8) {
     const { protocol, raiseAlarm } = trial.context;
@@ -122,11 +121,8 @@ function identityOf(
 }
 
 /** Check 11, and the alarms that a proved sender is a reason for. */
-function identified(
-  { context, signed, host }: Trial,
-  { delivery, target, arrivedAt }: AuthRequest,
-  { candidate, among }: Found,
-): AuthResult {
+function identified({ context, request, signed, host }: Trial, { candidate, among }: Found): AuthResult {
+  const { delivery, target, arrivedAt } = request;
   context.setUp?.verified(candidate.sender, arrivedAt);
   raiseSharedKeyAlarm(context.raiseAlarm, candidate, among);
   if (host.kind === 'differs') {
@@ -152,7 +148,7 @@ export const authenticateSignature: Authenticate = (context, request) => {
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
-  return whenThere(findSigner(trial, request), (signer) =>
-    signer.kind === 'found' ? identified(trial, request, signer) : signer,
+  return whenThere(findSigner(trial), (signer) =>
+    signer.kind === 'found' ? identified(trial, signer) : signer,
   );
 };

@@ -28,8 +28,8 @@ export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known):
   return {
     ...keys,
     ...(keysFault !== undefined && { find: async () => ({ candidates: [], undecided: [keysFault] }) }),
-    revocation: async (sender, keyid) => {
-      const state = await keys.revocation(sender, keyid);
+    revocation: async (...asked) => {
+      const state = await keys.revocation(...asked);
       return state === 'valid' && revocations?.state === 'unusable' ? 'stale' : state;
     },
   };

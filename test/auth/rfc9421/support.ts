@@ -10,7 +10,8 @@ import type { Delivery } from '../../../src/delivery.ts';
 import { headerFields } from '../../../src/delivery.ts';
 import type { EditionName } from '../../../src/edition.ts';
 import { editionFor } from '../../../src/edition.ts';
-import type { Candidate, KeyResolver, KeySearch } from '../../../src/keys/contract.ts';
+import type { Candidate, KeyResolver, KeySearch, RevocationState } from '../../../src/keys/contract.ts';
+import type { Eventual } from '../../../src/eventual.ts';
 import { protocolFor } from '../../../src/protocol.ts';
 import type { SenderEntry } from '../../../src/senders.ts';
 
@@ -124,8 +125,8 @@ export async function candidateOf(sender: SenderEntry, jwk: Jwk): Promise<Candid
 export interface Published {
   readonly found?: Partial<KeySearch>;
   readonly replaced?: Partial<KeySearch>;
-  /** By agent URL; a function may throw. */
-  readonly revocation?: Readonly<Record<string, () => 'valid' | 'revoked' | 'stale'>>;
+  /** By agent URL: at once or later; a function may throw. */
+  readonly revocation?: Readonly<Record<string, () => Eventual<RevocationState>>>;
 }
 
 export interface Bench {
@@ -145,8 +146,7 @@ export function bench(published: Published = {}, context: Partial<AuthContext> =
   const keys: KeyResolver = {
     find: () => search('find', published.found),
     findReplaced: () => search('findReplaced', published.replaced),
-    // oxlint-disable-next-line require-await -- a throw has to become a rejection
-    revocation: async (sender) => published.revocation?.[sender.agentUrl]?.() ?? 'valid',
+    revocation: (sender) => published.revocation?.[sender.agentUrl]?.() ?? 'valid',
     warm: () => Promise.resolve(),
     stop: () => undefined,
   };

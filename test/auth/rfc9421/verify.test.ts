@@ -415,6 +415,42 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     );
   });
 
+  test("a list is waited for only once the signature has verified under its sender's key", async () => {
+    const never = new Promise<never>(() => undefined);
+    const silent = { [other.agentUrl]: () => never };
+    for (const candidates of [
+      [otherKey, sellerKey],
+      [sellerKey, otherKey],
+    ]) {
+      const { result } = deliver({ found: { candidates }, revocation: silent });
+      expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+    }
+    const forged = await deliver({ ...found(otherKey, strangerKey), revocation: silent }).result;
+    expect(forged).toMatchObject(refused(10, 'signature_invalid'));
+  });
+
+  test.each([
+    ['revoked', refused(9, 'signature_key_revoked')],
+    ['stale', { kind: 'unavailable', code: 'webhook_signature_revocation_stale' }],
+  ] as const)('and what it then says counts: %s', async (state, expected) => {
+    const revocation = { [seller.agentUrl]: () => Promise.resolve(state) };
+    expect(await deliver({ ...found(sellerKey), revocation }).result).toMatchObject(expected);
+  });
+
+  test('a list that fails while nobody needs it harms nothing', async () => {
+    const revocation = { [other.agentUrl]: () => Promise.reject(new Fault('keys_unavailable', 'list')) };
+    const { result } = deliver({ ...found(otherKey, sellerKey), revocation });
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test('at a URL of one sender its own list comes first, as check 9 does', async () => {
+    const at = bench({
+      ...found(strangerKey),
+      revocation: { [seller.agentUrl]: async () => 'revoked' as const },
+    });
+    expect(await authenticate(at, {}, {}, [seller])).toMatchObject(refused(9, 'signature_key_revoked'));
+  });
+
   test('two senders that publish one key: the first, and an alarm', async () => {
     const copied = await candidateOf(other, signer.jwk);
     const { at, result } = deliver(found(sellerKey, copied));

@@ -69,6 +69,7 @@ test('a node:http that does its own connecting is found out, and goes to no name
   const asked = {
     url: new URL('https://seller.example/'),
     address: PUBLIC,
+    maxBytes: 1000,
     method: 'GET',
     headers: {},
     signal: new AbortController().signal,
