@@ -8,6 +8,8 @@ import { printableName } from './printable.ts';
 interface Refused {
   readonly ok: false;
   readonly detail: string;
+  /** Where a name is there twice and nothing else is wrong: those names, quoted and sanitized. */
+  readonly twice?: string;
 }
 
 type StrictJson = { readonly ok: true; readonly value: Record<string, unknown> } | Refused;
@@ -50,7 +52,7 @@ export function parseStrictJson(bytes: Uint8Array): StrictJsonValue {
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) return refuse(describeNoJson(bytes, text));
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
-  if ((isObject(value) ? ownMembers(value) : 0) !== count.members) return refuse(describeDuplicates(text));
+  if ((isObject(value) ? ownMembers(value) : 0) !== count.members) return refuseDuplicates(text);
   return { ok: true, value };
 }
 
@@ -105,7 +107,8 @@ function describeNoJson(bytes: Uint8Array, text: string): string {
   return text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON';
 }
 
-function describeDuplicates(text: string): string {
+function refuseDuplicates(text: string): Refused {
   const names = duplicateNames(text, MAX_NAMES).map((name) => JSON.stringify(printableName(name)));
-  return `an object in the body has a name twice: ${names.join(', ')}`;
+  const twice = names.join(', ');
+  return { ok: false, detail: `an object in the body has a name twice: ${twice}`, twice };
 }

@@ -10,6 +10,16 @@ const MIN_SECRET_LENGTH = 32;
 /** What sellers take as `push_notification_config.token` has at least so many. */
 const MIN_TOKEN_LENGTH = 16;
 
+/** @throws ConfigError for a credential that is too short to be one. */
+export function requireSecret(
+  where: string,
+  secret: unknown,
+  least: number = MIN_SECRET_LENGTH,
+): asserts secret is string {
+  if (typeof secret === 'string' && secret.length >= least) return;
+  throw new ConfigError(`${where}: must be a string of at least ${least} characters.`);
+}
+
 function secrets(
   where: string,
   current: unknown,
@@ -18,9 +28,7 @@ function secrets(
 ): readonly string[] {
   const given = previous === undefined ? [current] : [current, previous];
   return given.map((secret) => {
-    if (typeof secret !== 'string' || secret.length < least) {
-      throw new ConfigError(`${where}: must be a string of at least ${least} characters.`);
-    }
+    requireSecret(where, secret, least);
     if (new Set(secret).size === 1) {
       throw new ConfigError(
         `${where}: is one character, repeated, which anybody can guess. Give a random one, e.g. of crypto.randomUUID().`,

@@ -1,3 +1,4 @@
+import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../errors.ts';
 
 /** A delivery that is ready to be sent: `fetch(url, { method, headers, body })`. */
@@ -19,6 +20,28 @@ export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
   const text: string | undefined = typeof payload === 'string' ? payload : JSON.stringify(payload);
   if (typeof text !== 'string') throw new ConfigError('body: must be an object, a string or a Uint8Array.');
   return new TextEncoder().encode(text);
+}
+
+/** What a signer is told of the body. */
+export interface SigningInput {
+  readonly body: PayloadInput;
+  /** Signs a body with a member twice, which every receiver refuses: for tests of receivers. `false`. */
+  readonly allowMalformed?: boolean;
+}
+
+/**
+ * The bytes to sign. A signature under a member that is there twice says nothing: readers take different ones
+ * (verification.md §2.14).
+ * @throws ConfigError for such a body, unless it is allowed.
+ */
+export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uint8Array<ArrayBuffer> {
+  const bytes = payloadBytes(body);
+  if (allowMalformed) return bytes;
+  const json = parseStrictJson(bytes);
+  if (json.ok || json.twice === undefined) return bytes;
+  throw new ConfigError(
+    `body: an object in it has a member twice: ${json.twice}. Receivers refuse it (webhook_body_malformed): write each member once. For tests of receivers set allowMalformed: true.`,
+  );
 }
 
 /** Adds `more`; a name that is there already, in any case, is replaced. */

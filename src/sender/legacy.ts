@@ -1,7 +1,9 @@
 import { hex } from '../codec/hex.ts';
+import { requireSecret } from '../config/auth.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { protocolFor } from '../protocol.ts';
-import { mergeHeaders, payloadBytes, type PayloadInput, type SignedDelivery } from './delivery.ts';
+import { bytesToSign, mergeHeaders, payloadBytes } from './delivery.ts';
+import type { PayloadInput, SignedDelivery, SigningInput } from './delivery.ts';
 
 interface LegacyDelivery {
   /** The buyer's webhook URL. */
@@ -12,7 +14,7 @@ interface LegacyDelivery {
 }
 
 /** `signHmac`'s options. */
-export interface HmacDeliveryOptions extends LegacyDelivery {
+export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
   /** Name in wire identifiers. `proto`. */
@@ -32,11 +34,13 @@ export interface BearerDeliveryOptions extends LegacyDelivery {
 /**
  * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`
  * (contract.md §5.14). Use `signDelivery` unless the buyer registered a secret.
+ * @throws ConfigError for a secret under 32 characters, and for a body with a member twice.
  */
 export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(options.protocol);
   const { now = Date.now } = options;
-  const body = payloadBytes(options.body);
+  requireSecret('secret', options.secret);
+  const body = bytesToSign(options);
   const timestamp = String(Math.floor(now() / 1000));
   const encoder = new TextEncoder();
   const mac = createHashes().hmacSha256(

@@ -7,7 +7,7 @@ import { createHashes } from '../crypto/hashes.ts';
 import { headerFields } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
 import { protocolFor } from '../protocol.ts';
-import { mergeHeaders, payloadBytes, type PayloadInput, type SignedDelivery } from './delivery.ts';
+import { bytesToSign, mergeHeaders, type SignedDelivery, type SigningInput } from './delivery.ts';
 import { algorithmOf, signBytes } from './keys.ts';
 
 export type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
@@ -32,10 +32,9 @@ export interface SignatureParams {
 }
 
 /** `signDelivery`'s options. Only `url`, `body` and `key` are needed to sign as the profile says. */
-export interface SignDeliveryOptions {
+export interface SignDeliveryOptions extends SigningInput {
   /** The buyer's webhook URL exactly as the buyer gave it. */
   readonly url: string;
-  readonly body: PayloadInput;
   /** Private JWK, Ed25519 or P-256, with the `kid` under which its public part is published. */
   readonly key: Jwk;
   /** Name in wire identifiers. `proto`. */
@@ -106,12 +105,12 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
 /**
  * Signs a delivery as contract.md §5.2 to §5.8 say (RFC 9421 with five covered components and a tag). Sign
  * anew for every attempt, so that each has its own nonce, and keep the payload's `idempotency_key`.
- * @throws ConfigError for a key that cannot sign or a component that the delivery lacks.
+ * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body with a member twice.
  * @throws TargetUriError for a URL without a canonical form.
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
   const { url, key, components = PROFILE_COMPONENTS } = options;
-  const body = payloadBytes(options.body);
+  const body = bytesToSign(options);
   const digest = `sha-256=${byteSequence(createHashes().sha256(body), options)}`;
   const headers = mergeHeaders(
     { 'Content-Type': 'application/json', 'Content-Digest': digest },

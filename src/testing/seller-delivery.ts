@@ -25,9 +25,13 @@ export interface DeliveryRecipe {
 
 function authenticated(recipe: DeliveryRecipe, body: Uint8Array): SignedDelivery | Promise<SignedDelivery> {
   const { url, key, protocol, now, auth, mistake, sign } = recipe;
-  if (auth && 'hmac' in auth) return signHmac({ url, body, secret: auth.hmac.secret, protocol, now });
+  // What a receiver makes of a body is the receiver's to show.
+  const allowMalformed = true;
+  if (auth && 'hmac' in auth) {
+    return signHmac({ url, body, secret: auth.hmac.secret, protocol, now, allowMalformed });
+  }
   if (auth) return bearerDelivery({ url, body, ...auth.bearer });
-  const options: SignDeliveryOptions = { url, body, key, protocol, now };
+  const options: SignDeliveryOptions = { url, body, key, protocol, now, allowMalformed };
   const spoilt = mistake && MISTAKES[mistake].sign?.(options);
   return signDelivery({ ...options, ...spoilt, ...sign });
 }

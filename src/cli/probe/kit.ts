@@ -74,7 +74,8 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     ...(rate !== undefined && { rate }),
     payloads: samplePayloads({ now }),
     keys: rolesOf(options.keys, protocol),
-    sign: (body, more) => signDelivery({ url, body, key: first, protocol, now, ...more }),
+    sign: (body, more) =>
+      signDelivery({ url, body, key: first, protocol, now, allowMalformed: true, ...more }),
     send,
     begin: async (delivery) => {
       const { status, outcome, code } = await send(delivery);
