@@ -42,6 +42,8 @@ export type RefusedCode =
 export type UnavailableCode =
   | 'keys_unavailable'
   | 'store_unavailable'
+  /** The signature's window does not hold by this receiver's clock, and it is that clock which is wrong. */
+  | 'clock_skew'
   | 'not_durable'
   | 'in_flight'
   | 'task_busy'

@@ -76,7 +76,7 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
     loadCrypto(),
   ]);
   const { protocol, keys, raiseAlarm, config } = parts;
-  const setUp = createSetUpWatch({ config, raiseAlarm, shared });
+  const setUp = createSetUpWatch(parts, shared);
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
   // What is handed in is looked at before the first delivery.

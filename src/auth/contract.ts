@@ -2,10 +2,11 @@ import type { RaiseAlarm } from '../alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery } from '../delivery.ts';
 import type { Eventual } from '../eventual.ts';
-import type { Candidate, KeyResolver } from '../keys/contract.ts';
+import type { Candidate, KeyResolver, KeySearch } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../senders.ts';
+import type { SignatureWindow } from './rfc9421/window.ts';
 
 /** The canonical URL that sellers were given (verification.md §4.10): what signatures must cover. */
 export interface Target {
@@ -28,7 +29,7 @@ export interface AuthContext {
 }
 
 /**
- * Whether a failed check is the receiver's own fault, which is never final (verification.md §2.34). What
+ * Whether a failed check is the receiver's own fault, which is never final (verification.md §2.34, §2.35). What
  * it is asked accepts nothing.
  */
 export interface SetUpWatch {
@@ -44,6 +45,20 @@ export interface SetUpWatch {
     candidates: readonly Candidate[],
     verifies: VerifiesFor,
   ) => Promise<Unavailability | undefined>;
+  /**
+   * After check 5 failed: whether it is this receiver's clock that is wrong.
+   * @returns the answer where it is.
+   */
+  readonly outsideWindow: (request: AuthRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
+}
+
+/** A delivery outside its window by the receiver's clock, and what can still be found out about it. */
+export interface LateDelivery {
+  readonly window: SignatureWindow;
+  /** Check 7. */
+  readonly find: () => Eventual<KeySearch>;
+  /** Checks 8 to 10: whose key verifies; `undecided` where that could not be asked. */
+  readonly signer: (candidates: readonly Candidate[]) => Eventual<Candidate | 'undecided' | undefined>;
 }
 
 /** Checks 8 to 10 of one delivery for another URL, under these keys. Gives whose key verified. */

@@ -1,59 +1,59 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { SetUpWatch } from '../auth/contract.ts';
-import { putBounded } from '../bounded.ts';
 import type { Config } from '../config/resolve.ts';
-import type { UrlForm } from '../config/url-forms.ts';
+import { once } from '../once.ts';
+import type { Store } from '../stores/contract.ts';
 
-/** What is known of `publicUrl` by one sender's signatures: that it is right, or what was tried to find out. */
-export type UrlKnowledge = 'right' | UrlTrials;
-
-export interface UrlTrials {
-  /** When the other forms were tried last, receiver's clock, Unix ms. */
-  triedAt: number | undefined;
-  /** Trials so far: several keys of one sender under one `kid` take turns. */
-  turn: number;
-  /** The form under which a signature verified. Holds until one verifies as configured. */
-  found: UrlForm | undefined;
-  /** The trial under way, where a delivery may wait for another's. */
-  running: Promise<unknown> | undefined;
+/** What signatures that verified have shown of a receiver's set-up. */
+export interface SetUpKnowledge {
+  /**
+   * Agent URLs of senders one of whose signatures verified for `publicUrl`. With one that ends in `/*` too: its paths are
+   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
+   */
+  readonly urlRight: Set<string>;
+  /** When one was inside its window last. Receiver's clock, Unix ms. */
+  insideAt: number | undefined;
+  /** What has to be added to the clock, where it was found to be wrong. Ms. Holds until one is inside without it. */
+  offsetMs: number | undefined;
 }
 
-export interface SetUpContext {
+export interface SetUpParts {
   readonly config: Pick<Config, 'publicUrl' | 'allowLoopback'>;
   readonly raiseAlarm: RaiseAlarm;
-  /** Whether one delivery may wait for another's trial (`requestsMayShare`). */
-  readonly shared: boolean;
-  /**
-   * By agent URL. With a `publicUrl` that ends in `/*` too: its paths are the request's, without end, and all that can be
-   * wrong about it is its origin, which one signature under any of them proves.
-   */
-  readonly urls: Map<string, UrlKnowledge>;
+  readonly store: Pick<Store, 'name' | 'clock'>;
+  /** Unix ms. */
+  readonly now: () => number;
 }
 
 /** Senders remembered. One that is forgotten may be tried once more. */
 const MAX_SENDERS = 10_000;
 
-/** @returns what is known of the sender's URL, made where nothing is. */
-export function urlKnowledge(urls: SetUpContext['urls'], agentUrl: string): UrlKnowledge {
-  const none = { triedAt: undefined, turn: 0, found: undefined, running: undefined };
-  return urls.get(agentUrl) ?? putBounded(urls, agentUrl, none, MAX_SENDERS);
-}
-
-/** Made once a receiver. What it does for a delivery that verifies is one look; the rest is loaded when first needed. */
-export function createSetUpWatch(given: Omit<SetUpContext, 'urls'>): SetUpWatch {
-  const urls: SetUpContext['urls'] = new Map();
-  const context: SetUpContext = { ...given, urls };
+/**
+ * Made once a receiver. For a delivery that verifies it takes two notes; what is done about others is loaded when it is
+ * first needed.
+ * @param shared whether one delivery may wait for another's trial (`requestsMayShare`).
+ */
+export function createSetUpWatch(parts: SetUpParts, shared: boolean): SetUpWatch {
+  const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
+  const { urlRight } = known;
+  const trials = once(
+    async () => (await import('./set-up-trials.ts')).createSetUpTrials(parts, known, shared),
+    shared,
+  );
   return {
-    verified({ agentUrl }) {
-      if (urls.get(agentUrl) !== 'right') putBounded(urls, agentUrl, 'right', MAX_SENDERS);
+    verified({ agentUrl }, arrivedAt) {
+      known.insideAt = arrivedAt;
+      known.offsetMs = undefined;
+      if (urlRight.has(agentUrl)) return;
+      if (urlRight.size >= MAX_SENDERS) urlRight.clear();
+      urlRight.add(agentUrl);
     },
     async signedElsewhere(request, candidates, verifies) {
+      const open = candidates.filter(({ sender }) => !urlRight.has(sender.agentUrl));
       // The call with two arguments has no evidence.
-      if (request.delivery.url === undefined) return undefined;
-      const open = candidates.filter(({ sender }) => urls.get(sender.agentUrl) !== 'right');
-      if (open.length === 0) return undefined;
-      const { tryOtherUrls } = await import('./url-trial.ts');
-      return tryOtherUrls(context, request, open, verifies);
+      if (request.delivery.url === undefined || open.length === 0) return undefined;
+      return (await trials()).signedElsewhere(request, open, verifies);
     },
+    outsideWindow: async (request, late) => (await trials()).outsideWindow(request, late),
   };
 }

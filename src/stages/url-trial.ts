@@ -1,13 +1,31 @@
-import type { AuthRequest, VerifiesFor } from '../auth/contract.ts';
+import type { AuthRequest, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host-check.ts';
+import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { formedUrl, URL_FORMS, type FormedUrl, type UrlEvidence, type UrlForm } from '../config/url-forms.ts';
 import type { Candidate } from '../keys/contract.ts';
 import type { Unavailability } from '../outcome.ts';
-import { urlKnowledge, type SetUpContext, type UrlTrials } from './set-up.ts';
+import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
+import type { TrialPace } from './trial-pace.ts';
 
-/** A sender's forms are tried once in this many ms, or whoever forges would have each of his signatures verified eight times. */
-const EVERY_MS = 1_000;
+/** What was found by one sender's signatures. */
+interface Trials {
+  /** Several keys of one sender under one `kid` take turns. */
+  turn: number;
+  /** The form under which a signature verified. Holds until one verifies as configured. */
+  found: UrlForm | undefined;
+}
+
+/** Senders remembered. One that is forgotten is tried anew. */
+const MAX_SENDERS = 10_000;
+
+interface Context {
+  readonly parts: SetUpParts;
+  readonly known: SetUpKnowledge;
+  readonly pace: TrialPace;
+  /** By agent URL. */
+  readonly trials: Map<string, Trials>;
+}
 
 /** The URL that was signed, and whose key says so. */
 interface Signed {
@@ -16,8 +34,7 @@ interface Signed {
   readonly signer: Candidate;
 }
 
-interface UrlTrial {
-  readonly context: SetUpContext;
+interface Delivered {
   readonly request: AuthRequest;
   readonly evidence: UrlEvidence;
   readonly verifies: VerifiesFor;
@@ -25,7 +42,7 @@ interface UrlTrial {
 
 /** The first of the forms for which a key verifies. Forms that come to one URL are tried once, the configured one never. */
 async function firstSigned(
-  { request, evidence, verifies }: UrlTrial,
+  { request, evidence, verifies }: Delivered,
   forms: readonly UrlForm[],
   candidates: readonly Candidate[],
 ): Promise<Signed | undefined> {
@@ -40,37 +57,36 @@ async function firstSigned(
   return undefined;
 }
 
-/** All forms, where it is the sender's turn again. Publishers may pin several keys under one `kid`: one a trial. */
+/** All forms. Publishers may pin several keys under one `kid`: one a trial. */
 async function tryForms(
-  trial: UrlTrial,
-  trials: UrlTrials,
+  delivered: Delivered,
+  trials: Trials,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  const { arrivedAt } = trial.request;
-  const { triedAt, turn } = trials;
-  if (triedAt !== undefined && Math.abs(arrivedAt - triedAt) < EVERY_MS) return undefined;
-  trials.triedAt = arrivedAt;
-  trials.turn = turn + 1;
-  const at = turn % own.length;
-  const work = firstSigned(trial, URL_FORMS, own.slice(at, at + 1));
-  if (trial.context.shared) trials.running = work;
-  const signed = await work;
-  trials.running = undefined;
+  const at = trials.turn % own.length;
+  trials.turn += 1;
+  const signed = await firstSigned(delivered, URL_FORMS, own.slice(at, at + 1));
   trials.found = signed?.form;
   return signed;
 }
 
 async function trySender(
-  trial: UrlTrial,
+  { known, pace, trials }: Context,
+  delivered: Delivered,
   agentUrl: string,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  const { urls } = trial.context;
-  const known = urlKnowledge(urls, agentUrl);
-  if (known === 'right') return undefined;
-  // What comes with a burst is as good as its first.
-  if (known.running) await known.running;
-  return known.found ? firstSigned(trial, [known.found], own) : tryForms(trial, known, own);
+  // What was found before one verified as configured holds no more.
+  if (known.urlRight.has(agentUrl)) return undefined;
+  const its =
+    trials.get(agentUrl) ?? putBounded(trials, agentUrl, { turn: 0, found: undefined }, MAX_SENDERS);
+  if (!its.found) {
+    const find = (): Promise<Signed | undefined> => tryForms(delivered, its, own);
+    const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);
+    if (signed) return signed;
+  }
+  // Perhaps by a trial that was waited for.
+  return its.found && firstSigned(delivered, [its.found], own);
 }
 
 function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> {
@@ -85,13 +101,13 @@ function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonl
 }
 
 /** Says which URL was signed. It may be another receiver's, too: only the owner knows which URL the seller was given. */
-function mismatch({ context, request }: UrlTrial, { url, signer }: Signed): Unavailability {
+function mismatch({ parts }: Context, { target }: AuthRequest, { url, signer }: Signed): Unavailability {
   const sender = signer.sender.agentUrl;
   const signedUrl = printableName(url.target.targetUri, MAX_URL_BYTES);
   const meant = printableName(url.publicUrl, MAX_URL_BYTES);
   const message = `${sender} signed for ${signedUrl}. If ${signedUrl} is what you gave ${sender}, set publicUrl to ${meant}; if not, somebody replays another receiver's deliveries here: change nothing.`;
-  const { targetUri } = request.target;
-  context.raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl: targetUri, message });
+  const configuredUrl = printableName(target.targetUri, MAX_URL_BYTES);
+  parts.raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl, message });
   return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
 }
 
@@ -99,23 +115,20 @@ function mismatch({ context, request }: UrlTrial, { url, signer }: Signed): Unav
  * After check 10 failed under these keys: tries the signature for the URLs that the request gives evidence of
  * (verification.md §2.34). Accepts nothing and fetches nothing.
  */
-export async function tryOtherUrls(
-  context: SetUpContext,
-  request: AuthRequest,
-  candidates: readonly Candidate[],
-  verifies: VerifiesFor,
-): Promise<Unavailability | undefined> {
-  const { delivery, target } = request;
-  const evidence: UrlEvidence = {
-    ...context.config,
-    target,
-    authority: receivedAuthority(delivery),
-    requestTarget: delivery.url ?? '/',
+export function urlTrial(
+  parts: SetUpParts,
+  known: SetUpKnowledge,
+  pace: TrialPace,
+): SetUpWatch['signedElsewhere'] {
+  const context: Context = { parts, known, pace, trials: new Map() };
+  return async (request, candidates, verifies) => {
+    const { delivery, target } = request;
+    const requestTarget = delivery.url ?? '/';
+    const evidence = { ...parts.config, target, authority: receivedAuthority(delivery), requestTarget };
+    for (const [agentUrl, own] of bySender(candidates)) {
+      const signed = await trySender(context, { request, evidence, verifies }, agentUrl, own);
+      if (signed) return mismatch(context, request, signed);
+    }
+    return undefined;
   };
-  const trial: UrlTrial = { context, request, evidence, verifies };
-  for (const [agentUrl, own] of bySender(candidates)) {
-    const signed = await trySender(trial, agentUrl, own);
-    if (signed) return mismatch(trial, signed);
-  }
-  return undefined;
 }

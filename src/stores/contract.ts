@@ -73,6 +73,12 @@ export interface Store<Tx = unknown> {
    *   rejects with its reason, nothing written, and keeps nothing for an `fn` that goes on.
    */
   transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>, over?: AbortSignal): Promise<T>;
+  /**
+   * The store's own clock now, with `clockOffsetMs`. Unix ms. A receiver whose deliveries are outside their window asks
+   * whether it is its own clock that is wrong (verification.md §2.35). For a store on another machine; absent where it is
+   * the receiver's own clock anyway.
+   */
+  clock?(): Promise<number>;
   /** Workers and operators; absent in a store for inline mode alone. */
   readonly inbox?: StoreInbox;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */

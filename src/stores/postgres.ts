@@ -9,7 +9,7 @@ import { connectionOf } from './postgres/connection.ts';
 import { asFault } from './postgres/faults.ts';
 import { inboxOf } from './postgres/inbox.ts';
 import { DEFAULT_SCHEMA } from './postgres/schema.ts';
-import { serverOf } from './postgres/server.ts';
+import { serverOf, type Server } from './postgres/server.ts';
 import { durabilityOf } from './postgres/settings.ts';
 import { slotsOf } from './postgres/slots.ts';
 import { runTransaction } from './postgres/transaction.ts';
@@ -55,6 +55,10 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const connection = connectionOf({ pool, server, schema, timeoutMs, random });
   const { current, during } = connection;
   const run = async (call: Call): Promise<string> => (await current().batches.run(call)).kind;
+  const asked = <T>(work: (server: Server) => Promise<T>): Promise<T> =>
+    during(() => work(current().server)).catch((error: unknown) => {
+      throw asFault(error);
+    });
   const transactions = slotsOf(Math.max(1, poolMax(pool) - 1));
   return {
     name: 'postgres',
@@ -75,11 +79,9 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
       const parts = { pool, server, timeoutMs };
       return during(() => transactions.run(() => runTransaction(parts, request, fn, over), over));
     },
+    clock: () => asked((server) => server.clock()),
     inbox: inboxOf({ current, random, clockOffsetMs, during }),
-    sweep: () =>
-      during(() => current().server.sweep()).catch((error: unknown) => {
-        throw asFault(error);
-      }),
+    sweep: () => asked((server) => server.sweep()),
     close: connection.close,
   };
 }

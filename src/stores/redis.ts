@@ -67,6 +67,7 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
         async ({ run }) => textOf(await run('renew', sender, { key, owner, leaseMs })) as 'renewed' | 'lost',
       ),
     peek: (sender, key) => use(async ({ run }) => textOf(await run('peek', sender, { key })) as PeekResult),
+    clock: () => use((session) => session.clock()),
     inbox: inboxOf(use),
     close,
   };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { capCases } from './store-contract/caps.ts';
+import { clockCases } from './store-contract/clock.ts';
 import { concurrencyCases } from './store-contract/concurrency.ts';
 import { expiryCases } from './store-contract/expiry.ts';
 import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
@@ -42,6 +43,7 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'final reports': reportCases,
   'leases: complete, fail, renew': leaseCases,
   'what is forgotten, and when': expiryCases,
+  'the store’s clock': clockCases,
   keyspaces: keyspaceCases,
   '64 at once': concurrencyCases,
 };

@@ -38,6 +38,7 @@ interface How {
   /** Request target; none: the call with two arguments. */
   readonly target?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly parameters?: Readonly<Record<string, string>>;
   readonly as?: typeof signer;
   /** Ms since the start. */
   readonly at?: number;
@@ -61,11 +62,13 @@ function watch(
   const made = bench(published, { engine: counting });
   const { raiseAlarm } = made.context;
   const config = { publicUrl: publicUrlOf(publicUrl, allowLoopback), allowLoopback };
-  const setUp = createSetUpWatch({ config, raiseAlarm, shared: true });
+  const parts = { config, raiseAlarm, store: { name: 'test' }, now: () => NOW * 1000 };
+  const setUp = createSetUpWatch(parts, true);
   const target = config.publicUrl.kind === 'exact' ? config.publicUrl.target : undefined;
   const deliver: Watch['deliver'] = async ({ url = GIVEN, as = signer, at = 0, ...how } = {}) => {
     const requestTarget = 'target' in how ? how.target : '/hooks?op=1';
-    const headers = { ...signedHeaders(as, { url }), host: 'buyer.example:8443', ...how.headers };
+    const signed = signedHeaders(as, { url, ...(how.parameters && { parameters: how.parameters }) });
+    const headers = { ...signed, host: 'buyer.example:8443', ...how.headers };
     const delivery = deliveryOf(headers, { url: requestTarget });
     const result = await authenticateSignature(
       { ...made.context, setUp },
@@ -216,5 +219,21 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     made.verified();
     expect(await made.deliver({ at: 1001 })).toBe(OURS);
     expect(made.verified()).toBe(2 + 2);
+  });
+});
+
+describe('the clock (verification.md §2.35)', () => {
+  const parameters = { created: String(NOW - 600), expires: String(NOW - 300) };
+
+  test('what is outside its window is verified once a second a sender; forged, it proves nothing', async () => {
+    const made = watch(GIVEN);
+    for (let at = 0; at < 3000; at += 100) {
+      expect(await made.deliver({ as: forger, at, parameters })).toBe(
+        'refused webhook_signature_window_invalid 5',
+      );
+    }
+    expect(made.verified()).toBe(3);
+    // Nothing is fetched again for it.
+    expect(new Set(made.asked)).toEqual(new Set(['find']));
   });
 });

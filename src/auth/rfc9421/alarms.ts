@@ -4,36 +4,8 @@ import type { Candidate } from '../../keys/contract.ts';
 import type { Unavailability } from '../../outcome.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { Target } from '../contract.ts';
-import { MAX_VALIDITY_S, SKEW_S } from './checks.ts';
 import { usableKey, type KeyPolicy } from './key-policy.ts';
 import { quoted } from './refuse.ts';
-import type { SignatureParameters } from './signature-input.ts';
-
-/** Unix seconds reach this in the year 5138, Unix milliseconds reached it in 1973. */
-const LOOKS_LIKE_MS = 1e11;
-
-/**
- * Says that two clocks disagree, where a window failed by more than any honest delay. Raised before the signature
- * is verified, hence stateless: nothing that anybody can send grows here.
- */
-export function raiseSkewAlarm(
-  raiseAlarm: RaiseAlarm,
-  { created, keyid }: SignatureParameters,
-  nowMs: number,
-): void {
-  if (created === undefined) return;
-  const offsetS = Math.round(created - nowMs / 1000);
-  const milliseconds = created >= LOOKS_LIKE_MS;
-  if (!milliseconds && Math.abs(offsetS) <= MAX_VALIDITY_S + SKEW_S) return;
-  const what = milliseconds
-    ? 'created looks like milliseconds; RFC 9421 §2.3 wants seconds'
-    : `created is ${Math.abs(offsetS)} s ${offsetS > 0 ? 'ahead of' : 'behind'} this receiver's clock; check both clocks`;
-  raiseAlarm({
-    code: 'clock_skew',
-    message: `Unverified signature with keyid ${quoted(keyid ?? '')} refused: ${what}.`,
-    offsetSeconds: offsetS,
-  });
-}
 
 /** The public key itself, whatever else the JWK says. */
 function material({ key }: Candidate): string {

@@ -11,6 +11,7 @@ import { readDictionary } from './fields.ts';
 import { quoted, refuse } from './refuse.ts';
 import type { SignatureInput, SignatureParameters } from './signature-input.ts';
 import { LABEL, parseSignatureInput } from './signature-input.ts';
+import { windowHolds } from './window.ts';
 
 /** The three fields, parsed: check 1 passed. */
 export interface SignatureFields {
@@ -31,11 +32,6 @@ export interface CheckedSignature {
   readonly signature: Uint8Array;
   readonly digest: ContentDigest;
 }
-
-/** Longest validity. Seconds. */
-export const MAX_VALIDITY_S = 300;
-/** Tolerance between two clocks. Seconds. */
-export const SKEW_S = 60;
 
 const MIN_NONCE_BYTES = 16;
 
@@ -96,19 +92,10 @@ function isNonce(nonce: string): boolean {
   return /^[A-Za-z0-9_-]*$/.test(nonce) && nonce.length % 4 !== 1 && bytes >= MIN_NONCE_BYTES;
 }
 
-function windowRefusal({ created, expires }: Complete, nowMs: number): Refusal | undefined {
-  const valid =
-    expires > created &&
-    expires - created <= MAX_VALIDITY_S &&
-    // Compared in ms: a nonce is kept until just after this instant, and nothing may be accepted then.
-    created * 1000 <= nowMs + SKEW_S * 1000 &&
-    expires * 1000 >= nowMs - SKEW_S * 1000;
-  if (valid) return undefined;
-  return refuse(
-    5,
-    'webhook_signature_window_invalid',
-    `created=${created} expires=${expires}, now ${nowMs} ms.`,
-  );
+function windowRefusal(found: Complete, nowMs: number): Refusal | undefined {
+  if (windowHolds(found, nowMs)) return undefined;
+  const detail = `created=${found.created} expires=${found.expires}, now ${nowMs} ms.`;
+  return refuse(5, 'webhook_signature_window_invalid', detail);
 }
 
 function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusal {

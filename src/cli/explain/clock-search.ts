@@ -1,5 +1,5 @@
 import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
-import { MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
+import { MAX_VALIDITY_S } from '../../auth/rfc9421/window.ts';
 import { MS_FROM } from '../numbers.ts';
 import type { Finding } from './finding.ts';
 

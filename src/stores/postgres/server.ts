@@ -40,6 +40,8 @@ export interface Server {
   lease(call: CallJson, look: number, most: number): Promise<readonly Answer[]>;
   /** Deletes expired rows of each sender, a few at a time. @returns how many. */
   sweep(): Promise<number>;
+  /** Unix ms. @throws whatever the driver throws. */
+  clock(): Promise<number>;
   /** @throws whatever the driver throws. */
   readSettings(): Promise<Settings>;
   /**
@@ -83,6 +85,7 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     run: runner(name, select, () => [lockMs, sync], offset),
     lease: (call, look, most) => rows('lease', [JSON.stringify(call), offset(), look, most, lockMs, sync]),
     sweep: () => sweepAll(select, name, offset),
+    clock: async () => Number(answerText((await select(CLOCK_SQL, []))[0])) + offset(),
     readSettings: async () => {
       const settings = answerRow(await ask(SETTINGS_SQL, [schema])) as Settings;
       if (settings.schemaVersion === 0 || settings.grants.length > 0) return settings;
@@ -98,6 +101,9 @@ export function serverOf({ pool, schema, timeoutMs, clockOffsetMs }: ServerOptio
     },
   };
 }
+
+/** As `webhook_now` has it; no function of the schema, so that it needs no migration. */
+const CLOCK_SQL = 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS answer';
 
 async function versionOf(ask: Select, name: string): Promise<number> {
   const text = `SELECT coalesce(max(version), 0)::text AS answer FROM ${name}.webhook_schema`;

@@ -14,6 +14,7 @@ import type { Requests } from './requests.ts';
 import { requestsOf } from './requests.ts';
 import { checkSchema, schemaWatchOf } from './schema.ts';
 import type { Scripts } from './scripts.ts';
+import { withTimeout } from './send.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { watchOf } from './watch.ts';
 
@@ -25,6 +26,8 @@ export interface Session extends Requests {
   readonly newId: () => string;
   /** @throws ConfigError where a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
+  /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
+  clock(): Promise<number>;
   /** Waits for what runs, then disconnects. */
   close(): Promise<void>;
 }
@@ -132,17 +135,29 @@ function sessionOf(
     registry: registryOf({ lane, scripts, keys, counts, also: barrier.look }),
     counts,
     newId: () => globalThis.crypto.randomUUID(),
-    durability: async () => {
-      try {
+    durability: () =>
+      asked(async () => {
         await checkSchema(connection, keys.version);
-        return await durabilityOf(connection, barrier.replicas());
-      } catch (error) {
-        throw error instanceof ConfigError ? error : asFault(error);
-      }
-    },
+        return durabilityOf(connection, barrier.replicas());
+      }),
+    clock: () => asked(async () => (await timeOf(connection, options)) + options.clockOffsetMs()),
     close: async () => {
       await lane.idle();
       connection.disconnect();
     },
   };
+}
+
+async function asked<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof ConfigError ? error : asFault(error);
+  }
+}
+
+async function timeOf(connection: Connection, { timeoutMs }: SessionOptions): Promise<number> {
+  const [node = connection] = primaries(connection);
+  const [seconds, micros] = (await withTimeout(node.call('TIME'), timeoutMs)) as readonly unknown[];
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }

@@ -1,0 +1,269 @@
+import { describe, expect, it } from 'vitest';
+import type { ReceiverOptions } from '../../src/options.ts';
+import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { Fault } from '../../src/errors.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { DOORS } from '../adapters/contract/doors.ts';
+import { house, payloads, said, type House } from './setup.ts';
+
+const SKEWED = 'unavailable clock_skew 503';
+const OUTSIDE = 'refused webhook_signature_window_invalid 401';
+const ACCEPTED = 'accepted 200';
+const MINUTE = 60_000;
+const YEAR = 365 * 24 * 60 * MINUTE;
+
+/** The true time; sellers sign by it. */
+const START = Date.parse('2026-03-01T12:00:00Z');
+
+interface Skewed extends House {
+  /** What the machine's clock is ahead of the true one. */
+  skew: number;
+  /** The true one. */
+  time: number;
+  storeAsked: number;
+}
+
+interface Setting {
+  /** The store has a clock of its own, which is right. */
+  readonly storeClock?: boolean;
+  readonly skew?: number;
+}
+
+/** A receiver whose machine's clock is wrong. */
+async function skewedHouse(
+  { storeClock = true, skew = 0 }: Setting,
+  more: Partial<ReceiverOptions> = {},
+): Promise<Skewed> {
+  const at = { skew, time: START, storeAsked: 0 };
+  const state = createMemoryState();
+  const plain = memoryStore({ state, clockOffsetMs: () => at.time - Date.now() });
+  const clock = async (): Promise<number> => {
+    at.storeAsked += 1;
+    return at.time;
+  };
+  const made = await house({
+    store: storeClock ? { ...plain, clock } : plain,
+    now: () => at.time + at.skew,
+    state,
+    ...more,
+  });
+  return Object.assign(at, {
+    ...made,
+    sign: (payload: Parameters<House['sign']>[0], changes = {}) =>
+      made.sign(payload, { now: () => at.time, ...changes }),
+    deliver: async (payload: Parameters<House['deliver']>[0], changes = {}) =>
+      made.send(await made.sign(payload, { now: () => at.time, ...changes })),
+  });
+}
+
+const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
+
+describe('our clock is wrong, and the store has one (verification.md §2.35)', () => {
+  it.each([
+    ['10 min slow', -10 * MINUTE],
+    ['7 min fast', 7 * MINUTE],
+    ['thirty years slow', -30 * YEAR],
+    ['a hundred years ahead', 100 * YEAR],
+  ])('%s: 503 and the offset, for a burst too; accepted once it is right', async (_, skew) => {
+    const made = await skewedHouse({ skew });
+    const first = await made.sign(completed());
+    const outcome = await made.send(first);
+    expect(said(outcome)).toBe(SKEWED);
+    expect(outcome.response.headers).toEqual({ 'Retry-After': '5' });
+    expect(outcome).toMatchObject({ check: 5 });
+    expect(made.alarms).toMatchObject([{ code: 'clock_skew', offsetSeconds: -skew / 1000 }]);
+    expect(made.alarms[0]?.message).toMatch(
+      skew < 0 ? / behind, by the clock of the memory store/ : / ahead, by/,
+    );
+    const burst = await Promise.all(Array.from({ length: 20 }, () => made.deliver(completed())));
+    expect(new Set(burst.map(said))).toEqual(new Set([SKEWED]));
+    expect(made.storeAsked).toBe(1);
+    expect(made.seen).toEqual([]);
+    made.skew = 0;
+    expect(said(await made.send(first))).toBe(ACCEPTED);
+    // What is outside now is the seller's fault: the finding has ended, and the store's clock was asked again.
+    made.time += MINUTE;
+    expect(said(await made.deliver(completed(), { now: () => made.time - 10 * MINUTE }))).toBe(OUTSIDE);
+    expect(made.storeAsked).toBe(2);
+  });
+
+  it('a burst that comes first is judged once, and all of it is ours', async () => {
+    const made = await skewedHouse({ skew: 10 * MINUTE });
+    const burst = await Promise.all(Array.from({ length: 20 }, () => made.deliver(completed())));
+    expect(new Set(burst.map(said))).toEqual(new Set([SKEWED]));
+    expect(made.storeAsked).toBe(1);
+  });
+
+  it('the seller’s clock is wrong: 401, and the store is asked at most once in 10 s', async () => {
+    const made = await skewedHouse({});
+    for (let second = 0; second < 9; second += 1) {
+      expect(said(await made.deliver(completed(), { now: () => made.time + 10 * MINUTE }))).toBe(OUTSIDE);
+      made.time += 1000;
+    }
+    expect(made.storeAsked).toBe(1);
+  });
+
+  it('an old delivery that is sent again is refused, whatever our clock says', async () => {
+    const made = await skewedHouse({ skew: 10 * MINUTE });
+    const captured = await made.sign(completed());
+    made.time += 20 * MINUTE;
+    expect(said(await made.send(captured))).toBe(OUTSIDE);
+    // One that finds nothing is the sender's for a second.
+    made.time += 1000;
+    expect(said(await made.deliver(completed()))).toBe(SKEWED);
+    expect(said(await made.send(captured))).toBe(OUTSIDE);
+  });
+
+  it('the store’s clock cannot be had: nobody can say whose it is, 503', async () => {
+    let away = true;
+    const store = {
+      ...memoryStore(),
+      clock: () => (away ? Promise.reject(new Fault('store_unavailable', 'away')) : Promise.resolve(START)),
+    };
+    const made = await skewedHouse({ skew: 10 * MINUTE }, { store });
+    const burst = await Promise.all(Array.from({ length: 5 }, () => made.deliver(completed())));
+    expect(new Set(burst.map(said))).toEqual(new Set(['unavailable store_unavailable 503']));
+    away = false;
+    expect(said(await made.deliver(completed()))).toBe(SKEWED);
+  });
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('a store that says %d says nothing', async (told) => {
+    const store = { ...memoryStore(), clock: () => Promise.resolve(told) };
+    const made = await skewedHouse({ skew: 10 * MINUTE }, { store });
+    expect(said(await made.deliver(completed()))).toBe(OUTSIDE);
+  });
+
+  it('keys that cannot be had leave it open too: by a clock that is wrong by years no certificate holds', async () => {
+    await using seller = await createFakeSeller({ now: () => START });
+    seller.faults.set('*', 'down');
+    const more = { senders: [seller.sender], allowLoopback: true };
+    const made = await skewedHouse({ skew: -30 * YEAR }, more);
+    expect(said(await made.deliver(completed(), { key: seller.keys.ed25519.privateJwk }))).toBe(SKEWED);
+    const right = await skewedHouse({}, more);
+    expect(
+      said(
+        await right.deliver(completed(), { key: seller.keys.ed25519.privateJwk, now: () => START - YEAR }),
+      ),
+    ).toBe(OUTSIDE);
+  });
+
+  it.each(DOORS)('through $name', async (door) => {
+    const made = await skewedHouse({ skew: 10 * MINUTE });
+    await using open = await door.open(made.receiver);
+    const { body, headers } = await made.sign(completed());
+    const lines: [string, string][] = [['Host', 'buyer.example'], ...Object.entries(headers)];
+    const request = { method: 'POST', target: '/webhooks/proto', headers: lines, body };
+    expect((await open.ask(request)).status).toBe(503);
+    made.skew = 0;
+    expect((await open.ask(request)).status).toBe(200);
+  });
+});
+
+describe('our clock is wrong, and only those who sign can tell', () => {
+  const agent = (index: number): string => `https://seller-${index}.example/mcp`;
+  let keys: readonly KeyPair[] = [];
+  const sellers = async (count = 4): Promise<Pick<ReceiverOptions, 'senders'>> => {
+    keys = await Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        generateKey('ed25519', 'webhook-signing', { kid: `k-${index}` }),
+      ),
+    );
+    return { senders: keys.map(({ publicJwk }, index) => ({ agentUrl: agent(index), pins: [publicJwk] })) };
+  };
+  const of = (index: number) => ({ key: keys[index]?.privateJwk ?? {} });
+
+  it('one seller alone is told that it is its own', async () => {
+    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    for (let count = 0; count < 5; count += 1) {
+      made.time += 2_000;
+      expect(said(await made.deliver(completed(), of(0)))).toBe(OUTSIDE);
+    }
+  });
+
+  it.each([
+    ['fast', 10 * MINUTE],
+    ['slow', -10 * MINUTE],
+  ])('three operators within 10 min, and none inside: %s, 503 from the third on', async (_, skew) => {
+    const made = await skewedHouse({ storeClock: false, skew }, await sellers());
+    expect(said(await made.deliver(completed(), of(0)))).toBe(OUTSIDE);
+    made.time += 4 * MINUTE;
+    expect(said(await made.deliver(completed(), of(1)))).toBe(OUTSIDE);
+    made.time += 4 * MINUTE;
+    expect(said(await made.deliver(completed(), of(2)))).toBe(SKEWED);
+    expect(made.alarms.at(-1)?.message).toContain('seller-0.example, seller-1.example, seller-2.example');
+    // All of them, at once, until one is inside.
+    for (const index of [0, 1, 2, 3]) expect(said(await made.deliver(completed(), of(index)))).toBe(SKEWED);
+    made.skew = 0;
+    expect(said(await made.deliver(completed(), of(0)))).toBe(ACCEPTED);
+    expect(said(await made.deliver(completed(), { ...of(1), now: () => made.time - 10 * MINUTE }))).toBe(
+      OUTSIDE,
+    );
+  });
+
+  it('those before 10 min ago do not count', async () => {
+    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    for (const index of [0, 1, 2, 3]) {
+      expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
+      made.time += 5 * MINUTE;
+    }
+  });
+
+  it('one inside within 10 min: it is theirs', async () => {
+    const made = await skewedHouse({ storeClock: false }, await sellers());
+    expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
+    for (const index of [0, 1, 2]) {
+      made.time += MINUTE;
+      const late = { ...of(index), now: () => made.time - 10 * MINUTE };
+      expect(said(await made.deliver(completed(), late))).toBe(OUTSIDE);
+    }
+  });
+
+  it('two on one side and one on the other: it is theirs', async () => {
+    const made = await skewedHouse({ storeClock: false }, await sellers());
+    for (const [index, off] of [-10, 10, -10].entries()) {
+      const late = { ...of(index), now: () => made.time + off * MINUTE };
+      expect(said(await made.deliver(completed(), late))).toBe(OUTSIDE);
+    }
+  });
+
+  it('three agents of one operator are one', async () => {
+    const { senders } = await sellers(3);
+    const one = 'https://house.example/.well-known/brand.json';
+    const together = Array.isArray(senders)
+      ? senders.map((sender) => ({ ...sender, brandJsonUrl: one }))
+      : senders;
+    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, { senders: together });
+    for (const index of [0, 1, 2]) expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
+  });
+
+  it('whoever is none of them cannot say it', async () => {
+    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    const strangers = await Promise.all(
+      [0, 1, 2, 3].map((index) => generateKey('ed25519', 'webhook-signing', { kid: `k-${index}` })),
+    );
+    for (const { privateJwk } of strangers) {
+      expect(said(await made.deliver(completed(), { key: privateJwk }))).toBe(OUTSIDE);
+    }
+    for (const { privateJwk } of strangers) {
+      expect(said(await made.deliver(completed(), { key: { ...privateJwk, kid: 'unknown' } }))).toBe(OUTSIDE);
+    }
+  });
+});
+
+describe('windows that hold by no clock', () => {
+  it.each([
+    ['milliseconds', START, START + 300],
+    ['both in milliseconds', START, START + 300_000],
+    ['expires before created', START / 1000 + 600, START / 1000 + 300],
+    ['a day long', START / 1000 - 600, START / 1000 + 86_400],
+    ['the largest integers', 999_999_999_999_699, 999_999_999_999_999],
+    ['the least', -999_999_999_999_999, -999_999_999_999_699],
+    ['zero', 0, 300],
+  ])('%s: 401', async (_, created, expires) => {
+    for (const storeClock of [true, false]) {
+      const made = await skewedHouse({ storeClock });
+      expect(said(await made.deliver(completed(), { params: { created, expires } }))).toBe(OUTSIDE);
+    }
+  });
+});
