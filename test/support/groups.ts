@@ -15,7 +15,7 @@ export const GROUPS: Readonly<Record<Group, string>> = {
 
 /** Files by path from `test/`. The first rule that fits decides; what none names is a unit test. */
 const RULES: readonly (readonly [RegExp, Group])[] = [
-  [/^reliability\//, 'reliability'],
+  [/^(fuzz|reliability)\//, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^house\/budget\.test\.ts$/, 'stores'],

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { LONG } from '../reliability/form.ts';
+import { GENERATORS } from './codes.ts';
+import { fuzz } from './fuzz.ts';
+import { inputOf } from './inputs.ts';
+import { FAULTS, fuzzWith } from './planted.ts';
+
+/** Any would do; a fixed one, so that a run that fails fails again. */
+const SEED = 20_260_101;
+const { inputs, atLeast, hours } = LONG
+  ? { inputs: 300_000, atLeast: 1_000, hours: 3 }
+  : { inputs: 3_000, atLeast: 20, hours: 0.1 };
+
+describe(`fuzz: ${inputs} deliveries by every engine, door and the call with two arguments`, () => {
+  it(
+    'all of them agree, answer what is right, and every code is reached',
+    { timeout: hours * 3_600_000 },
+    async () => {
+      const { counts, findings } = await fuzz({ seed: SEED, inputs });
+      expect(findings).toEqual([]);
+      const reachable = Object.entries(GENERATORS).filter(([, generator]) => generator !== 'elsewhere');
+      const rare = reachable.map(([code]) => [code, counts.get(code) ?? 0] as const);
+      expect(rare.filter(([, count]) => count < atLeast)).toEqual([]);
+    },
+  );
+
+  it('the same seed gives the same bytes, another one others', () => {
+    const bytes = (seed: number): string =>
+      JSON.stringify(Array.from({ length: 50 }, (_, index) => inputOf(seed, index)));
+    expect(bytes(1)).toBe(bytes(1));
+    expect(bytes(1)).not.toBe(bytes(2));
+  });
+});
+
+describe('what the short run rests on: a fault that is planted is found', () => {
+  it.each(FAULTS)('$name', async (fault) => {
+    const fuzzFaulty = await fuzzWith(fault);
+    const { findings } = await fuzzFaulty({ seed: SEED, inputs: 3_000, most: 1 });
+    expect(findings).toHaveLength(1);
+  });
+});

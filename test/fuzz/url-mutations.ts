@@ -1,0 +1,130 @@
+import { AUTHORITY } from './draft.ts';
+import { adding, lines, SIGNED, without, type Mutation } from './mutation.ts';
+import { noisy } from './noise.ts';
+import { NOTIFICATION_TOKEN } from './sellers.ts';
+
+const URLS: readonly Omit<Mutation, 'part'>[] = [
+  {
+    name: 'another URL was signed',
+    places: SIGNED,
+    gives: 'webhook_signature_invalid',
+    before: (draft, random) => {
+      draft.url = random.pick([
+        draft.url.replace('https:', 'http:'),
+        draft.url.replace(AUTHORITY, 'other.example'),
+        draft.url.replace(AUTHORITY, `${AUTHORITY}:8443`),
+      ]);
+    },
+  },
+  {
+    name: 'another path was signed',
+    places: ['signature'],
+    gives: 'webhook_signature_invalid',
+    before: (draft, random) => void (draft.url += random.pick(['&x', '/', '%20'])),
+  },
+  {
+    name: 'another path arrives',
+    places: ['prefix'],
+    gives: 'webhook_signature_invalid',
+    after: (request, random) => ({
+      ...request,
+      target: random.pick([`${request.target}&`, request.target.replace('/a/', '/b/'), '/webhooks/prefix/']),
+    }),
+  },
+  {
+    name: 'a path in another spelling was signed',
+    places: ['prefix'],
+    gives: 'taken',
+    before: (draft, random) =>
+      void (draft.url = `https://${AUTHORITY}/webhooks/prefix/${random.pick(['x//y', '%2F?%2f', 'a?b?c'])}`),
+  },
+  {
+    name: 'a path that is not under publicUrl',
+    places: ['prefix'],
+    gives: 'misconfigured',
+    after: (request, random) => ({
+      ...request,
+      target: random.pick(['/webhooks/prefi', '/webhooks/', '/webhooks/Prefix/a']),
+    }),
+  },
+  {
+    name: 'noise in the request target',
+    places: ['prefix'],
+    gives: 'open',
+    after: (request, random) => ({
+      ...request,
+      target: `/webhooks/prefix/${noisy('a/b?c=d', random).replace(/[^\x21-\x7e]/g, '~')}`,
+    }),
+  },
+];
+
+const HOSTS: readonly Omit<Mutation, 'part' | 'places'>[] = [
+  {
+    name: 'another Host',
+    gives: 'webhook_target_uri_malformed',
+    after: lines('host', (_, random) => [random.pick(['other.example', `${AUTHORITY}:8443`, '10.0.0.1:80'])]),
+  },
+  {
+    name: 'two Host lines',
+    gives: 'webhook_target_uri_malformed',
+    after: lines('host', (value, random) => [value, random.pick([value, 'other.example'])]),
+  },
+  {
+    name: 'Host in another spelling',
+    gives: 'taken',
+    after: lines('host', (_, random) => [random.pick([`${AUTHORITY}:443`, 'Buyer.EXAMPLE'])]),
+  },
+  {
+    name: 'a Host that the request target contradicts',
+    gives: 'webhook_target_uri_malformed',
+    after: (request) => ({ ...request, target: `https://other.example${request.target}` }),
+  },
+  {
+    name: 'a request target in absolute form',
+    gives: 'taken',
+    after: (request) => ({ ...request, target: `https://${AUTHORITY}${request.target}` }),
+  },
+];
+
+const TOKEN_FIELD = 'X-A2A-Notification-Token';
+
+const TOKENS: readonly Omit<Mutation, 'part' | 'places'>[] = [
+  { name: 'the notification token', gives: 'taken', after: adding(TOKEN_FIELD, NOTIFICATION_TOKEN) },
+  {
+    name: 'another notification token',
+    gives: 'webhook_token_mismatch',
+    after: (request, random) =>
+      adding(TOKEN_FIELD, random.pick([`${NOTIFICATION_TOKEN}0`, NOTIFICATION_TOKEN.slice(1), 'x']))(
+        request,
+        random,
+      ),
+  },
+];
+
+const SCHEMES: readonly Omit<Mutation, 'part' | 'places'>[] = [
+  {
+    name: 'a field of the HMAC scheme',
+    gives: 'webhook_mode_mismatch',
+    after: adding('X-Proto-Signature', `sha256=${'0'.repeat(64)}`),
+  },
+  {
+    name: 'a bearer token alone',
+    gives: 'webhook_mode_mismatch',
+    after: (request, random) => {
+      const bare = without('signature')(without('signature-input')(request, random), random);
+      return adding('Authorization', 'Bearer a-token')(bare, random);
+    },
+  },
+  {
+    name: 'a bearer token beside the signature',
+    gives: 'taken',
+    after: adding('Authorization', 'Bearer a-token'),
+  },
+];
+
+export const URL_MUTATIONS: readonly Mutation[] = [
+  ...URLS.map((one) => ({ part: 'url', ...one }) as const),
+  ...HOSTS.map((one) => ({ part: 'host', places: SIGNED, ...one }) as const),
+  ...TOKENS.map((one) => ({ part: 'token', places: SIGNED, ...one }) as const),
+  ...SCHEMES.map((one) => ({ part: 'scheme', places: SIGNED, ...one }) as const),
+];

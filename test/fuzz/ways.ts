@@ -1,0 +1,163 @@
+import type { Sodium } from '../../src/crypto/engine.ts';
+import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import type { Outcome } from '../../src/outcome.ts';
+import type { Receiver, ReceiverOptions } from '../../src/options.ts';
+import { createParts } from '../../src/parts.ts';
+import { receiverOf } from '../../src/receiver.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import type { Sender } from '../../src/senders.ts';
+import { DOORS } from '../adapters/contract/doors.ts';
+import { firstAnswer, message, type WireAnswer, type WireRequest } from '../adapters/contract/wire.ts';
+import { rawClient } from '../adapters/raw-client.ts';
+import { NOW } from '../auth/rfc9421/support.ts';
+import { sodiumNative } from '../crypto/sodium-native.ts';
+import { MAX_BODY_BYTES } from './body-mutations.ts';
+import { AUTHORITY, type Place } from './draft.ts';
+import { BEARER_SENDERS, HMAC_SENDERS, SIGNING_SENDERS } from './sellers.ts';
+
+/** What a delivery came to: what every way has to say alike. */
+export interface Verdict {
+  readonly status: number;
+  /** `taken` where the answer is 2xx. */
+  readonly code: string;
+  readonly wwwAuthenticate: string | undefined;
+}
+
+/** One engine behind one door. */
+export interface Way {
+  readonly name: string;
+  /** Every so many inputs. */
+  readonly every?: number;
+  /** Whether the request can be sent that way at all. */
+  readonly takes: (place: Place, request: WireRequest) => boolean;
+  readonly open: (place: Place, also?: Partial<ReceiverOptions>) => Promise<OpenWay>;
+}
+
+export interface OpenWay extends AsyncDisposable {
+  readonly deliver: (request: WireRequest) => Promise<Verdict>;
+  /** Stops the receiver; whatever is delivered then is answered that it stops. */
+  readonly stop: () => Promise<void>;
+}
+
+const URLS: Readonly<Record<Place, string>> = {
+  signature: `https://${AUTHORITY}/webhooks/signed?tenant=7`,
+  prefix: `https://${AUTHORITY}/webhooks/prefix/*`,
+  hmac: `https://${AUTHORITY}/webhooks/hmac`,
+  bearer: `https://${AUTHORITY}/webhooks/bearer`,
+};
+
+const SENDERS: Readonly<Record<Place, readonly Sender[]>> = {
+  signature: SIGNING_SENDERS,
+  prefix: SIGNING_SENDERS,
+  hmac: HMAC_SENDERS,
+  bearer: BEARER_SENDERS,
+};
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+export const fuzzOptions = (place: Place): ReceiverOptions => ({
+  publicUrl: URLS[place],
+  senders: SENDERS[place],
+  store: memoryStore({ clockOffsetMs: () => NOW * 1000 - Date.now() }),
+  requireDurability: 'process',
+  maxBodyBytes: MAX_BODY_BYTES,
+  waitMs: 0,
+  now: () => NOW * 1000,
+  logger: quiet,
+  handlers: { other: () => undefined },
+  // Keys are pinned: whatever is fetched all the same cannot be had.
+  transport: () => Promise.reject(new Error('nothing is fetched here')),
+});
+
+const verdictOf = ({ response, code }: Outcome): Verdict => ({
+  status: response.status,
+  code: code ?? (response.status < 300 ? 'taken' : 'none'),
+  wwwAuthenticate: response.headers['WWW-Authenticate'],
+});
+
+type Call = (receiver: Receiver, request: WireRequest) => Promise<Outcome>;
+
+const threeArguments: Call = (receiver, { method, target, headers, body }) =>
+  receiver.verifyAndDispatch(body, headers, { method, url: target });
+const twoArguments: Call = (receiver, { headers, body }) => receiver.verifyAndDispatch(body, headers);
+
+interface Engine {
+  readonly engine?: CryptoEngine['name'];
+  readonly sodium?: Sodium;
+  readonly verification?: 'pool' | 'main';
+}
+
+const called =
+  ({ engine, ...options }: Engine, call: Call = threeArguments): Way['open'] =>
+  async (place, also) => {
+    const receiver = receiverOf(createParts({ ...fuzzOptions(place), ...options, ...also }, engine));
+    return {
+      deliver: async (request) => verdictOf(await call(receiver, request)),
+      stop: receiver.stop,
+      [Symbol.asyncDispose]: receiver.stop,
+    };
+  };
+
+const everything = (): boolean => true;
+
+/** What the call without a request says nothing of. */
+const isUsual = (place: Place, { method, target }: WireRequest): boolean =>
+  place !== 'prefix' && method === 'POST' && target.startsWith('/');
+
+/** `Request` and `Headers` rewrite URLs and join lines before a door sees them. */
+const survivesFetch = (place: Place, request: WireRequest): boolean => {
+  const names = request.headers.map(([name]) => name.toLowerCase());
+  return isUsual(place, { ...request, method: 'POST' }) && new Set(names).size === names.length;
+};
+
+/** Hangs up once it has the head: a door that refuses a body would wait a second for its end. */
+async function headOf(port: number, request: WireRequest): Promise<WireAnswer> {
+  const client = await rawClient(port);
+  client.socket.write(message(request));
+  const received = await client.until(/\r\n\r\n/);
+  client.socket.destroy();
+  return firstAnswer(received);
+}
+
+/** The door of that name, over HTTP. What it answers is on the wire; which code it was its receiver tells. */
+const throughDoor =
+  (name: string): Way['open'] =>
+  async (place, also) => {
+    const harness = DOORS.find((door) => door.name === name);
+    if (!harness) throw new Error(`no door is named ${name}`);
+    let last: Outcome | undefined;
+    const options = {
+      ...fuzzOptions(place),
+      ...also,
+      onOutcome: (outcome: Outcome) => void (last = outcome),
+    };
+    const receiver = receiverOf(createParts(options));
+    const open = await harness.open(receiver);
+    return {
+      deliver: async (request) => {
+        last = undefined;
+        const { status, headers } = await headOf(open.port, request);
+        const wwwAuthenticate = headers.find(([field]) => field === 'www-authenticate')?.[1];
+        const code = last === undefined ? 'not by the receiver' : verdictOf(last).code;
+        return { status, code, wwwAuthenticate };
+      },
+      stop: receiver.stop,
+      [Symbol.asyncDispose]: async () => {
+        await open[Symbol.asyncDispose]();
+        await receiver.stop();
+      },
+    };
+  };
+
+/** The first is what the others are compared with. */
+export const WAYS: readonly Way[] = [
+  { name: 'native', takes: everything, open: called({ engine: 'native', verification: 'main' }) },
+  { name: 'native, pool', takes: everything, open: called({ engine: 'native', verification: 'pool' }) },
+  { name: 'webcrypto', takes: everything, open: called({ engine: 'webcrypto' }) },
+  { name: 'sodium', takes: everything, open: called({ engine: 'native', sodium: sodiumNative }) },
+  { name: 'noble', every: 10, takes: everything, open: called({ engine: 'noble' }) },
+  { name: 'two arguments', takes: isUsual, open: called({}, twoArguments) },
+  { name: 'node', takes: everything, open: throughDoor('node') },
+  { name: 'fetch', takes: survivesFetch, open: throughDoor('fetch') },
+  { name: 'express 5', takes: everything, open: throughDoor('express 5') },
+];
