@@ -7,7 +7,7 @@ export type { EditionName } from './edition.ts';
 export type * from './events/event.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
 export type { InboxListQuery, ReceiverInbox, RedriveResult, WorkerOptions } from './inbox/contract.ts';
-export type { Transport as KeyTransport, TransportInit } from './keys/contract.ts';
+export type { NameLookUp, Transport as KeyTransport, TransportInit } from './keys/contract.ts';
 export type {
   Door,
   Handler,

@@ -6,7 +6,7 @@ import type { HeadersInput } from './delivery.ts';
 import type { Door, RequestInfo } from './door-contract.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
-import type { Transport } from './keys/contract.ts';
+import type { NameLookUp, Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
 import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
@@ -143,6 +143,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly now?: () => number;
   /** Fetches key documents. The platform's own by default. */
   readonly transport?: Transport;
+  /**
+   * How Node looks up the names in key URLs: `direct` asks DNS servers, so that one seller's silent name server holds up
+   * no other seller; `system` is for hosts files, split DNS and names of a container's network. `direct`.
+   */
+  readonly dns?: NameLookUp;
   readonly logger?: Logger;
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
   readonly onAlarm?: (alarm: Alarm) => void;

@@ -109,7 +109,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const config = resolveOptions(options);
   const logger = harmlessLogger(options.logger ?? consoleLogger());
   const { protocol, allowLoopback, admissionPressure: thresholds } = config;
-  const { transport, now = Date.now, sodium } = options;
+  const { transport, dns, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const shared = requestsMayShare();
   const bell = createBell();
@@ -117,7 +117,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   // A runtime without requests that share has no threads to share either.
   const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
   const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }), shared);
-  const source = { protocol, engine, transport, now, allowLoopback, raiseAlarm, logger, thresholds };
+  const source = { protocol, engine, transport, dns, now, allowLoopback, raiseAlarm, logger, thresholds };
   const keys = keysOnDemand(source, shared);
   const checked = { config, options, keys, raiseAlarm, shared };
   const closing = new AbortController();

@@ -41,6 +41,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   retryAfterSeconds: true,
   now: true,
   transport: true,
+  dns: true,
   logger: true,
   onOutcome: true,
   onAlarm: true,
@@ -112,6 +113,12 @@ export function checkParts(options: ReceiverOptions): void {
   if (options.mode === 'inbox' && !options.store.inbox) {
     throw new ConfigError(
       `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (SQLite, Postgres, Redis), or mode: 'inline'.`,
+    );
+  }
+  oneOf('dns', options.dns, ['direct', 'system']);
+  if (options.dns !== undefined && options.transport !== undefined) {
+    throw new ConfigError(
+      'dns: has no effect beside transport, which connects by itself. Leave one of them out.',
     );
   }
   oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);

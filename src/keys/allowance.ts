@@ -4,7 +4,7 @@ import type { Leave } from './document.ts';
 /** What one delivery may have fetched, and how long it waits for documents in all (verification.md §5.21). */
 export interface Allowance {
   /** Leave for one sender's chain, or for one publisher's file: it counts once, however many fetches that takes. */
-  readonly leave: () => Leave;
+  readonly leave: (seller: string) => Leave;
   /** Ms that are left. */
   readonly waitMs: () => number;
 }
@@ -35,9 +35,10 @@ function newAllowance({ now, perDelivery, deliveryMs }: AllowanceLimits): Allowa
   let left = perDelivery;
   // A clock that was set back gives no more than there was.
   const waitMs = (): number => Math.max(0, deliveryMs - Math.max(0, now() - began));
-  const leave = (): Leave => {
+  const leave = (seller: string): Leave => {
     let granted = false;
     return {
+      seller,
       waitMs,
       mayFetch: () => {
         if (!granted && left > 0) {

@@ -77,7 +77,16 @@ export interface TransportInit {
   readonly signal: AbortSignal;
   /** Bytes of the body that are read at most; with more the answer is of no use. As many as come where absent. */
   readonly maxBytes?: number;
+  /** Agent URL of the seller whose document it is: name look-ups take turns by it. */
+  readonly seller?: string;
 }
+
+/**
+ * How Node looks up the names in key URLs. `direct`: DNS servers are asked, with a time-out, so that one seller's silent
+ * name server holds up no other seller. `system`: as the operating system does, with hosts files, split DNS and what a
+ * container's network names.
+ */
+export type NameLookUp = 'direct' | 'system';
 
 /** Like `Transport`, for any method: what the transports of this package are. */
 export type AnyTransport = (url: string, init: AnyTransportInit) => Promise<Response>;

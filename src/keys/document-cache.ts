@@ -1,6 +1,6 @@
 import { dropEntry, entryOf, touched } from './cache-entries.ts';
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
-import { type Answer, type Copy, type DocumentKind, FREE_LEAVE, type Leave, type Wish } from './document.ts';
+import { type Answer, type Copy, type DocumentKind, freeLeave, type Leave, type Wish } from './document.ts';
 import { begin, liveFetch, type Purpose, usable } from './document-fetch.ts';
 import { within } from './freshness.ts';
 import { settledWithin } from './timeout.ts';
@@ -19,11 +19,11 @@ export interface DocumentCache {
   /** Gives up what is held of a document that nobody asks for any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /** Says that the copy held was used: near the end of its life a refresh begins, and nobody waits for it. */
-  used<T>(kind: DocumentKind<T>, url: string): void;
+  used<T>(kind: DocumentKind<T>, url: string, seller: string): void;
   /** A fresh copy; where that cannot be had in time, the one that is held. */
-  current<T>(kind: DocumentKind<T>, url: string, leave?: Leave): Promise<Answer<T>>;
+  current<T>(kind: DocumentKind<T>, url: string, leave: Leave): Promise<Answer<T>>;
   /** A copy that fulfils the wish, fetched again where the one held does not, at most once in the cooldown. */
-  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, leave?: Leave): Promise<Answer<T>>;
+  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, leave: Leave): Promise<Answer<T>>;
   /** Aborts what runs and begins nothing more; what is held still serves. */
   stop(): void;
 }
@@ -43,11 +43,11 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
       dropEntry(state, kind, url);
     },
     isFresh: (copy) => isFresh(state, copy),
-    used: (kind, url) => {
-      refreshEarly(state, kind, url, FREE_LEAVE);
+    used: (kind, url, seller) => {
+      refreshEarly(state, kind, url, freeLeave(seller));
     },
-    current: (kind, url, leave = FREE_LEAVE) => current(state, kind, url, leave),
-    renewed: (kind, url, wish, leave = FREE_LEAVE) => renewed(state, kind, url, wish, leave),
+    current: (kind, url, leave) => current(state, kind, url, leave),
+    renewed: (kind, url, wish, leave) => renewed(state, kind, url, wish, leave),
     stop: () => {
       state.stopped = true;
       for (const entry of state.entries.values()) entry.running?.controller.abort(new Error('stopped'));
@@ -85,7 +85,7 @@ function beginUnless<T>(why: string | undefined, errand: Errand<T>, purpose: Pur
   const { state, kind, url, leave } = errand;
   if (why !== undefined) return why;
   if (!leave.mayFetch()) return 'left out: too many fetches for one delivery';
-  return begin(state, kind, url, entryOf(state, kind, url), purpose);
+  return begin({ state, kind, url, entry: entryOf(state, kind, url), seller: leave.seller }, purpose);
 }
 
 /**

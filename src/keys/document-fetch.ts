@@ -27,6 +27,8 @@ interface Place<T> {
   readonly kind: DocumentKind<T>;
   readonly url: string;
   readonly entry: Entry<T>;
+  /** Agent URL of the seller for whom it is fetched. */
+  readonly seller: string;
 }
 
 interface Flaw {
@@ -49,18 +51,13 @@ export function usable<T>(state: CacheState, entry: Entry<T>): Copy<T> | undefin
 }
 
 /** Begins a fetch; the caller has seen that none can be joined and that one is due. */
-export function begin<T>(
-  state: CacheState,
-  kind: DocumentKind<T>,
-  url: string,
-  entry: Entry<T>,
-  purpose: Purpose,
-): Running<T> {
+export function begin<T>(place: Place<T>, purpose: Purpose): Running<T> {
+  const { state, entry } = place;
   state.order += 1;
   const began = state.options.now();
   const { order } = state;
   const controller = new AbortController();
-  const answer = run({ state, kind, url, entry }, { began, order, controller }, purpose);
+  const answer = run(place, { began, order, controller }, purpose);
   const running: Running<T> = { began, order, controller, answer };
   entry.began = began;
   if (state.options.sharedFetches !== false) entry.running = running;
@@ -72,11 +69,12 @@ async function run<T>(
   started: Omit<Running<T>, 'answer'>,
   purpose: Purpose,
 ): Promise<Answer<T>> {
-  const { state, kind, url, entry } = place;
+  const { state, kind, url, entry, seller } = place;
   const { options } = state;
   const asked = purpose === 'refresh' ? entry.copy : undefined;
   const headers = purpose === 'refresh' ? conditions(asked?.validators) : END_TO_END;
-  const fetched = await fetchDocument(options, url, kind.maxBytes, started.controller, headers);
+  const wanted = { url, maxBytes: kind.maxBytes, seller };
+  const fetched = await fetchDocument(options, wanted, started.controller, headers);
   if (entry.running?.order === started.order) entry.running = undefined;
   if (!fetched.ok) return failed(place, { code: 'key_fetch_failing', reason: fetched.reason });
   const unchanged = fetched.notModified === true ? asked : undefined;

@@ -70,6 +70,8 @@ export interface Wish<T> {
 
 /** For whom documents are had, and how far that goes. */
 export interface Leave {
+  /** Agent URL of the seller whose documents they are. */
+  readonly seller: string;
   /** Asked right before a fetch is begun; false: this caller may begin no more. */
   mayFetch(): boolean;
   /** Ms for which this caller still waits. A fetch that it no longer waits for goes on to its own limits. */
@@ -77,4 +79,6 @@ export interface Leave {
 }
 
 /** For whatever no delivery waits for: bounded by the limits of each fetch alone. */
-export const FREE_LEAVE: Leave = { mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
+export function freeLeave(seller: string): Leave {
+  return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
+}

@@ -1,7 +1,8 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import { ADAGENTS, type AdAgents } from './adagents.ts';
-import type { Answer, Copy, Leave, Wish } from './document.ts';
+import type { Allowance } from './allowance.ts';
+import { type Answer, type Copy, freeLeave, type Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import type { KeySet } from './jwks.ts';
 import { createPublisherListings, type Listing } from './publisher-listings.ts';
@@ -29,7 +30,7 @@ export interface PinWish {
 }
 
 /** Gives each publisher's file leave to be fetched while there is some left. */
-type EachLeave = () => Leave;
+type EachLeave = Allowance['leave'];
 
 export interface PublisherPins {
   /** What is held, without any fetch. */
@@ -63,11 +64,11 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   return {
     held: (sender) => (sender.publishers === undefined ? NOBODY : held(reading, sender, urlsOf(sender))),
     used: (sender) => {
-      for (const url of urlsOf(sender)) cache.used(ADAGENTS, url);
+      for (const url of urlsOf(sender)) cache.used(ADAGENTS, url, sender.agentUrl);
     },
-    current: async (sender, leave) => {
+    current: async (sender, leave = freeLeave) => {
       const ask = async (url: string): Promise<Listing> =>
-        read(reading, sender, url, await cache.current(ADAGENTS, url, leave?.()));
+        read(reading, sender, url, await cache.current(ADAGENTS, url, leave(sender.agentUrl)));
       return union(await pooled(urlsOf(sender), width, ask));
     },
     renewed: async (sender, wish, leave) => {
@@ -81,7 +82,7 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
         },
       };
       const ask = async (url: string): Promise<Listing> => {
-        const answer = await cache.renewed(ADAGENTS, url, documentWish, leave());
+        const answer = await cache.renewed(ADAGENTS, url, documentWish, leave(sender.agentUrl));
         const listing = read(reading, sender, url, answer);
         return { ...(listing.broken !== undefined && { undecided: listing.broken }), ...listing };
       };

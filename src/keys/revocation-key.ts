@@ -1,6 +1,6 @@
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
-import { type Copy, FREE_LEAVE, type Wish } from './document.ts';
+import { type Copy, freeLeave, type Wish } from './document.ts';
 import { type KeySet, sameJwk } from './jwks.ts';
 import type { ListSignature, PublishedList } from './revocation-list.ts';
 import type { Register } from './revocation-register.ts';
@@ -88,7 +88,7 @@ async function fetchedKeys(
   for (const agent of new Set([sender, ...register.senders.values()])) {
     // What is pinned is the pin's key, and no JWKS can say otherwise.
     if (pinOf(agent, kid) !== undefined) continue;
-    const answer = await keys.renewed(agent, wish, FREE_LEAVE);
+    const answer = await keys.renewed(agent, wish, freeLeave(agent.agentUrl));
     const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;
     if (isNew(jwk)) found.push(jwk);
     if (!answer.ok) undecided ??= `no keys to verify it with: ${answer.reason}`;

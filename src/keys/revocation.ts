@@ -3,7 +3,7 @@ import type { SenderEntry } from '../senders.ts';
 import type { CacheOptions } from './cache-state.ts';
 import type { Allowance } from './allowance.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
-import type { Copy, DocumentKind } from './document.ts';
+import { type Copy, type DocumentKind, freeLeave } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
 import { judgeSignature } from './revocation-key.ts';
 import { revocationKind } from './revocation-kind.ts';
@@ -121,7 +121,7 @@ function isCurrent({ cache, kind }: Context, { url, lookedAt }: Register): boole
 async function refresh(context: Context, register: Register, sender: SenderEntry): Promise<void> {
   const { cache, kind, poll } = context;
   try {
-    const answer = await cache.current(kind, register.url);
+    const answer = await cache.current(kind, register.url, freeLeave(sender.agentUrl));
     if (answer.ok) await look(context, register, answer.copy, sender);
     else register.flaw = answer.reason;
   } catch (error) {

@@ -13,6 +13,14 @@ export interface FetchRules {
   readonly deadlineMs: number;
 }
 
+/** What is fetched. */
+export interface Wanted {
+  readonly url: string;
+  readonly maxBytes: number;
+  /** Agent URL of the seller whose document it is. */
+  readonly seller?: string;
+}
+
 /** `reason` is for the owner's log. */
 export type Fetched =
   | {
@@ -40,11 +48,11 @@ const REQUEST_HEADERS: Readonly<Record<string, string>> = {
  */
 export async function fetchDocument(
   rules: FetchRules,
-  url: string,
-  maxBytes: number,
+  wanted: Wanted,
   controller: AbortController,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Fetched> {
+  const { url, maxBytes, seller } = wanted;
   const refused = refusedUrl(url, rules.allowLoopback);
   if (refused !== undefined) return { ok: false, reason: refused };
   const { signal } = controller;
@@ -53,25 +61,42 @@ export async function fetchDocument(
   }, rules.deadlineMs);
   try {
     const headers = { ...more, ...REQUEST_HEADERS };
-    const init: TransportInit = { method: 'GET', headers, redirect: 'manual', signal, maxBytes };
+    const init: TransportInit = {
+      method: 'GET',
+      headers,
+      redirect: 'manual',
+      signal,
+      maxBytes,
+      ...(seller !== undefined && { seller }),
+    };
     const response = await orAborted(rules.transport(url, init), signal);
     const conditional = 'if-none-match' in more || 'if-modified-since' in more;
-    if (response.status === 304 && !response.redirected) {
-      return conditional
-        ? { ok: true, bytes: new Uint8Array(), headers: response.headers, notModified: true }
-        : { ok: false, reason: 'answered 304 to a request without conditions' };
-    }
-    const flaw = responseFlaw(response, maxBytes);
-    if (flaw !== undefined) return { ok: false, reason: flaw };
-    const bytes = await readCapped(response, maxBytes, signal);
-    if (bytes === undefined) return { ok: false, reason: `more than ${maxBytes} bytes` };
-    return { ok: true, bytes, headers: response.headers };
+    return await fetchedOf(response, conditional, maxBytes, signal);
   } catch (error) {
     return { ok: false, reason: transportFailure(error) };
   } finally {
     clearTimeout(timer);
     controller.abort();
   }
+}
+
+async function fetchedOf(
+  response: Response,
+  conditional: boolean,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { headers } = response;
+  if (response.status === 304 && !response.redirected) {
+    return conditional
+      ? { ok: true, bytes: new Uint8Array(), headers, notModified: true }
+      : { ok: false, reason: 'answered 304 to a request without conditions' };
+  }
+  const flaw = responseFlaw(response, maxBytes);
+  if (flaw !== undefined) return { ok: false, reason: flaw };
+  const bytes = await readCapped(response, maxBytes, signal);
+  if (bytes === undefined) return { ok: false, reason: `more than ${maxBytes} bytes` };
+  return { ok: true, bytes, headers };
 }
 
 function responseFlaw(response: Response, maxBytes: number): string | undefined {

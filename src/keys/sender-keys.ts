@@ -1,7 +1,7 @@
 import type { SenderEntry } from '../senders.ts';
 import type { Locate, LoadBrandJson, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
-import type { Answer, Copy, DocumentKind, Leave, Wish } from './document.ts';
+import { type Answer, type Copy, type DocumentKind, freeLeave, type Leave, type Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { JWKS, type KeySet } from './jwks.ts';
 
@@ -31,7 +31,7 @@ export function createSenderKeys(
   { locate, known }: Locator,
 ): SenderKeys {
   /** brand.json by its life; where it says nothing usable about this agent, asked again under the cooldown. */
-  const find = async (sender: SenderEntry, leave?: Leave): Promise<Location> => {
+  const find = async (sender: SenderEntry, leave: Leave): Promise<Location> => {
     const began = cache.order();
     const location = await locate(sender, (url) => cache.current(brandJson, url, leave));
     if (location.ok || !location.renewable) return location;
@@ -45,7 +45,7 @@ export function createSenderKeys(
   return {
     atHand: (sender) => atHand(cache, brandJson, known, sender),
     held: (sender) => held(cache, brandJson, locate, sender),
-    current: async (sender, leave) => {
+    current: async (sender, leave = freeLeave(sender.agentUrl)) => {
       const location = await find(sender, leave);
       return location.ok ? await cache.current(JWKS, location.jwksUri, leave) : location;
     },
@@ -76,7 +76,7 @@ async function held(
   if (!location.ok) return undefined;
   const { jwksUri } = location;
   const copy = noted(cache.held(JWKS, jwksUri));
-  return copy && { copy, fresh, used: () => noteUse(cache, brandJson, urls, jwksUri) };
+  return copy && { copy, fresh, used: () => noteUse(cache, brandJson, urls, jwksUri, sender) };
 }
 
 function atHand(
@@ -92,7 +92,7 @@ function atHand(
   });
   const copy = jwksUri === undefined ? undefined : freshCopy(cache, JWKS, jwksUri);
   if (jwksUri === undefined || copy === undefined) return undefined;
-  return { copy, fresh: true, used: () => noteUse(cache, brandJson, urls, jwksUri) };
+  return { copy, fresh: true, used: () => noteUse(cache, brandJson, urls, jwksUri, sender) };
 }
 
 function freshCopy<T>(cache: DocumentCache, kind: DocumentKind<T>, url: string): Copy<T> | undefined {
@@ -105,7 +105,8 @@ function noteUse(
   brandJson: DocumentKind<BrandJson>,
   urls: readonly string[],
   jwksUri: string,
+  { agentUrl }: SenderEntry,
 ): void {
-  for (const url of urls) cache.used(brandJson, url);
-  cache.used(JWKS, jwksUri);
+  for (const url of urls) cache.used(brandJson, url, agentUrl);
+  cache.used(JWKS, jwksUri, agentUrl);
 }

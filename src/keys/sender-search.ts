@@ -1,7 +1,8 @@
 import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
+import type { Allowance } from './allowance.ts';
 import type { Candidate } from './contract.ts';
-import type { Copy, Leave, Wish } from './document.ts';
+import type { Copy, Wish } from './document.ts';
 import { within } from './freshness.ts';
 import type { Reply } from './gather.ts';
 import type { KeySet } from './jwks.ts';
@@ -20,7 +21,7 @@ export interface Search {
    */
   readonly decisive: (copy: Copy<unknown>) => boolean;
   /** Gives a sender, or a publisher's file, leave to fetch while there is some left. */
-  readonly leave: () => Leave;
+  readonly leave: Allowance['leave'];
 }
 
 /** One sender's part in a search: its own pins, those of its publishers, and its JWKS where nobody pins. */
@@ -120,7 +121,7 @@ async function refreshed(context: SenderSearchContext, sender: SenderEntry, sear
   const pinned = await pinsUnder(context.use, sender, publishers.sets, search.keyid);
   if (pinned.candidates !== undefined) return pinned;
   if (restricted(sender, publishers)) return {};
-  const answer = await context.keys.current(sender, search.leave());
+  const answer = await context.keys.current(sender, search.leave(sender.agentUrl));
   return answer.ok ? await keysUnder(context.use, sender, [answer.copy.value], search.keyid) : {};
 }
 
@@ -134,7 +135,7 @@ async function ask(context: SenderSearchContext, sender: SenderEntry, search: Se
   if (pinned.candidates !== undefined) return pinned;
   if (!restricted(sender, before)) {
     const wish: Wish<KeySet> = { wanted: ({ value }) => wanted(value), decisive };
-    const answer = await context.keys.renewed(sender, wish, leave());
+    const answer = await context.keys.renewed(sender, wish, leave(sender.agentUrl));
     if (!answer.ok) return { undecided: answer.reason };
     const found = await keysUnder(context.use, sender, [answer.copy.value], keyid);
     if (found.candidates !== undefined) return found;
@@ -159,7 +160,11 @@ async function askAgain(
   const publishers = await context.publishers.renewed(sender, { wanted: () => false, decisive }, leave);
   const pinned = await pinsUnder(context.use, sender, publishers.sets, keyid);
   if (restricted(sender, publishers)) return untried([doubts(publishers), own, pinned], tried);
-  const answer = await context.keys.renewed(sender, { wanted: () => false, decisive }, leave());
+  const answer = await context.keys.renewed(
+    sender,
+    { wanted: () => false, decisive },
+    leave(sender.agentUrl),
+  );
   if (answer.ok) return untried([await keysUnder(context.use, sender, [answer.copy.value], keyid)], tried);
   // A key that is held and was not tried, because another sender's came first, is better than none.
   const known = await context.keys.held(sender);

@@ -1,5 +1,5 @@
 import type { SenderEntry } from '../senders.ts';
-import type { Leave } from './document.ts';
+import type { Allowance } from './allowance.ts';
 
 /**
  * Who is asked first where one delivery may not have everybody's documents fetched: whoever was fetched for longest ago.
@@ -9,7 +9,7 @@ export interface Turns {
   /** `senders`, those that were never fetched first, then by when they last were. */
   order(senders: readonly SenderEntry[]): readonly SenderEntry[];
   /** Leave to fetch that counts as the sender's turn once it is used. */
-  noting(sender: SenderEntry, leave: () => Leave): () => Leave;
+  noting(sender: SenderEntry, leave: Allowance['leave']): Allowance['leave'];
 }
 
 /** As many as documents are; one that is forgotten is asked first. */
@@ -29,8 +29,8 @@ export function createTurns(): Turns {
   const last = ({ agentUrl }: SenderEntry): number => turns.get(agentUrl) ?? 0;
   return {
     order: (senders) => [...senders].sort((a, b) => last(a) - last(b)),
-    noting: (sender, leave) => () => {
-      const given = leave();
+    noting: (sender, leave) => (seller) => {
+      const given = leave(seller);
       return {
         ...given,
         mayFetch: () => {

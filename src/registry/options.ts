@@ -55,7 +55,7 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
     maxAnswerBytes: wholeNumber('maxAnswerBytes', options.maxAnswerBytes, 33_554_432),
     attempts: wholeNumber('attempts', options.attempts, 3),
     maxWaitMs: wholeNumber('maxWaitMs', options.maxWaitMs, 30_000, 0, 2_147_483_647),
-    transport: options.transport ?? defaultTransport(allowLoopback),
+    transport: options.transport ?? defaultTransport(allowLoopback, 'system'),
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
     sleep: options.sleep ?? wait,

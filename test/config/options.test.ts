@@ -199,6 +199,8 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       { senders: Array.from({ length: 101 }, (_, i) => ({ agentUrl: `https://s${i}.example` })) },
       /at most 100/,
     ],
+    ['an unknown way to look names up', { dns: 'hosts' }, /dns: "hosts" is not one of direct, system/],
+    ['dns beside a transport', { dns: 'system', transport: unused }, /dns: has no effect beside transport/],
     ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
     ['a protocol that is no name', { protocol: 'Proto' }, /protocol/],
     [

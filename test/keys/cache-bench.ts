@@ -1,7 +1,7 @@
 import type { Alarm } from '../../src/alarms.ts';
 import type { CacheLimits, CacheOptions } from '../../src/keys/cache-state.ts';
 import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
-import type { Answer, DocumentKind } from '../../src/keys/document.ts';
+import { type Answer, type DocumentKind, freeLeave, type Leave } from '../../src/keys/document.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
 import { defaultTransport } from '../../src/keys/safe-fetch.ts';
 import { type KeyServer, sends, startKeyServer } from './key-server.ts';
@@ -30,6 +30,8 @@ export interface Bench {
   readonly current: () => Promise<string>;
   readonly fetches: () => number;
 }
+
+export const LEAVE: Leave = freeLeave('https://seller.example/mcp');
 
 export const textOf = (answer: Answer<string>): string =>
   answer.ok ? answer.copy.value : `none: ${answer.reason}`;
@@ -66,7 +68,7 @@ export async function setup(
     fail: () => {
       server.answer('/doc', (_req, res) => res.writeHead(500).end());
     },
-    current: async () => textOf(await cache.current(TEXT, url)),
+    current: async () => textOf(await cache.current(TEXT, url, LEAVE)),
     fetches: () => server.count('/doc'),
   };
 }

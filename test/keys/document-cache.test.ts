@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Answer, FREE_LEAVE, type Leave, type Wish } from '../../src/keys/document.ts';
-import { setup, TEXT, textOf } from './cache-bench.ts';
+import type { Answer, Leave, Wish } from '../../src/keys/document.ts';
+import { LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
 import { MINUTE, PATIENT, START } from './setup.ts';
 
@@ -115,7 +115,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     advance(9 * MINUTE);
     expect(cache.held(TEXT, url)?.value).toBe('one');
     expect(cache.order()).toBe(1);
-    cache.used(TEXT, url);
+    cache.used(TEXT, url, LEAVE.seller);
     await server.asked('/doc', 2);
   });
 
@@ -139,9 +139,9 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     const { cache, url, say, advance } = await setup();
     const kind = { ...TEXT, name: 'issued', dueAt: (_value: string, began: number) => began + 10 * MINUTE };
     say('one');
-    await cache.current(kind, url);
+    await cache.current(kind, url, LEAVE);
     advance(10 * MINUTE - 1);
-    expect(await cache.current(kind, url)).toMatchObject({ ok: true });
+    expect(await cache.current(kind, url, LEAVE)).toMatchObject({ ok: true });
     expect(cache.order()).toBe(1);
   });
 });
@@ -192,7 +192,7 @@ describe('where a request owns its I/O each fetches for itself', () => {
     server.answer('/doc', held.answerer);
     const order = cache.order();
     const wish: Wish<string> = { wanted: () => false, decisive: (copy) => copy.order > order };
-    const asking = Array.from({ length: 50 }, () => cache.renewed(TEXT, url, wish));
+    const asking = Array.from({ length: 50 }, () => cache.renewed(TEXT, url, wish, LEAVE));
     await server.asked('/doc', 2);
     held.open();
     const answers = await Promise.all(asking);
@@ -220,7 +220,7 @@ describe('one fetch in flight a URL', () => {
     const first = current();
     await server.asked('/doc', 1);
     const wish: Wish<string> = { wanted: (copy) => copy.value === 'one', decisive: () => false };
-    const second = cache.renewed(TEXT, url, wish);
+    const second = cache.renewed(TEXT, url, wish, LEAVE);
     held.open();
     expect([await first, textOf(await second)]).toEqual(['one', 'one']);
     expect(fetches()).toBe(1);
@@ -230,7 +230,7 @@ describe('one fetch in flight a URL', () => {
     const { cache, url, current, advance, server, say, fetches } = await setup();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);
-    const dead = cache.current(TEXT, url);
+    const dead = cache.current(TEXT, url, LEAVE);
     await server.asked('/doc', 1);
     say('two');
     advance(MINUTE);
@@ -310,8 +310,8 @@ describe('a refetch beyond the life of a copy', () => {
     const { cache, url, say, current, fetches } = await setup();
     say('one');
     await current();
-    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: () => true }))).toBe('one');
-    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, decisive: () => true }))).toBe('one');
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: () => true }, LEAVE))).toBe('one');
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, decisive: () => true }, LEAVE))).toBe('one');
     expect(fetches()).toBe(1);
   });
 
@@ -319,7 +319,7 @@ describe('a refetch beyond the life of a copy', () => {
     const { cache, url, say, fail, current, advance, fetches } = await setup();
     const later = (): Promise<Answer<string>> => {
       const order = cache.order();
-      return cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order });
+      return cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order }, LEAVE);
     };
     say('one');
     await current();
@@ -341,18 +341,18 @@ describe('a refetch beyond the life of a copy', () => {
   test('a first fetch that lacked what was wanted counts as one', async () => {
     const { cache, url, say, fetches } = await setup();
     say('one');
-    expect(textOf(await cache.renewed(TEXT, url, wantsTwo))).toBe('one');
-    expect(await cache.renewed(TEXT, url, nothing)).toMatchObject({ ok: false });
+    expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('one');
+    expect(await cache.renewed(TEXT, url, nothing, LEAVE)).toMatchObject({ ok: false });
     expect(fetches()).toBe(1);
   });
 
   test('a first fetch that had it does not: the next miss is fetched for', async () => {
     const { cache, url, say, fetches } = await setup();
     say('two');
-    expect(textOf(await cache.renewed(TEXT, url, wantsTwo))).toBe('two');
+    expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('two');
     say('three');
     const wish: Wish<string> = { ...nothing, wanted: (copy) => copy.value === 'three' };
-    expect(textOf(await cache.renewed(TEXT, url, wish))).toBe('three');
+    expect(textOf(await cache.renewed(TEXT, url, wish, LEAVE))).toBe('three');
     expect(fetches()).toBe(2);
   });
 
@@ -360,11 +360,11 @@ describe('a refetch beyond the life of a copy', () => {
     const { cache, url, say, current, advance } = await setup();
     say('one');
     await current();
-    await cache.renewed(TEXT, url, { ...nothing, decisive: (copy) => copy.order > 1 });
+    await cache.renewed(TEXT, url, { ...nothing, decisive: (copy) => copy.order > 1 }, LEAVE);
     advance(-60 * MINUTE);
     say('two');
     expect(
-      textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: (copy) => copy.value === 'two' })),
+      textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: (copy) => copy.value === 'two' }, LEAVE)),
     ).toBe('two');
   });
 
@@ -375,7 +375,12 @@ describe('a refetch beyond the life of a copy', () => {
     const first = current();
     await server.asked('/doc', 1);
     const order = cache.order();
-    const second = cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order });
+    const second = cache.renewed(
+      TEXT,
+      url,
+      { wanted: () => false, decisive: (copy) => copy.order > order },
+      LEAVE,
+    );
     say('two');
     held.open();
     expect([await first, textOf(await second)]).toEqual(['one', 'two']);
@@ -383,7 +388,7 @@ describe('a refetch beyond the life of a copy', () => {
   });
 });
 
-const NO_LEAVE: Leave = { ...FREE_LEAVE, mayFetch: () => false };
+const NO_LEAVE: Leave = { ...LEAVE, mayFetch: () => false };
 
 test('a caller without leave begins no fetch, and is told so', async () => {
   const { cache, url, say, current, advance, fetches } = await setup();
@@ -400,7 +405,7 @@ test('the number of documents is bounded: the one that was not used longest goes
   const { cache, server } = await setup({ maxDocuments: 3 });
   const get = async (path: string): Promise<void> => {
     server.answer(path, sends(path));
-    await cache.current(TEXT, `${server.origin}${path}`);
+    await cache.current(TEXT, `${server.origin}${path}`, LEAVE);
   };
   for (const path of ['/a', '/b', '/c', '/a', '/d']) await get(path);
   const held = ['/a', '/b', '/c', '/d'].filter(
@@ -417,8 +422,8 @@ test('a document that is being fetched is not dropped: it would be fetched twice
   const first = current();
   await server.asked('/doc', 1);
   server.answer('/other', sends('other'));
-  await cache.current(TEXT, `${server.origin}/other`);
-  const second = cache.current(TEXT, url);
+  await cache.current(TEXT, `${server.origin}/other`, LEAVE);
+  const second = cache.current(TEXT, url, LEAVE);
   held.open();
   expect([await first, textOf(await second)]).toEqual(['one', 'one']);
   expect(fetches()).toBe(1);
@@ -430,12 +435,12 @@ test('after stop what is held serves, what runs is aborted, nothing more is fetc
   await current();
   const held = gate(sends('two'));
   server.answer('/other', held.answerer);
-  const running = cache.current(TEXT, `${server.origin}/other`);
+  const running = cache.current(TEXT, `${server.origin}/other`, LEAVE);
   await server.asked('/other', 1);
   cache.stop();
   expect(await running).toEqual({ ok: false, reason: 'stopped' });
   advance(6 * MINUTE);
-  expect(textOf(await cache.current(TEXT, url))).toBe('one');
+  expect(textOf(await cache.current(TEXT, url, LEAVE))).toBe('one');
   expect(fetches()).toBe(1);
   expect(alarms).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { DocumentKind, Wish } from '../../src/keys/document.ts';
-import { type Bench, setup, TEXT, textOf } from './cache-bench.ts';
+import { LEAVE, type Bench, setup, TEXT, textOf } from './cache-bench.ts';
 import { MINUTE } from './setup.ts';
 
 interface Revalidating extends Bench {
@@ -73,9 +73,9 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     };
     const { publish, cache, url, advance } = await revalidating();
     publish('one', { etag: '"v1"' });
-    const first = await cache.current(kind, url);
+    const first = await cache.current(kind, url, LEAVE);
     advance(6 * MINUTE);
-    const second = await cache.current(kind, url);
+    const second = await cache.current(kind, url, LEAVE);
     expect(parsed).toBe(1);
     expect(second.ok && first.ok && second.copy.value === first.copy.value).toBe(true);
   });
@@ -161,7 +161,7 @@ describe('a refetch beyond the life of a copy', () => {
     await current();
     // Replaced within the second that its validator tells.
     publish('two', { etag: '"v1"' });
-    expect(textOf(await cache.renewed(TEXT, url, fresh(cache.order())))).toBe('two');
+    expect(textOf(await cache.renewed(TEXT, url, fresh(cache.order()), LEAVE))).toBe('two');
     expect(seen[1]).toMatchObject({ 'cache-control': 'no-cache' });
     expect(seen[1]).not.toHaveProperty('if-none-match');
   });
@@ -175,7 +175,7 @@ describe('a refetch beyond the life of a copy', () => {
     await current();
     expect(cache.held(TEXT, url)).toMatchObject({ indirect: true });
     publish('two', { etag: '"v1"' });
-    expect(textOf(await cache.renewed(TEXT, url, fresh(order)))).toBe('two');
+    expect(textOf(await cache.renewed(TEXT, url, fresh(order), LEAVE))).toBe('two');
     expect(fetches()).toBe(3);
   });
 });
@@ -190,12 +190,12 @@ describe('a copy that would spoil the one in force', () => {
   test('is refused with an alarm; where nothing is in force it is taken', async () => {
     const { cache, url, say, advance, alarms } = await setup();
     say('one');
-    await cache.current(careful, url);
+    await cache.current(careful, url, LEAVE);
     say('1');
     advance(6 * MINUTE);
-    expect(textOf(await cache.current(careful, url))).toBe('one');
+    expect(textOf(await cache.current(careful, url, LEAVE))).toBe('one');
     expect(alarms).toMatchObject([{ code: 'key_document_invalid', document: 'careful' }]);
     advance(25 * MINUTE);
-    expect(textOf(await cache.current(careful, url))).toBe('1');
+    expect(textOf(await cache.current(careful, url, LEAVE))).toBe('1');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { KeySearch } from '../../src/keys/contract.ts';
+import type { KeySearch, Transport } from '../../src/keys/contract.ts';
+import { defaultTransport } from '../../src/keys/safe-fetch.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,
@@ -28,6 +29,27 @@ async function find(bench: Bench, keyid: string, ...sellers: readonly Seller[]):
   const senders = sellers.map(({ sender }) => sender);
   return told(await bench.keys.find(keyid, { senders, arrivedAt: bench.now() }));
 }
+
+test('each document is fetched in the name of the seller that it is for', async () => {
+  const seller = await startSeller(publicJwk('k'));
+  const publisher = await startKeyServer();
+  publisher.serve('/.well-known/adagents.json', { authorized_agents: [] });
+  const fetched: (string | undefined)[][] = [];
+  const transport: Transport = (url, init) => {
+    fetched.push([new URL(url).pathname, init.seller]);
+    return defaultTransport(true)(url, init);
+  };
+  const { keys, now } = await setup({ transport });
+  const sender = { ...seller.sender, publishers: [publisher.host] };
+  await keys.find('k', { senders: [sender], arrivedAt: now() });
+  await keys.revocation(sender, 'k');
+  expect(fetched).toEqual(
+    ['/.well-known/adagents.json', BRAND, JWKS_PATH, '/.well-known/proto-revocations.json'].map((path) => [
+      path,
+      sender.agentUrl,
+    ]),
+  );
+});
 
 describe('find', () => {
   test('brand.json, jwks_uri, JWKS, JWK: cold, with the imported key', async () => {

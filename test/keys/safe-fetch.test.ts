@@ -8,7 +8,7 @@ const CAP = 1000;
 const RULES: FetchRules = { transport: defaultTransport(true), allowLoopback: true, deadlineMs: 5000 };
 
 async function fetched(url: string, rules: Partial<FetchRules> = {}): Promise<Fetched> {
-  return await fetchDocument({ ...RULES, ...rules }, url, CAP, new AbortController());
+  return await fetchDocument({ ...RULES, ...rules }, { url, maxBytes: CAP }, new AbortController());
 }
 
 test('the bytes of a 200 come back as they were sent', async () => {
@@ -126,7 +126,7 @@ test('an abort ends it', async () => {
   const held = gate(sends('{}'));
   server.answer('/held', held.answerer);
   const controller = new AbortController();
-  const result = fetchDocument(RULES, `${server.origin}/held`, CAP, controller);
+  const result = fetchDocument(RULES, { url: `${server.origin}/held`, maxBytes: CAP }, controller);
   await server.asked('/held', 1);
   controller.abort(new Error('stopped'));
   expect(await result).toEqual({ ok: false, reason: 'stopped' });

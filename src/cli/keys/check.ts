@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { EditionName } from '../../edition.ts';
+import type { NameLookUp } from '../../keys/contract.ts';
 import { defaultTransport } from '../../keys/safe-fetch.ts';
 import { collect } from '../key-files.ts';
 import { requireHttpUrl } from '../numbers.ts';
@@ -17,6 +18,7 @@ export interface ChainFlags {
   readonly protocol?: string;
   readonly edition?: EditionName;
   readonly allowLoopback?: boolean;
+  readonly dns?: NameLookUp;
 }
 
 /** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
@@ -33,7 +35,7 @@ export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliC
     protocol: flags.protocol,
     edition: flags.edition,
     allowLoopback,
-    transport: defaultTransport(allowLoopback),
+    transport: defaultTransport(allowLoopback, flags.dns),
     now: context.now,
   });
   const [first] = chain.links;
@@ -135,5 +137,11 @@ export function addChainFlags(verb: Command): Command {
     .option('--publisher <domain>', 'publisher whose adagents.json may pin keys; repeatable', collect)
     .option('--revocations <url>', 'revocation list, if not at the well-known path')
     .option('--protocol <name>', 'name in wire identifiers (default: proto)')
-    .option('--allow-loopback', 'allow http and private addresses');
+    .option('--allow-loopback', 'allow http and private addresses')
+    .addOption(
+      new Option('--dns <how>', "how names are looked up, as the receiver's dns (default: direct)").choices([
+        'direct',
+        'system',
+      ]),
+    );
 }

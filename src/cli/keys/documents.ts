@@ -62,7 +62,7 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
       };
       const began = now();
       const rules = { transport: watched, allowLoopback, deadlineMs: DEADLINE_MS };
-      const fetched = await fetchDocument(rules, url, kind.maxBytes, new AbortController());
+      const fetched = await fetchDocument(rules, { url, maxBytes: kind.maxBytes }, new AbortController());
       const link = { document: kind.name, url };
       if (!fetched.ok) {
         links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });

@@ -17,6 +17,14 @@ const WORKERD = /^Cloudflare-Workers\b/;
 
 const userAgent = (): string => globalThis.navigator?.userAgent ?? '';
 
+/** Its `node:dns` asks its own resolver, without time-outs, and its look-ups by the system wait for no thread. */
+const DENO = /^Deno\b/;
+
+/** Whether `dns.Resolver` is c-ares, and look-ups by the system share few threads: Node. */
+export function hasDirectDns(): boolean {
+  return !DENO.test(userAgent());
+}
+
 /** The modules where the runtime has them (Node, Deno) and they do what they are named for, without an import. */
 export function netModules(): NetModules | undefined {
   if (BUN.test(userAgent())) return undefined;

@@ -22,7 +22,9 @@ export function fetchTransport({ allowLoopback, resolve }: FetchTransportOptions
     const refused = refusedUrl(url, allowLoopback);
     if (refused !== undefined) throw new TypeError(refused);
     if (resolve !== undefined) {
-      await orAborted(judgedAddresses(new URL(url).hostname, resolve, allowLoopback), init.signal);
+      const { hostname } = new URL(url);
+      const lookUp = { seller: init.seller ?? hostname, signal: init.signal };
+      await orAborted(judgedAddresses(hostname, resolve, allowLoopback, lookUp), init.signal);
     }
     return await globalThis.fetch(url, init);
   };

@@ -3,16 +3,17 @@ import { refusedUrl } from '../url-policy.ts';
 import { limited, onAbort, orAborted } from './abort.ts';
 import { parseAddress } from './address.ts';
 import type { NetModules, Socket } from './builtin.ts';
+import { directResolve } from './direct-resolve.ts';
 import { connectAny, type Dial, systemDial, whenReady } from './connect.ts';
 import { exchange } from './exchange.ts';
 import { plainFailure } from './failure.ts';
-import { judgedAddresses, type Resolve, systemResolve } from './resolve.ts';
+import { judgedAddresses, type Resolve } from './resolve.ts';
 
 /** What a transport over the runtime's own sockets can be told. */
 export interface NodeTransportOptions {
   /** Development: http and private addresses. Default false. */
   readonly allowLoopback?: boolean;
-  /** Addresses of a host name; the system's by default. What it gives is judged. */
+  /** Addresses of a host name; as DNS servers give them by default. What it gives is judged. */
   readonly resolve?: Resolve;
   /** Connects to a judged address; the system's by default. Where it leads is compared with what was judged. */
   readonly dial?: Dial;
@@ -44,7 +45,7 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
   const parts: Parts = {
     modules,
     allowLoopback: options.allowLoopback ?? false,
-    resolve: options.resolve ?? systemResolve(modules.dns),
+    resolve: options.resolve ?? directResolve(modules.dns),
     dial: options.dial ?? systemDial(modules.net),
     ca: options.ca,
     connectMs: options.connectMs ?? CONNECT_MS,
@@ -62,7 +63,8 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
 
 async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promise<Response> {
   const { method, headers, body, signal, maxBytes = Number.POSITIVE_INFINITY } = init;
-  const judging = judgedAddresses(url.hostname, parts.resolve, parts.allowLoopback);
+  const lookUp = { seller: init.seller ?? url.hostname, signal };
+  const judging = judgedAddresses(url.hostname, parts.resolve, parts.allowLoopback, lookUp);
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));

@@ -57,7 +57,7 @@ export async function fetched(
   deadlineMs = 5000,
 ): Promise<Fetched> {
   const rules = { transport, allowLoopback: false, deadlineMs };
-  return await fetchDocument(rules, url, CAP, new AbortController());
+  return await fetchDocument(rules, { url, maxBytes: CAP }, new AbortController());
 }
 
 export function textOf(result: Fetched): string {

@@ -130,7 +130,9 @@ describe('a canary on loopback sees no connection', () => {
     const ca = await createTestCa();
     const network = createTestNetwork({}, canary.port);
     for (const odd of ['0177.0.0.1', '2130706433', '127.1', '0x7f000001']) {
-      const transport = transportIn(network, ca, { resolve: async () => await systemResolve(dns)(odd) });
+      const transport = transportIn(network, ca, {
+        resolve: async (_host, lookUp) => await systemResolve(dns)(odd, lookUp),
+      });
       await expect(called(transport, `https://${HOST}/`)).rejects.toThrow();
     }
     expect([canary.connections(), network.dialled]).toEqual([0, []]);

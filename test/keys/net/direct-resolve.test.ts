@@ -1,0 +1,174 @@
+import nodeDns from 'node:dns';
+import { describe, expect, test, vi } from 'vitest';
+import { directResolve } from '../../../src/keys/net/direct-resolve.ts';
+import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { judgedAddresses, type Resolve, systemResolve } from '../../../src/keys/net/resolve.ts';
+import { type DnsAnswer, type DnsServer, SILENT_NAME, startDnsServer } from '../../support/dns-server.ts';
+import { OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
+import { PATIENT } from '../setup.ts';
+import { called, fetched, HOST, httpsBench, modules, textOf, transportIn } from './bench.ts';
+
+const SELLER = 'https://seller.example/mcp';
+const { signal } = new AbortController();
+const lookUp = { seller: SELLER, signal };
+
+interface Bench {
+  readonly dns: DnsServer;
+  readonly resolve: Resolve;
+}
+
+async function bench(zone: Readonly<Record<string, DnsAnswer>>, timeoutMs?: number): Promise<Bench> {
+  const dns = await startDnsServer(new Map(Object.entries(zone)));
+  const options = { servers: [dns.server], ...(timeoutMs !== undefined && { timeoutMs }) };
+  return { dns, resolve: directResolve(nodeDns, options) };
+}
+
+describe('DNS servers are asked', () => {
+  test('for both families: IPv4 first, and every address', async () => {
+    const { resolve } = await bench({ [HOST]: { ipv4: [PUBLIC, OTHER_PUBLIC], ipv6: [PUBLIC_V6] } });
+    expect((await resolve(HOST, lookUp)).toSorted()).toEqual([PUBLIC, OTHER_PUBLIC, PUBLIC_V6].toSorted());
+    expect((await resolve(HOST, lookUp)).at(-1)).toBe(PUBLIC_V6);
+  });
+
+  test.each<[string, DnsAnswer, string]>([
+    ['IPv4 alone', { ipv4: [PUBLIC] }, PUBLIC],
+    ['IPv6 alone', { ipv6: [PUBLIC_V6] }, PUBLIC_V6],
+    ['IPv4, and questions for IPv6 are dropped', { ipv4: [PUBLIC], silent: ['AAAA'] }, PUBLIC],
+  ])('of a name with %s', async (_what, answer, address) => {
+    const { resolve } = await bench({ [HOST]: answer });
+    expect(await resolve(HOST, lookUp)).toEqual([address]);
+  });
+
+  test.each<[string, DnsAnswer, string]>([
+    ['an IPv4 address', { ipv4: [PUBLIC, '10.0.0.1'] }, '10.0.0.1'],
+    ['an IPv6 address', { ipv4: [PUBLIC], ipv6: ['fd00::1'] }, 'fd00::1'],
+  ])('and none is used where %s is not public', async (_what, answer, address) => {
+    const { resolve } = await bench({ [HOST]: answer });
+    await expect(judgedAddresses(HOST, resolve, false, lookUp)).rejects.toThrow(
+      `${HOST} resolves to ${address}, which is not public`,
+    );
+  });
+
+  test('and not for localhost, which is this machine', async () => {
+    const { resolve, dns } = await bench({});
+    for (const name of ['localhost', 'localhost.', 'seller.localhost']) {
+      expect(await resolve(name, lookUp)).toEqual(['127.0.0.1', '::1']);
+    }
+    expect(dns.names()).toEqual([]);
+  });
+
+  test('not the system', async () => {
+    const { resolve } = await bench({ [HOST]: { ipv4: [PUBLIC] } });
+    const lookup = vi.spyOn(nodeDns.promises, 'lookup');
+    await resolve(HOST, lookUp);
+    await called(nodeTransport(modules()), `https://${'a'.repeat(64)}.example/`).catch(() => undefined);
+    expect(lookup).not.toHaveBeenCalled();
+    lookup.mockRestore();
+  });
+
+  test('so that a document is fetched from where they say', async () => {
+    const at = await httpsBench((_req, res) => {
+      res.end('{}');
+    });
+    const { resolve } = await bench({ [HOST]: { ipv4: [PUBLIC] } });
+    expect(textOf(await fetched(transportIn(at.network, at.ca, { resolve })))).toBe('{}');
+    expect(at.network.dialled).toEqual([PUBLIC]);
+  });
+});
+
+describe('a look-up that fails names the option for names that the system alone knows', () => {
+  test.each<[string, Readonly<Record<string, DnsAnswer>>, RegExp]>([
+    ['no such name', {}, /ENOTFOUND/],
+    ['no address', { [HOST]: {} }, /ENODATA/],
+    ['a failing server', { [HOST]: { responseCode: 2 } }, /ESERVFAIL/],
+    ['a server that answers for neither family in time', { [HOST]: SILENT_NAME }, /no answer within 300 ms/],
+    [
+      'one family without addresses, the other unknown',
+      { [HOST]: { silent: ['A'] } },
+      /no answer within 300 ms/,
+    ],
+  ])('%s', async (_what, zone, why) => {
+    const { resolve } = await bench(zone, 300);
+    const failing = resolve(HOST, lookUp);
+    await expect(failing).rejects.toThrow(why);
+    await expect(failing).rejects.toThrow(`the look-up of ${HOST} failed`);
+    await expect(failing).rejects.toThrow("dns: 'system'");
+  });
+
+  test('in the alarm of the document too, which has no address of a server', async () => {
+    const { resolve } = await bench({});
+    const result = await fetched(nodeTransport(modules(), { resolve }));
+    expect(result).toMatchObject({ ok: false, reason: expect.stringContaining("dns: 'system'") });
+  });
+});
+
+test('the signal stops it, and its questions', async () => {
+  const { resolve, dns } = await bench({ [HOST]: SILENT_NAME });
+  const cancel = vi.spyOn(nodeDns.promises.Resolver.prototype, 'cancel');
+  const controller = new AbortController();
+  const looking = resolve(HOST, { seller: SELLER, signal: controller.signal });
+  await dns.asked(HOST);
+  controller.abort(new Error('stopped'));
+  await expect(looking).rejects.toThrow('stopped');
+  expect(cancel).toHaveBeenCalledOnce();
+  cancel.mockRestore();
+});
+
+test("a seller's silent name server holds up no other seller, and has two look-ups at a time", async () => {
+  const zone: Record<string, DnsAnswer> = {};
+  const [silent, others] = [Array.from({ length: 20 }, (_, at) => `s${at}.silent.example`), ['a', 'b', 'c']];
+  for (const name of silent) zone[name] = SILENT_NAME;
+  for (const name of others) zone[`${name}.example`] = { ipv4: [PUBLIC] };
+  const { resolve, dns } = await bench(zone);
+  const controller = new AbortController();
+  const stuck = silent.map((name) =>
+    resolve(name, { seller: 'https://silent.example/', signal: controller.signal }),
+  );
+  const settled = Promise.allSettled(stuck);
+  for (const name of others) {
+    expect(await resolve(`${name}.example`, { seller: `https://${name}.example/`, signal })).toEqual([
+      PUBLIC,
+    ]);
+  }
+  // What the others asked came after what the silent one was let ask.
+  expect(dns.names()).toEqual([
+    's0.silent.example',
+    's1.silent.example',
+    'a.example',
+    'b.example',
+    'c.example',
+  ]);
+  controller.abort(new Error('stopped'));
+  expect((await settled).every(({ status }) => status === 'rejected')).toBe(true);
+});
+
+describe('the system is asked', () => {
+  test('by two look-ups at a time, of two sellers: it has threads for no more', async () => {
+    const pending: string[] = [];
+    const dns = {
+      ...nodeDns,
+      promises: {
+        ...nodeDns.promises,
+        lookup: (host: string) => {
+          pending.push(host);
+          return new Promise<never>(() => undefined);
+        },
+      },
+    } as unknown as typeof nodeDns;
+    const resolve = systemResolve(dns);
+    const controller = new AbortController();
+    const looking = ['a1', 'a2', 'b1', 'c1'].map((host) =>
+      resolve(host, { seller: host.slice(0, 1), signal: controller.signal }),
+    );
+    await expect.poll(() => pending, PATIENT).toEqual(['a1', 'b1']);
+    controller.abort(new Error('stopped'));
+    await Promise.allSettled(looking);
+    // They go on: a look-up by the system cannot be stopped.
+    void resolve('d1', { seller: 'd', signal }).catch(() => undefined);
+    expect(pending).toEqual(['a1', 'b1']);
+  });
+
+  test('and knows what is in the hosts file', async () => {
+    expect(await systemResolve(nodeDns)('localhost', lookUp)).toContain('127.0.0.1');
+  });
+});
