@@ -170,6 +170,15 @@ describe('check 14: absurd bodies', () => {
     expect(parse(arrays(MAX_DEPTH + 1)).ok).toBe(false);
   });
 
+  it(`counts exactly near depth ${MAX_DEPTH}, where a count of whole blocks only suspects`, () => {
+    // So many brackets in 64 bytes, that one level more for each of those that open would be too deep.
+    const crowded = (depth: number) =>
+      `{"a":${'['.repeat(depth - 2)}${Array(100).fill('[]').join(',')}${']'.repeat(depth - 2)}}`;
+    for (let depth = 240; depth <= MAX_DEPTH; depth += 1)
+      expect(parse(crowded(depth)).ok, `depth ${depth}`).toBe(true);
+    expect(detailOf(crowded(MAX_DEPTH + 1))).toBe(DEEP);
+  });
+
   it('counts no brackets inside strings', () => {
     expect(parse(`{"a":"${'[{'.repeat(1000)}"}`).ok).toBe(true);
   });

@@ -27,6 +27,16 @@ describe('ed25519KeyFlaw', () => {
     expect(ed25519KeyFlaw(new Uint8Array(32).fill(0xff))).toContain('canonical');
   });
 
+  it('y < p is canonical, whichever byte says so', () => {
+    // 2^255 − 1 is not below p. With one bit less anywhere but in the lowest byte it is.
+    for (let at = 1; at < 32; at += 1) {
+      const bytes = new Uint8Array(32).fill(0xff);
+      bytes[31] = 0x7f;
+      bytes[at] = (bytes[at] ?? 0) ^ 0x01;
+      expect(ed25519KeyFlaw(bytes) ?? '', `byte ${at}`).not.toContain('canonical');
+    }
+  });
+
   it('finds y that no point of the curve has', () => {
     expect(ed25519KeyFlaw(OFF_CURVE)).toContain('not a point of the curve');
   });

@@ -1,11 +1,13 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { hex } from '../../src/codec/hex.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
+import { nativeHashes } from '../../src/crypto/native-hashes.ts';
+import { nobleHashes } from '../../src/crypto/noble-hashes.ts';
 import { concat, fromHex, utf8 } from './make.ts';
 
-const native = createHashes();
-const noble = createHashes('noble');
+const native = nativeHashes() ?? expect.fail('Node has them');
+const noble = nobleHashes();
 
 describe.each([
   ['the runtime', native],
@@ -36,6 +38,17 @@ describe.each([
   it('gives plain Uint8Arrays', () => {
     expect(Object.getPrototypeOf(hashes.sha256(utf8('a')))).toBe(Uint8Array.prototype);
     expect(Object.getPrototypeOf(hashes.hmacSha256(utf8('a')))).toBe(Uint8Array.prototype);
+  });
+});
+
+describe('createHashes', () => {
+  it("takes the runtime's, and passes them over where noble is asked for", () => {
+    const asked = vi.spyOn(process, 'getBuiltinModule');
+    expect(createHashes('noble').sha256Hex(utf8('abc'))).toBe(noble.sha256Hex(utf8('abc')));
+    expect(asked).not.toHaveBeenCalled();
+    createHashes();
+    expect(asked).toHaveBeenCalled();
+    asked.mockRestore();
   });
 });
 

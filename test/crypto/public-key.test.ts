@@ -53,7 +53,10 @@ describe('readPublicKey', () => {
     ['in the standard alphabet', `${edX.slice(0, 20)}+/${edX.slice(22)}`],
     ['with trailing bits set', `${edX.slice(0, 42)}B`],
     ['31 bytes', base64url(edPoint.subarray(1))],
-    ['33 bytes', base64url(new Uint8Array([0, ...edPoint]))],
+    ['33 bytes', base64url(new Uint8Array([...edPoint, 0]))],
+    // The first 43 characters alone, and the last 43, would be a value.
+    ['followed by one character more', `${edX}A`],
+    ['preceded by one character more', `A${edX}`],
     ['with white space', `${edX}\n`],
     ['with a character that is none', `${edX.slice(0, 42)}é`],
   ])('refuses x %s', (_, value) => {
@@ -66,6 +69,11 @@ describe('readPublicKey', () => {
     expect(readPublicKey({ ...ecKey, y: base64url(bigEndian(y, 31)) })).toBe(
       'y is not the unpadded base64url of 32 bytes',
     );
+  });
+
+  it.each(['A', 'AA', '\n'])('refuses y with %j around it', (more) => {
+    for (const value of [`${String(ecKey['y'])}${more}`, `${more}${String(ecKey['y'])}`])
+      expect(readPublicKey({ ...ecKey, y: value })).toBe('y is not the unpadded base64url of 32 bytes');
   });
 
   it.each([null, undefined, 'key', 5])('refuses %s instead of a JWK', (value) => {

@@ -35,6 +35,17 @@ describe('sodium (the verdicts themselves: engines.test.ts)', () => {
     for (const input of P256_CASES) expect(await askedFor(input), input.name).toBe(0);
   });
 
+  it.each(['"@method": POST', 'ground 0', 'ground 1'])(
+    'is not taken where it differs in one known answer alone: %s',
+    async (known) => {
+      const sodium = sodiumWith((signature, message, key) => {
+        const verdict = sodiumNative.crypto_sign_verify_detached(signature, message, key);
+        return new TextDecoder().decode(message) === known ? !verdict : verdict;
+      });
+      await expect(createEngine(undefined, { sodium })).rejects.toThrow(/^sodium: /);
+    },
+  );
+
   it.each<[string, Sodium['crypto_sign_verify_detached']]>([
     // RFC 8032 §5.1.7 allows both equations; some builds of libsodium have this one.
     ['multiplies by the cofactor', (...[signature, message, key]) => ed25519.verify(signature, message, key)],

@@ -38,6 +38,23 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     );
   });
 
+  it.each(['media_buy_delivery', 'media-buy-delivery', 'Media-Buy_Delivery'])(
+    'task_type %s alone claims a report: a result that is none is a warning',
+    (task_type) => {
+      const event = eventOf(envelope({ note: 'no report' }, { task_type }));
+      expect(event.kind).not.toBe('delivery-report');
+      expect(warningCodes(event)).toContain('invalid_delivery_report');
+    },
+  );
+
+  it.each(['media_buy_deliveries', 'media-buy-delivery-2', 'media_buy_delivery_', 'mediabuydelivery'])(
+    'task_type %s claims none',
+    (task_type) => {
+      const event = eventOf(envelope({ note: 'no report' }, { task_type }));
+      expect(warningCodes(event)).not.toContain('invalid_delivery_report');
+    },
+  );
+
   it.each([
     ['task_type says so', 'get_media_buy_delivery', { spend: 1 }],
     ['task_type is of another task', 'create_media_buy', undefined],

@@ -345,6 +345,23 @@ describe('cache rules of adagents.json', () => {
     expect(seller.server.count(JWKS_PATH)).toBe(1);
   });
 
+  test('a publisher that begins to pin other keys is heeded though its copy was overdue', async () => {
+    const jwk = publicJwk('k');
+    const halfAnHour = { 'cache-control': 'max-age=1800' };
+    const seller = await startSeller(jwk);
+    seller.server.serve(BRAND, { agents: [{ url: seller.sender.agentUrl }] }, halfAnHour);
+    seller.server.serve(JWKS_PATH, { keys: [jwk] }, halfAnHour);
+    const publisher = await startPublisher();
+    const unpinned = { authorized_agents: [{ url: seller.sender.agentUrl }] };
+    publisher.server.serve(ADAGENTS, unpinned, { 'cache-control': 'max-age=60' });
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    publisher.pin(seller.sender.agentUrl, publicJwk('another'));
+    bench.advance(MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(UNKNOWN);
+  });
+
   test('a pin in a copy past its life is refreshed without asking other senders', async () => {
     const [x, y] = [await startSeller(), await startSeller(publicJwk('k'))];
     const publisher = await startPublisher(x.sender.agentUrl, publicJwk('k'));

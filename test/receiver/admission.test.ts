@@ -429,13 +429,21 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
     expect(over.response.headers).toEqual({ 'Retry-After': '5' });
     expect(said(await deliver(second))).toBe('duplicate 200');
     expect(new Set(alarms.map(({ code }) => code))).toEqual(new Set(['cap_near', 'cap_reached']));
+    expect(alarms.filter(({ code }) => code === 'cap_reached')).toMatchObject([{ limit: 'records' }]);
+  });
+
+  it('sender_over_limit by bytes that wait: the alarm names that limit', async () => {
+    const { deliver, alarms } = await house({ maxPendingBytesPerSender: 10 });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('refused sender_over_limit 429');
+    expect(alarms).toMatchObject([{ code: 'cap_reached', limit: 'pending-bytes' }]);
   });
 
   it('webhook_signature_rate_abuse: no WWW-Authenticate', async () => {
-    const { deliver } = await house({ maxNoncesPerKey: 1 });
+    const { deliver, alarms } = await house({ maxNoncesPerKey: 1 });
     await deliver(payloads.tool('completed'));
     const over = await deliver(payloads.tool('completed'));
     expect(said(over)).toBe('refused webhook_signature_rate_abuse 429');
+    expect(alarms.filter(({ code }) => code === 'cap_reached')).toMatchObject([{ limit: 'nonces' }]);
     expect(over).toMatchObject({ check: '9a' });
     expect(over.response.headers).toEqual({ 'Retry-After': '5' });
   });

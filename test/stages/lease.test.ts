@@ -11,14 +11,15 @@ let keeper: LeaseKeeper;
 let ended: string | undefined;
 let closing: AbortController;
 
-function keep(renew: () => Promise<'renewed' | 'lost'>, maxRunMs = 900_000): void {
+function keep(renew: () => Promise<'renewed' | 'lost'>, maxRunMs = 900_000, heldSince?: number): void {
   const store = {
     renew: (request: RenewRequest) => {
       asked.push(request);
       return renew();
     },
   };
-  keeper = keepLease({ ...LEASE, store, renewMs: 2000, maxRunMs, log, closed: closing.signal });
+  const times = { renewMs: 2000, maxRunMs, ...(heldSince !== undefined && { heldSince }) };
+  keeper = keepLease({ ...LEASE, ...times, store, log, closed: closing.signal });
   void keeper.ended.then((why) => (ended = why));
 }
 
@@ -50,6 +51,13 @@ describe('keepLease', () => {
     keeper.stop();
     await vi.advanceTimersByTimeAsync(20_000);
     expect([asked.length, ended]).toEqual([10, undefined]);
+  });
+
+  it('counts from when the lease was had, and not from when renewing began', async () => {
+    const unreachable = () => Promise.reject(new Fault('store_unavailable', 'down'));
+    keep(unreachable, undefined, performance.now() - 6000);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([asked.length, ended]).toEqual([0, 'lost']);
   });
 
   it('ends as lost where the store says so', async () => {

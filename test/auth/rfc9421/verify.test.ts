@@ -451,6 +451,33 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     expect(await authenticate(at, {}, {}, [seller])).toMatchObject(refused(9, 'signature_key_revoked'));
   });
 
+  test('a kid that one of them has revoked is still asked of the other', async () => {
+    const { at, result } = deliver({
+      ...found(otherKey),
+      replaced: { candidates: [sellerKey] },
+      revocation: { [other.agentUrl]: () => 'revoked' },
+    });
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+    expect(at.asked).toEqual(['find', 'findReplaced']);
+  });
+
+  test('one kid for two keys is no key that two publish: no alarm, in either order', async () => {
+    for (const candidates of [
+      [otherKey, sellerKey],
+      [sellerKey, otherKey],
+    ]) {
+      const { at, result } = deliver({ found: { candidates } });
+      expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+      expect(at.alarms).toEqual([]);
+    }
+  });
+
+  test('one key that one sender has twice, as a pin and in its set, is no alarm', async () => {
+    const { at, result } = deliver(found(sellerKey, sellerKey));
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+    expect(at.alarms).toEqual([]);
+  });
+
   test('two senders that publish one key: the first, and an alarm', async () => {
     const copied = await candidateOf(other, signer.jwk);
     const { at, result } = deliver(found(sellerKey, copied));

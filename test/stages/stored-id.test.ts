@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { createHashes } from '../../src/crypto/hashes.ts';
+import { deliveryId } from '../../src/delivery-id.ts';
+import { storedId } from '../../src/stages/stored-id.ts';
+
+const hashes = createHashes();
+const stored = (id: string): string => storedId(id, hashes);
+
+/** Written down: with another form an upgrade would lose the marks that stores hold. */
+describe('the form in which ids are stored', () => {
+  it.each(['task_1', ' ', '~', 'a"b\\c', 'x'.repeat(255), 'sha-256:not-a-hash'])(
+    '%j is kept as it is',
+    (id) => {
+      expect(stored(id)).toBe(id);
+    },
+  );
+
+  it.each([
+    ['', '12ae32cb1ec02d01eda3581b127c1fee3b0dc53572ed6baf239721a03d82e126'],
+    ['x'.repeat(256), 'dbfdd035aca42f2e8ed032df4e144e80695805c105c958e29853c0466a39d15f'],
+    ['t\u00e4sk', '81c2c22f6f793230688f5b8246bfe8c0d319ac658b6a2f46ff32b5fa058af8bb'],
+    ['\n', 'd7a5e915306d21dc1937ad5616f1dc9682e759e75ef51dd05fd9ddc98a078ea1'],
+    ['\x7f', '6fe76740e12a93d5598fe685cb6ad3d3c94e44609065a56866b69647772026ec'],
+    ['\ud800', '8c0c59dd0d275aadcd462a5fe12eb352cbdfeaf961eae4f85a4660521df7d2f5'],
+  ])('%j is stored by the hash of its JSON', (id, hash) => {
+    expect(stored(id)).toBe(`sha-256:${hash}`);
+  });
+
+  it('lone surrogates, which UTF-8 would make one, stay apart', () => {
+    expect(stored('\ud800')).not.toBe(stored('\udfff'));
+  });
+});
+
+it('deliveryId: UUID version 8 of the sender and its key, the same for ever', () => {
+  expect(deliveryId(hashes, 'https://seller.example/mcp', 'event-0001-of-the-seller')).toBe(
+    '77a8ffba-2670-8ee1-a91e-b80f34839945',
+  );
+});
