@@ -223,9 +223,11 @@ describe('strict JSON agrees with JSON.parse', () => {
   it('on clean input', () => {
     fc.assert(
       fc.property(object, fc.constantFrom(undefined, 1, '\t'), (value, space) => {
+        // As text: JSON has no -0, which is a value like any other to `JSON.stringify` and written 0.
         const text = JSON.stringify(value, null, space);
-        expect(parse(text)).toEqual({ ok: true, value });
+        expect(JSON.stringify(valueOf(text))).toBe(JSON.stringify(value));
       }),
+      { examples: [[{ a: [-0] }, undefined]] },
     );
   });
 
