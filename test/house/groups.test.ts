@@ -81,7 +81,13 @@ describe('groups of tests', () => {
     expect(scripts['pretest:unit']).not.toContain('build');
   });
 
-  it('would see it: what the test before rests on', () => {
+  it('what has a long form is run in it: it is among the reliability tests', () => {
+    const long = testFiles().filter((file) => dependencies(`test/${file}`).has('test/reliability/form.ts'));
+    expect(long).toContain('reliability/kill/kill.test.ts');
+    expect(long.filter((file) => groupOf(file) !== 'reliability')).toEqual([]);
+  });
+
+  it('would see it: what the tests before rest on', () => {
     expect(unfit('stores/redis.test.ts')).toContain('test/support/redis-server.ts');
     expect(unfit('bench/breakdown.test.ts')).toContain('dist/rfc9421.js');
     expect(unfit('consumers/consumers.test.ts')).toContain('test/support/packed.ts');
