@@ -11,7 +11,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { anchorsOf, deadLinks, linksOf, missingFiles, strangePages, unexplained } from '../support/links.ts';
+import {
+  anchorsOf,
+  deadLinks,
+  linksOf,
+  missingFiles,
+  missingNames,
+  missingScripts,
+  strangePages,
+  unexplained,
+} from '../support/links.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (page: string): string => readFileSync(join(root, page), 'utf8');
@@ -21,7 +30,7 @@ const below = (folder: string): string[] =>
 
 const pages = [
   ...readdirSync(root),
-  ...['docs', 'examples', 'test', 'vectors'].flatMap(below),
+  ...['docs', 'examples', 'src', 'test', 'vectors'].flatMap(below),
   'bench/results.md',
 ].filter((file) => file.endsWith('.md') && !file.includes('node_modules'));
 
@@ -41,6 +50,33 @@ describe('documents of the repository', () => {
       expect(missingFiles(root, read(page))).toEqual([]);
     },
   );
+
+  it.each(pages.filter((page) => !page.startsWith('examples/')))(
+    '%s: each npm script that it names is there',
+    (page) => {
+      const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: object };
+      expect(missingScripts(read(page), scripts)).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['ARCHITECTURE.md', 'src'],
+    ['test/README.md', 'test'],
+  ])('%s: each folder of %s is in it', (page, folder) => {
+    const folders = readdirSync(join(root, folder), { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    );
+    const named = new Set(read(page).match(/`[\w/.-]+`/g));
+    expect(folders.map(({ name }) => `\`${name}\``).filter((name) => !named.has(name))).toEqual([]);
+  });
+
+  it('ARCHITECTURE.md: each name in it is one of the code', () => {
+    const code = ['src', 'test']
+      .flatMap(below)
+      .filter((file) => /\.(ts|js)$/.test(file) && !file.includes('node_modules'));
+    const folders = [...below('src'), ...readdirSync(root)].join('\n');
+    expect(missingNames(read('ARCHITECTURE.md'), `${code.map(read).join('\n')}\n${folders}`)).toEqual([]);
+  });
 });
 
 describe('the checker of links finds what is broken', () => {
@@ -132,5 +168,12 @@ describe('the checker of citations finds what a reader of the package cannot fin
       '`src/receiver.ts` `src/gone.ts` `test/*/links.test.ts` `test/house/l*s.test.ts` `a/b` `src/` `GONE.md`';
     expect(missingFiles(root, text)).toEqual(['src/gone.ts', 'test/*/links.test.ts', 'GONE.md']);
     expect(existsSync(join(root, 'GONE.md'))).toBe(false);
+  });
+
+  it('scripts and names that are not there', () => {
+    expect(missingScripts('`npm run build` and `npm run gone`', { build: 'tsup' })).toEqual(['gone']);
+    expect(missingNames('`createParts` `gone` `a.b`\n```\n`x`\n```', 'function createParts() {}')).toEqual([
+      'gone',
+    ]);
   });
 });

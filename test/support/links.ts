@@ -98,6 +98,21 @@ export function missingFiles(root: string, markdown: string): readonly string[] 
   return paths.filter((path) => !isThere(root, path));
 }
 
+/** npm's scripts that a page names and that are none of `scripts`. */
+export function missingScripts(markdown: string, scripts: object): readonly string[] {
+  const named = [...markdown.matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = '']) => name);
+  return named.filter((name) => !Object.hasOwn(scripts, name));
+}
+
+/** Names of code that a page has in code spans, and that are no words of `code`. */
+export function missingNames(markdown: string, code: string): readonly string[] {
+  const words = new Set(code.match(/[A-Za-z_]\w*/g));
+  const named = [...markdown.replaceAll(FENCED, '').matchAll(/`([A-Za-z_]\w*)`/g)].map(
+    ([, name = '']) => name,
+  );
+  return named.filter((name) => !words.has(name));
+}
+
 function isThere(root: string, path: string): boolean {
   if (!path.includes('*')) return existsSync(join(root, path));
   const folder = join(root, dirname(path));
