@@ -97,6 +97,19 @@ describe('a signed list is in force', () => {
     expect(server.count(JWKS_PATH)).toBe(2);
   });
 
+  test('where its key is new, and a cache on the way still has the JWKS without it', async () => {
+    const { server, check, keys, sender } = await seller();
+    server.answer(JWKS_PATH, (req, res) => {
+      // Only who asks for the origin's own gets the set of now.
+      if (req.headers['cache-control'] === 'no-cache') res.end(JSON.stringify({ keys: [ed25519.publicJwk] }));
+      else res.setHeader('age', '100').end(JSON.stringify({ keys: [p256.publicJwk] }));
+    });
+    await keys.warm([sender]);
+    await signed(server, ed25519);
+    expect(await check('revoked')).toBe('revoked');
+    expect(server.count(JWKS_PATH)).toBe(2);
+  });
+
   test('where a pin is the key, without the JWKS', async () => {
     const { server, check, sender } = await seller(p256.publicJwk);
     await signed(server, ed25519);

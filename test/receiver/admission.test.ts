@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
+import { acceptRequest } from '../stores/requests.ts';
 import { AGENT, gate, house, payloads, said, sellerKey } from './setup.ts';
 
 const at = (iso: string) => ({ timestamp: iso });
@@ -414,6 +415,27 @@ describe('stop()', () => {
     // Ten more periods of the renewal: a timer that still ran would have fired.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
     expect(renewals).toHaveLength(after);
+  });
+});
+
+describe('an accept that finds the runs used up', () => {
+  it('answers 200, so that the seller stops, and raises the alarm dead', async () => {
+    const state = createMemoryState();
+    let offsetMs = 0;
+    const store = memoryStore({ state, clockOffsetMs: () => offsetMs });
+    const payload = payloads.report();
+    // A process that died with the event in its hands.
+    await store.accept({ ...acceptRequest({ key: payload.idempotency_key, sender: AGENT }), leaseMs: 1_000 });
+    offsetMs = 1_001;
+    const { deliver, alarms, seen } = await house({ store, retry: { crashes: 1 } });
+    expect(await deliver(payload)).toMatchObject({
+      kind: 'accepted',
+      state: 'dead',
+      response: { status: 200 },
+    });
+    expect(seen).toEqual([]);
+    const dead = { code: 'dead', sender: AGENT, key: payload.idempotency_key };
+    expect(alarms.filter(({ code }) => code === 'dead')).toMatchObject([dead]);
   });
 });
 

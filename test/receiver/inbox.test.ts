@@ -325,6 +325,22 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(receiver.start()).rejects.toThrow(/requireDurability/);
   });
 
+  it('pages are as long as asked for, 100 by default', async () => {
+    const store = memoryStore();
+    const limits: number[] = [];
+    const inbox = store.inbox && {
+      ...store.inbox,
+      list: async ({ limit }: { readonly limit: number }) => {
+        limits.push(limit);
+        return { records: [] };
+      },
+    };
+    const receiver = createReceiver({ ...(await options()), store: { ...store, ...(inbox && { inbox }) } });
+    for (const limit of [undefined, 1, 7, 1000])
+      await receiver.inbox.list({ state: 'dead', ...(limit !== undefined && { limit }) });
+    expect(limits).toEqual([100, 1, 7, 1000]);
+  });
+
   it('a page longer than 1000, or shorter than 1', async () => {
     const receiver = createReceiver({ ...(await options()), store: memoryStore() });
     await expect(receiver.inbox.list({ state: 'dead', limit: 1001 })).rejects.toThrow(/inbox.list: limit/);

@@ -9,11 +9,12 @@ let abort: AbortController;
 let given: Fault[];
 let told: (RunEnd | Overrun)[];
 
-function request(): WatchRequest {
+/** @param heldMs how long the lease was had already when the run was watched. */
+function request(heldMs = 0): WatchRequest {
   const store = { renew: async (): Promise<'renewed'> => 'renewed' };
   const of = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
   const closed = new AbortController().signal;
-  const heldSince = performance.now();
+  const heldSince = performance.now() - heldMs;
   const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
   const givenUp = (why: Fault): void => void given.push(why);
   return {
@@ -136,6 +137,14 @@ describe('watchRun', () => {
     expect(told).toEqual([{ kind: 'overrun', finished: expect.any(Promise) as unknown }]);
     expect(await finished()).toEqual({ kind: 'returned' });
     stop();
+  });
+
+  it('the deadline counts from when the lease was had, not from when the run was watched', async () => {
+    watchRun(createTurns(true), request(5_000));
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(told).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told).toMatchObject([{ kind: 'overrun' }]);
   });
 
   it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {

@@ -141,6 +141,29 @@ export const capCases: Cases = {
     kit.advance(DAY_MS + 1);
     assert.equal((await kit.accept({ ...OTHER, body: KILOBYTE, limits })).kind, 'won');
   },
+  'at 80 % of a key’s nonces, or of all, and not just before': async ({ accept }) => {
+    const limits = { maxNoncesPerKey: 5, maxNonces: 10 };
+    const burn = async (keyid: string): Promise<readonly string[]> =>
+      (await accept({ event: false, keyid, limits })).pressure;
+    const seen: (readonly string[])[] = [];
+    for (const keyid of ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'b']) seen.push(await burn(keyid));
+    assert.deepEqual(seen, [[], [], [], ['nonces'], [], [], [], ['nonces', 'all-nonces']]);
+  },
+  'at exactly 80 % of its bytes, and at one byte less not': async ({ accept }) => {
+    const limits = { maxPendingBytesPerSender: 1000 };
+    const short = await accept({ body: 'x'.repeat(799), limits });
+    assert.deepEqual(short.pressure, []);
+    const full = await accept({ ...OTHER, body: 'x', limits });
+    assert.deepEqual(full.pressure, ['pending-bytes']);
+  },
+  'what has expired is no pressure': async ({ accept, apply, advance }) => {
+    // More than a call sweeps by the way.
+    const limits = { maxRecordsPerSender: 100, maxNoncesPerKey: 100 };
+    for (let n = 1; n < 100; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
+    advance(DAY_MS + 1);
+    const { pressure } = await accept({ key: 'event-100-of-the-seller', limits });
+    assert.deepEqual(pressure, []);
+  },
   'at 80 % of its records or bytes a sender is under pressure': async ({ accept }) => {
     const limits = { maxRecordsPerSender: 5, maxPendingBytesPerSender: 10_000 };
     const seen: (readonly string[])[] = [];

@@ -47,6 +47,10 @@ export const inboxOperatorCases: Cases = {
       pages.flatMap(({ records }) => records.map((record) => record.key)),
       keys,
     );
+    assert.deepEqual(
+      pages.map(({ records }) => records.length),
+      [3, 3, 1],
+    );
     assert.equal(pages.at(-1)?.next, undefined);
   },
   'list gives those that stay in their state once, whatever comes and goes between two pages': async (
