@@ -1,10 +1,14 @@
-/* `npm run vectors`: writes `vectors/` anew. A test fails where the files on disk are others. */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+/* `npm run vectors`: writes `vectors/` anew, runs it, and writes into the documents how many vectors there are. A test
+   fails where the files on disk are others. */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runVectors } from '../../src/vectors/index.ts';
+import { COUNTED, withCounts } from './counts.ts';
 import { vectorFiles } from './files.ts';
 
-const folder = fileURLToPath(new URL('../../vectors/', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const folder = join(root, 'vectors');
 mkdirSync(folder, { recursive: true });
 const files = vectorFiles();
 for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
@@ -15,4 +19,9 @@ for (const [path, text] of files) {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, text);
 }
-console.log(`${files.size} files in ${folder}`);
+const results = await runVectors({ dir: folder });
+for (const name of COUNTED) {
+  const file = join(root, name);
+  writeFileSync(file, withCounts(name, readFileSync(file, 'utf8'), results));
+}
+console.log(`${files.size} files, ${results.length} vectors in ${folder}`);

@@ -4,52 +4,62 @@ import { type Command, Option } from 'commander';
 import type { EditionName } from '../edition.ts';
 import { VectorError } from '../vectors/errors.ts';
 import type { VectorResult } from '../vectors/judge.ts';
-import { formatReport, formatResult } from '../vectors/report.ts';
+import { formatEnd, formatResult } from '../vectors/report.ts';
 import { runVectors } from '../vectors/run.ts';
+import type { Skipped } from '../vectors/skipped.ts';
+import { collect } from './key-files.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from './shell.ts';
 import { UsageError } from './usage-error.ts';
 
 interface RunFlags {
   readonly protocol?: string;
   readonly edition?: EditionName;
+  readonly ignore?: readonly string[];
   readonly json?: boolean;
+}
+
+interface Ran {
+  readonly results: readonly VectorResult[];
+  readonly skipped: readonly Skipped[];
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Each folder by itself, all files together; nothing named: the package's own. */
-async function resultsOf(paths: readonly string[], flags: RunFlags): Promise<readonly VectorResult[]> {
+async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
+  const skipped: Skipped[] = [];
   const how = {
+    ignore: flags.ignore ?? [],
+    onSkipped: (one: Skipped) => skipped.push(one),
     ...(flags.protocol !== undefined && { protocol: flags.protocol }),
     ...(flags.edition !== undefined && { edition: flags.edition }),
   };
-  if (paths.length === 0) return runVectors(how);
+  if (paths.length === 0) return { results: await runVectors(how), skipped };
   const results: VectorResult[] = [];
   for (const dir of paths.filter(isFolder)) results.push(...(await runVectors({ ...how, dir })));
   const files = paths.filter((path) => !isFolder(path));
   if (files.length > 0) results.push(...(await runVectors({ ...how, files })));
-  return results;
+  return { results, skipped };
 }
 
 /** `ok  ` or `FAIL`. */
 const MARK_LENGTH = 4;
 
-function coloured(results: readonly VectorResult[], paint: Paint): string {
-  const summary = formatReport(results, { failuresOnly: true }).split('\n').at(-1) ?? '';
+function coloured({ results, skipped }: Ran, paint: Paint): string {
   const ok = results.every(({ passed }) => passed);
   const lines = results.map((result) => {
     const text = formatResult(result);
     return paint(result.passed ? 'good' : 'bad', text.slice(0, MARK_LENGTH)) + text.slice(MARK_LENGTH);
   });
-  return [...lines, paint(ok ? 'good' : 'bad', summary)].join('\n');
+  return [...lines, paint(ok ? 'good' : 'bad', formatEnd(results, skipped))].join('\n');
 }
 
 async function runAll(places: readonly string[], flags: RunFlags, context: CliContext): Promise<Report> {
   const paths = places.map((place) => resolve(context.cwd, place));
   try {
-    const results = await resultsOf(paths, flags);
-    const ok = results.every(({ passed }) => passed);
-    return { ok, json: { ok, results }, text: (paint) => coloured(results, paint) };
+    const ran = await ranOf(paths, flags);
+    const ok = ran.results.every(({ passed }) => passed);
+    return { ok, json: { ok, ...ran }, text: (paint) => coloured(ran, paint) };
   } catch (error) {
     if (error instanceof VectorError) throw new UsageError(error.message);
     throw error;
@@ -68,5 +78,6 @@ export function addVectorsRun(parent: Command, run: RunVerb): void {
     .addOption(
       new Option('--edition <name>', 'edition of vectors that name none').choices(['3.0', '3.1', '3.2']),
     )
+    .option('--ignore <member>', 'a member of vectors that is a comment', collect)
     .action((places: string[], flags: RunFlags) => run(flags, (context) => runAll(places, flags, context)));
 }

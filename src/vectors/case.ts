@@ -52,8 +52,10 @@ export interface DeliveryCase extends Named {
 export interface CanonicalizationCase extends Named {
   readonly kind: 'canonicalization';
   readonly url: string;
-  /** Undefined: must be refused. */
-  readonly expected: { readonly targetUri?: string; readonly authority?: string } | undefined;
+  readonly expected:
+    | { readonly refused: false; readonly targetUri?: string; readonly authority?: string }
+    /** `code`: of the error that is thrown; absent: not compared. */
+    | { readonly refused: true; readonly code?: string };
 }
 
 /** A payload with what extraction gives. */

@@ -11,6 +11,7 @@ export type { VectorResult } from './judge.ts';
 export { librarySubject } from './library.ts';
 export type { LoadOptions } from './load.ts';
 export { formatReport, formatResult, type ReportOptions } from './report.ts';
+export type { Skipped } from './skipped.ts';
 export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
 export type {
   Answer,

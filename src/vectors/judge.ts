@@ -1,9 +1,10 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
-import type { CanonicalizationCase, DeliveryCase, Expectation, ExtractionCase } from './case.ts';
+import type { DeliveryCase, Expectation, ExtractionCase } from './case.ts';
 import type { VectorCase, VectorKind } from './case.ts';
-import { describeAnswer, describeExpectation, mismatches } from './answer.ts';
+import { describeAnswer, describeExpectation, differences, mismatches } from './answer.ts';
 import { compareBases } from './base-diff.ts';
-import type { Answer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
+import { judgeForm } from './judge-form.ts';
+import type { Answer, OpenReceiver, Subject } from './subject.ts';
 
 /** How one vector ended. */
 export interface VectorResult {
@@ -18,11 +19,13 @@ export interface VectorResult {
   readonly actual: string;
   /** More of a failure, in lines: which step, which members, the two signature bases. */
   readonly detail?: string;
+  /** What differs and decides nothing: the number of the check. */
+  readonly notes?: readonly string[];
 }
 
 const missing = (name: keyof Subject): TypeError => new TypeError(`the subject has no ${name}`);
 
-type Verdict = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail'>;
+type Verdict = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail' | 'notes'>;
 
 const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
@@ -32,17 +35,20 @@ interface Judged extends Verdict {
 }
 
 async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise<Judged> {
-  let last: Judged = { passed: true, expected: 'nothing', actual: 'nothing' };
+  let last: Judged = { passed: false, expected: 'a request', actual: 'nothing' };
+  const notes: string[] = [];
   for (const { name, request, nowMs, handlerFails, expected } of vector.steps) {
     const answer = await receiver.deliver(request, { nowMs, handlerFails });
     const wrong = mismatches(expected, answer);
     const at = name === undefined ? '' : `${name}: `;
+    notes.push(...differences(expected, answer).map((note) => at + note));
     last = {
       passed: wrong.length === 0,
       answer,
       expected: at + describeExpectation(expected),
       actual: at + describeAnswer(answer, expected),
       ...(wrong.length > 0 && { detail: wrong.join('\n') }),
+      ...(notes.length > 0 && { notes }),
     };
     if (!last.passed) return last;
   }
@@ -88,34 +94,6 @@ async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Ve
   return { ...verdict, passed: false, detail };
 }
 
-function canonical(subject: Required<Pick<Subject, 'targetUri'>>, url: string): CanonicalUrl | undefined {
-  try {
-    return subject.targetUri(url);
-  } catch {
-    return undefined;
-  }
-}
-
-function judgeCanonicalization({ url, expected }: CanonicalizationCase, { targetUri }: Subject): Verdict {
-  if (!targetUri) throw missing('targetUri');
-  const actual = canonical({ targetUri }, url);
-  const said = (form: Partial<CanonicalUrl> | undefined): string =>
-    form
-      ? [form.targetUri, form.authority].filter((part) => part !== undefined).join(', authority ')
-      : 'refused';
-  const fits =
-    expected && actual
-      ? (expected.targetUri ?? actual.targetUri) === actual.targetUri &&
-        (expected.authority ?? actual.authority) === actual.authority
-      : expected === actual;
-  return {
-    passed: fits,
-    expected: said(expected),
-    actual: said(actual),
-    ...(!fits && { detail: `url ${text(url)}` }),
-  };
-}
-
 /** Words for the two transports, other editions' among them. */
 const FORMATS: readonly (readonly [RegExp, string])[] = [
   [/^(?:tool|mcp)/i, 'tool'],
@@ -153,10 +131,10 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   unreadable: undefined,
 };
 
-/** Whether the subject has the function that a vector needs. */
-export function isRunnable({ kind }: VectorCase, subject: Subject): boolean {
+/** The function that a vector needs and the subject lacks. */
+export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject | undefined {
   const needed = NEEDS[kind];
-  return needed === undefined || subject[needed] !== undefined;
+  return needed === undefined || subject[needed] !== undefined ? undefined : needed;
 }
 
 async function verdictOf(vector: VectorCase, subject: Subject): Promise<Verdict> {
@@ -164,7 +142,8 @@ async function verdictOf(vector: VectorCase, subject: Subject): Promise<Verdict>
     case 'unreadable':
       return { passed: false, expected: 'a vector', actual: vector.reason };
     case 'canonicalization':
-      return judgeCanonicalization(vector, subject);
+      if (!subject.targetUri) throw missing('targetUri');
+      return judgeForm(vector, subject.targetUri);
     case 'extraction':
       return judgeExtraction(vector, subject);
     case 'signature':

@@ -13,6 +13,7 @@ import type { Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
 import { burnNonces } from './harness.ts';
 import { placeOf } from './place.ts';
+import { DEFAULT_NOW_MS } from './shapes/members.ts';
 import { revocationTransport, revocationUrl } from './revocations.ts';
 import type {
   Answer,
@@ -138,9 +139,11 @@ async function open(
   engine: CryptoEngine['name'] | undefined,
   verifying: Verifying,
 ): Promise<OpenReceiver> {
-  const run: Run = { nowMs: setup.nowMs, handlerFails: false, handled: false };
+  // Options refuse a clock that reads as seconds, which a vector's may: 0, for one.
+  const run: Run = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
   const receiver = receiverOf(createParts({ ...optionsOf(setup, run, store), ...verifying }, engine));
+  run.nowMs = setup.nowMs;
   await receiver.ready();
   await burnNonces(store, setup);
   return {

@@ -57,26 +57,40 @@ export function requireRegular(file: string): void {
   }
 }
 
-/** Names below `dir`, with the folders that lead to them. Links to folders could lead round in circles: not followed. */
-function namesIn(dir: string, below = ''): readonly string[] {
-  return readdirSync(join(dir, below), { withFileTypes: true }).flatMap((entry) => {
+/** A file of a folder; `why` it is not read. */
+export interface Found {
+  readonly file: string;
+  /** Its path in the folder. */
+  readonly name: string;
+  readonly why?: string;
+}
+
+/** What others keep vectors in, and is not read. */
+const NOT_JSON = /\.(?:jsonl|ndjson|json5|jsonc|ya?ml|toml|cbor)$/i;
+
+const isLinkToFolder = (file: string): boolean =>
+  statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Files below `dir`. Links to folders could lead round in circles: not followed. */
+function filesBelow(dir: string, below = ''): readonly Found[] {
+  return readdirSync(join(dir, below), { withFileTypes: true }).flatMap((entry): readonly Found[] => {
     const name = join(below, entry.name);
     if (entry.name === 'node_modules') return [];
-    return entry.isDirectory() ? namesIn(dir, name) : [name];
+    if (entry.isDirectory()) return filesBelow(dir, name);
+    const file = join(dir, name);
+    if (/\.json$/i.test(name)) return [{ file, name }];
+    if (NOT_JSON.test(name)) return [{ file, name, why: 'not JSON' }];
+    const isLink = entry.isSymbolicLink() && isLinkToFolder(file);
+    return isLink ? [{ file, name, why: 'a link to a folder' }] : [];
   });
 }
 
-/** Every JSON file of a folder, in a stable order. @throws VectorError naming the folder. */
-export function filesIn(dir: string): readonly string[] {
-  let names: readonly string[];
+/** Every JSON file of a folder, and what looks like one, in a stable order. @throws VectorError naming the folder. */
+export function filesIn(dir: string): readonly Found[] {
   try {
     if (!statSync(dir).isDirectory()) throw new Error('not a folder');
-    names = namesIn(dir);
+    return filesBelow(dir).toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
   } catch (error) {
     throw new VectorError(`${dir}: cannot be read (${reason(error)}): expected a folder of vectors`);
   }
-  return names
-    .filter((name) => name.endsWith('.json'))
-    .toSorted()
-    .map((name) => join(dir, name));
 }

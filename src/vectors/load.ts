@@ -8,7 +8,8 @@ import { DEFAULT_PROTOCOL, protocolFor } from '../protocol.ts';
 import type { VectorCase } from './case.ts';
 import { VectorError } from './errors.ts';
 import { filesIn, readJson, requireRegular } from './load-files.ts';
-import { isKeySet, readCases, type ShapeContext } from './shapes/index.ts';
+import { isKeySet, keysIn, readCases, type ShapeContext } from './shapes/index.ts';
+import type { Skipped } from './skipped.ts';
 
 /** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
 export interface LoadOptions {
@@ -22,6 +23,10 @@ export interface LoadOptions {
   readonly edition?: EditionName;
   /** Translates the error codes of vectors that call them otherwise, before they are compared. */
   readonly codeOf?: (code: string) => string;
+  /** Members of vectors that are comments, where their names do not say so. */
+  readonly ignore?: readonly string[];
+  /** Told, in order, of each file, vector and member that was found and is not judged. */
+  readonly onSkipped?: (skipped: Skipped) => void;
 }
 
 /** The package's own vectors: beside `dist`, or two floors above this file. */
@@ -42,13 +47,13 @@ function ownVectors(): string {
 export function keysBeside(file: string): readonly Jwk[] {
   const folder = dirname(file);
   const found = [folder, dirname(folder)]
-    .map((place) => join(place, 'keys.json'))
+    .map((place) => join(place, KEYS_FILE))
     .find((path) => existsSync(path));
   if (found === undefined) return [];
   requireRegular(found);
-  const json = readJson(found);
-  if (!isKeySet(json)) throw new VectorError(`${found}: is no key set: expected {keys: [JWK, …]}`);
-  return json.keys;
+  const keys = keysIn(readJson(found));
+  if (!keys) throw new VectorError(`${found}: is no key set: expected {keys: [JWK, …]}`);
+  return keys;
 }
 
 function contextOf(file: string, options: LoadOptions): ShapeContext {
@@ -59,6 +64,8 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
     edition: editionFor(options.edition ?? DEFAULT_EDITION).name,
     keys: () => keysBeside(file),
     codeOf: options.codeOf ?? ((code) => code),
+    ignore: new Set(options.ignore),
+    passOver: (name, why) => options.onSkipped?.({ what: 'member', name, file, why }),
   };
 }
 
@@ -73,12 +80,16 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Ve
   }
 }
 
+const KEYS_FILE = 'keys.json';
+
 /** In a folder a file that cannot be read is a case that fails, and the others run; a key set is no vector. */
-function loadFound(file: string, options: LoadOptions): readonly VectorCase[] {
+function loadFound(file: string, name: string, options: LoadOptions): readonly VectorCase[] {
   try {
     requireRegular(file);
     const json = readJson(file);
-    return isKeySet(json) ? [] : casesOf(json, file, options);
+    if (!isKeySet(json)) return casesOf(json, file, options);
+    if (basename(file) !== KEYS_FILE) options.onSkipped?.({ what: 'file', name, file, why: 'a key set' });
+    return [];
   } catch (error) {
     if (!(error instanceof VectorError)) throw error;
     return [{ kind: 'unreadable', name: basename(file), file, reason: error.message }];
@@ -90,6 +101,24 @@ function loadNamed(files: readonly string[], options: LoadOptions): readonly Vec
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));
   return (vectors.length > 0 ? vectors : read).flatMap(({ file, json }) => casesOf(json, file, options));
+}
+
+/** @throws VectorError where no file of the folder has vectors; it says what was skipped. */
+function loadFolder(folder: string, options: LoadOptions): readonly VectorCase[] {
+  const skipped: Skipped[] = [];
+  const onSkipped = (one: Skipped): void => {
+    skipped.push(one);
+    options.onSkipped?.(one);
+  };
+  const found = filesIn(folder).flatMap(({ file, name, why }) => {
+    if (why === undefined) return loadFound(file, name, { ...options, onSkipped });
+    onSkipped({ what: 'file', name, file, why });
+    return [];
+  });
+  if (found.length > 0) return found;
+  const files = skipped.filter(({ what }) => what === 'file').map(({ name, why }) => `${name} (${why})`);
+  const rest = files.length > 0 ? `; skipped: ${files.join(', ')}` : '';
+  throw new VectorError(`${folder}: no vectors in it: expected JSON files like positive/001.json${rest}`);
 }
 
 /**
@@ -106,9 +135,6 @@ export function loadVectors(options: LoadOptions = {}): readonly VectorCase[] {
     throw new VectorError('files is empty: expected at least one file, or a dir');
   }
   const folder = dir ?? (files === undefined ? ownVectors() : undefined);
-  const found = folder === undefined ? [] : filesIn(folder).flatMap((file) => loadFound(file, options));
-  if (folder !== undefined && found.length === 0) {
-    throw new VectorError(`${folder}: no vectors in it: expected JSON files like positive/001.json`);
-  }
+  const found = folder === undefined ? [] : loadFolder(folder, options);
   return [...found, ...loadNamed(files ?? [], options)];
 }

@@ -2,7 +2,7 @@ import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import type { VectorCase } from './case.ts';
 import { VectorError } from './errors.ts';
-import { isRunnable, judge, type VectorResult } from './judge.ts';
+import { judge, lacking, type VectorResult } from './judge.ts';
 import { librarySubject } from './library.ts';
 import { loadVectors, type LoadOptions } from './load.ts';
 import { formatResult } from './report.ts';
@@ -24,6 +24,8 @@ const OPTION_NAMES: Readonly<Record<keyof RunVectorsOptions | 'test', true>> = {
   codeOf: true,
   subject: true,
   engine: true,
+  ignore: true,
+  onSkipped: true,
   test: true,
 };
 
@@ -41,12 +43,20 @@ interface Prepared {
   readonly vectors: readonly VectorCase[];
 }
 
+function runs(vector: VectorCase, subject: Subject, onSkipped: RunVectorsOptions['onSkipped']): boolean {
+  const { kind, name, file } = vector;
+  const needed = lacking(vector, subject);
+  if (needed === undefined) return true;
+  onSkipped?.({ what: 'vector', name, file, why: `${kind}: the subject has no ${needed}` });
+  return false;
+}
+
 /** @throws VectorError where there is nothing to run, ConfigError for an option that does not exist. */
 function prepare(options: RunVectorsOptions): Prepared {
   // A misspelt `dir` or `subject` would run this package's own vectors against itself, and pass.
   onlyKnown('runVectors', options, OPTION_NAMES);
   const { engine, subject = librarySubject(engine) } = options;
-  const vectors = loadVectors(options).filter((vector) => isRunnable(vector, subject));
+  const vectors = loadVectors(options).filter((vector) => runs(vector, subject, options.onSkipped));
   if (vectors.length === 0) {
     throw new VectorError('subject: no vector can be run: expected one with open, targetUri or extract');
   }

@@ -338,6 +338,40 @@ describe('vectors run', () => {
     expect(shown.code).toBe(1);
     expect(shown.stdout).toContain('0 passed, 1 failed');
   });
+
+  it('what it does not understand is no pass: an error, or named and counted', async () => {
+    using folder = tempFolder();
+    const entry = { name: 'n', input_url: 'https://a.example', expected_target_uri: 'https://a.example/' };
+    writeFileSync(folder.file('a.json'), JSON.stringify({ cases: [{ ...entry, expected_port: 443 }] }));
+    writeFileSync(folder.file('b.json'), JSON.stringify({ cases: [{ ...entry, requires: 'x' }] }));
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [] }));
+    const shown = await cli(['vectors', 'run', folder.path]);
+    expect(shown.code).toBe(1);
+    expect(shown.stdout).toContain('expected_port is not known');
+    expect(shown.stdout.trim().split('\n').slice(-3)).toEqual([
+      'skipped 1 member requires: not known',
+      'skipped 1 file jwks.json: a key set',
+      '1 passed, 1 failed, 1 skipped',
+    ]);
+    const declared = await cli(['vectors', 'run', folder.path, '--ignore', 'expected_port', '--json']);
+    expect(declared.code).toBe(0);
+    expect(JSON.parse(declared.stdout)).toMatchObject({
+      ok: true,
+      skipped: [
+        { what: 'member', name: 'expected_port', why: 'named in ignore' },
+        { what: 'member', name: 'requires', why: 'not known' },
+        { what: 'file', name: 'jwks.json' },
+      ],
+    });
+  });
+
+  it('a folder of which nothing can be judged is an error', async () => {
+    using folder = tempFolder();
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [] }));
+    const { code, stderr } = await cli(['vectors', 'run', folder.path]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/no vectors in it: .*; skipped: jwks\.json \(a key set\)/);
+  });
 });
 
 describe('vectors probe', () => {

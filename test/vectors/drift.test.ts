@@ -2,8 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { COUNTED, withCounts } from '../../scripts/vectors/counts.ts';
 import { vectorFiles } from '../../scripts/vectors/files.ts';
 import { ANSWERS } from '../../src/stages/respond.ts';
+import { runVectors } from '../../src/vectors/index.ts';
 import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/outcome.ts';
 
 const folder = fileURLToPath(new URL('../../vectors/', import.meta.url));
@@ -32,6 +34,23 @@ describe('vectors/ is what `npm run vectors` writes', () => {
   test('the same bytes; else run `npm run vectors` and look at what changed', () => {
     const drifted = [...made].filter(([path, text]) => readFileSync(join(folder, path), 'utf8') !== text);
     expect(drifted.map(([path]) => path)).toEqual([]);
+  });
+});
+
+describe('documents say how many vectors there are, as `npm run vectors` writes it from a run', async () => {
+  const results = await runVectors();
+
+  test.each(COUNTED)('%s', (file) => {
+    const document = readFileSync(join(folder, '..', file), 'utf8');
+    expect(withCounts(file, document, results)).toBe(document);
+    // So that the comparison can fail.
+    expect(withCounts(file, document, [...results, ...results])).not.toBe(document);
+  });
+
+  test('a run in which one failed is not written', () => {
+    const failed = results.map((result) => ({ ...result, passed: false }));
+    const document = readFileSync(join(folder, '../docs/cli.md'), 'utf8');
+    expect(() => withCounts('docs/cli.md', document, failed)).toThrow(/0 passed, \d+ failed$/);
   });
 });
 

@@ -9,7 +9,7 @@ import { senderOf } from '../../vectors/library.ts';
 import { keysBeside } from '../../vectors/load.ts';
 import { revocationUrl } from '../../vectors/revocations.ts';
 import { editionOf, plainSetup, type ShapeContext } from '../../vectors/shapes/members.ts';
-import { harnessState, sendersOf } from '../../vectors/shapes/signature.ts';
+import { harnessState, sendersOf } from '../../vectors/shapes/senders.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 import { publicJwk, readKeys } from '../key-files.ts';
@@ -102,7 +102,7 @@ function ofVector(vector: JsonObject, given: readonly Jwk[], context: ShapeConte
   // The loader's senders need no URL and no time; the rest of a setup is the state.
   const setup = {
     ...plainSetup(own, { url: '', nowMs: 0, senders: sendersOf(json, own) }),
-    ...harnessState(json),
+    ...harnessState(json, own),
   };
   const { revokedKids, usedNonces, fullKids } = setup;
   return {

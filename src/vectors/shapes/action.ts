@@ -22,7 +22,8 @@ const CONDITIONS = ['or', 'not', 'no', 'if', 'unless', 'when', 'may', 'never', '
 const isReason = (text: string): boolean =>
   text.split('_').every((part) => !CONDITIONS.includes(part) && !ACCEPTING.includes(part));
 
-function verdictOf(action: string): boolean | undefined {
+/** Whether a word asks to accept; undefined for one that is not known. */
+export function verdictOf(action: string): boolean | undefined {
   const word = action
     .trim()
     .toLowerCase()

@@ -13,17 +13,22 @@ export function nameOf(vector: JsonObject, place: string): string {
 export function readEach<C>(
   vectors: readonly JsonObject[],
   what: string,
-  { file }: ShapeContext,
+  context: ShapeContext,
   read: (vector: JsonObject, name: string) => C,
 ): readonly (C | UnreadableCase)[] {
   return vectors.map((vector, index) => {
     const name = nameOf(vector, `${what} ${index + 1}`);
-    try {
-      return read(vector, name);
-    } catch (error) {
-      // An edition that is not known is a ConfigError, and as much the vector's fault.
-      if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
-      return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
-    }
+    return readOr(name, context, () => read(vector, name));
   });
+}
+
+/** What is read, or a case that fails with the reason why it cannot be. */
+export function readOr<C>(name: string, { file }: ShapeContext, read: () => C): C | UnreadableCase {
+  try {
+    return read();
+  } catch (error) {
+    // An edition that is not known is a ConfigError, and as much the vector's fault.
+    if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
+    return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
+  }
 }

@@ -1,6 +1,7 @@
 import type { DeliveryCase, Expectation, ExtractionCase, VectorCase } from '../case.ts';
 import { readEach } from './each.ts';
 import { VectorError } from '../errors.ts';
+import { mostMembers } from './known.ts';
 import { DEFAULT_AGENT, DEFAULT_NOW_MS, DEFAULT_URL, type JsonObject, type ShapeContext } from './members.ts';
 import { bodyOf, editionOf, isJsonObject, objectsOf, optionalNumber, optionalText } from './members.ts';
 import { plainSetup, present, textsOf } from './members.ts';
@@ -13,6 +14,8 @@ function payloadBytes(vector: JsonObject): Uint8Array {
   if (!Object.hasOwn(vector, 'payload')) return bodyOf(vector, 'raw_body');
   return new TextEncoder().encode(JSON.stringify(vector['payload']));
 }
+
+const ENVELOPE = ['payload', 'raw_body', 'raw_body_base64', 'edition'] as const;
 
 function envelopeCase(
   vector: JsonObject,
@@ -47,11 +50,13 @@ function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
 /** `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
 export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
   const positive = readEach(objectsOf(json, 'positive'), 'positive', context, (vector, name) => {
+    mostMembers(vector, '', [...ENVELOPE, 'expected_warnings'], context);
     const warnings = textsOf(vector, 'expected_warnings');
     const expected = { status: 200, code: null, ...(warnings && { warnings }) };
     return envelopeCase(vector, name, expected, context);
   });
   const negative = readEach(objectsOf(json, 'negative'), 'negative', context, (vector, name) => {
+    mostMembers(vector, '', [...ENVELOPE, 'expected_error', 'expected_status'], context);
     const status = optionalNumber(vector, 'expected_status');
     const expected = { code: errorOf(vector, context), ...(status !== undefined && { status }) };
     return envelopeCase(vector, name, expected, context);
@@ -59,16 +64,25 @@ export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly
   return [...positive, ...negative];
 }
 
+const EXTRACTION = ['payload', 'expected_format', 'expected_data'] as const;
+
+function extractionCase(vector: JsonObject, name: string, context: ShapeContext): ExtractionCase {
+  mostMembers(vector, '', EXTRACTION, context);
+  const has = (member: (typeof EXTRACTION)[number]): boolean => Object.hasOwn(vector, member);
+  const expected = {
+    ...(has('expected_format') && { format: optionalText(vector, 'expected_format') ?? null }),
+    ...(has('expected_data') && { data: { value: vector['expected_data'] } }),
+  };
+  if (Object.keys(expected).length === 0) {
+    throw new VectorError('says nothing: expected expected_format or expected_data');
+  }
+  if (!has('payload')) throw new VectorError('payload is missing: expected any JSON value');
+  return { kind: 'extraction', name, file: context.file, payload: vector['payload'], ...expected };
+}
+
 /** `{vectors: [{id, payload, expected_format, expected_data}]}`. */
 export function readExtraction(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
-  return readEach(objectsOf(json, 'vectors'), 'vector', context, (vector, name): ExtractionCase => ({
-    kind: 'extraction',
-    name,
-    file: context.file,
-    payload: vector['payload'],
-    ...(Object.hasOwn(vector, 'expected_format') && {
-      format: optionalText(vector, 'expected_format') ?? null,
-    }),
-    ...(Object.hasOwn(vector, 'expected_data') && { data: { value: vector['expected_data'] } }),
-  }));
+  return readEach(objectsOf(json, 'vectors'), 'vector', context, (vector, name) =>
+    extractionCase(vector, name, context),
+  );
 }

@@ -1,11 +1,13 @@
 import type { VectorCase } from '../case.ts';
 import { VectorError } from '../errors.ts';
 import { readCanonicalization } from './canonicalization.ts';
+import { readEach, readOr } from './each.ts';
 import { readEnvelopes, readExtraction } from './events.ts';
-import { readBearer, readHmac } from './legacy.ts';
+import { isListOfObjects, mostMembers } from './known.ts';
+import { HMAC_LISTS, readBearer, readHmac } from './legacy.ts';
 import { type JsonObject, type ShapeContext, isJsonObject } from './members.ts';
 import { readSequences } from './sequence.ts';
-import { readSignature } from './signature.ts';
+import { readSignature, readSignatures, SIGNATURES } from './signature.ts';
 
 export type { ShapeContext } from './members.ts';
 
@@ -13,6 +15,8 @@ interface Shape {
   readonly described: string;
   readonly fits: (json: JsonObject) => boolean;
   readonly read: (json: JsonObject, context: ShapeContext) => readonly VectorCase[];
+  /** Members of the file beside its vectors; absent where the file is one. */
+  readonly members?: readonly string[];
 }
 
 const hasArray = (json: JsonObject, name: string): boolean => Array.isArray(json[name]);
@@ -32,47 +36,88 @@ const SHAPES: readonly Shape[] = [
     read: readSignature,
   },
   {
+    described: '{vectors: [{request, reference_now, expected_outcome}]}',
+    fits: (json) => someVector(json, 'request'),
+    read: readSignatures,
+    members: SIGNATURES,
+  },
+  {
     described: '{cases: [{input_url}]}',
     fits: (json) => hasArray(json, 'cases'),
     read: readCanonicalization,
+    members: ['cases'],
   },
-  { described: '{sequences: [{steps}]}', fits: (json) => hasArray(json, 'sequences'), read: readSequences },
+  {
+    described: '{sequences: [{steps}]}',
+    fits: (json) => hasArray(json, 'sequences'),
+    read: readSequences,
+    members: ['sequences'],
+  },
   {
     described: '{positive: [{payload}], negative: [{payload, expected_error}]}',
     fits: (json) => hasArray(json, 'positive') || hasArray(json, 'negative'),
     read: readEnvelopes,
+    members: ['positive', 'negative'],
   },
   {
     described: '{secret, vectors: [{timestamp, raw_body, expected_signature}]}',
-    fits: (json) => 'secret' in json && hasArray(json, 'vectors'),
+    fits: (json) => 'secret' in json && HMAC_LISTS.some((list) => hasArray(json, list)),
     read: readHmac,
+    members: ['secret', 'previous_secret', 'url', ...HMAC_LISTS],
   },
   {
     described: '{token, vectors: [{raw_body, expected}]}',
     fits: (json) => 'token' in json && hasArray(json, 'vectors'),
     read: readBearer,
+    members: ['token', 'previous_token', 'url', 'vectors'],
   },
   {
     described: '{vectors: [{payload, expected_format, expected_data}]}',
     fits: (json) => someVector(json, 'expected_format', 'expected_data'),
     read: readExtraction,
+    members: ['vectors'],
   },
 ];
 
-/** A JWK Set is no vector: it stands beside them. */
-export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
-  return isJsonObject(json) && Array.isArray(json['keys']) && json['keys'].every(isJsonObject);
+const shapeOf = (json: JsonObject): Shape | undefined => SHAPES.find(({ fits }) => fits(json));
+
+/** The keys of a JWK Set, whatever stands beside them. */
+export function keysIn(json: unknown): readonly JsonObject[] | undefined {
+  const keys = isJsonObject(json) ? json['keys'] : undefined;
+  return Array.isArray(keys) && keys.every(isJsonObject) ? keys : undefined;
 }
 
-/** The cases of one parsed file. @throws VectorError where it has no known shape, or a member is wrong. */
-export function readCases(json: unknown, context: ShapeContext): readonly VectorCase[] {
-  const shape = isJsonObject(json) ? SHAPES.find(({ fits }) => fits(json)) : undefined;
-  if (!shape || !isJsonObject(json)) {
+/** A JWK Set is no vector: it stands beside them. */
+export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
+  if (!isJsonObject(json) || keysIn(json) === undefined || shapeOf(json)) return false;
+  // A list of objects beside the keys might be vectors.
+  return Object.keys(json).every((name) => name === 'keys' || !isListOfObjects(json[name]));
+}
+
+/** What else is in a file of vectors, which may be the half of them. */
+function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly VectorCase[] {
+  const read = readOr(context.stem, context, () => mostMembers(json, '', [...members, 'keys'], context));
+  return read ? [read] : [];
+}
+
+function casesOf(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+  const shape = shapeOf(json);
+  if (!shape) {
     const known = SHAPES.map(({ described }) => described).join(', ');
     throw new VectorError(`no known shape of vectors: expected one of ${known}`);
   }
-  const cases = shape.read(json, context);
+  const keys = keysIn(json);
+  const own = keys ? { ...context, keys: () => keys } : context;
+  const cases = shape.read(json, own);
   if (cases.length === 0)
     throw new VectorError(`no vectors in it: expected at least one in ${shape.described}`);
-  return cases;
+  return shape.members ? [...cases, ...restOf(json, shape.members, own)] : cases;
+}
+
+/** The cases of one parsed file, or of an array of such. @throws VectorError for no known shape, or a wrong member. */
+export function readCases(json: unknown, context: ShapeContext): readonly VectorCase[] {
+  if (isListOfObjects(json) && json.every(isJsonObject)) {
+    return readEach(json, 'vector', context, (one, stem) => casesOf(one, { ...context, stem })).flat();
+  }
+  return casesOf(isJsonObject(json) ? json : {}, context);
 }

@@ -7,6 +7,7 @@ import { editionFor } from '../../edition.ts';
 import { type JsonObject, isJsonObject, present } from '../../codec/members.ts';
 import { VectorError } from '../errors.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
+import { onlyMembers } from './known.ts';
 
 export { type JsonObject, isJsonObject, present } from '../../codec/members.ts';
 
@@ -23,6 +24,10 @@ export interface ShapeContext {
   readonly keys: () => readonly Jwk[];
   /** Translates an expected code of the file. */
   readonly codeOf: (code: string) => string;
+  /** Members that the caller declares to be comments. */
+  readonly ignore?: ReadonlySet<string>;
+  /** Is told of each member that is not looked at and may be none. */
+  readonly passOver?: (member: string, why: string) => void;
 }
 
 /** Where a request of no URL of its own goes, and who sends it. */
@@ -32,7 +37,7 @@ export const DEFAULT_AGENT = 'https://seller.example/mcp';
 export const DEFAULT_NOW_MS = 1_790_000_000_000;
 
 /** @throws VectorError unless the member has the type: `expected` says in words which. */
-function fail(name: string, expected: string): never {
+export function fail(name: string, expected: string): never {
   throw new VectorError(`${name} is missing or wrong: expected ${expected}`);
 }
 
@@ -106,12 +111,30 @@ function headersOf(json: JsonObject): HeadersInput {
   return headers as HeadersInput;
 }
 
-export function requestOf(json: JsonObject): VectorRequest {
+/**
+ * The member that is there of several names for one thing.
+ * @throws VectorError where two are, and differ.
+ */
+export function aliasOf(json: JsonObject, where: string, names: readonly string[]): string | undefined {
+  const [first, ...others] = names.filter((name) => present(json, name) !== undefined);
+  for (const other of others) {
+    if (first !== undefined && json[other] !== json[first]) {
+      throw new VectorError(`${where}: ${first} and ${other} differ`);
+    }
+  }
+  return first;
+}
+
+const REQUEST = ['method', 'url', 'headers', 'body', 'body_base64', 'raw_body', 'raw_body_base64'] as const;
+
+export function requestOf(json: JsonObject, where: string, context: ShapeContext): VectorRequest {
+  onlyMembers(json, where, REQUEST, context);
+  const raw = aliasOf(json, where, ['raw_body', 'raw_body_base64']) !== undefined;
   return {
     method: (optionalText(json, 'method') ?? 'POST').toUpperCase(),
     url: textOf(json, 'url'),
     headers: headersOf(json),
-    body: bodyOf(json, 'body'),
+    body: bodyOf(json, raw ? 'raw_body' : 'body'),
   };
 }
 

@@ -2,10 +2,11 @@ import type { DeliveryCase, Step, VectorCase } from '../case.ts';
 import { readEach } from './each.ts';
 import { VectorError } from '../errors.ts';
 import type { Setup, VectorLimits } from '../subject.ts';
-import { stepExpectation } from './expectation.ts';
+import { someExpectation } from './expectation.ts';
+import { mostMembers, onlyMembers } from './known.ts';
 import { type JsonObject, type ShapeContext, objectOf, objectsOf, optionalNumber } from './members.ts';
 import { optionalObject, optionalText, plainSetup, requestOf, textsOf, timeOf } from './members.ts';
-import { harnessState, sendersOf } from './signature.ts';
+import { harnessState, SENDER, sendersOf } from './senders.ts';
 
 const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
   maxNoncesPerKey: 'max_nonces_per_key',
@@ -14,8 +15,9 @@ const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
 };
 
 /** `receiver`: how it is configured. */
-function receiverOf(json: JsonObject): Pick<Setup, 'limits' | 'contentTypes'> {
+function receiverOf(json: JsonObject, context: ShapeContext): Pick<Setup, 'limits' | 'contentTypes'> {
   const given = optionalObject(json, 'receiver');
+  onlyMembers(given, 'receiver', [...Object.values(LIMITS), 'content_types'], context);
   const limits = Object.entries(LIMITS).map(([name, member]) => [name, optionalNumber(given, member)]);
   const contentTypes = textsOf(given, 'content_types');
   return {
@@ -24,24 +26,31 @@ function receiverOf(json: JsonObject): Pick<Setup, 'limits' | 'contentTypes'> {
   };
 }
 
+const STEP = ['at', 'request', 'handler', 'expected'] as const;
+
 /** `at`: seconds after `reference_now`. */
-function stepOf(json: JsonObject, index: number, startMs: number): Step {
+function stepOf(json: JsonObject, index: number, startMs: number, context: ShapeContext): Step {
+  const where = `steps[${index}]`;
+  onlyMembers(json, where, STEP, context);
   const handler = optionalText(json, 'handler') ?? 'succeeds';
   if (handler !== 'succeeds' && handler !== 'fails') {
-    throw new VectorError(`steps[${index}].handler is wrong: expected "succeeds" or "fails"`);
+    throw new VectorError(`${where}.handler is wrong: expected "succeeds" or "fails"`);
   }
   return {
     name: optionalText(json, 'name') ?? `step ${index + 1}`,
-    request: requestOf(objectOf(json, 'request')),
+    request: requestOf(objectOf(json, 'request'), `${where}.request`, context),
     nowMs: startMs + (optionalNumber(json, 'at') ?? 0) * 1000,
     handlerFails: handler === 'fails',
-    expected: stepExpectation(objectOf(json, 'expected')),
+    expected: someExpectation(json['expected'], `${where}.expected`, context),
   };
 }
 
+const SEQUENCE = [...SENDER, 'senders', 'reference_now', 'receiver', 'test_harness_state', 'steps'] as const;
+
 function sequenceOf(json: JsonObject, name: string, context: ShapeContext): DeliveryCase {
+  mostMembers(json, '', SEQUENCE, context);
   const nowMs = timeOf(json, 'reference_now');
-  const steps = objectsOf(json, 'steps').map((step, at) => stepOf(step, at, nowMs));
+  const steps = objectsOf(json, 'steps').map((step, at) => stepOf(step, at, nowMs, context));
   const [first] = steps;
   if (!first) throw new VectorError('steps is empty: expected at least one');
   const setup = plainSetup(context, { url: first.request.url, nowMs, senders: sendersOf(json, context) });
@@ -49,7 +58,7 @@ function sequenceOf(json: JsonObject, name: string, context: ShapeContext): Deli
     kind: 'sequence',
     name,
     file: context.file,
-    setup: { ...setup, ...harnessState(json), ...receiverOf(json) },
+    setup: { ...setup, ...harnessState(json, context), ...receiverOf(json, context) },
     steps,
   };
 }

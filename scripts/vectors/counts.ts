@@ -1,0 +1,30 @@
+import { formatEnd } from '../../src/vectors/report.ts';
+import type { VectorResult } from '../../src/vectors/index.ts';
+
+type Results = readonly VectorResult[];
+
+const passed = (results: Results): string => {
+  const end = formatEnd(results);
+  if (!/^\d+ passed, 0 failed$/.test(end)) throw new Error(`the package's own vectors: ${end}`);
+  return end;
+};
+
+/** Where documents say how many vectors there are: what stands there, with the number to be written. */
+const PLACES: readonly (readonly [file: string, pattern: RegExp, text: (results: Results) => string])[] = [
+  ['README.md', /(?<=`proto-webhooks\/vectors` runs )\d+(?= vectors )/g, (results) => String(results.length)],
+  ['vectors/README.md', /(?<=These are )\d+(?= vectors\.)/g, (results) => String(results.length)],
+  ['docs/conformance.md', /(?<=The package has )\d+(?= \[vectors\])/g, (results) => String(results.length)],
+  ['docs/cli.md', /^\d+ passed, \d+ failed$/gm, passed],
+];
+
+/** Documents that have a count. */
+export const COUNTED: readonly string[] = PLACES.map(([file]) => file);
+
+/** A document with the counts of a run. @throws where it does not have its place, exactly once. */
+export function withCounts(file: string, document: string, results: Results): string {
+  return PLACES.filter(([name]) => name === file).reduce((before, [, pattern, text]) => {
+    const found = [...before.matchAll(pattern)].length;
+    if (found !== 1) throw new Error(`${file}: ${pattern.source} is there ${found} times, expected once`);
+    return before.replace(pattern, text(results));
+  }, document);
+}
