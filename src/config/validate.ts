@@ -1,7 +1,9 @@
 import { ConfigError } from '../errors.ts';
 
-/** Refuses members that `known` lacks, naming those that exist. */
+/** Refuses what is no object, and members that `known` lacks, naming those that exist. */
 export function onlyKnown(where: string, given: object, known: Readonly<Record<string, true>>): void {
+  // JavaScript may give anything.
+  if (typeof given !== 'object' || given === null) throw new ConfigError(`${where}: is not an object.`);
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(known, name)) {
       throw new ConfigError(`${where}: ${name} is not known. Known: ${Object.keys(known).join(', ')}.`);

@@ -4,8 +4,9 @@ import { isJsonObject, textMember } from '../codec/members.ts';
 import type { AnyTransport } from '../keys/contract.ts';
 import { orAborted } from '../keys/net/abort.ts';
 import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
-import { codeOf, RegistryError } from './errors.ts';
-import type { RegistryMethod } from './types.ts';
+import { abortedCall, codeOf, RegistryError } from './errors.ts';
+import { askToken, withoutToken } from './token.ts';
+import type { RegistryMethod, TokenSource } from './types.ts';
 
 /** One call, ready to be sent. */
 export interface Call {
@@ -13,7 +14,9 @@ export interface Call {
   readonly url: string;
   /** JSON, UTF-8. */
   readonly body: Uint8Array<ArrayBuffer> | undefined;
-  readonly signal: AbortSignal | undefined;
+  /** Undefined: none is sent. */
+  readonly token: TokenSource | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** How calls are made. */
@@ -28,11 +31,16 @@ export interface Connection {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-interface Answer {
+/** What came back. */
+export interface Answered {
   readonly status: number;
-  readonly headers: Headers;
-  /** Undefined where there are no bytes, or they are not strict JSON (`flaw` says why). */
+  /** Undefined where there are no bytes, or they are not strict JSON. */
   readonly value: unknown;
+}
+
+interface Answer extends Answered {
+  readonly headers: Headers;
+  /** Why `value` could not be read. */
   readonly flaw?: string;
 }
 
@@ -42,40 +50,50 @@ const FIRST_WAIT_MS = 1_000;
 /** Characters of the registry's own words in a message. */
 const MAX_MESSAGE = 500;
 
-const NEVER: AbortSignal = /* @__PURE__ */ new AbortController().signal;
-
 /**
- * Sends a call and reads its answer; a GET that is answered 429 or 503 is sent again, after what `Retry-After` asks.
- * @param token undefined: none is sent.
- * @returns the parsed body of a 2xx, or undefined where it has none.
+ * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after what `Retry-After` asks;
+ * any call once more where the token was answered 401, which means that nothing was done, and there is another one.
+ * @returns a 2xx.
  * @throws RegistryError
  */
-export async function exchange(
-  connection: Connection,
-  call: Call,
-  token: string | undefined,
-): Promise<unknown> {
+export async function exchange(connection: Connection, call: Call): Promise<Answered> {
+  const ask = async (rejected?: string): Promise<string | undefined> =>
+    call.token && (await askToken(call.token, connection.deadlineMs, call.signal, rejected));
+  let token = await ask();
+  let renewed = false;
   for (let attempt = 1; ; attempt += 1) {
     const answer = await sendOnce(connection, call, token);
     if (answer.status >= 200 && answer.status < 300) {
-      if (answer.flaw === undefined) return answer.value;
-      throw new RegistryError('invalid_answer', answer.flaw, { status: answer.status });
+      if (answer.flaw === undefined) return answer;
+      throw new RegistryError('invalid_answer', withoutToken(token, answer.flaw), { status: answer.status });
     }
     const error = errorOf(answer, connection, token);
-    const again = call.method === 'GET' && (answer.status === 429 || answer.status === 503);
-    const waitMs =
-      (error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (attempt - 1)) + FIRST_WAIT_MS * connection.random();
-    if (!again || attempt >= connection.attempts || waitMs > connection.maxWaitMs) throw error;
-    await paused(connection, waitMs, call.signal ?? NEVER);
+    if (answer.status === 401 && !renewed) {
+      renewed = true;
+      const rejected = token;
+      token = await ask(rejected);
+      if (token === rejected) throw error;
+    } else {
+      await pauseAfter(error, attempt, connection, call);
+    }
   }
 }
 
-async function paused(connection: Connection, ms: number, signal: AbortSignal): Promise<void> {
+/** Waits until the call may be sent again. @throws RegistryError `error` where it may not. */
+async function pauseAfter(
+  error: RegistryError,
+  attempt: number,
+  { attempts, maxWaitMs, random, sleep }: Connection,
+  { method, signal }: Call,
+): Promise<void> {
+  const again = method === 'GET' && (error.status === 429 || error.status === 503) && attempt < attempts;
+  const waitMs = error.retryAfterMs ?? Math.min(FIRST_WAIT_MS * 2 ** (attempt - 1), maxWaitMs);
+  if (!again || waitMs > maxWaitMs) throw error;
   try {
+    await orAborted(sleep(waitMs + FIRST_WAIT_MS * random(), signal), signal);
     signal.throwIfAborted();
-    await orAborted(connection.sleep(ms, signal), signal);
-  } catch (error) {
-    throw new RegistryError('unreachable', 'the call was aborted', { cause: error });
+  } catch (reason) {
+    throw abortedCall(reason);
   }
 }
 
@@ -84,7 +102,7 @@ async function sendOnce(connection: Connection, call: Call, token: string | unde
   const timer = setTimeout(() => {
     controller.abort(new Error(`no whole answer within ${connection.deadlineMs} ms`));
   }, connection.deadlineMs);
-  const signal = AbortSignal.any([controller.signal, call.signal ?? NEVER]);
+  const signal = AbortSignal.any([controller.signal, call.signal]);
   try {
     signal.throwIfAborted();
     const response = await orAborted(
@@ -94,9 +112,8 @@ async function sendOnce(connection: Connection, call: Call, token: string | unde
     return await read(response, connection.maxAnswerBytes, signal);
   } catch (error) {
     if (error instanceof RegistryError) throw error;
-    const aborted = call.signal?.aborted === true;
-    const message = aborted ? 'the call was aborted' : without(token, transportFailure(error));
-    throw new RegistryError('unreachable', message, aborted ? { cause: error } : {});
+    if (call.signal.aborted) throw abortedCall(error);
+    throw new RegistryError('unreachable', withoutToken(token, transportFailure(error)));
   } finally {
     clearTimeout(timer);
     // Whatever was not read holds no connection.
@@ -154,20 +171,15 @@ function errorOf(
   token: string | undefined,
 ): RegistryError {
   const said = isJsonObject(value) ? textMember(value, 'error') : undefined;
-  const message = said === undefined ? '' : `: ${without(token, printableText(said, MAX_MESSAGE))}`;
+  const message = said === undefined ? '' : `: ${printableText(withoutToken(token, said), MAX_MESSAGE)}`;
   const retryAfterMs = retryAfter(headers.get('retry-after'), connection.now());
   return new RegistryError(codeOf(status), `answered ${status}${message}`, { status, retryAfterMs });
 }
 
-/** RFC 9110 §10.2.3: seconds or a date. */
+/** RFC 9110 §10.2.3: seconds or a date, which begins with the name of its day. What is neither says nothing. */
 function retryAfter(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
-  if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1000;
-  const at = Date.parse(value);
+  if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
+  const at = /^[A-Z][a-z]{2,8}, /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(at - now, 0);
-}
-
-/** Some servers repeat what they were sent. */
-function without(token: string | undefined, text: string): string {
-  return token === undefined ? text : text.replaceAll(token, '***');
 }

@@ -1,17 +1,20 @@
 import * as z from 'zod/mini';
 import { printableName } from '../codec/printable.ts';
-import { RegistryError } from './errors.ts';
+import { badArgument, RegistryError } from './errors.ts';
+import type { Answered } from './exchange.ts';
 import type { StandardSchema } from '../events/event.ts';
 import type { BadgeEmbed, DiagnosticRow, Diagnostics } from './types.ts';
 
 const text = z.nullish(z.string());
-const number = z.nullish(z.number());
 const integer = z.nullish(z.int());
+
+/** What no URL is written with (RFC 3986 §2), and what would end an attribute of a page. */
+const NOT_IN_URL = /[\s\p{Cc}"<>\\^`{|}]/u;
 
 /** A URL that a page may load an image from. */
 const httpsUrl = z
   .string()
-  .check(z.refine((url) => URL.canParse(url) && new URL(url).protocol === 'https:', 'not an https URL'));
+  .check(z.refine((url) => /^https:/i.test(url) && URL.canParse(url) && !NOT_IN_URL.test(url)));
 
 /** 200 of the badge embed endpoint (contract.md §2.2), with the protocol's own `<name>_version`. */
 export function badgeSchema<P extends string>(versionMember: string): z.ZodMiniType<BadgeEmbed<P>> {
@@ -40,7 +43,7 @@ const row: z.ZodMiniType<DiagnosticRow<string>> = z.looseObject({
   task: text,
   step_passed: z.nullish(z.boolean()),
   captured_at: text,
-  duration_ms: number,
+  duration_ms: integer,
   request_url: text,
   response_status: integer,
   response_headers_jsonb: z.nullish(z.record(z.string(), z.unknown())),
@@ -61,26 +64,46 @@ export const diagnosticsSchema: z.ZodMiniType<Diagnostics<string>> = z.looseObje
 /** An object, whatever is in it. */
 export const objectSchema: z.ZodMiniType<Readonly<Record<string, unknown>>> = z.looseObject({});
 
-/** `value` itself, where it fits: a schema's copy is not what was sent. @throws RegistryError naming the member. */
-export function fitting<T>(schema: z.ZodMiniType<T>, value: unknown): T {
+/** The value itself, where it fits: a schema's copy is not what was sent. @throws RegistryError naming the member. */
+export function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
   const { success, error } = schema.safeParse(value);
-  if (!success) throw misfit(error.issues[0]?.path);
+  if (!success) throw misfit(status, error.issues[0]?.path);
   return value as T;
 }
 
-/** What the caller's schema makes of `value`. @throws RegistryError naming the member. */
-export async function parsedBy<Out>(schema: StandardSchema<Out>, value: unknown): Promise<Out> {
-  const result = await schema['~standard'].validate(value);
+/** Before anything is sent. @throws RegistryError unless `schema` is absent or one of Standard Schema v1. */
+export function requireSchema(schema: StandardSchema | undefined): void {
+  // JavaScript may give anything.
+  const given = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
+  if (given !== undefined && typeof given?.['~standard']?.validate !== 'function') {
+    throw badArgument('schema: is not a Standard Schema (zod, valibot, …)');
+  }
+}
+
+/** What the caller's schema makes of the value. @throws RegistryError naming the member. */
+export async function parsedBy<Out>(schema: StandardSchema<Out>, answer: Answered): Promise<Out> {
+  const result = await validated(schema, answer);
   if (!result.issues) return result.value;
-  throw misfit(result.issues[0]?.path?.map((step) => (typeof step === 'object' ? step.key : step)));
+  throw misfit(
+    answer.status,
+    result.issues[0]?.path?.map((step) => (typeof step === 'object' ? step.key : step)),
+  );
+}
+
+async function validated<Out>(schema: StandardSchema<Out>, { status, value }: Answered) {
+  try {
+    return await schema['~standard'].validate(value);
+  } catch (error) {
+    throw new RegistryError('invalid_answer', 'the schema threw', { status, cause: error });
+  }
 }
 
 /** Where an answer does not fit. Not why: a schema's message may quote the value. */
-function misfit(path: readonly PropertyKey[] = []): RegistryError {
+function misfit(status: number, path: readonly PropertyKey[] = []): RegistryError {
   const member = path.map((step) => printableName(String(step))).join('.');
-  const what = member === '' ? 'the answer is not what the contract says' : `the answer's ${member}`;
-  return new RegistryError(
-    'invalid_answer',
-    member === '' ? what : `${what} is missing or of the wrong type`,
-  );
+  const message =
+    member === ''
+      ? 'the answer is not what the contract says'
+      : `the answer's ${member} is missing or of the wrong type`;
+  return new RegistryError('invalid_answer', message, { status });
 }

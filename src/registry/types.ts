@@ -100,13 +100,13 @@ export interface RegistryOptions<P extends string = 'proto'> {
   readonly protocol?: P | undefined;
   /** Name of the query parameter with the cap of rows, which the contract leaves open. Default `limit`. */
   readonly rowCapParameter?: string | undefined;
-  /** Ms for one attempt, from the first byte sent to the last received. Default 30 000. */
+  /** Ms for one attempt, from the first byte sent to the last received, and for the token function. Default 30 000. */
   readonly deadlineMs?: number | undefined;
   /** Largest answer. Default 33 554 432. */
   readonly maxAnswerBytes?: number | undefined;
   /** How often a GET that was answered 429 or 503 is sent in all. Default 3. */
   readonly attempts?: number | undefined;
-  /** Ms: a longer `Retry-After` is not waited for, the error tells it. Default 30 000. */
+  /** Ms: a longer `Retry-After` is not waited for, the error tells it. At most a day. Default 30 000. */
   readonly maxWaitMs?: number | undefined;
   /** Development: http and private addresses; a token is then sent over http to loopback alone. Default false. */
   readonly allowLoopback?: boolean | undefined;

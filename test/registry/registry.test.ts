@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod/mini';
 import { ConfigError } from '../../src/errors.ts';
@@ -67,10 +68,11 @@ describe('contract: GET …/badge/{role}/{version}/embed', () => {
     ['no-html', 'html'],
     ['http-svg', 'badge_svg_url'],
     ['svg-script', 'badge_svg_url'],
+    ['svg-markup', 'badge_svg_url'],
     ['text-verified', 'verified'],
   ])('%s: an answer that does not fit names the member', async (fault, member) => {
     const error = await failure(registryAt(fault).badge(AGENT, 'sales', '3.0'));
-    expect(error.code).toBe('invalid_answer');
+    expect(error).toMatchObject({ code: 'invalid_answer', status: 200 });
     expect(error.message).toContain(member);
   });
 
@@ -125,6 +127,13 @@ describe('contract: GET …/compliance/diagnostics', () => {
     expect(error.message).toContain('run_id');
   });
 
+  it.each(['', null, 7, {}])('refuses the run %j before the call', async (runId) => {
+    const query = { runId } as object;
+    const error = await failure(registryAt('registry', { token: 'sk_1' }).diagnostics(AGENT, query));
+    expect(error).toMatchObject({ code: 'bad_request', status: undefined });
+    expect(error.message).toContain('runId');
+  });
+
   it('says that a token is needed without sending anything', async () => {
     const before = (await server.seen('registry')).length;
     const error = await failure(registryAt('registry').diagnostics(AGENT));
@@ -135,6 +144,7 @@ describe('contract: GET …/compliance/diagnostics', () => {
   it.each([
     ['text-count', 'count'],
     ['bad-row', 'diagnostics.1.id'],
+    ['part-of-ms', 'diagnostics.0.duration_ms'],
   ])('%s: names the member', async (fault, member) => {
     const error = await failure(registryAt(fault, { token: 'sk_1' }).diagnostics(AGENT));
     expect(error).toMatchObject({ code: 'invalid_answer' });
@@ -189,6 +199,16 @@ describe('the other endpoints', () => {
     expect(error.message).not.toContain('two');
   });
 
+  it('says that a schema threw, and keeps the status: a POST was done', async () => {
+    const thrown = new Error('no table of currencies');
+    const validate = (): never => {
+      throw thrown;
+    };
+    const schema = { '~standard': { version: 1 as const, vendor: 'test', validate } };
+    const call = registryAt('registry').request('POST', '/api/me/agents', { body: {}, schema });
+    expect(await failure(call)).toMatchObject({ code: 'invalid_answer', status: 201, cause: thrown });
+  });
+
   it.each([
     ['no slash', 'api/x'],
     ['a way out of the base URL', '/../x'],
@@ -219,6 +239,30 @@ describe('the other endpoints', () => {
   });
 });
 
+describe('arguments of the wrong type are a RegistryError, and nothing is sent', () => {
+  const registry = () => registryAt('wrong-types', { token: 'sk_1' });
+  const signal = { aborted: false };
+  it.each<[string, () => Promise<unknown>, string]>([
+    ['options null', () => registry().badge(AGENT, 'sales', '3.0', null as never), 'options'],
+    ['options text', () => registry().diagnostics(AGENT, 'latest' as never), 'options'],
+    ['options an array', () => registry().request('GET', '/x', [] as never), 'options'],
+    ['a misspelt option', () => registry().badge(AGENT, 'sales', '3.0', { singal: 1 } as never), 'singal'],
+    ['a signal that is none', () => registry().protectedResource({ signal } as never), 'signal'],
+    ['no body', () => registry().registerAgent(undefined as never), 'body'],
+    ['a body of text', () => registry().createOrganization('{}' as never), 'body'],
+    ['a schema that is none', () => registry().request('POST', '/x', { schema: {} as never }), 'schema'],
+    ['a schema null', () => registry().request('POST', '/x', { schema: null as never }), 'schema'],
+    ['a query null', () => registry().request('GET', '/x', { query: null as never }), 'query'],
+    ['a value null', () => registry().request('GET', '/x', { query: { a: null as never } }), 'query: a'],
+    ['a list of methods', () => registry().request(['GET'] as never, '/x'), 'method'],
+  ])('%s', async (_, call, words) => {
+    const error = await failure(call());
+    expect(error).toMatchObject({ code: 'bad_request', status: undefined });
+    expect(error.message).toContain(words);
+    expect((await server.seen('wrong-types')).filter(({ origin }) => origin === 'registry')).toEqual([]);
+  });
+});
+
 describe('errors', () => {
   it.each([
     ['400', 'bad_request', 400, 'Invalid agent URL, role, or version'],
@@ -230,8 +274,8 @@ describe('errors', () => {
     ['redirect', 'invalid_answer', 307, 'redirect'],
     ['html', 'invalid_answer', 200, 'not JSON'],
     ['twice', 'invalid_answer', 200, 'name twice'],
-    ['empty', 'invalid_answer', undefined, 'not what the contract says'],
-    ['array', 'invalid_answer', undefined, 'not what the contract says'],
+    ['empty', 'invalid_answer', 200, 'not what the contract says'],
+    ['array', 'invalid_answer', 200, 'not what the contract says'],
     ['gzip', 'invalid_answer', 200, 'encoded'],
     ['cut', 'unreachable', undefined, 'closed'],
   ])('%s: %s', async (fault, code, status, words) => {
@@ -305,6 +349,52 @@ describe('attempts', () => {
     expect(waits).toEqual([]);
   });
 
+  it('makes all attempts where the answer does not say when, however long its own waits grow', async () => {
+    const { waits, options } = patience();
+    await failure(registryAt('vague-429', { ...options, attempts: 6, maxWaitMs: 3000 }).badge(AGENT, 'all'));
+    expect(waits).toEqual([1000, 2000, 3000, 3000, 3000]);
+  });
+
+  it('waits as long as it may, and spreads that too', async () => {
+    const { waits, options } = patience();
+    const patient = { ...options, random: () => 0.5, attempts: 2, maxWaitMs: 7000 };
+    await failure(registryAt('429', patient).badge(AGENT, 'sales'));
+    expect(waits).toEqual([7500]);
+  });
+
+  it.each([
+    ['9999999999', 9_999_999_999_000],
+    ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
+    ['-1', undefined],
+    ['1.5', undefined],
+    ['soon', undefined],
+  ])('Retry-After: %s', async (value, retryAfterMs) => {
+    const options = { attempts: 1, ...patience().options };
+    const call = registryAt('asks', options).request('GET', '/x', { query: { value } });
+    expect(await failure(call)).toMatchObject({ code: 'server', retryAfterMs });
+  });
+
+  it('are counted over a token that is renewed between them', async () => {
+    const { waits, options } = patience();
+    const token = (rejected?: string): string => (rejected === undefined ? 'first' : 'second');
+    const error = await failure(registryAt('expiring', { ...options, token }).diagnostics(AGENT));
+    expect(error).toMatchObject({ code: 'rate_limited', status: 429 });
+    expect(waits).toHaveLength(1);
+    const sent = (await server.seen('expiring')).filter(({ origin }) => origin === 'registry');
+    expect(sent.map(({ headers }) => headers['authorization'])).toEqual([
+      'Bearer first',
+      'Bearer first',
+      'Bearer second',
+    ]);
+  });
+
+  it('leave nothing with the caller’s signal', async () => {
+    const controller = new AbortController();
+    const call = registryAt('vague-429', { attempts: 2, maxWaitMs: 0, random: () => 0 });
+    await failure(call.badge(AGENT, 'signal', '3.0', { signal: controller.signal }));
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  });
+
   it('never sends a POST again', async () => {
     const { waits, options } = patience();
     const error = await failure(registryAt('429', { ...options, token: 'sk_1' }).registerAgent({}));
@@ -330,6 +420,16 @@ describe('tokens', () => {
     expect(error.message.length).toBeLessThan(600);
   });
 
+  it.each([
+    ['cut-echo', 'Bearer'],
+    ['twice-echo', 'name twice'],
+  ])('are not there in part either: %s', async (fault, words) => {
+    const token = 'sk_live_very_secret_and_longer_than_a_name_is_shown';
+    const error = await failure(registryAt(fault, { token }).diagnostics(AGENT));
+    expect(error.message).toContain(words);
+    expect(error.message).not.toContain('sk_');
+  });
+
   it('of a function are asked for at each call, and once more where one was answered 401', async () => {
     const asked: (string | undefined)[] = [];
     const token = async (rejected?: string): Promise<string> => {
@@ -347,6 +447,21 @@ describe('tokens', () => {
     expect((await server.seen('rotated')).filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
+  it('of a function that never settles hold no call', async () => {
+    const token = (): Promise<string> => new Promise(() => undefined);
+    const late = await failure(registryAt('registry', { token, deadlineMs: 20 }).diagnostics(AGENT));
+    expect(late).toMatchObject({ code: 'unauthorized', cause: { message: 'no token within 20 ms' } });
+
+    const controller = new AbortController();
+    const { signal } = controller;
+    const call = failure(registryAt('registry', { token }).diagnostics(AGENT, { signal }));
+    controller.abort(new Error('enough'));
+    expect(await call).toMatchObject({ code: 'unreachable', message: 'the call was aborted' });
+    expect(await failure(registryAt('registry', { token }).diagnostics(AGENT, { signal }))).toMatchObject({
+      code: 'unreachable',
+    });
+  });
+
   it.each([
     ['throws', () => Promise.reject(new Error('no session'))],
     ['gives nothing', () => undefined as unknown as string],
@@ -361,6 +476,8 @@ describe('tokens', () => {
 
 describe('configuration mistakes fail at construction', () => {
   it.each<[string, unknown]>([
+    ['no options', undefined],
+    ['null', null],
     ['no baseUrl', {}],
     ['http', { baseUrl: 'http://registry.example' }],
     ['a private address', { baseUrl: 'https://10.0.0.1' }],
@@ -375,6 +492,10 @@ describe('configuration mistakes fail at construction', () => {
     ['a protocol that is none', { baseUrl: 'https://registry.example', protocol: 'AdCP' }],
     ['an unknown option', { baseUrl: 'https://registry.example', tokens: 'sk_1' }],
     ['a transport that is no function', { baseUrl: 'https://registry.example', transport: {} }],
+    [
+      'a wait that is more than a timer holds',
+      { baseUrl: 'https://registry.example', maxWaitMs: 2 ** 31 - 1 },
+    ],
     ['no attempts', { baseUrl: 'https://registry.example', attempts: 0 }],
   ])('%s', (_, options) => {
     expect(() => createRegistry(options as RegistryOptions)).toThrow(ConfigError);
