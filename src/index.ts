@@ -13,6 +13,7 @@ export type {
   Handler,
   HandlerContext,
   Handlers,
+  NotificationHandlers,
   Receiver,
   ReceiverOptions,
   RequestInfo,

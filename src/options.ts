@@ -1,9 +1,10 @@
 import type { Alarm, Logger } from './alarms.ts';
 import type { Sodium, Verification } from './crypto/engine.ts';
 import type { EditionName } from './edition.ts';
-import type { DeliveryReportEvent, Event, ResultSchemas, TaskEvent, TaskStatus } from './events/event.ts';
+import type { Event, ResultSchemas } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
 import type { Door, RequestInfo } from './door-contract.ts';
+import type { Handlers } from './events/handlers.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { NameLookUp, Transport } from './keys/contract.ts';
@@ -12,44 +13,7 @@ import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
 
 export type { Door, RequestInfo } from './door-contract.ts';
-
-/** What a handler gets beside the event. */
-export interface HandlerContext<Tx = unknown> {
-  /** UUID version 8 of (sender, idempotency key), the same on every attempt: a job id, an upsert key. */
-  readonly deliveryId: string;
-  /** 1 on the first run. */
-  readonly attempt: number;
-  /** Aborts at the handler's deadline and when the lease is lost: nothing done after it counts. */
-  readonly signal: AbortSignal;
-  /** Agent URL of the authenticated sender. */
-  readonly sender: string;
-  readonly log: Logger;
-  /**
-   * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. The event is done at
-   * this commit, and its task free for the next one's handler: make it the last thing. One at a time. SQLite: `fn` is
-   * synchronous and gets the connection. Postgres: a `fn` that has not ended when the run is over (the lease is gone,
-   * `maxRunMs` has passed, the receiver has stopped) is given up, and its connection closed.
-   * @throws ConfigError (rejects) on a store without transactions, while another one of this event is under way, after
-   *   one that committed, and when the handler has settled.
-   */
-  transaction<T>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
-}
-
-/** What it returns is awaited and dropped; what it throws is logged, and the event is run again. */
-export type Handler<E, Tx = unknown> = (event: E, ctx: HandlerContext<Tx>) => unknown;
-
-type StatusHandlers<S extends ResultSchemas, Tx> = {
-  readonly [K in TaskStatus]?: Handler<TaskEvent<S> & { readonly status: K }, Tx>;
-};
-
-/** By task status, for reports, and `other` for whatever has no handler of its own, so that nothing is dropped. */
-export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown> extends StatusHandlers<
-  S,
-  Tx
-> {
-  readonly deliveryReport?: Handler<DeliveryReportEvent, Tx>;
-  readonly other: Handler<Event<S>, Tx>;
-}
+export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './events/handlers.ts';
 
 /** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
 export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);

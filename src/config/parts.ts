@@ -1,6 +1,7 @@
+import { isJsonObject } from '../codec/members.ts';
 import { ConfigError } from '../errors.ts';
-import type { StandardSchema, TaskStatus } from '../events/event.ts';
-import type { ReceiverOptions } from '../options.ts';
+import type { StandardSchema } from '../events/event.ts';
+import type { Handlers, ReceiverOptions } from '../options.ts';
 import { requireStore } from './store.ts';
 import { given, onlyKnown, oneOf } from './validate.ts';
 
@@ -47,7 +48,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   onAlarm: true,
 };
 
-const HANDLER_NAMES: Readonly<Record<TaskStatus | 'deliveryReport' | 'other', true>> = {
+const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
   submitted: true,
   working: true,
   'input-required': true,
@@ -57,6 +58,7 @@ const HANDLER_NAMES: Readonly<Record<TaskStatus | 'deliveryReport' | 'other', tr
   canceled: true,
   rejected: true,
   deliveryReport: true,
+  notifications: true,
   other: true,
 };
 
@@ -86,23 +88,39 @@ function checkClock(now: unknown): void {
   }
 }
 
-/** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
-export function checkParts(options: ReceiverOptions): void {
+function requireFunctions(where: string, handlers: object): void {
+  for (const [name, handler] of Object.entries(handlers)) {
+    if (typeof handler !== 'function') throw new ConfigError(`${where}.${name}: must be a function.`);
+  }
+}
+
+/** At least one for the rest, and functions only. */
+function checkHandlers(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
     throw new ConfigError(
       `handlers: ${given(options.handlers, 'an object')}. Give at least handlers: { other: async (event) => { … } }.`,
     );
   }
-  onlyKnown('options', options, OPTION_NAMES);
   onlyKnown('handlers', options.handlers, HANDLER_NAMES);
-  for (const [name, handler] of Object.entries(options.handlers)) {
-    if (typeof handler !== 'function') throw new ConfigError(`handlers.${name}: must be a function.`);
+  const { notifications = {}, ...handlers } = options.handlers;
+  requireFunctions('handlers', handlers);
+  if (!isJsonObject(notifications)) {
+    throw new ConfigError(
+      'handlers.notifications: must be an object like { impairment: async (event) => { … } }.',
+    );
   }
+  requireFunctions('handlers.notifications', notifications);
   if (typeof options.handlers.other !== 'function') {
     throw new ConfigError(
       'handlers.other: missing. It takes whatever has no handler of its own, so that nothing is dropped.',
     );
   }
+}
+
+/** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
+export function checkParts(options: ReceiverOptions): void {
+  onlyKnown('options', options, OPTION_NAMES);
+  checkHandlers(options);
   requireStore(options.store);
   if (options.store.name === 'memory' && globalThis.process?.env?.['NODE_ENV'] === 'production') {
     throw new ConfigError(

@@ -2,9 +2,10 @@ import { printableName } from '../codec/printable.ts';
 import type { Protocol } from '../protocol.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
-import type { Event, EventWarning, TaskEvent } from './event.ts';
+import type { Event, EventWarning, OtherEvent, TaskEvent } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
 import { defined, isJsonObject, present } from '../codec/members.ts';
+import { notificationOf } from './notifications.ts';
 import { progressOf } from './progress.ts';
 import { isTerminal } from './status.ts';
 import { eventWarning } from './warnings.ts';
@@ -89,11 +90,13 @@ function otherEvent(
   more: readonly EventWarning[] = [],
 ): AssembledEvent {
   const { taskId, status } = draft;
-  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft), ...more];
+  const { notification, warnings: misfit } = notificationOf(draft, family);
+  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft), ...more, ...misfit];
   const event = {
     ...baseOf('other', draft, sender, warnings),
-    ...defined({ taskId, status, family }),
-  } as const;
+    ...defined({ taskId, status, family, notification }),
+    // The table of schemas says that family and notification fit.
+  } as OtherEvent;
   return { ok: true, event, terminal: false };
 }
 

@@ -1,5 +1,7 @@
+import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 import type { DeliveryReport } from './report.ts';
 
+export type * from './notification.ts';
 export type * from './report.ts';
 
 /** A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). */
@@ -81,6 +83,8 @@ export type WarningCode =
    */
   | 'token_missing'
   | 'token_mismatch'
+  /** The payload of a known family lacks what identifies it, or has a member of the wrong type: handed to `other`. */
+  | 'invalid_notification'
   /** The result does not fit the schema given for its task type. */
   | 'result_schema_mismatch'
   /** `result` of a `working` or `input-required` status has members of the wrong type. */
@@ -155,18 +159,34 @@ export interface DeliveryReportEvent extends EventBase {
   readonly sequenceNumber?: number;
 }
 
-/** Whatever else is authentic: other webhook families, unknown statuses, agent messages and artifacts. */
-export interface OtherEvent extends EventBase {
+interface OtherBase extends EventBase {
   readonly kind: 'other';
   readonly taskId?: string;
   /** As sent (agent transport: normalised), where there is one. */
   readonly status?: string;
+}
+
+/** An event of a family whose payload is known, and fits. */
+export interface NotificationEvent<F extends NotificationFamily = NotificationFamily> extends OtherBase {
+  readonly family: F extends 'wholesale_feed' ? WholesaleFeedFamily : F;
+  /** The payload itself, typed: the body, or the result of a task envelope around it. */
+  readonly notification: Notifications[F];
+}
+
+/** An event of which no payload is known: unknown families and statuses, agent messages and artifacts. */
+export interface UntypedEvent extends OtherBase {
   /**
-   * `impairment`, `collection_list_changed`, `property_list_changed`, `revocation-notification`, `artifact_push`;
-   * agent transport: `message`, `artifactUpdate`; a report that is none by its members: `media_buy_delivery`.
+   * What the body calls itself, exactly (contract.md §6.12's five in one spelling); agent transport: `message`,
+   * `artifactUpdate`; a report that is none by its members: `media_buy_delivery`.
    */
   readonly family?: string;
+  /** Where a known family's payload does not fit, with the warning `invalid_notification`. */
+  readonly notification?: never;
 }
+
+/** Whatever else is authentic. Narrows `notification` by `family`. */
+export type OtherEvent =
+  { readonly [F in NotificationFamily]: NotificationEvent<F> }[NotificationFamily] | UntypedEvent;
 
 /** What a handler gets, discriminated by `kind`. Members are the same for both transports; `transport` says which it was. */
 export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

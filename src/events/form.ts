@@ -31,7 +31,7 @@ export function formOf(payload: JsonObject, known: Transport | undefined): Form 
   const whole = names.length === 0 ? hasTask(payload) : isTaskEnvelope(payload);
   const family = familyOf(payload, names, whole);
   if (family !== undefined) return { transport: 'tool', shape: 'other', family };
-  const [name] = names;
+  const name = names.find((one) => one !== '') ?? names[0];
   const shape = name === undefined ? shapeOfNameless(payload) : shapeOfNamed(payload, whole);
   if (known === 'agent' && name === undefined && shown === undefined && isBrokenTask(payload, shape))
     return AGENT;

@@ -4,6 +4,7 @@ export type { EnvelopeFailure } from './draft.ts';
 export type { Instant } from './instant.ts';
 export type * from './wire.ts';
 export { detectFormat } from './format.ts';
+export { notificationSchemas } from './notification-schemas.ts';
 export { parseResult } from './result-schemas.ts';
 export type { BodyFailure, EventReading, ReadOptions } from './reading.ts';
 export { extractData, readEvent } from './read.ts';

@@ -1,13 +1,7 @@
-import { printableName } from '../codec/printable.ts';
 import type { Event, ParsedResult, ResultSchemas, StandardSchema, TaskEvent } from './event.ts';
+import { placesOf } from './places.ts';
 import { isTerminal } from './status.ts';
 import { eventWarning } from './warnings.ts';
-
-type Verdict = Awaited<ReturnType<StandardSchema['~standard']['validate']>>;
-type Issues = NonNullable<Verdict['issues']>;
-
-/** How many places of a mismatch the warning names. */
-const MAX_PLACES = 4;
 
 /**
  * Sets `event.parsed` where the result of a task that ended fits the schema given for its `task_type`; where it does
@@ -39,17 +33,8 @@ interface Validation {
 async function validate(schema: StandardSchema, data: unknown): Promise<Validation> {
   try {
     const result = await schema['~standard'].validate(data);
-    return result.issues ? { mismatch: placesOf(result.issues) } : { value: result.value };
+    return result.issues ? { mismatch: placesOf(result.issues, 'the result') } : { value: result.value };
   } catch {
     return { mismatch: 'the schema threw' };
   }
-}
-
-/** Where it does not fit. Not why: messages of schemas may quote values, and the body is never logged. */
-function placesOf(issues: Issues): string {
-  const places = issues.slice(0, MAX_PLACES).map(({ path = [] }) => {
-    const keys = path.map((step) => (typeof step === 'object' ? step.key : step));
-    return keys.length === 0 ? 'the result' : keys.map((key) => printableName(String(key))).join('.');
-  });
-  return `at ${places.join(', ')}`;
 }

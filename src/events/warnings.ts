@@ -16,6 +16,8 @@ const SENTENCES: Record<WarningCode, string> = {
   invalid_delivery_report: 'the delivery report lacks members or has some of the wrong type',
   token_missing: 'the delivery carries no notification token, and one is registered',
   token_mismatch: 'the delivery carries another notification token than the one that is registered',
+  invalid_notification:
+    "the payload is not its family's: it lacks what identifies it, or a member has another type",
   result_schema_mismatch: 'the result does not fit the schema of its task type',
   invalid_progress: 'the progress or input request has members of the wrong type',
   derived_idempotency_key: 'the payload has no idempotency_key: the SHA-256 of its bytes stands in for it',

@@ -73,6 +73,7 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'report_has_notification_id',
   'report_after_final',
   'invalid_delivery_report',
+  'invalid_notification',
   'invalid_timestamp',
 ]);
 

@@ -1,7 +1,8 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import type { Event, ResultSchemas, WarningCode } from '../events/event.ts';
+import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
 import { type Eventual, whenThere } from '../eventual.ts';
-import type { Handler, Handlers } from '../options.ts';
+import { notificationFamily } from '../events/notification-family.ts';
+import type { Handler, Handlers, NotificationHandlers } from '../options.ts';
 import { announceEvent } from './announce.ts';
 import type { ReadContext } from './read.ts';
 import type { Won } from './won.ts';
@@ -37,8 +38,33 @@ export function eventToHandle(won: Won, { resultSchemas, raiseAlarm }: HandleCon
   });
 }
 
-/** A handler of its own, or `other`. The table's types say that handler and event fit. */
+/**
+ * Kind `other` (verification.md §7.38): by its exact name, else as one of the wholesale feed; none where its payload
+ * does not fit.
+ */
+function notificationHandler(
+  notifications: NotificationHandlers,
+  { family, warnings }: OtherEvent,
+): Handler<never> | undefined {
+  if (family === undefined || warnings.some(({ code }) => code === 'invalid_notification')) return undefined;
+  // `hasOwn`: a family called `constructor` has no handler.
+  const name = [family, notificationFamily(family)].find((one) => Object.hasOwn(notifications, one));
+  return name === undefined ? undefined : notifications[name];
+}
+
+/** By the kind of event: its own handler, if any. The tables' types say that handler and event fit. */
+const HANDLER: {
+  readonly [K in Event['kind']]: (
+    handlers: Handlers,
+    event: Extract<Event, { kind: K }>,
+  ) => Handler<never> | undefined;
+} = {
+  task: (handlers, { status }) => handlers[status],
+  'delivery-report': ({ deliveryReport }) => deliveryReport,
+  other: ({ notifications }, event) => notifications && notificationHandler(notifications, event),
+};
+
+/** A handler of its own, or `other`. */
 export function handlerFor(handlers: Handlers, event: Event): Handler<never> {
-  if (event.kind === 'task') return handlers[event.status] ?? handlers.other;
-  return event.kind === 'delivery-report' ? (handlers.deliveryReport ?? handlers.other) : handlers.other;
+  return HANDLER[event.kind](handlers, event as never) ?? handlers.other;
 }

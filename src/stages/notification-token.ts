@@ -17,10 +17,13 @@ export interface TokenContext {
 /** The agent transport's own push has it here. */
 const HEADER = 'x-a2a-notification-token';
 
-/** Other families' `token` is their own; `null` is how many senders write absence. */
+/** Of kind `other` the task envelopes are those whose status nobody knows. */
+const isTaskEnvelope = ({ kind, transport, warnings }: Event): boolean =>
+  transport === 'tool' && (kind !== 'other' || warnings.some(({ code }) => code === 'unknown_status'));
+
+/** Other families' `token` is their own, named or not; `null` is how many senders write absence. */
 function tokenOf(event: Event): unknown {
-  const isEnvelope = event.transport === 'tool' && (event.kind !== 'other' || event.family === undefined);
-  return isEnvelope ? present(event.envelope, 'token') : undefined;
+  return isTaskEnvelope(event) ? present(event.envelope, 'token') : undefined;
 }
 
 /** Every token that the delivery carries, wherever; of an unreadable one those of its headers. */

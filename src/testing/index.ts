@@ -8,14 +8,9 @@ export {
   type FakeSeller,
   type FakeSellerOptions,
 } from './fake-seller.ts';
+export type { SampleFamily } from './family-payloads.ts';
 export { MISTAKES, type Mistake, type Spoiling } from './mistakes.ts';
-export {
-  samplePayloads,
-  type Members,
-  type SampleFamily,
-  type SamplePayloadOptions,
-  type SamplePayloads,
-} from './payloads.ts';
+export { samplePayloads, type Members, type SamplePayloadOptions, type SamplePayloads } from './payloads.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';
 export type { NamedFault, SellerFault } from './seller-faults.ts';
 export type { RotateOptions, SellerKeyName } from './seller-keys.ts';

@@ -1,17 +1,10 @@
 import { oneOf } from '../config/validate.ts';
 import type { DeliveryReport, TaskStatus } from '../events/event.ts';
+import { familyPayload, type SampleFamily } from './family-payloads.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
 
 /** Members to add to a sample, or to replace. */
 export type Members = Readonly<Record<string, unknown>>;
-
-/** Webhook families besides tasks and reports (contract.md §6.12). */
-export type SampleFamily =
-  | 'impairment'
-  | 'collection_list_changed'
-  | 'property_list_changed'
-  | 'revocation-notification'
-  | 'artifact_push';
 
 /** Valid bodies of every kind, each with its own `idempotency_key`: two calls are two events. */
 export interface SamplePayloads {
@@ -25,7 +18,7 @@ export interface SamplePayloads {
     report?: Members,
     overrides?: Members,
   ): ToolEnvelope & Members;
-  /** A payload of another family. Their shapes are not fixed: the family's name in `event_type`, and an id. */
+  /** A payload of another family, with all that is known of it, and a `notification_id`. */
   family(name: SampleFamily, overrides?: Members): Members;
 }
 
@@ -147,9 +140,9 @@ export function samplePayloads(options: SamplePayloadOptions = {}): SamplePayloa
       const { id, key, timestamp } = made();
       return {
         idempotency_key: key,
-        event_type: name,
         notification_id: `notification_${id}`,
         timestamp,
+        ...familyPayload(name, timestamp),
         ...overrides,
       };
     },

@@ -225,6 +225,21 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ],
     ['no handler for the rest', { handlers: { completed: () => {} } }, /handlers\.other/],
     ['a handler of no status', { handlers: { other: () => {}, done: () => {} } }, /done is not known/],
+    [
+      'notifications that are none',
+      { handlers: { other: () => {}, notifications: null } },
+      /handlers\.notifications: must be an object/,
+    ],
+    [
+      'a list of notifications',
+      { handlers: { other: () => {}, notifications: [() => {}] } },
+      /handlers\.notifications: must be an object/,
+    ],
+    [
+      'a notification’s handler that is no function',
+      { handlers: { other: () => {}, notifications: { 'x.y': 1 } } },
+      /handlers\.notifications\.x\.y: must be a function/,
+    ],
     ['a handler that is no function', { handlers: { other: () => {}, failed: 1 } }, /handlers\.failed/],
     ['a misspelt option', { maxBodyByte: 1 }, /maxBodyByte is not known/],
     ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],

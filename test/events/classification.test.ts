@@ -134,7 +134,9 @@ describe('a body that names itself', () => {
   it('is called by the first of its names', () => {
     const names = { notification_type: 'a', event: 'b', event_type: 'c' };
     expect(eventOf(keyed(names))).toMatchObject({ family: 'a' });
-    expect(eventOf(keyed({ ...names, notification_type: null }))).toMatchObject({ family: 'b' });
+    for (const notification_type of [null, '']) {
+      expect(eventOf(keyed({ ...names, notification_type }))).toMatchObject({ family: 'b' });
+    }
     const nested = { event: { event_type: 'd' } };
     expect(eventOf(keyed({ ...names, notification_type: 7, ...nested }))).toMatchObject({ family: 'c' });
     expect(eventOf(keyed(nested))).toMatchObject({ family: 'd' });

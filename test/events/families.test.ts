@@ -34,7 +34,8 @@ describe('other webhook families (contract.md §6.12)', () => {
       expect(event).toMatchObject({ family, transport: 'tool', idempotencyKey: KEY, envelope: payload });
       expect('taskId' in event).toBe(false);
       expect('status' in event).toBe(false);
-      expect(event.warnings).toEqual([]);
+      // Nothing of the payload is there; test/events/notifications.test.ts has whole ones.
+      expect(warningCodes(event)).toEqual(['invalid_notification']);
     });
   });
 
@@ -73,7 +74,8 @@ describe('other webhook families (contract.md §6.12)', () => {
 
   it('has a status of its own: a media-buy word is no mistake there', () => {
     const event = eventOf({ idempotency_key: KEY, event: 'impairment', status: 'active' });
-    expect(event).toMatchObject({ kind: 'other', status: 'active', warnings: [] });
+    expect(event).toMatchObject({ kind: 'other', status: 'active' });
+    expect(warningCodes(event)).toEqual(['invalid_notification']);
   });
 
   it.each([
@@ -143,7 +145,7 @@ describe('other webhook families (contract.md §6.12)', () => {
     );
     expect(named.event).toMatchObject({ kind: 'other', family: 'impairment', transport: 'agent' });
     expect('instant' in named).toBe(false);
-    const artifacts = [{ parts: [{ data: { event: 'property_list_changed' } }] }];
+    const artifacts = [{ parts: [{ data: { event: 'property_list_changed', list_id: 'l' } }] }];
     const event = eventOf(agentTask('completed', { artifacts }));
     expect(event).toMatchObject({ kind: 'other', family: 'property_list_changed', taskId: 'task_1' });
     expect(warningCodes(event)).toEqual([]);

@@ -3,7 +3,8 @@ import type { Signer, Wire } from '../auth/rfc9421/support.ts';
 import { NOW, signedHeaders, usualParameters } from '../auth/rfc9421/support.ts';
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import { encodeBase64Url } from '../../src/codec/base64.ts';
-import { samplePayloads, type SampleFamily } from '../../src/testing/payloads.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/family-payloads.ts';
+import { samplePayloads } from '../../src/testing/payloads.ts';
 import type { TaskStatus } from '../../src/events/event.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import { BEARER_TOKEN, HMAC_SECRET, SIGNERS } from './sellers.ts';
@@ -36,13 +37,6 @@ export interface Draft {
   url: string;
 }
 
-const FAMILIES: readonly SampleFamily[] = [
-  'impairment',
-  'collection_list_changed',
-  'property_list_changed',
-  'revocation-notification',
-  'artifact_push',
-];
 const STATUSES: readonly TaskStatus[] = ['submitted', 'working', 'input-required', 'completed', 'failed'];
 
 export const randomBytes = (random: Random, length: number): Uint8Array =>
@@ -59,7 +53,7 @@ export function randomPayload(random: Random): Record<string, unknown> {
     () => payloads.tool(random.pick(STATUSES)),
     () => payloads.agent(random.pick(STATUSES)),
     () => payloads.report(),
-    () => payloads.family(random.pick(FAMILIES)),
+    () => payloads.family(random.pick(SAMPLE_FAMILIES)),
   ];
   return { ...random.pick(kinds)() };
 }

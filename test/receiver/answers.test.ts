@@ -201,6 +201,69 @@ describe('handlers', () => {
     ]);
   });
 
+  it('of notifications go by the exact name, own members only, then by the wholesale feed', async () => {
+    const calls: string[] = [];
+    const note = (name: string) => () => void calls.push(name);
+    const inherited = { 'creative.purged': note('inherited'), 'x.y': note('inherited') };
+    const notifications = Object.assign(Object.create(inherited) as object, {
+      impairment: note('impairment'),
+      'product.updated': note('product.updated'),
+      wholesale_feed: note('wholesale_feed'),
+      'x.z': note('x.z'),
+      message: note('message'),
+    });
+    const { deliver, alarms } = await house({ handlers: { notifications, other: note('other') } });
+    const key = () => ({ idempotency_key: crypto.randomUUID() });
+    const feed = (event_type: string) => ({ ...key(), event: { event_id: 'e', event_type } });
+    for (const [payload, handler] of [
+      [payloads.family('impairment'), 'impairment'],
+      [payloads.tool('completed', { task_type: 'impairment', result: { impairment_id: 'i' } }), 'impairment'],
+      [payloads.family('creative.purged'), 'other'],
+      [feed('product.updated'), 'product.updated'],
+      [feed('product.removed'), 'wholesale_feed'],
+      [feed('signal.added'), 'wholesale_feed'],
+      [{ ...key(), event_type: 'x.z' }, 'x.z'],
+      [payloads.tool('completed', { event_type: 'x.z', status: 'brand-new' }), 'x.z'],
+      [{ ...key(), event_type: 'x.y' }, 'other'],
+      [{ ...key(), event_type: 'X.Z' }, 'other'],
+      [{ ...key(), message: { parts: [] } }, 'message'],
+      ...['constructor', '__proto__', 'toString'].map((event_type) => [{ ...key(), event_type }, 'other']),
+    ] as [object, string][]) {
+      expect(said(await deliver(payload))).toBe('accepted 200');
+      expect(calls.splice(0), JSON.stringify(payload)).toEqual([handler]);
+    }
+    expect(alarms).toEqual([]);
+  });
+
+  it('a known family’s payload that does not fit goes to `other`, with a warning and an alarm', async () => {
+    const { deliver, seen, alarms } = await house();
+    const named = await house({
+      handlers: {
+        notifications: {
+          impairment: () => expect.fail('of another payload'),
+          wholesale_feed: () => expect.fail(),
+        },
+        other: (event) => void seen.push({ event } as never),
+      },
+    });
+    for (const to of [deliver, named.deliver]) {
+      const payload = payloads.family('impairment', { impairment_id: 5 });
+      expect(said(await to(payload))).toBe('accepted 200');
+      expect(seen.at(-1)?.event).toMatchObject({
+        envelope: payload,
+        warnings: [{ code: 'invalid_notification' }],
+      });
+      expect(said(await to(payloads.family('product.updated', { cache_scope: 5 })))).toBe('accepted 200');
+      expect(seen.at(-1)?.event).toMatchObject({ family: 'product.updated' });
+    }
+    for (const list of [alarms, named.alarms]) {
+      expect(list.map(({ code, warning }) => [code, warning])).toEqual([
+        ['nonconforming_sender', 'invalid_notification'],
+        ['nonconforming_sender', 'invalid_notification'],
+      ]);
+    }
+  });
+
   it('that throw are answered 503, without a word of why, and run again on the retry', async () => {
     let broken = true;
     const { deliver, seen } = await house({

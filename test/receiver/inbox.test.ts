@@ -45,6 +45,20 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     return made;
   };
 
+  it('hands a notification to the handler of its name, typed, when it is read from the store', async () => {
+    const { deliver, receiver } = await open(backend, {
+      handlers: {
+        notifications: { impairment: (event, ctx) => handled.push({ event, ctx }) },
+        other: () => expect.fail('has a handler of its own'),
+      },
+    });
+    const payload = payloads.family('impairment', { vendor: 1 });
+    expect(said(await deliver(payload))).toBe('accepted 200');
+    await receiver.start();
+    const { event } = await handled.next();
+    expect(event).toMatchObject({ family: 'impairment', notification: payload, warnings: [] });
+  });
+
   it('answers 200 once the event is durable, and the worker runs it when it is started', async () => {
     const { deliver, sign, send, receiver, seen } = await open(backend);
     const signed = await sign(status(KEY, 'task-1'));

@@ -96,14 +96,17 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
 
   it("is decided before a malformed body, by the header alone; a family's token is its own", async () => {
     const at = await open({ onMismatch: 'refuse' });
-    const malformed = await at.sign('{"a":1,"a":2}', carrying('another-token-of-32-characters-00'));
+    const twice = (token: string) => ({ ...carrying(token), allowMalformed: true });
+    const malformed = await at.sign('{"a":1,"a":2}', twice('another-token-of-32-characters-00'));
     expect(said(await at.send(malformed))).toBe('refused webhook_token_mismatch 401');
-    expect(said(await at.deliver('{"a":1,"a":2}', carrying(TOKEN)))).toBe(
-      'refused webhook_body_malformed 401',
-    );
-    const family = payloads.family('impairment', { token: 'of the family' });
-    expect(said(await at.deliver(family, carrying(TOKEN)))).toBe('accepted 200');
-    expect(warnings(at)).toEqual([[]]);
+    expect(said(await at.deliver('{"a":1,"a":2}', twice(TOKEN)))).toBe('refused webhook_body_malformed 401');
+    const nameless = { idempotency_key: crypto.randomUUID(), token: 'of the family' };
+    for (const family of [payloads.family('impairment', { token: 'of the family' }), nameless]) {
+      expect(said(await at.deliver(family, carrying(TOKEN)))).toBe('accepted 200');
+    }
+    expect(warnings(at)).toEqual([[], []]);
+    const unknown = payloads.tool('completed', { event: 'x.y', status: 'archived', token: 'another token' });
+    expect(said(await at.deliver(unknown))).toBe('refused webhook_token_mismatch 401');
   });
 
   it('a worker reads the stored body, which has no headers: the warning is on the outcome', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskStatus } from '../../src/events/event.ts';
 import { detectFormat, readEvent } from '../../src/events/index.ts';
-import { samplePayloads, type SampleFamily } from '../../src/testing/payloads.ts';
+import { ConfigError } from '../../src/errors.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/family-payloads.ts';
+import { samplePayloads } from '../../src/testing/payloads.ts';
 
 const STATUSES = [
   'submitted',
@@ -76,18 +78,18 @@ test.each(['scheduled', 'final', 'delayed', 'adjusted', 'window_update'] as cons
   },
 );
 
-test.each([
-  'impairment',
-  'collection_list_changed',
-  'property_list_changed',
-  'revocation-notification',
-  'artifact_push',
-] satisfies SampleFamily[])('%s is read as its family', (family) => {
-  expect(eventOf(samples.family(family, { more: 1 }))).toMatchObject({
-    kind: 'other',
-    family,
-    envelope: { more: 1 },
+describe.each(SAMPLE_FAMILIES)('%s', (family) => {
+  test('is read as its family, its payload typed, without a warning', () => {
+    const event = eventOf(samples.family(family, { more: 1 }));
+    expect(event).toMatchObject({ kind: 'other', family, envelope: { more: 1 }, warnings: [] });
+    expect(event).toHaveProperty('notification', event.envelope);
+    expect(event.notificationId).toMatch(/^notification_/);
   });
+});
+
+test('a family of which there is no sample is refused', () => {
+  // @ts-expect-error no such family
+  expect(() => samples.family('impairments')).toThrow(ConfigError);
 });
 
 test('ids are what is passed in', () => {

@@ -1,6 +1,7 @@
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
 import type { PayloadInput } from '../../sender/sign.ts';
-import { type SampleFamily, samplePayloads } from '../../testing/payloads.ts';
+import type { SampleFamily } from '../../testing/family-payloads.ts';
+import { samplePayloads } from '../../testing/payloads.ts';
 import { readInput } from '../files.ts';
 import type { CliContext } from '../shell.ts';
 
@@ -25,14 +26,6 @@ export const STATUSES: readonly TaskStatus[] = [
   'canceled',
   'rejected',
 ];
-export const FAMILIES: readonly SampleFamily[] = [
-  'impairment',
-  'collection_list_changed',
-  'property_list_changed',
-  'revocation-notification',
-  'artifact_push',
-];
-
 /** A body to send: bytes of a file as they are, or a sample. */
 export async function payloadOf(flags: PayloadFlags, context: CliContext): Promise<PayloadInput> {
   if (flags.body !== undefined) return readInput(flags.body, 'the body to send', context);

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import { REPORT_TYPES } from '../../events/report-types.ts';
+import { SAMPLE_FAMILIES } from '../../testing/family-payloads.ts';
 import { MISTAKES } from '../../testing/mistakes.ts';
 import { makeDelivery } from '../../testing/seller-delivery.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
@@ -13,7 +14,7 @@ import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from 
 import { UsageError } from '../usage-error.ts';
 import { httpText } from './http-text.ts';
 import { requireTogether } from './conflicts.ts';
-import { FAMILIES, type PayloadFlags, payloadOf, STATUSES } from './payload.ts';
+import { type PayloadFlags, payloadOf, STATUSES } from './payload.ts';
 import { type PlanFlags, type Planned, planOf } from './plan.ts';
 
 interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags {
@@ -148,7 +149,7 @@ export function addSend(parent: Command, run: RunVerb): void {
     .addOption(new Option('--transport <name>', 'envelope (default: tool)').choices(['tool', 'agent']))
     .addOption(new Option('--status <name>', 'task status (default: completed)').choices(STATUSES))
     .addOption(new Option('--report <type>', 'a delivery report instead').choices(REPORT_TYPES))
-    .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(FAMILIES))
+    .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(SAMPLE_FAMILIES))
     .option('--body <file>', 'these bytes instead; - is standard input');
   addSecretFlags(addPlanFlags(verb))
     .option('--fake-seller <port>', 'publish the key at http://127.0.0.1:<port>/mcp meanwhile', whole(0))

@@ -1,0 +1,64 @@
+import * as z from 'zod/mini';
+import type { NotificationFamily, Notifications } from './event.ts';
+
+/** What identifies a payload has to be there. Of the rest the type is judged where there is one, never the presence. */
+const id = z.string().check(z.minLength(1));
+const text = z.nullish(z.string());
+const version = z.nullish(z.union([z.string(), z.number()]));
+const list = z.nullish(z.array(z.unknown()));
+const transition = z.nullish(z.looseObject({ from: text, to: text, observed_at: text }));
+
+const mediaBuyChange = z.looseObject({
+  media_buy_id: id,
+  package_id: text,
+  creative_id: text,
+  change_kind: text,
+  observed_at: text,
+});
+const listChange = z.looseObject({ list_id: id, resolved_at: text });
+
+/** Payloads by family (verification.md §7.36). Unknown members are kept; `null` counts as absent. */
+export const notificationSchemas: { readonly [F in NotificationFamily]: z.ZodMiniType<Notifications[F]> } = {
+  impairment: z.looseObject({
+    impairment_id: id,
+    resource_type: text,
+    resource_id: text,
+    package_ids: z.nullish(z.array(z.string())),
+    transition,
+    reason_code: text,
+    observed_at: text,
+    reason: text,
+  }),
+  'creative.status_changed': z.looseObject({ creative_id: id, transition, reason_code: text }),
+  'creative.purged': z.looseObject({ creative_id: id, purge_kind: text, purged_at: text }),
+  'creative.assignment_changed': mediaBuyChange,
+  'indicators.changed': mediaBuyChange,
+  'account.status_changed': z.looseObject({
+    account_id: id,
+    previous_status: text,
+    status: text,
+    observed_at: text,
+    reason_code: text,
+  }),
+  'capabilities.changed': z.looseObject({
+    agent_url: id,
+    changed_at: text,
+    capabilities_version: version,
+    reason: text,
+  }),
+  wholesale_feed: z.looseObject({
+    event: z.looseObject({ event_id: id, event_type: text, entity_id: text }),
+    wholesale_feed_version: version,
+    cache_scope: text,
+  }),
+  collection_list_changed: listChange,
+  property_list_changed: listChange,
+  artifact_push: z.looseObject({ media_buy_id: id, batch_id: text, artifacts: list }),
+  'revocation-notification': z.looseObject({
+    rights_id: id,
+    brand_id: text,
+    reason: text,
+    effective_at: text,
+    revoked_uses: list,
+  }),
+};
