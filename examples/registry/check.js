@@ -3,6 +3,11 @@ import { createRegistry, RegistryError } from 'proto-webhooks/registry';
 const [agentUrl, role = 'sales'] = process.argv.slice(2);
 const { REGISTRY_URL: baseUrl = '', REGISTRY_TOKEN: token } = process.env;
 
+if (!agentUrl || !baseUrl) {
+  console.error('Usage: REGISTRY_URL=https://registry.example node check.js AGENT_URL [ROLE]');
+  process.exit(2);
+}
+
 const registry = createRegistry({ baseUrl, token, allowLoopback: baseUrl.startsWith('http://127.0.0.1') });
 
 try {

@@ -40,7 +40,7 @@ describe('registry badge', () => {
   it('says which option names the registry', async () => {
     const { code, stderr } = await cli(['registry', 'badge', AGENT, 'sales'], { env: { REGISTRY_URL: '' } });
     expect(code).toBe(2);
-    expect(stderr).toContain('baseUrl');
+    expect(stderr).toContain('--registry');
   });
 });
 
@@ -48,17 +48,59 @@ describe('registry diagnostics', () => {
   it('shows each step, without what was sent and answered, and points to explain', async () => {
     const { code, stdout } = await diagnostics();
     expect(code).toBe(1);
-    for (const words of [
-      'webhooks / deliver / sign',
-      'https://seller.example/mcp',
-      'answered 500 after 12 ms',
-      '"path":"/a"',
-    ]) {
+    for (const words of ['webhooks / deliver / sign', 'https://seller.example/mcp', '500 after 12 ms']) {
       expect(stdout).toContain(words);
     }
     expect(stdout).toContain('proto-webhooks explain');
     expect(stdout).not.toContain('acme');
     expect(stdout).not.toContain('\u001b');
+  });
+
+  it('has a heading, a block a step, and columns', async () => {
+    const { stdout } = await diagnostics('--bodies');
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      'Agent https://seller.example/mcp?a=b%20c',
+      'Run 7c1d0c1e-8a90-4f5e-9b0e-2d6f0a1c3e57: 2 failing steps',
+      '',
+      'FAIL  webhooks / deliver / sign',
+      '  task                    create_media_buy',
+      '  captured                2026-11-21T20:23:54Z',
+      '  request                 https://seller.example/mcp',
+      '  response                500 after 12 ms',
+      '  error                   webhook_signature_invalid?[2J',
+      '  see                     proto-webhooks explain: why a captured delivery was refused',
+      '  failed                  [{"path":"/a"}]',
+      '  request_jsonb           {"secret_account":"acme","nested":[null,1.5]}',
+      '  response_headers_jsonb  {"x-a":"b"}',
+      '  response_jsonb          "text"',
+      '  proto_error_jsonb       {"code":"X"}',
+      '',
+      'FAIL  row 8',
+    ]);
+  });
+
+  it('breaks long JSON into lines below its name, and lets none of them steer the terminal', async () => {
+    const args = [
+      'registry',
+      'diagnostics',
+      AGENT,
+      ...flags('long-body'),
+      '--token-env',
+      'TOKEN',
+      '--bodies',
+    ];
+    const { stdout } = await cli(args, TOKEN);
+    expect(stdout).toContain('Run 7c1d0c1e-8a90-4f5e-9b0e-2d6f0a1c3e57: 1 failing step\n');
+    expect(stdout).toContain('\n  request_jsonb\n    {\n      "a": "xxx');
+    expect(stdout).toContain('(--json prints all)');
+    expect(stdout).not.toContain('\u202e');
+  });
+
+  it('says that there is none', async () => {
+    const args = ['registry', 'diagnostics', AGENT, ...flags('no-rows'), '--token-env', 'TOKEN'];
+    const { code, stdout } = await cli(args, TOKEN);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/: no failing step\n$/);
   });
 
   it('prints bodies with --bodies alone, in JSON too', async () => {
@@ -74,7 +116,7 @@ describe('registry diagnostics', () => {
   it('needs a token, and prints none', async () => {
     const none = await cli(['registry', 'diagnostics', AGENT, ...flags('registry')]);
     expect(none).toMatchObject({ code: 2, stdout: '' });
-    expect(none.stderr).toContain('token');
+    expect(none.stderr).toContain('--token-env');
     const echoed = await cli(
       ['registry', 'diagnostics', AGENT, ...flags('echo'), '--token-env', 'TOKEN'],
       TOKEN,

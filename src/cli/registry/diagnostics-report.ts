@@ -2,15 +2,24 @@ import type { DiagnosticRow, Diagnostics } from '../../registry/index.ts';
 import { inLine } from '../paint.ts';
 import type { Paint, Report } from '../shell.ts';
 
-/** Names and values, a line each, without those that are absent. */
-export const lines = (facts: readonly (readonly [string, unknown])[]): string =>
-  facts
-    .filter(([, value]) => value !== undefined && value !== null)
-    .map(
-      ([name, value]) =>
-        `${name.padEnd(14)} ${inLine(typeof value === 'string' ? value : JSON.stringify(value))}`,
-    )
+type Fact = readonly [name: string, value: unknown];
+
+const GAP = '  ';
+
+/** Below what it belongs to. */
+const indented = (text: string): string => text.replaceAll(/^/gm, GAP);
+
+/** Names and values in two columns, a line each, without those that are absent. */
+export function lines(facts: readonly Fact[]): string {
+  const shown = facts.filter(([, value]) => value !== undefined && value !== null);
+  const width = Math.max(0, ...shown.map(([name]) => inLine(name).length));
+  return shown
+    .map(([name, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
+      return `${inLine(name).padEnd(width)}${GAP}${inLine(text)}`;
+    })
     .join('\n');
+}
 
 type Row = DiagnosticRow<string>;
 
@@ -25,38 +34,59 @@ const isAboutWebhooks = ({ storyboard_id, phase_id, step_id, task, error_text }:
     /webhook|push.?notification/i.test(text ?? ''),
   );
 
-/** Characters of a member that is printed on one line. */
-const MAX_MEMBER = 2000;
+/** Characters of a member that is printed, and of one that fits beside its name. */
+const MAX_MEMBER = 4000;
+const MAX_BESIDE = 80;
 
-function jsonLine(value: unknown): string | undefined {
-  const json = value === undefined || value === null ? undefined : JSON.stringify(value);
-  return json !== undefined && json.length > MAX_MEMBER
-    ? `${json.slice(0, MAX_MEMBER)} … (--json prints all)`
-    : json;
+const isShort = ([, value]: Fact): boolean => JSON.stringify(value).length <= MAX_BESIDE;
+
+/** A member's JSON below its name. */
+function block([name, value]: Fact): string {
+  const json = JSON.stringify(value, undefined, 2);
+  const shown = json.slice(0, MAX_MEMBER).split('\n').map(inLine).join('\n');
+  const rest = json.length > MAX_MEMBER ? ' … (--json prints all)' : '';
+  return `${inLine(name)}\n${indented(`${shown}${rest}`)}`;
+}
+
+function responseOf({ response_status, duration_ms }: Row): string | undefined {
+  if (typeof response_status !== 'number') return undefined;
+  return `${response_status}${typeof duration_ms === 'number' ? ` after ${duration_ms} ms` : ''}`;
 }
 
 function rowText(row: Row, bodies: boolean, paint: Paint): string {
   const passed = row.step_passed === true;
-  const where = [row.storyboard_id, row.phase_id, row.step_id].filter((part) => part).join(' / ');
-  const took = typeof row.duration_ms === 'number' ? ` after ${row.duration_ms} ms` : '';
-  const answered =
-    typeof row.response_status === 'number' ? `answered ${row.response_status}${took}` : undefined;
-  const facts: (readonly [string, unknown])[] = [
+  const step = [row.storyboard_id, row.phase_id, row.step_id].filter((part) => part).join(' / ');
+  const facts: readonly Fact[] = [
     ['task', row.task],
+    ['captured', row.captured_at],
     ['request', row.request_url],
-    ['response', answered],
+    ['response', responseOf(row)],
     ['served by', row.served_by_agent_url],
     ['error', row.error_text],
-    ['failed', jsonLine(row.failed_validations_jsonb)],
     ['extraction', [row.extraction_path, row.extraction_note].filter((part) => part).join(': ') || undefined],
-    ...(bodies
-      ? Object.entries(row)
-          .filter(([name]) => isBody(name))
-          .map(([name, value]) => [name, jsonLine(value)] as const)
-      : []),
     ['see', isAboutWebhooks(row) ? 'proto-webhooks explain: why a captured delivery was refused' : undefined],
   ];
-  return `${paint(passed ? 'good' : 'bad', passed ? 'pass' : 'FAIL')}  ${inLine(where === '' ? `row ${row.id ?? ''}` : where)}\n${lines(facts)}`;
+  const members = [
+    ['failed', row.failed_validations_jsonb] as const,
+    ...(bodies ? Object.entries(row).filter(([name]) => isBody(name)) : []),
+  ].filter(([, value]) => value !== undefined && value !== null);
+  const short = members.filter(isShort).map(([name, value]): Fact => [name, JSON.stringify(value)]);
+  const below = [
+    lines([...facts, ...short]),
+    ...members.filter((member) => !isShort(member)).map(block),
+  ].filter((part) => part !== '');
+  const what = inLine(step === '' ? `row ${row.id ?? ''}` : step);
+  return [
+    `${paint(passed ? 'good' : 'bad', passed ? 'pass' : 'FAIL')}  ${what}`,
+    ...below.map(indented),
+  ].join('\n');
+}
+
+/** What the rows are, and how many. */
+function heading({ agent_url, run_id, count, diagnostics }: Diagnostics<string>): string {
+  const shown = diagnostics.length === count ? '' : `, ${diagnostics.length} of them here`;
+  const steps = count === 0 ? 'no failing step' : `${count} failing ${count === 1 ? 'step' : 'steps'}`;
+  return `Agent ${inLine(agent_url)}\nRun ${inLine(run_id)}: ${steps}${shown}`;
 }
 
 /**
@@ -65,16 +95,15 @@ function rowText(row: Row, bodies: boolean, paint: Paint): string {
  */
 export function diagnosticsReport(answer: Diagnostics<string>, bodies: boolean): Report {
   const rows = answer.diagnostics;
+  const hint = 'Requests and responses were left out; --bodies prints them.';
   return {
     ok: rows.every(({ step_passed }) => step_passed === true),
     json: bodies ? answer : { ...answer, diagnostics: rows.map(withoutBodies) },
     text: (paint) =>
       [
-        `Agent ${inLine(answer.agent_url)}, run ${inLine(answer.run_id)}: ${answer.count} rows`,
+        heading(answer),
         ...rows.map((row) => rowText(row, bodies, paint)),
-        ...(rows.length > 0 && !bodies
-          ? ['Requests and responses were left out; --bodies prints them.']
-          : []),
+        ...(rows.length > 0 && !bodies ? [hint] : []),
       ].join('\n\n'),
   };
 }

@@ -35,7 +35,7 @@ async function registryOf(
   more: Pick<RegistryOptions<string>, 'rowCapParameter'> = {},
 ): Promise<Registry<string>> {
   const baseUrl = flags.registry ?? context.env[URL_VARIABLE];
-  if (baseUrl === undefined) {
+  if (baseUrl === undefined || baseUrl === '') {
     throw new UsageError(`Expected --registry URL, or ${URL_VARIABLE} in the environment.`);
   }
   const token = await readSecret({ file: flags.tokenFile, env: flags.tokenEnv }, context);
@@ -69,8 +69,13 @@ async function badge(
 async function diagnostics(
   registry: Registry<string>,
   agentUrl: string,
-  { runId, maxRows, bodies = false }: DiagnosticsFlags,
+  { runId, maxRows, bodies = false, tokenFile, tokenEnv }: DiagnosticsFlags,
 ): Promise<Report> {
+  if (tokenFile === undefined && tokenEnv === undefined) {
+    throw new UsageError(
+      "Expected --token-file FILE or --token-env NAME: diagnostics are for the agent's owner.",
+    );
+  }
   return diagnosticsReport(await registry.diagnostics(agentUrl, { runId, maxRows }), bodies);
 }
 
