@@ -9,7 +9,8 @@ import { httpText } from '../../src/cli/send/http-text.ts';
 import { freePort } from '../support/free-port.ts';
 import { keys, signed, URL_GIVEN, withHeaders } from './explain/captures.ts';
 import { bench, probeKeys, probeKit } from './probe/bench.ts';
-import { CLI, cli, cliOnTerminal, tempFolder } from './run-cli.ts';
+import { CLI, cli, cliOnTerminal } from './run-cli.ts';
+import { tempFolder } from './temp-folder.ts';
 
 const VERBS = [
   'explain',

@@ -1,7 +1,4 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The command line as users have it. */
@@ -51,17 +48,4 @@ export async function cliOnTerminal(
 ): Promise<string> {
   const { stdout } = await cli(args, { env: { TERM: 'xterm', ...env }, imports: TERMINAL });
   return stdout;
-}
-
-/** A folder that is removed at the end of the scope. */
-export function tempFolder(): Disposable & {
-  readonly path: string;
-  readonly file: (name: string) => string;
-} {
-  const path = mkdtempSync(join(tmpdir(), 'proto-webhooks-cli-'));
-  return {
-    path,
-    file: (name) => join(path, name),
-    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
-  };
 }

@@ -8,11 +8,11 @@ const durations = readDurations();
 function time(files: readonly string[]): string {
   if (LONG) return 'hours';
   const seconds = expectedSeconds(files, durations);
-  return seconds < 90 ? `${Math.ceil(seconds / 5) * 5} s` : `${Math.ceil(seconds / 60)} min`;
+  return `about ${seconds < 90 ? `${Math.ceil(seconds / 5) * 5} s` : `${Math.ceil(seconds / 60)} min`}`;
 }
 
 function line(name: string, files: readonly string[], what: string): string {
-  return `${name.padEnd(12)}${String(files.length).padStart(4)} files, about ${time(files).padEnd(6)} ${what}`;
+  return `${name.padEnd(12)}${String(files.length).padStart(4)} files, ${time(files).padEnd(12)} ${what}`;
 }
 
 const [, , name] = process.argv;

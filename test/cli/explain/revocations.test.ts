@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { httpText } from '../../../src/cli/send/http-text.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
-import { tempFolder } from '../run-cli.ts';
+import { tempFolder } from '../temp-folder.ts';
 import { URL_GIVEN } from './captures.ts';
 import { explainHere } from './run-here.ts';
 

@@ -6,7 +6,8 @@ import { Pool } from 'pg';
 import { describe, expect, inject, it } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
-import { cli, tempFolder } from '../run-cli.ts';
+import { cli } from '../run-cli.ts';
+import { tempFolder } from '../temp-folder.ts';
 
 /** Files that no receiver has stored in, each by what is in it. */
 const WRONG: Readonly<Record<string, (file: string) => void>> = {

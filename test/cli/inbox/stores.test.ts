@@ -15,7 +15,8 @@ import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-sel
 import { startRedis } from '../../support/redis.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { testSchema } from '../../stores/postgres-schemas.ts';
-import { cli, type Ended, tempFolder } from '../run-cli.ts';
+import { cli, type Ended } from '../run-cli.ts';
+import { tempFolder } from '../temp-folder.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const URL_GIVEN = 'http://127.0.0.1:9/hook';
