@@ -53,7 +53,9 @@ describe('readPublicKey', () => {
     ['in the standard alphabet', `${edX.slice(0, 20)}+/${edX.slice(22)}`],
     ['with trailing bits set', `${edX.slice(0, 42)}B`],
     ['31 bytes', base64url(edPoint.subarray(1))],
-    ['33 bytes', base64url(new Uint8Array([...edPoint, 0]))],
+    ['33 bytes', base64url(new Uint8Array([...edPoint, 0xff]))],
+    ['33 bytes, a sign byte first', base64url(new Uint8Array([0, ...edPoint]))],
+    ['64 bytes', base64url(new Uint8Array([...edPoint, ...edPoint]))],
     // The first 43 characters alone, and the last 43, would be a value.
     ['followed by one character more', `${edX}A`],
     ['preceded by one character more', `A${edX}`],
@@ -69,6 +71,16 @@ describe('readPublicKey', () => {
     expect(readPublicKey({ ...ecKey, y: base64url(bigEndian(y, 31)) })).toBe(
       'y is not the unpadded base64url of 32 bytes',
     );
+  });
+
+  it('refuses y of 33 bytes', () => {
+    for (const bytes of [
+      [0, ...bigEndian(y)],
+      [...bigEndian(y), 0xff],
+    ]) {
+      const value = base64url(new Uint8Array(bytes));
+      expect(readPublicKey({ ...ecKey, y: value })).toBe('y is not the unpadded base64url of 32 bytes');
+    }
   });
 
   it.each(['A', 'AA', '\n'])('refuses y with %j around it', (more) => {

@@ -45,12 +45,15 @@ const payloads = fc
 
 describe('nothing that a sender can send throws', () => {
   it('readEvent gives an event or a code', () => {
+    const ends: Record<string, number> = {};
     fc.assert(
       fc.property(
         fc.oneof(fc.uint8Array(), fc.json().map(encode), payloads.map(encode)),
         fc.constantFrom(undefined, 'tool' as const, 'agent' as const),
         (bytes, format) => {
           const reading = readEvent(bytes, format === undefined ? {} : { format });
+          const end = reading.ok ? 'event' : reading.code;
+          ends[end] = (ends[end] ?? 0) + 1;
           if (reading.ok) {
             expect(reading.event.idempotencyKey).toMatch(/^[A-Za-z0-9_.:-]{16,255}$/);
             expect(reading.event.envelope).toEqual(readJson(new TextDecoder().decode(bytes)));
@@ -59,6 +62,8 @@ describe('nothing that a sender can send throws', () => {
       ),
       { numRuns: 1000 },
     );
+    expect(ends['event']).toBeGreaterThan(50);
+    expect(Object.keys(ends).length).toBeGreaterThan(3);
   });
 
   it('detectFormat and extractData take anything', () => {

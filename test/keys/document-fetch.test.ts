@@ -71,11 +71,13 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
         return { ok: true, value: { text: new TextDecoder().decode(bytes) } };
       },
     };
-    const { publish, cache, url, advance } = await revalidating();
+    const { publish, cache, url, advance, seen } = await revalidating();
     publish('one', { etag: '"v1"' });
     const first = await cache.current(kind, url, LEAVE);
     advance(6 * MINUTE);
     const second = await cache.current(kind, url, LEAVE);
+    // It was asked for, and confirmed.
+    expect(seen.map((headers) => headers['if-none-match'])).toEqual([undefined, '"v1"']);
     expect(parsed).toBe(1);
     expect(second.ok && first.ok && second.copy.value === first.copy.value).toBe(true);
   });
