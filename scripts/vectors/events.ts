@@ -1,3 +1,4 @@
+import { BROKEN, FAMILIES } from './families.ts';
 import { type Json, without } from './kit.ts';
 import { envelope, reportResult } from './sign.ts';
 
@@ -124,6 +125,14 @@ const EXTRACTION: readonly Extraction[] = [
   ['agent: wrapped in task', { task: task('completed', artifacts([part(A)])) }, 'agent', A],
   ['agent: wrapped in statusUpdate', { statusUpdate: update('working', part(A)) }, 'agent', A],
   ['agent: a state in lower case with underscores', update('input_required', part(A)), 'agent', A],
+  ['agent: an unknown state', task('reviewing', artifacts([part(A)])), 'agent', null],
+  ['agent: a message', { message: { messageId: 'm', parts: [part(A)] } }, 'agent', null],
+  [
+    'agent: an artifact',
+    { artifactUpdate: { artifact: { artifactId: 'a', parts: [part(A)] } } },
+    'agent',
+    null,
+  ],
   ['neither: no status', { a: 1 }, null, null],
   ['neither: not an object', [1, 2], null, null],
 ];
@@ -245,10 +254,6 @@ const POSITIVE: readonly Positive[] = [
     payload: task('completed', artifacts([part({ response: A })])),
     expected_warnings: ['wrapped_response'],
   },
-  {
-    id: 'other family: impairment',
-    payload: { idempotency_key: 'impairment_0123456789', event_type: 'impairment', notification_id: 'n_1' },
-  },
 ];
 
 const NEGATIVE: readonly (readonly [id: string, payload: unknown, code: string])[] = [
@@ -317,8 +322,8 @@ export function envelopes(): Json {
   return {
     description:
       'Authentic bodies: what is taken (200, with these warnings), and what is refused (400, with this code).',
-    positive: POSITIVE,
-    negative: NEGATIVE.map(([id, payload, expected_error]) => ({
+    positive: [...POSITIVE, ...FAMILIES],
+    negative: [...NEGATIVE, ...BROKEN].map(([id, payload, expected_error]) => ({
       id,
       payload,
       expected_error,

@@ -59,6 +59,12 @@ const MEMBERS: readonly Member[] = [
   { name: 'changed', expected: ({ changed }) => changed, actual: ({ changed }) => changed },
   { name: 'reemission', expected: ({ reemission }) => reemission, actual: ({ reemission }) => reemission },
   {
+    name: 'event kind',
+    expected: ({ eventKind }) => eventKind,
+    actual: ({ eventKind }) => eventKind,
+  },
+  { name: 'family', expected: ({ family }) => family, actual: ({ family }) => family },
+  {
     name: 'warnings',
     expected: ({ warnings }) => warnings && [...warnings].sort().join(' '),
     actual: ({ warnings }) => warnings && [...warnings].sort().join(' '),

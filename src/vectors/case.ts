@@ -21,6 +21,8 @@ export interface Expectation {
   readonly changed?: boolean;
   readonly reemission?: boolean;
   readonly warnings?: readonly string[];
+  readonly eventKind?: string;
+  readonly family?: string | null;
 }
 
 /** One request of a vector, with what must come of it. */

@@ -112,6 +112,8 @@ function answerOf(outcome: Outcome, { handled }: Run): Answer {
     handled,
     changed: 'changed' in outcome && outcome.changed,
     reemission: event?.reemission ?? false,
+    ...(event && { eventKind: event.kind }),
+    family: (event?.kind === 'other' ? event.family : undefined) ?? null,
     warnings: event?.warnings.map((warning) => warning.code) ?? [],
     ...('check' in outcome && outcome.check !== undefined && { check: outcome.check }),
   };

@@ -90,6 +90,10 @@ export interface Answer {
   readonly changed?: boolean | undefined;
   /** The event's `notification_id` was seen under another key. */
   readonly reemission?: boolean | undefined;
+  /** `task`, `delivery-report` or `other`. */
+  readonly eventKind?: string | undefined;
+  /** What the event's body calls itself; null where it is no event of a family, or has no name. */
+  readonly family?: string | null | undefined;
   /** Codes of the event's warnings. */
   readonly warnings?: readonly string[] | undefined;
 }

@@ -50,9 +50,23 @@ function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
 /** `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
 export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
   const positive = readEach(objectsOf(json, 'positive'), 'positive', context, (vector, name) => {
-    mostMembers(vector, '', [...ENVELOPE, 'expected_warnings'], context);
+    mostMembers(
+      vector,
+      '',
+      [...ENVELOPE, 'expected_warnings', 'expected_event_kind', 'expected_family'],
+      context,
+    );
     const warnings = textsOf(vector, 'expected_warnings');
-    const expected = { status: 200, code: null, ...(warnings && { warnings }) };
+    const eventKind = optionalText(vector, 'expected_event_kind');
+    const expected = {
+      status: 200,
+      code: null,
+      ...(warnings && { warnings }),
+      ...(eventKind !== undefined && { eventKind }),
+      ...(Object.hasOwn(vector, 'expected_family') && {
+        family: optionalText(vector, 'expected_family') ?? null,
+      }),
+    };
     return envelopeCase(vector, name, expected, context);
   });
   const negative = readEach(objectsOf(json, 'negative'), 'negative', context, (vector, name) => {
