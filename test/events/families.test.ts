@@ -98,6 +98,16 @@ describe('other webhook families (contract.md §6.12)', () => {
     expect(eventOf(toolEnvelope({ artifacts: [{ id: 'a' }], rights_id: 'r' })).kind).toBe('task');
   });
 
+  it.each([
+    ['rights_id', 'r', { task_id: 't' }],
+    ['rights_id', 'r', { status: 'working' }],
+    ['artifacts', [], { task_id: 't' }],
+    ['artifacts', [], { status: 'working' }],
+  ])('nor by %s %j beside %j: a task’s envelope that lost a member is refused', (shape, value, member) => {
+    const payload = { idempotency_key: KEY, [shape]: value, ...member };
+    expect(codeOf(payload)).toBe('missing_envelope_fields');
+  });
+
   it('an agent-transport payload stays one, whatever else its top level says', () => {
     const event = eventOf(agentTask('completed', { type: 'impairment' }));
     expect(event).toMatchObject({ kind: 'task', transport: 'agent' });
