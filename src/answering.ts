@@ -1,13 +1,26 @@
+import { MAX_TEXT, printableText } from './codec/printable.ts';
+import type { Delivery } from './delivery.ts';
 import type { Event } from './events/event.ts';
 import { Fault, isOfKind, textOf } from './errors.ts';
-import { unavailable, type Outcome, type Reply, type Unavailability, type Verdict } from './outcome.ts';
+import {
+  unavailable,
+  type Outcome,
+  type Refusal,
+  type Reply,
+  type Unavailability,
+  type Verdict,
+} from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { respond } from './stages/respond.ts';
+import type { Selected } from './stages/select.ts';
 
 /** What became known of a delivery on its way, whatever its end. */
 export interface Trace {
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
+  /** Absent where nothing of it is known. */
+  readonly delivery?: Pick<Delivery, 'headers' | 'url'>;
+  selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
 /** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
@@ -36,13 +49,28 @@ function loggable(verdict: Verdict): object {
   return { kind, state, changed };
 }
 
+/** What is said of a sender's words is for logs and terminals too, whatever was in them. */
+function printable(verdict: Verdict): Verdict {
+  return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
+}
+
+/** Nobody waits for it: the answer has been decided. */
+function noteRefusal(refusal: Refusal, trace: Trace, parts: Parts): void {
+  import('./refusal-line.ts')
+    .then((it) => it.logFirstRefusal(refusal, trace, parts))
+    .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
+}
+
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function conclude(verdict: Verdict, { who, event }: Trace, parts: Parts): Outcome {
+export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
+  const { who, event } = trace;
+  const verdict = printable(given);
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
   const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
   const fields = { ...who, ...loggable(verdict), status: response.status };
   parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
+  if (outcome.kind === 'refused') noteRefusal(outcome, trace, parts);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
     parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
   }

@@ -41,12 +41,8 @@ function createRoom(maxBufferedBytes: number): Room {
 export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs } = parts.config;
   const room = createRoom(maxBufferedBytes);
-  let fixTold = false;
   const refuse: Door['refuse'] = (code, detail) => {
-    if (code === 'body_consumed' && !fixTold) {
-      fixTold = true;
-      parts.raiseAlarm({ code: 'misconfigured', message: detail });
-    }
+    if (code === 'body_consumed') parts.raiseAlarm({ code: 'misconfigured', message: detail });
     if (code === 'overloaded') parts.raiseAlarm({ code, message: detail });
     return conclude(noBody(code, detail), NOBODY, parts);
   };
@@ -59,7 +55,9 @@ export function createDoor(parts: Parts, lifecycle: Lifecycle): Door {
       const fields = headerFields(headers);
       const refusal =
         guardHeaders(methodOf(request.method), fields, parts) ?? guardDeclaredLength(fields, maxBodyBytes);
-      if (refusal) return conclude(refusal, NOBODY, parts);
+      if (refusal) {
+        return conclude(refusal, { who: {}, delivery: { headers: fields, url: request.url } }, parts);
+      }
       // Only looked at: what surely does not fit need not be read. Counted is what has arrived, and not what was
       // announced: an announcement costs a flood nothing.
       const fits = room.fits(declaredLength(fields) ?? 0);

@@ -1,4 +1,6 @@
 import type { Alarm, AlarmCode, Logger, RaiseAlarm } from './alarms.ts';
+import { MAX_TEXT, printableText } from './codec/printable.ts';
+import { createThinning } from './thinning.ts';
 
 const silent = (): void => {};
 
@@ -42,21 +44,64 @@ export function harmlessLogger(logger: Logger): Logger {
   };
 }
 
-/** What anyone can cause before a signature has verified: one alarm in this many ms, or a flood would be the pager's. */
-const UNAUTHENTICATED_EVERY_MS = 60_000;
-const UNAUTHENTICATED: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
-  'clock_skew',
-  'payload_too_large',
-  'unsupported_media_type',
-  'unsupported_content_encoding',
-  'key_purpose_refused',
-  'overloaded',
-  'misconfigured',
-  'senders_failed',
-]);
+/**
+ * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
+ * left out. Those that anybody can cause before it is known who sent are about nothing: a flood of them is one.
+ * `each`: never left out, for its owner has to decide on every one, or it is rare by itself.
+ */
+const SUBJECTS: Readonly<Record<AlarmCode, readonly string[] | 'each'>> = {
+  dead: 'each',
+  admission_pressure: 'each',
+  payload_changed: ['sender', 'key'],
+  second_terminal_status: ['sender', 'key'],
+  timestamp_ahead: ['sender'],
+  nonconforming_sender: ['sender', 'warning'],
+  token_mismatch: ['sender'],
+  legacy_auth_used: ['sender'],
+  cap_near: ['sender', 'limit'],
+  cap_reached: ['sender', 'limit'],
+  host_rewritten: ['sender'],
+  public_url_mismatch: ['sender'],
+  // A finding of ours must not be left out for what a stranger sent.
+  clock_skew: ['proved'],
+  agent_not_listed: ['sender', 'url'],
+  key_purpose_refused: ['sender'],
+  jwks_uri_moved: ['sender', 'jwksUri'],
+  key_document_invalid: ['sender', 'url', 'document'],
+  key_fetch_failing: ['url'],
+  revocation_stale: ['sender', 'url'],
+  revocation_overflow: ['url'],
+  // Ours, and few: what is wrong is what it says.
+  misconfigured: ['message'],
+  senders_failed: [],
+  overloaded: [],
+  payload_too_large: [],
+  unsupported_media_type: [],
+  unsupported_content_encoding: [],
+};
 
-/** Every delivery has them until one option is changed: one line says which. */
-const LOGGED_ONCE: ReadonlySet<AlarmCode> = new Set<AlarmCode>(['host_rewritten']);
+/** What anybody can make longer is cut. */
+const MAX_SUBJECT = 512;
+
+function subjectOf(alarm: Alarm, members: readonly string[]): string {
+  return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
+}
+
+/** Who it is about, as the owner knows them: checked when they were configured, or by the envelope's rules. */
+const NAMES: ReadonlySet<string> = new Set(['code', 'sender', 'key']);
+
+function printableValue(value: unknown): unknown {
+  if (typeof value === 'string') return printableText(value, MAX_TEXT);
+  return Array.isArray(value) ? value.map(printableValue) : value;
+}
+
+function printableAlarm(alarm: Alarm): Alarm {
+  const members = Object.entries(alarm).map(([name, value]): [string, unknown] => [
+    name,
+    NAMES.has(name) ? value : printableValue(value),
+  ]);
+  return Object.fromEntries(members) as unknown as Alarm;
+}
 
 /** Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. */
 export function alarmRaiser(
@@ -65,26 +110,15 @@ export function alarmRaiser(
   now: () => number,
 ): RaiseAlarm {
   const hook = harmless(onAlarm);
-  const last = new Map<AlarmCode, { at: number; suppressed: number }>();
-  const logged = new Set<AlarmCode>();
-  const raise: RaiseAlarm = (alarm) => {
+  const thinned = createThinning();
+  return (raised) => {
+    const members = SUBJECTS[raised.code];
+    const suppressed = members === 'each' ? 0 : thinned(subjectOf(raised, members), now());
+    if (suppressed === undefined) return;
+    const alarm = printableAlarm(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;
-    if (!logged.has(alarm.code)) logger.warn(fields, message);
-    if (LOGGED_ONCE.has(alarm.code)) logged.add(alarm.code);
+    logger.warn(fields, message);
     hook(alarm);
-  };
-  return (alarm) => {
-    if (!UNAUTHENTICATED.has(alarm.code)) {
-      raise(alarm);
-      return;
-    }
-    const before = last.get(alarm.code);
-    if (before && Math.abs(now() - before.at) < UNAUTHENTICATED_EVERY_MS) {
-      before.suppressed += 1;
-      return;
-    }
-    last.set(alarm.code, { at: now(), suppressed: 0 });
-    raise(before?.suppressed ? { ...alarm, suppressed: before.suppressed } : alarm);
   };
 }
 

@@ -22,6 +22,7 @@ import { createTurns, type Turns } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
+import { createThinning, type Thinning } from './thinning.ts';
 
 /** Everything a receiver is made of, made once from its options. */
 export interface Parts {
@@ -40,6 +41,8 @@ export interface Parts {
   readonly queued: () => void;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
+  /** Refusals that are a line at level warn. */
+  readonly refusals: Thinning;
   readonly onOutcome: (outcome: Outcome) => void;
   /** Unix ms. */
   readonly now: () => number;
@@ -85,10 +88,11 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
-function heardByMany(signal: AbortSignal): void {
+function heardByMany(closing: AbortController): AbortController {
   if (globalThis.process?.versions?.node?.startsWith('20.')) {
-    globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, signal);
+    globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, closing.signal);
   }
+  return closing;
 }
 
 /**
@@ -120,8 +124,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const source = { protocol, engine, transport, dns, now, allowLoopback, raiseAlarm, logger, thresholds };
   const keys = keysOnDemand(source, shared);
   const checked = { config, options, keys, raiseAlarm, shared };
-  const closing = new AbortController();
-  heardByMany(closing.signal);
+  const closing = heardByMany(new AbortController());
   const parts: Parts = {
     config,
     protocol,
@@ -137,6 +140,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     queued: bell.ring,
     logger,
     raiseAlarm,
+    refusals: createThinning(),
     onOutcome: harmless(options.onOutcome),
     now,
     newId,

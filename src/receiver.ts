@@ -41,7 +41,6 @@ async function corridor(
   signal: AbortSignal | undefined,
   trace: Trace,
 ): Promise<Verdict> {
-  const { config, raiseAlarm } = lobby;
   const arrivedAt = lobby.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
@@ -50,9 +49,10 @@ async function corridor(
 
   const ready = lobby.startup.ready();
   const parts = isPending(ready) ? await ready : ready;
-  const selecting = select(guarded, config.publicUrl, config.senders, raiseAlarm);
+  const selecting = select(guarded, lobby);
   const selected = isPending(selecting) ? await selecting : selecting;
   if (ends(selected)) return selected;
+  trace.selected = selected;
 
   const context = parts.authContext();
   const auth = isPending(context) ? await context : context;
@@ -61,7 +61,7 @@ async function corridor(
   if (ends(authentic)) return authentic;
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
-  announceLegacy(authentic.identity, legacySeen, raiseAlarm);
+  announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
 
   const tokened = withToken(read(authentic, parts), delivery, parts);
   const body = isPending(tokened) ? await tokened : tokened;
@@ -120,7 +120,7 @@ export function receiverOf(parts: Parts): Receiver {
       const rawBody = requireRawBytes(rawBytes);
       const delivery = { method: methodOf(method), url, rawBody, headers: headerFields(headers) };
       requireUrl(parts.config.publicUrl, url);
-      const trace: Trace = { who: {} };
+      const trace: Trace = { who: {}, delivery };
       try {
         return conclude(await corridor(rooms, delivery, signal, trace), trace, parts);
       } catch (error) {

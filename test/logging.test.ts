@@ -1,4 +1,6 @@
-import { expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import type { Alarm, RaiseAlarm } from '../src/alarms.ts';
+import { alarmRaiser } from '../src/logging.ts';
 import { createReceiver } from '../src/receiver.ts';
 import { signDelivery } from '../src/sender/sign.ts';
 import { memoryStore } from '../src/stores/memory.ts';
@@ -36,4 +38,88 @@ it('without a logger a handler’s exception goes to the console, and what is us
   }
   expect(lines.filter((line) => line.includes('the ad server is away'))).toHaveLength(1);
   expect(lines.every((line) => /^(?:warn|error) proto-webhooks: /.test(line))).toBe(true);
+});
+
+describe('alarms are thinned where they are raised', () => {
+  const raised = (): {
+    readonly raise: RaiseAlarm;
+    readonly hooked: Alarm[];
+    readonly lines: string[];
+    readonly at: (ms: number) => void;
+  } => {
+    const hooked: Alarm[] = [];
+    const lines: string[] = [];
+    let now = 0;
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (_: object, text: string) => void lines.push(text),
+    };
+    return {
+      raise: alarmRaiser(
+        logger,
+        (alarm) => void hooked.push(alarm),
+        () => now,
+      ),
+      hooked,
+      lines,
+      at: (ms) => {
+        now = ms;
+      },
+    };
+  };
+
+  it('one of a code and subject in a minute; the next has the number left out', () => {
+    const { raise, hooked, lines, at } = raised();
+    const alarm = { code: 'host_rewritten', sender: AGENT, message: 'm' } as const;
+    for (let ms = 0; ms < 60_000; ms += 10_000) {
+      at(ms);
+      raise(alarm);
+    }
+    expect(hooked).toEqual([alarm]);
+    raise({ ...alarm, sender: `${AGENT}/2` });
+    raise({ ...alarm, code: 'public_url_mismatch' });
+    expect(hooked).toHaveLength(3);
+    at(60_000);
+    raise(alarm);
+    expect(hooked.at(-1)).toEqual({ ...alarm, suppressed: 5 });
+    expect(lines).toEqual(['m', 'm', 'm', 'm']);
+    // A clock that was set back does not silence it for ever.
+    at(-10_000);
+    raise(alarm);
+    expect(hooked.at(-1)).toEqual(alarm);
+  });
+
+  it('each event that is DEAD is told, and each key whose payload changed', () => {
+    const { raise, hooked } = raised();
+    for (let count = 0; count < 3; count += 1) raise({ code: 'dead', sender: AGENT, key: 'k', message: 'm' });
+    for (const key of ['a', 'b', 'a']) raise({ code: 'payload_changed', sender: AGENT, key, message: 'm' });
+    expect(hooked.map(({ code, key }) => [code, key])).toEqual([
+      ['dead', 'k'],
+      ['dead', 'k'],
+      ['dead', 'k'],
+      ['payload_changed', 'a'],
+      ['payload_changed', 'b'],
+    ]);
+  });
+
+  it('what a stranger can raise does not hide what is proved', () => {
+    const { raise, hooked } = raised();
+    raise({ code: 'clock_skew', message: 'unverified' });
+    raise({ code: 'clock_skew', message: 'ours', proved: true });
+    raise({ code: 'clock_skew', message: 'unverified' });
+    expect(hooked.map(({ message }) => message)).toEqual(['unverified', 'ours']);
+  });
+
+  it('subjects without end take no memory without end', () => {
+    const { raise, hooked } = raised();
+    const alarm = { code: 'payload_changed', sender: AGENT, message: 'm' } as const;
+    for (let index = 0; index < 10_001; index += 1) raise({ ...alarm, key: `key-${index}` });
+    expect(hooked).toHaveLength(10_001);
+    // The one of longest ago was forgotten, the others were not.
+    raise({ ...alarm, key: 'key-0' });
+    raise({ ...alarm, key: 'key-9000' });
+    expect(hooked).toHaveLength(10_002);
+  });
 });

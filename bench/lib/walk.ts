@@ -81,10 +81,9 @@ export function keyOf({ senders }: Selected, { parameters }: CheckedSignature, {
 
 export async function walk(wire: Wire, rooms: Rooms): Promise<Walk> {
   const { parts, auth } = rooms;
-  const { config, raiseAlarm } = parts;
   const delivery = deliveryOf(wire);
   const guarded = passed(guard(delivery, parts), 'guarded');
-  const selected = passed(await select(guarded, config.publicUrl, config.senders, raiseAlarm), 'selected');
+  const selected = passed(await select(guarded, parts), 'selected');
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();
   const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocol, now), 'checked');

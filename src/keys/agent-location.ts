@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createJudgements, type Location } from './agent-judgement.ts';
 import type { BrandJson } from './brand-json.ts';
@@ -97,7 +98,8 @@ function createMoveWatch(raiseAlarm: RaiseAlarm): (agentUrl: string, jwksUri: st
     if (known.last === jwksUri) return;
     known.last = jwksUri;
     if (known.first === jwksUri) return;
-    const message = `${agentUrl}: its jwks_uri is ${jwksUri}; first learned was ${known.first}.`;
+    const [now, first] = [jwksUri, known.first].map((url) => printableName(url, MAX_URL_BYTES));
+    const message = `${agentUrl}: its jwks_uri is ${now}; first learned was ${first}.`;
     raiseAlarm({ code: 'jwks_uri_moved', message, sender: agentUrl, first: known.first, jwksUri });
   };
 }

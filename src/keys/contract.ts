@@ -58,6 +58,12 @@ export interface KeyResolver {
     keyid: string,
     request?: KeyRequest,
   ): RevocationState | Promise<RevocationState>;
+  /**
+   * Who has a key of that id among those that are held, by agent URL; nothing is fetched. For what is said of a delivery
+   * that was not verified, never for what is answered.
+   * @param senders all that were looked for in this process where absent.
+   */
+  whose(keyid: string, senders?: readonly SenderEntry[]): string | undefined;
   /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */

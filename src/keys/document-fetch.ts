@@ -1,3 +1,4 @@
+import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
 import type { Answer, Copy, DocumentKind, Validators } from './document.ts';
 import { ageOf, backOffMs, KEY_DOCUMENT_LIFE, lifeOf, refreshAfter, within } from './freshness.ts';
@@ -145,8 +146,12 @@ function validatorsOf(headers: Headers): Validators {
   };
 }
 
-function failed<T>({ state, kind, url, entry }: Place<T>, { code, reason }: Flaw): Answer<T> {
+/** Code points of a reason, which may have a counterparty's words in it. */
+const MAX_REASON = 300;
+
+function failed<T>({ state, kind, url, entry }: Place<T>, { code, reason: why }: Flaw): Answer<T> {
   const { now, raiseAlarm } = state.options;
+  const reason = printableText(why, MAX_REASON);
   // Our own stop ended it: no fault of the server's.
   if (state.stopped) return { ok: false, reason: 'stopped' };
   const count = (entry.failure?.count ?? 0) + 1;
@@ -155,7 +160,7 @@ function failed<T>({ state, kind, url, entry }: Place<T>, { code, reason }: Flaw
   entry.failure = { reason, at, backOffMs: backOffMs(count), count, since };
   raiseAlarm({
     code,
-    message: `${kind.name} at ${url}: ${reason}. ${
+    message: `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${reason}. ${
       usable(state, entry) === undefined
         ? 'There is no earlier copy'
         : 'The earlier copy serves until its hard limit'

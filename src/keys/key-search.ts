@@ -1,3 +1,4 @@
+import { putBounded } from '../bounded.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Allowance } from './allowance.ts';
 import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
@@ -20,8 +21,14 @@ interface FairContext extends SearchContext {
   readonly turns: Turns;
 }
 
-/** `find` and `findReplaced` of the key resolver. */
-export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find' | 'findReplaced'> {
+/** Senders remembered for `whose`. */
+const MAX_KNOWN = 1_000;
+
+/** `find`, `findReplaced` and `whose` of the key resolver. */
+export function createKeySearch(
+  options: SearchContext,
+): Pick<KeyResolver, 'find' | 'findReplaced' | 'whose'> {
+  const known = new Map<string, SenderEntry>();
   const context: FairContext = { ...options, turns: createTurns() };
   const start = (keyid: string, request: KeyRequest): Search => {
     const order = context.cache.order();
@@ -38,10 +45,13 @@ export function createKeySearch(options: SearchContext): Pick<KeyResolver, 'find
     find: (keyid, request) => {
       const atHand = allAtHand(context.each, keyid, request.senders);
       if (atHand !== undefined) return { candidates: atHand, undecided: NOBODY };
+      for (const sender of request.senders) putBounded(known, sender.agentUrl, sender, MAX_KNOWN);
       return find(context, start(keyid, request), request.senders);
     },
     findReplaced: (keyid, request, tried) =>
       findReplaced(context, start(keyid, request), request.senders, tried),
+    whose: (keyid, senders = [...known.values()]) =>
+      senders.find((sender) => context.each.knows(sender, keyid))?.agentUrl,
   };
 }
 

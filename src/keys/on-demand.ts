@@ -22,6 +22,7 @@ export function keysOnDemand(options: DiscoveryOptions, shared: boolean): KeyRes
     find: (...given) => (made ? made.find(...given) : loaded((it) => it.find(...given))),
     findReplaced: async (...given) => (await keys()).findReplaced(...given),
     revocation: (...given) => (made ? made.revocation(...given) : loaded((it) => it.revocation(...given))),
+    whose: (keyid, senders) => made?.whose(keyid, senders),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);
     },

@@ -33,6 +33,8 @@ export interface SenderSearch {
    * where `held` has to be asked. `final`: nobody but the owner's pins could have the key, and they lack it.
    */
   atHand(sender: SenderEntry, keyid: string): (Reply & { readonly final?: boolean }) | undefined;
+  /** Whether a key of that id is among those held, pinned or in a fresh JWKS. */
+  knows(sender: SenderEntry, keyid: string): boolean;
   /** From what is held. `overdue`: there is a key, from a copy past its life. */
   held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
   /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
@@ -60,6 +62,10 @@ export function createSenderSearch(context: SenderSearchContext): SenderSearch {
       if (!restricted(sender, publishers)) await context.keys.current(sender);
     },
     atHand: (sender, keyid) => atHand(context, sender, keyid),
+    knows: ({ pins = [], ...sender }, keyid) =>
+      pins.some(({ kid }) => kid === keyid) ||
+      context.publishers.held(sender).sets.some(({ jwks }) => jwks.has(keyid)) ||
+      context.keys.atHand(sender)?.copy.value.jwks.has(keyid) === true,
     held: (sender, keyid) => held(context, sender, keyid),
     refreshed: (sender, search) => refreshed(context, sender, search),
     ask: (sender, search) => ask(context, sender, search),

@@ -98,7 +98,7 @@ export function guardHeaders(
   headers: HeaderFields,
   context: GuardContext,
 ): Refusal | undefined {
-  if (method !== 'POST') return refuse('method_not_allowed', `method ${JSON.stringify(method.slice(0, 16))}`);
+  if (method !== 'POST') return refuse('method_not_allowed', `method ${quoted(method.slice(0, 16))}`);
   const problem = contentTypeProblem(headers, context.config);
   if (problem) return refuseMedia('unsupported_media_type', problem, headers, context);
   const encoding = fieldValue(headers, 'content-encoding')?.toLowerCase() ?? '';

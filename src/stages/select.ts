@@ -1,6 +1,8 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
+import type { Config } from '../config/resolve.ts';
 import type { ResolveSenders } from '../config/senders.ts';
 import type { Delivery } from '../delivery.ts';
 import { ConfigError, Fault, textOf } from '../errors.ts';
@@ -49,21 +51,22 @@ export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void 
   );
 }
 
+export interface SelectContext {
+  readonly config: Pick<Config, 'publicUrl' | 'senders'>;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
 /** @throws Fault `misconfigured` (or rejects with it) where the owner's own parts do not fit or fail. */
 export function select(
   { delivery }: Guarded,
-  publicUrl: PublicUrl,
-  resolve: ResolveSenders,
-  raiseAlarm: RaiseAlarm,
+  { config: { publicUrl, senders }, raiseAlarm }: SelectContext,
 ): Eventual<Selected | Refusal> {
   const target =
     publicUrl.kind === 'exact'
       ? publicUrl.target
       : prefixedTarget(publicUrl, delivery.url ?? '/', raiseAlarm);
   if ('kind' in target) return target;
-  return whenThere(sendersFor(target, resolve, raiseAlarm), (senders) =>
-    selectedOf(delivery, target, senders),
-  );
+  return whenThere(sendersFor(target, senders, raiseAlarm), (found) => selectedOf(delivery, target, found));
 }
 
 function selectedOf(delivery: Delivery, target: Target, senders: readonly SenderEntry[]): Selected | Refusal {
@@ -72,7 +75,7 @@ function selectedOf(delivery: Delivery, target: Target, senders: readonly Sender
       kind: 'refused',
       code: 'webhook_signature_key_unknown',
       check: 7,
-      detail: `no sender is registered for ${target.targetUri}`,
+      detail: `no sender is registered for ${printableName(target.targetUri, MAX_URL_BYTES)}`,
     };
   }
   return { kind: 'selected', delivery, target, senders };
@@ -105,7 +108,8 @@ function sendersFor(
   raiseAlarm: RaiseAlarm,
 ): Eventual<readonly SenderEntry[]> {
   const failed = (error: unknown): never => {
-    const message = `the senders function failed for ${target.targetUri}: ${textOf(error)}`;
+    const url = printableName(target.targetUri, MAX_URL_BYTES);
+    const message = `the senders function failed for ${url}: ${textOf(error)}`;
     raiseAlarm({ code: 'senders_failed', message });
     throw new Fault('misconfigured', message, { cause: error });
   };

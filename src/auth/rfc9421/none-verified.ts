@@ -1,0 +1,120 @@
+import type { RaiseAlarm } from '../../alarms.ts';
+import { editionAccepting } from '../../edition.ts';
+import { Fault } from '../../errors.ts';
+import { type Eventual, whenThere } from '../../eventual.ts';
+import type { Candidate, KeySearch } from '../../keys/contract.ts';
+import type { Refusal, Unavailability } from '../../outcome.ts';
+import type { VerifiesFor } from '../contract.ts';
+import type { Failure, Trial } from './candidates.ts';
+import { furthest, tryCandidates } from './candidates.ts';
+import { SAME } from './host-check.ts';
+import { usableKey, type KeyPolicy } from './key-policy.ts';
+import { quoted, refuse } from './refuse.ts';
+import { baseFor } from './trial.ts';
+import type { Found } from './verify.ts';
+
+function undecided(senders: readonly string[]): Fault {
+  return new Fault('keys_unavailable', `No key decides, and some could not be had: ${senders.join('; ')}`);
+}
+
+/**
+ * After no candidate verified, once: a seller may have replaced a key under its old kid, or another sender, whose
+ * set was not asked because this one's has the kid, may be who signed (verification.md §2.27 and §5.6).
+ */
+async function findReplaced(
+  trial: Trial,
+  tried: readonly Candidate[],
+  failure: Failure,
+): Promise<KeySearch & { readonly result: Found | Failure }> {
+  const { request } = trial;
+  // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
+  const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
+  const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
+  if (!helps) return { result: failure, candidates: [], undecided: [] };
+  const { keyid } = trial.signed.parameters;
+  const search = await trial.context.keys.findReplaced(keyid, request, tried);
+  const { candidates } = search;
+  const result = await tryCandidates(trial, candidates);
+  if (result?.kind === 'verified') {
+    const found = { kind: 'found', candidate: result.candidate, among: candidates } as const;
+    return { result: found, candidates, undecided: [] };
+  }
+  return { ...search, result: result ? furthest(failure, result) : failure };
+}
+
+/** The same delivery tried for other URLs. */
+function verifierOf(trial: Trial): VerifiesFor {
+  return (target, candidates) => {
+    const base = baseFor(target, trial.request, trial.signed);
+    if (!base) return undefined;
+    const result = tryCandidates({ ...trial, base, host: SAME }, candidates);
+    return whenThere(result, (made) => (made?.kind === 'verified' ? made.candidate : undefined));
+  };
+}
+
+/** Where check 10 failed, and perhaps by our own `publicUrl`: the answer, if that is proved. */
+function signedElsewhere(
+  trial: Trial,
+  candidates: readonly Candidate[],
+  failure: Failure,
+): Eventual<Unavailability | undefined> {
+  const { context, request, host } = trial;
+  const inQuestion = failure.kind === 'refused' && failure.check === 10 && host.kind !== 'contradiction';
+  if (!inQuestion) return undefined;
+  return context.setUp?.signedElsewhere(request, candidates, verifierOf(trial));
+}
+
+/**
+ * A key that this sender's edition does not accept and another one does: the sender may speak that edition, and gets
+ * a 401 for everything until its owner says so. Raised before the signature is verified, hence stateless.
+ */
+function raisePurposeAlarm(
+  raiseAlarm: RaiseAlarm,
+  policy: Omit<KeyPolicy, 'purposes'>,
+  tried: readonly Candidate[],
+): void {
+  const { purposeMember } = policy.protocol;
+  for (const { sender, key } of tried) {
+    const { name: edition, keyPurposes } = sender.edition;
+    const purpose = String(key.jwk[purposeMember]);
+    const other = keyPurposes.includes(purpose) ? undefined : editionAccepting(purpose);
+    // Only where nothing else is wrong with it: else the advice would not help.
+    if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
+      continue;
+    raiseAlarm({
+      code: 'key_purpose_refused',
+      sender: sender.agentUrl,
+      message: `The key with keyid ${quoted(key.kid)} is for ${purpose}, which in edition ${edition} signs no webhooks: 401. If ${sender.agentUrl} speaks edition ${other} or a later one, set edition: '${other}' for it.`,
+    });
+  }
+}
+
+/** What is left to do before it is refused. @throws Fault where something on our side keeps it from being decided. */
+export async function afterNoneVerified(
+  trial: Trial,
+  search: KeySearch,
+  first: Failure | undefined,
+): Promise<Found | Refusal | Unavailability> {
+  if (!first) {
+    if (search.undecided.length > 0) throw undecided(search.undecided);
+    const { keyid } = trial.signed.parameters;
+    return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
+  }
+  // Before anything is fetched again for it.
+  const ours = await signedElsewhere(trial, search.candidates, first);
+  if (ours) return ours;
+  const second = await findReplaced(trial, search.candidates, first);
+  const { result } = second;
+  if (result.kind === 'faulted') throw result.error;
+  if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
+  const open = [...search.undecided, ...second.undecided];
+  if (open.length > 0) throw undecided(open);
+  const oursToo = await signedElsewhere(trial, second.candidates, result);
+  if (oursToo) return oursToo;
+  if (result.check === 8) {
+    const { protocol, raiseAlarm } = trial.context;
+    const policy = { protocol, alg: trial.signed.parameters.alg };
+    raisePurposeAlarm(raiseAlarm, policy, [...search.candidates, ...second.candidates]);
+  }
+  return result;
+}

@@ -1,0 +1,145 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { ReceiverOptions } from '../../src/options.ts';
+import { DOCS } from '../../src/refusal-line.ts';
+import { generateKey } from '../../src/sender/sign.ts';
+import { DOORS } from '../adapters/contract/doors.ts';
+import { AGENT, house, payloads, said, URL_GIVEN, type House } from './setup.ts';
+
+interface Line {
+  readonly message: string;
+  readonly [field: string]: unknown;
+}
+
+interface Logged extends House {
+  /** What the owner sees at level warn, but for alarms. */
+  readonly warnings: () => Promise<Line[]>;
+  time: number;
+}
+
+async function loggedHouse(more: Partial<ReceiverOptions> = {}): Promise<Logged> {
+  const lines: Line[] = [];
+  const at = { time: Date.now() };
+  const made = await house({
+    now: () => at.time,
+    logger: {
+      debug() {},
+      info() {},
+      warn: (fields, message) => void lines.push({ ...fields, message }),
+      error() {},
+    },
+    ...more,
+  });
+  return Object.assign(at, {
+    ...made,
+    deliver: async (...[payload, changes]: Parameters<House['deliver']>) =>
+      made.send(await made.sign(payload, { now: () => at.time, ...changes })),
+    warnings: async () => {
+      // The line is nobody's to wait for: its code is loaded with the first.
+      await import('../../src/refusal-line.ts');
+      await new Promise((resolve) => setImmediate(resolve));
+      return lines.splice(0).filter(({ docs }) => docs !== undefined);
+    },
+  });
+}
+
+const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
+const forged = async () => ({
+  key: (await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' })).privateJwk,
+});
+
+describe('the first refusal of a sender with a code in a minute is a line at level warn', () => {
+  it('with key id, code, URL and what to read; the next one has the number left out', async () => {
+    const made = await loggedHouse();
+    const wrong = await forged();
+    for (let count = 0; count < 3; count += 1) await made.deliver(completed(), wrong);
+    expect(await made.warnings()).toEqual([
+      {
+        code: 'webhook_signature_invalid',
+        sender: AGENT,
+        keyid: 'seller-1',
+        url: URL_GIVEN,
+        docs: 'docs/keys.md#when-the-mistake-is-ours',
+        message: 'a delivery was refused: The signature does not verify.',
+      },
+    ]);
+    // Another code is another line.
+    await made.deliver(completed(), { params: { tag: 'other' } });
+    expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_tag_invalid' }]);
+    made.time += 60_000;
+    await made.deliver(completed(), wrong);
+    expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_invalid', suppressed: 2 }]);
+  });
+
+  it('whoever has no key of a sender cannot hide what it is refused for', async () => {
+    const made = await loggedHouse();
+    for (const kid of ['a', 'b', 'c'])
+      await made.deliver(completed(), { params: { keyid: kid, tag: 'other' } });
+    expect(await made.warnings()).toMatchObject([{ keyid: 'a', code: 'webhook_signature_tag_invalid' }]);
+    await made.deliver(completed(), { params: { tag: 'other' } });
+    expect(await made.warnings()).toMatchObject([{ keyid: 'seller-1', sender: AGENT }]);
+  });
+
+  it('of several senders at one URL each has its own', async () => {
+    const keys = await Promise.all(
+      ['k-0', 'k-1'].map((kid) => generateKey('ed25519', 'webhook-signing', { kid })),
+    );
+    const senders = keys.map(({ publicJwk }, index) => ({
+      agentUrl: `https://s${index}.example/mcp`,
+      pins: [publicJwk],
+    }));
+    const made = await loggedHouse({ senders });
+    for (const { privateJwk } of [...keys, ...keys])
+      await made.deliver(completed(), { key: privateJwk, params: { tag: 'x' } });
+    expect((await made.warnings()).map(({ sender }) => sender)).toEqual(
+      senders.map(({ agentUrl }) => agentUrl),
+    );
+  });
+
+  it('an authentic one that is refused names its sender', async () => {
+    const made = await loggedHouse();
+    expect(said(await made.deliver({ no: 'key' }))).toBe('refused missing_idempotency_key 400');
+    expect(await made.warnings()).toMatchObject([{ sender: AGENT, code: 'missing_idempotency_key' }]);
+  });
+
+  it('nothing of a key is a line too', async () => {
+    const { receiver, warnings } = await loggedHouse();
+    await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
+    await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
+    const lines = await warnings();
+    expect(lines).toMatchObject([{ code: 'webhook_signature_header_malformed', url: URL_GIVEN }]);
+    expect(lines[0]).not.toHaveProperty('keyid');
+  });
+
+  it.each(DOORS)('through $name: what a door refuses by itself too', async (door) => {
+    const made = await loggedHouse();
+    await using open = await door.open(made.receiver);
+    const { body, headers } = await made.sign(completed());
+    const lines: [string, string][] = [['Host', 'buyer.example'], ...Object.entries(headers)];
+    const get = { method: 'PUT', target: '/webhooks/proto', headers: lines, body };
+    await open.ask(get);
+    await open.ask(get);
+    expect(await made.warnings()).toMatchObject([
+      { code: 'method_not_allowed', keyid: 'seller-1', docs: 'docs/frameworks.md#what-a-door-bounds' },
+    ]);
+  });
+});
+
+/** As GitHub names a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+it('every document and heading that a line names is there', () => {
+  for (const place of new Set(Object.values(DOCS))) {
+    const [path = '', anchor] = place.split('#');
+    const file = new URL(`../../${path}`, import.meta.url);
+    expect(existsSync(file), path).toBe(true);
+    const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      anchorOf(heading),
+    );
+    expect(headings, place).toContain(anchor);
+  }
+});
