@@ -8,6 +8,8 @@ import type { Delivery } from '../delivery.ts';
 import { ConfigError, Fault, textOf } from '../errors.ts';
 import { type Eventual, isPending, whenThere } from '../eventual.ts';
 import type { Refusal } from '../outcome.ts';
+import type { KeyResolver } from '../keys/contract.ts';
+import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
 
@@ -20,11 +22,7 @@ export interface Selected {
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
 }
 
-function prefixedTarget(
-  publicUrl: Extract<PublicUrl, { kind: 'prefix' }>,
-  url: string,
-  raiseAlarm: RaiseAlarm,
-): Target | Refusal {
+function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
   const target = canonicalOrUndefined(publicUrl.origin + pathAndQuery(url));
   if (!target) {
     return {
@@ -33,12 +31,6 @@ function prefixedTarget(
       check: 10,
       detail: 'the request target has no canonical form',
     };
-  }
-  if (!target.targetUri.startsWith(publicUrl.prefix)) {
-    // A router or proxy of ours cut or added a path: the seller must not lose the event by it.
-    const message = `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
-    raiseAlarm({ code: 'misconfigured', message });
-    throw new Fault('misconfigured', message);
   }
   return target;
 }
@@ -53,20 +45,25 @@ export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void 
 
 export interface SelectContext {
   readonly config: Pick<Config, 'publicUrl' | 'senders'>;
+  readonly protocol: Protocol;
+  readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
+  /** Unix ms. */
+  readonly now: () => number;
 }
 
 /** @throws Fault `misconfigured` (or rejects with it) where the owner's own parts do not fit or fail. */
-export function select(
-  { delivery }: Guarded,
-  { config: { publicUrl, senders }, raiseAlarm }: SelectContext,
-): Eventual<Selected | Refusal> {
+export function select({ delivery }: Guarded, context: SelectContext): Eventual<Selected | Refusal> {
+  const { publicUrl, senders } = context.config;
   const target =
-    publicUrl.kind === 'exact'
-      ? publicUrl.target
-      : prefixedTarget(publicUrl, delivery.url ?? '/', raiseAlarm);
+    publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
   if ('kind' in target) return target;
-  return whenThere(sendersFor(target, senders, raiseAlarm), (found) => selectedOf(delivery, target, found));
+  if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
+    return import('./stray.ts').then((it) => it.refuseStray(delivery, publicUrl.prefix, context));
+  }
+  return whenThere(sendersFor(target, senders, context.raiseAlarm), (found) =>
+    selectedOf(delivery, target, found),
+  );
 }
 
 function selectedOf(delivery: Delivery, target: Target, senders: readonly SenderEntry[]): Selected | Refusal {
