@@ -258,7 +258,7 @@ describe('handlers', () => {
     }
     for (const list of [alarms, named.alarms]) {
       expect(list.map(({ code, warning }) => [code, warning])).toEqual([
-        ['nonconforming_sender', 'invalid_notification'],
+        // One a minute of one subject.
         ['nonconforming_sender', 'invalid_notification'],
       ]);
     }
