@@ -11,6 +11,8 @@ export type AlarmCode =
   | 'second_terminal_status'
   | 'timestamp_ahead'
   | 'nonconforming_sender'
+  /** A proof of control was answered 403; the message says what is missing. */
+  | 'challenge_refused'
   /** A proved sender's delivery carries another token than its `notificationToken`. */
   | 'token_mismatch'
   | 'clock_skew'

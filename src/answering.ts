@@ -43,7 +43,7 @@ function levelOf(outcome: Outcome): 'info' | 'error' {
 
 /** What a log line tells of a verdict: everything but the event. */
 function loggable(verdict: Verdict): object {
-  if (verdict.kind === 'stale') return { kind: verdict.kind };
+  if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
   if (!('event' in verdict)) return verdict;
   const { kind, state, changed } = verdict;
   return { kind, state, changed };

@@ -1,9 +1,11 @@
 export { createReceiver } from './receiver.ts';
 export { ConfigError, Fault, PermanentError } from './errors.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
+export type { ChallengeContext, OnChallenge } from './challenge-contract.ts';
 export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';
 export type { EditionName } from './edition.ts';
+export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
 export type { InboxListQuery, ReceiverInbox, RedriveResult, WorkerOptions } from './inbox/contract.ts';
@@ -23,6 +25,7 @@ export type {
 export type {
   Acceptance,
   AuthenticationCode,
+  ChallengeEcho,
   CheckId,
   Duplication,
   EnvelopeCode,

@@ -57,6 +57,7 @@ const SUBJECTS: Readonly<Record<AlarmCode, readonly string[] | 'each'>> = {
   timestamp_ahead: ['sender'],
   nonconforming_sender: ['sender', 'warning'],
   token_mismatch: ['sender'],
+  challenge_refused: ['sender', 'message'],
   legacy_auth_used: ['sender'],
   cap_near: ['sender', 'limit'],
   cap_reached: ['sender', 'limit'],

@@ -1,4 +1,5 @@
 import type { Alarm, Logger } from './alarms.ts';
+import type { OnChallenge } from './challenge-contract.ts';
 import type { Sodium, Verification } from './crypto/engine.ts';
 import type { EditionName } from './edition.ts';
 import type { Event, ResultSchemas } from './events/event.ts';
@@ -37,6 +38,12 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly senders: SenderSource;
   readonly store: Store<Tx>;
   readonly handlers: Handlers<S, Tx>;
+  /**
+   * Whether a seller that asks for a proof of control may activate its subscription: yes only to one that you asked for,
+   * and where `challenge.authMatches`. Asked where `seller_agent_url` is the verified sender's, 5 s at most, maybe more
+   * than once for one challenge. Without it, and for anything but `true`, the answer is 403; where it throws, 503.
+   */
+  readonly onChallenge?: OnChallenge;
   /** Name in wire identifiers. `proto`. */
   readonly protocol?: string;
   /** Edition of the protocol, overridable per sender. `3.0`. */

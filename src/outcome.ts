@@ -1,3 +1,4 @@
+import type { WebhookChallenge } from './events/challenge.ts';
 import type { Event } from './events/event.ts';
 
 /** The checks of verification.md §2, by their numbers there. */
@@ -36,6 +37,8 @@ export type RefusedCode =
   | AuthenticationCode
   | EnvelopeCode
   | 'payload_changed'
+  /** A proof of control that the owner did not say yes to, or could not be asked about: 403. */
+  | 'challenge_refused'
   | 'sender_over_limit';
 
 /** Every code of an outcome of kind `unavailable`: a fault on our side, always 503, never 4xx. */
@@ -119,8 +122,15 @@ export interface Staleness<E = Event> {
   readonly event: E;
 }
 
+/** Answered 200 with the challenge: a proof of control that `onChallenge` said yes to (verification.md §7.9). */
+export interface ChallengeEcho {
+  readonly kind: 'challenge';
+  readonly challenge: WebhookChallenge;
+}
+
 /** What the corridor decided, before `respond` makes an answer of it. */
-export type Verdict<E = Event> = Acceptance<E> | Duplication<E> | Staleness<E> | Refusal | Unavailability;
+export type Verdict<E = Event> =
+  Acceptance<E> | Duplication<E> | Staleness<E> | ChallengeEcho | Refusal | Unavailability;
 
 interface Answered<E> {
   readonly response: Reply;

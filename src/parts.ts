@@ -29,6 +29,7 @@ export interface Parts {
   readonly config: Config;
   readonly protocol: Protocol;
   readonly handlers: Handlers;
+  readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly resultSchemas: ResultSchemas | undefined;
   readonly store: Store;
   readonly keys: KeyResolver;
@@ -105,6 +106,16 @@ function newId(): string {
   return id;
 }
 
+/** What the owner handed in, as it is. */
+function handedIn({
+  handlers,
+  onChallenge,
+  resultSchemas,
+  store,
+}: ReceiverOptions): Pick<Parts, 'handlers' | 'onChallenge' | 'resultSchemas' | 'store'> {
+  return { handlers, onChallenge, resultSchemas, store };
+}
+
 /**
  * @param engineName the crypto engine to use, where the fastest of the runtime is not wanted: for tests.
  * @throws ConfigError where the options are wrong.
@@ -128,9 +139,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const parts: Parts = {
     config,
     protocol,
-    handlers: options.handlers,
-    resultSchemas: options.resultSchemas,
-    store: options.store,
+    ...handedIn(options),
     keys,
     waiting: createWaiting(options.store, shared),
     turns: createTurns(shared),

@@ -14,7 +14,7 @@ import { announceLegacy } from './stages/announce.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { dispatch } from './stages/dispatch.ts';
 import { guard } from './stages/guard.ts';
-import { read, type Read } from './stages/read.ts';
+import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { ends } from './stages/respond.ts';
 import { requireUrl, select } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
@@ -26,12 +26,30 @@ interface Corridor {
 }
 
 /** Senders with a token beside their signature are few: its code is loaded for them. */
-function withToken(body: Read, { headers }: Delivery, parts: Equipped): Eventual<Read | Refusal> {
+function withToken<R extends Read | ReadChallenge>(
+  body: R,
+  { headers }: Delivery,
+  parts: Equipped,
+): Eventual<R | Refusal> {
   const { notificationToken } = body.identity.sender;
   if (!notificationToken) return body;
   return import('./stages/notification-token.ts').then(({ checkToken }) =>
     checkToken(body, headers, notificationToken, parts),
   );
+}
+
+/** A proof of control is a question to the owner; its code is loaded when one comes. */
+async function challenged(body: ReadChallenge, parts: Equipped): Promise<Verdict> {
+  const { answerChallenge } = await import('./stages/challenge.ts');
+  const log = boundLogger(parts.logger, { sender: body.identity.sender.agentUrl });
+  return answerChallenge(body, parts, { log, background: parts.lifecycle.background });
+}
+
+/** What is known of an event before it is admitted. */
+function note(trace: Trace, body: Read): void {
+  if (!body.claim) return;
+  trace.event = body.reading.event;
+  trace.who = { ...trace.who, deliveryId: body.deliveryId };
 }
 
 /** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
@@ -66,10 +84,8 @@ async function corridor(
   const tokened = withToken(read(authentic, parts), delivery, parts);
   const body = isPending(tokened) ? await tokened : tokened;
   if (ends(body)) return body;
-  if (body.claim) {
-    trace.event = body.reading.event;
-    trace.who = { sender, deliveryId: body.deliveryId };
-  }
+  if (isChallenge(body)) return challenged(body, parts);
+  note(trace, body);
 
   const admitted = await admit(body, parts, signal);
   if (admitted.kind !== 'won') return admitted;
@@ -78,8 +94,8 @@ async function corridor(
   const dispatched = await dispatch(admitted, parts, log);
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
   if (ends(settled)) return settled;
-  const { changed, event } = admitted;
-  return { kind: 'accepted', state: settled.state, event: dispatched.run.event ?? event, changed };
+  const event = dispatched.run.event ?? admitted.event;
+  return { kind: 'accepted', state: settled.state, event, changed: admitted.changed };
 }
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */

@@ -39,6 +39,7 @@ export const DOCS: Readonly<Record<RefusedCode, string>> = {
   missing_envelope_fields: ENVELOPES,
   invalid_envelope_status: ENVELOPES,
   invalid_envelope: ENVELOPES,
+  challenge_refused: 'docs/challenge.md#proof-of-control-a-seller-asks-before-it-activates-a-subscription',
   payload_changed: 'docs/reliability.md#what-is-promised-and-what-is-not',
   sender_over_limit: CAPS,
 };

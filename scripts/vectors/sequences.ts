@@ -1,38 +1,8 @@
 import { AGENT, type Json, KEYS, nonceOf, NOW, URL_GIVEN } from './kit.ts';
-import { envelope, reportResult, sign, type Signing } from './sign.ts';
+import { accepted, refused, type Sequence, type Step } from './sequence-kit.ts';
+import { PROOFS } from './sequences-proofs.ts';
+import { envelope, reportResult, sign } from './sign.ts';
 
-/** One delivery. `payload`s are signed with a nonce of their own at the step's time. */
-interface Step {
-  readonly name: string;
-  /** Seconds after `reference_now`. 0. */
-  readonly at?: number;
-  readonly payload?: Json | string;
-  readonly signing?: Signing;
-  /** Not signed: these headers, and `payload`. */
-  readonly unsigned?: Readonly<Record<string, string>>;
-  /** The request of an earlier step, byte for byte. */
-  readonly again?: string;
-  readonly handler?: 'fails';
-  readonly expected: Json;
-}
-
-interface Sequence {
-  readonly name: string;
-  readonly description: string;
-  readonly edition?: string;
-  readonly receiver?: Json;
-  /** Members of the sender, beside its keys. */
-  readonly sender?: Json;
-  readonly steps: readonly Step[];
-}
-
-const accepted = (more: Json = {}): Json => ({
-  status: 200,
-  kind: 'accepted',
-  code: null,
-  handled: true,
-  ...more,
-});
 const duplicate = (more: Json = {}): Json => ({
   status: 200,
   kind: 'duplicate',
@@ -41,14 +11,6 @@ const duplicate = (more: Json = {}): Json => ({
   ...more,
 });
 const stale: Json = { status: 200, kind: 'stale', code: null, handled: false };
-const refused = (code: string, check?: number | string): Json => ({
-  status: 401,
-  kind: 'refused',
-  code,
-  ...(check !== undefined && { check }),
-  www_authenticate: `Signature error="${code}"`,
-  handled: false,
-});
 const limited = (code: string, check?: string): Json => ({
   status: 429,
   kind: 'refused',
@@ -354,155 +316,6 @@ const ORDER: readonly Sequence[] = [
   },
 ];
 
-const typed = (name: string, type: string): Pick<Step, 'name' | 'payload' | 'signing'> => ({
-  name: type,
-  payload: envelope(`type ${name}`, { task_id: name }),
-  signing: { headers: { 'Content-Type': type } },
-});
-const unsupported: Json = {
-  status: 415,
-  code: 'unsupported_media_type',
-  www_authenticate: null,
-  handled: false,
-};
-
-const TYPES: readonly Sequence[] = [
-  {
-    name: 'content types',
-    description:
-      'Types that the receiver is configured with, beside application/json. The signature covers the field as it was sent.',
-    receiver: { content_types: ['application/a2a+json'] },
-    steps: [
-      { ...typed('json', 'application/json'), expected: accepted() },
-      { ...typed('listed', 'application/a2a+json'), expected: accepted() },
-      { ...typed('case', 'Application/A2A+JSON; charset=utf-8'), expected: accepted() },
-      { ...typed('charset', 'application/a2a+json; charset=utf-16'), expected: unsupported },
-      { ...typed('other', 'application/problem+json'), expected: unsupported },
-      {
-        ...typed('signed otherwise', 'application/a2a+json'),
-        name: 'application/a2a+json, signed as application/json',
-        signing: {
-          headers: { 'Content-Type': 'application/a2a+json' },
-          signedAs: { 'content-type': 'application/json' },
-        },
-        expected: refused('webhook_signature_invalid', 10),
-      },
-    ],
-  },
-];
-
-const TOKEN = 'tok_of_the_test_vectors_alone_0001';
-const PREVIOUS_TOKEN = 'tok_of_the_test_vectors_alone_0000';
-const TOKEN_HEADER = 'X-A2A-Notification-Token';
-
-const tokened = (name: string, token: string): Pick<Step, 'name' | 'payload' | 'signing'> => ({
-  name: `${name} in the header`,
-  payload: envelope(`token header ${name}`, { task_id: name }),
-  signing: { headers: { [TOKEN_HEADER]: token } },
-});
-const within = (name: string, token: string): Pick<Step, 'name' | 'payload'> => ({
-  name: `${name} in the envelope`,
-  payload: envelope(`token body ${name}`, { task_id: `${name} within`, token }),
-});
-const tokens = (onMismatch: string): Json => ({
-  notification_token: { token: TOKEN, previous_token: PREVIOUS_TOKEN, on_mismatch: onMismatch },
-});
-const fitting: readonly Step[] = [
-  { ...tokened('the token', TOKEN), expected: accepted({ warnings: [] }) },
-  { ...within('the token', TOKEN), expected: accepted({ warnings: [] }) },
-  { ...tokened('the previous token', PREVIOUS_TOKEN), expected: accepted({ warnings: [] }) },
-  {
-    name: 'none',
-    payload: envelope('token none', { task_id: 'none' }),
-    expected: accepted({ warnings: ['token_missing'] }),
-  },
-];
-const otherToken = tokened('another token', `${TOKEN}0`);
-const headerSender: Json = {
-  authentication: { schemes: ['Bearer'], credentials: TOKEN, header: TOKEN_HEADER },
-};
-const JSON_TYPE = { 'Content-Type': 'application/json' };
-const challenged = (code: string): Json => ({
-  status: 401,
-  kind: 'refused',
-  code,
-  www_authenticate: 'Bearer error="invalid_token"',
-  handled: false,
-});
-
-const TOKENS: readonly Sequence[] = [
-  {
-    name: 'notification token, warn',
-    description: 'A registered token beside a signature: another one is taken with a warning.',
-    sender: tokens('warn'),
-    steps: [
-      ...fitting,
-      { ...otherToken, expected: accepted({ warnings: ['token_mismatch'] }) },
-      {
-        ...within('a prefix', TOKEN.slice(0, -1)),
-        expected: accepted({ warnings: ['token_mismatch'] }),
-      },
-    ],
-  },
-  {
-    name: 'notification token, refuse',
-    description: 'Another token is refused before admission and burns nothing.',
-    sender: tokens('refuse'),
-    steps: [
-      ...fitting,
-      {
-        ...otherToken,
-        name: 'another token',
-        signing: { ...otherToken.signing, params: { nonce: `"${nonceOf('token')}"` } },
-        expected: refused('webhook_token_mismatch'),
-      },
-      {
-        name: 'the event and the nonce are free',
-        payload: otherToken.payload ?? '',
-        signing: { headers: { [TOKEN_HEADER]: TOKEN }, params: { nonce: `"${nonceOf('token')}"` } },
-        expected: accepted({ warnings: [] }),
-      },
-      {
-        name: 'the right one in the header and another one in the envelope',
-        payload: envelope('token both', { task_id: 'both', token: PREVIOUS_TOKEN.slice(1) }),
-        signing: { headers: { [TOKEN_HEADER]: TOKEN } },
-        expected: refused('webhook_token_mismatch'),
-      },
-    ],
-  },
-  {
-    name: 'bearer token in a header of its own',
-    description: 'The token is the whole value of the field; Authorization is not looked at.',
-    sender: headerSender,
-    steps: [
-      {
-        name: 'the token',
-        payload: envelope('header token'),
-        unsigned: { ...JSON_TYPE, [TOKEN_HEADER]: TOKEN },
-        expected: accepted(),
-      },
-      {
-        name: 'with the word Bearer in front',
-        payload: envelope('header token 2'),
-        unsigned: { ...JSON_TYPE, [TOKEN_HEADER]: `Bearer ${TOKEN}` },
-        expected: challenged('webhook_signature_invalid'),
-      },
-      {
-        name: 'in Authorization',
-        payload: envelope('header token 2'),
-        unsigned: { ...JSON_TYPE, Authorization: `Bearer ${TOKEN}` },
-        expected: challenged('webhook_signature_header_malformed'),
-      },
-      {
-        name: 'beside a signature',
-        payload: envelope('header token 2'),
-        signing: { headers: { [TOKEN_HEADER]: TOKEN } },
-        expected: refused('webhook_mode_mismatch'),
-      },
-    ],
-  },
-];
-
 const CAPS: readonly Sequence[] = [
   {
     name: 'cap of nonces',
@@ -597,7 +410,7 @@ export function sequences(): Json {
   return {
     description:
       'Deliveries to one receiver, in this order; `at` is its clock, in seconds after reference_now.',
-    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...TYPES, ...TOKENS, ...CAPS].map((sequence) => {
+    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...PROOFS, ...CAPS].map((sequence) => {
       const { name, description, edition = '3.0', receiver, sender } = sequence;
       const requests = new Map<string, Json>();
       return {

@@ -30,9 +30,7 @@ function secrets(
   return given.map((secret) => {
     requireSecret(where, secret, least);
     if (new Set(secret).size === 1) {
-      throw new ConfigError(
-        `${where}: is one character, repeated, which anybody can guess. Give a random one, e.g. of crypto.randomUUID().`,
-      );
+      throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
     }
     if (secret !== secret.trim() || /^bearer\s/i.test(secret)) {
       throw new ConfigError(
@@ -56,9 +54,7 @@ function tokenHeader(where: string, header: unknown, protocol: Protocol): { read
     name === hmacSignatureHeader ||
     name === hmacTimestampHeader
   ) {
-    throw new ConfigError(
-      `${where}.header: must be a field name of its own, e.g. 'X-A2A-Notification-Token'. Leave it out for Authorization.`,
-    );
+    throw new ConfigError(`${where}.header: must be a field of its own, e.g. 'X-A2A-Notification-Token'.`);
   }
   return { header: name };
 }
@@ -97,7 +93,7 @@ export function tokenPolicy(
   if (given === undefined) return {};
   if (typeof given !== 'object' || given === null || scheme === 'bearer') {
     throw new ConfigError(
-      `${where}: must be an object like { token }, for a sender that signs. For one that sends the token alone: auth: { bearer: { token, header } }.`,
+      `${where}: must be an object like { token }, of a sender that signs; of another: auth: { bearer: { token, header } }.`,
     );
   }
   const { token, previousToken, onMismatch } = given;

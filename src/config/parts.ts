@@ -11,6 +11,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   senders: true,
   store: true,
   handlers: true,
+  onChallenge: true,
   protocol: true,
   edition: true,
   mode: true,
@@ -148,7 +149,7 @@ export function checkParts(options: ReceiverOptions): void {
 function checkFunctions(options: ReceiverOptions): void {
   checkSchemas(options.resultSchemas);
   checkClock(options.now);
-  for (const name of ['now', 'transport', 'onOutcome', 'onAlarm'] as const) {
+  for (const name of ['now', 'transport', 'onChallenge', 'onOutcome', 'onAlarm'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
     }

@@ -1,5 +1,6 @@
 import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
+import { envelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
 import { formOf } from './form.ts';
 import { agentPayload } from './format.ts';
@@ -20,7 +21,9 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
 export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
-  return readBody(bytes, { hash: (raw) => createHashes().sha256Hex(raw), ...options });
+  const reading = readBody(bytes, { hash: (raw) => createHashes().sha256Hex(raw), ...options });
+  if (reading.ok || reading.code !== 'challenge') return reading;
+  return envelopeFailure('missing_idempotency_key', 'it is a proof of control, which has none, and no event');
 }
 
 /**

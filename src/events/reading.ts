@@ -2,6 +2,7 @@ import { parseStrictObject } from '../codec/strict-json.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
 import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
+import { isChallenge } from './challenge.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
 import { formOf } from './form.ts';
@@ -31,11 +32,18 @@ export interface BodyFailure {
 /** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
 export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
 
-/** `readEvent` where somebody else hashes. */
+/** A proof of control (verification.md §7.9): no event, whatever its other members are. */
+export interface ChallengeReading {
+  readonly ok: false;
+  readonly code: 'challenge';
+  readonly payload: JsonObject;
+}
+
+/** `readEvent` where somebody else hashes, and answers a proof of control. */
 export type ReadBody = (
   bytes: Uint8Array,
   options: ReadOptions & Required<Pick<ReadOptions, 'hash'>>,
-) => EventReading;
+) => EventReading | ChallengeReading;
 
 /**
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
@@ -44,6 +52,7 @@ export type ReadBody = (
 export const readBody: ReadBody = (bytes, { hash, sender = '', protocol = protocolFor(), format }) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
+  if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
   const draft = draftOf(json.value, format, () => hash(bytes));
   return draft.ok ? assembleEvent(draft, sender, protocol) : draft;
 };

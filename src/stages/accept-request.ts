@@ -2,7 +2,7 @@ import type { Identity } from '../auth/contract.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { AcceptRequest, NonceClaim } from '../stores/contract.ts';
-import type { Read } from './read.ts';
+import type { Read, ReadChallenge } from './read.ts';
 import { storedId } from './stored-id.ts';
 
 export interface AcceptContext {
@@ -27,7 +27,7 @@ function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: Acce
 }
 
 /** What the store is asked for one delivery. */
-export function acceptRequest(read: Read, context: AcceptContext): AcceptRequest {
+export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
   const { config } = context;
   const { sender, nonce } = read.identity;
   return {

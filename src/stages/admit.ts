@@ -4,7 +4,7 @@ import { unavailable, type Refusal, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, Store } from '../stores/contract.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
-import type { Read, ReadContext, ReadEvent } from './read.ts';
+import type { Read, ReadChallenge, ReadContext, ReadEvent } from './read.ts';
 import { readStored } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import type { Won } from './won.ts';
@@ -19,10 +19,13 @@ export interface WonDelivery extends Won {
   readonly changed: boolean;
 }
 
-export interface AdmitContext extends ReadContext, AcceptContext {
+export interface BurnContext extends AcceptContext {
   readonly store: Store;
-  readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
+}
+
+export interface AdmitContext extends ReadContext, BurnContext {
+  readonly waiting: Waiting;
   /** An event was queued: a worker of this process has something to do. */
   readonly queued: () => void;
 }
@@ -35,8 +38,7 @@ const refused = (code: Refusal['code'], detail: string, check?: Refusal['check']
 });
 
 /** Why the body gave no event. */
-function unreadable({ reading }: Read): Refusal {
-  if (reading.ok) throw new TypeError('a readable body has a claim');
+function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
@@ -46,22 +48,31 @@ export async function admit(
   context: AdmitContext,
   signal: AbortSignal | undefined,
 ): Promise<WonDelivery | Verdict> {
-  const { claim, identity } = read;
-  // Legacy schemes have no nonce to burn: nothing of an unreadable body needs the store.
-  if (!claim && !identity.nonce) return unreadable(read);
+  if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
   const result = await context.store.accept(request);
-  announce(result, { sender: request.sender, key: claim?.key }, context.raiseAlarm);
-  if (read.claim === undefined) return nonceVerdict(result, read);
+  announce(result, { sender: request.sender, key: read.claim.key }, context.raiseAlarm);
   return decide(result, read, context) ?? waitForOther(result, read, context, signal);
 }
 
 const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
 const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
 
-/** What a nonce without an event was told. */
-function nonceVerdict(result: AcceptDecision, read: Read): Refusal {
-  if (result.kind === 'burned') return unreadable(read);
+/**
+ * Burns the nonce of a delivery that brings no event, together with its answer: one atomic call of the store.
+ * @param answer the verdict, unless the nonce was used before or there is no room for it.
+ */
+export async function burn<V extends Verdict>(
+  read: Exclude<Read, ReadEvent> | ReadChallenge,
+  answer: V,
+  context: BurnContext,
+): Promise<V | Refusal> {
+  // Legacy schemes have no nonce to burn: nothing of such a body needs the store.
+  if (!read.identity.nonce) return answer;
+  const request = acceptRequest(read, context);
+  const result = await context.store.accept(request);
+  announce(result, { sender: request.sender, key: undefined }, context.raiseAlarm);
+  if (result.kind === 'burned') return answer;
   return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
 }
 

@@ -21,18 +21,32 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Authenticate
   bearer: async () => (await import('../auth/bearer.ts')).authenticateBearer,
 };
 
-/** The registered scheme and no other: there is never a second attempt (verification.md §2.22). */
+/**
+ * The registered scheme and no other: there is never a second attempt (verification.md §2.22), but for what a legacy
+ * sender may sign.
+ */
 export function authenticate(
   { delivery, target, senders }: Selected,
   context: AuthContext,
   arrivedAt: number,
 ): Eventual<Authentic | Refusal | Unavailability> {
   const { scheme } = senders[0].auth;
-  const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
-  if (mismatch) return mismatch;
   const request: AuthRequest = { delivery, target, senders, arrivedAt };
+  const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
+  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
   const result = whenThere(SCHEMES[scheme](), (verify) => verify(context, request));
   return whenThere(result, (found) => authenticOr(found, delivery));
+}
+
+/** A proof of control is signed (verification.md §7.9) where its sender is registered with a legacy scheme, too. */
+async function orChallenge(
+  mismatch: Refusal,
+  request: AuthRequest,
+  context: AuthContext,
+): Promise<Authentic | Refusal | Unavailability> {
+  const { authenticateChallenge } = await import('../auth/signed-challenge.ts');
+  const result = await authenticateChallenge(context, request);
+  return result ? authenticOr(result, request.delivery) : mismatch;
 }
 
 function authenticOr(result: AuthResult, delivery: Delivery): Authentic | Refusal | Unavailability {

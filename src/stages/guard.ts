@@ -69,7 +69,7 @@ const ADVICE: Readonly<Record<MediaCode, (headers: HeaderFields) => string>> = {
     const [media = ''] = MEDIA_TYPE.exec(headers.get('content-type')?.[0] ?? '') ?? [];
     // What a stranger wrote is repeated only where the option takes it.
     const name = isAdmissible(media) ? `'${media}'` : 'application/…+json';
-    return `If a seller of yours sends it so, set contentTypes: [${name}]; else a proxy of yours has changed it`;
+    return `If a seller sends it so, set contentTypes: [${name}]; else a proxy of yours has changed it`;
   },
   unsupported_content_encoding: () =>
     'Sellers do not compress, a proxy of yours may: turn that off for this path',

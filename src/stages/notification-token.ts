@@ -7,7 +7,7 @@ import type { Event, WarningCode } from '../events/event.ts';
 import { eventWarning } from '../events/warnings.ts';
 import type { Refusal } from '../outcome.ts';
 import type { TokenPolicy } from '../senders.ts';
-import type { Read } from './read.ts';
+import type { Read, ReadChallenge } from './read.ts';
 
 export interface TokenContext {
   readonly hashes: Hashes;
@@ -27,12 +27,12 @@ function tokenOf(event: Event): unknown {
 }
 
 /** Every token that the delivery carries, wherever; of an unreadable one those of its headers. */
-function tokensOf(headers: HeaderFields, { reading }: Read): readonly unknown[] {
+function tokensOf(headers: HeaderFields, { reading }: Read | ReadChallenge): readonly unknown[] {
   const carried = [fieldValue(headers, HEADER), reading.ok ? tokenOf(reading.event) : undefined];
   return carried.filter((token) => token !== undefined);
 }
 
-function warned(read: Read, code: WarningCode): Read {
+function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
   if (read.claim === undefined) return read;
   const { event } = read.reading;
   const warnings = [...event.warnings, eventWarning(code)];
@@ -43,12 +43,12 @@ function warned(read: Read, code: WarningCode): Read {
  * Compares the tokens that a delivery of a proved sender carries with the one that is registered (verification.md §6.9).
  * Before admission: what is refused here burns no nonce.
  */
-export function checkToken(
-  read: Read,
+export function checkToken<R extends Read | ReadChallenge>(
+  read: R,
   headers: HeaderFields,
   { tokens: accepted, onMismatch }: TokenPolicy,
   { hashes, raiseAlarm }: TokenContext,
-): Read | Refusal {
+): R | Refusal {
   const carried = tokensOf(headers, read);
   if (carried.length === 0) return warned(read, 'token_missing');
   const fits = (token: unknown): boolean =>

@@ -1,7 +1,7 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { deliveryId } from '../delivery-id.ts';
-import type { EventReading, ReadBody } from '../events/reading.ts';
+import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
 import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
 import type { Edition } from '../edition.ts';
@@ -27,10 +27,18 @@ export interface ReadEvent extends ReadBase {
   readonly deliveryId: string;
 }
 
-interface Unreadable extends ReadBase {
-  readonly reading: Exclude<EventReading, Readable>;
+interface Eventless extends ReadBase {
   readonly claim?: undefined;
   readonly deliveryId?: undefined;
+}
+
+interface Unreadable extends Eventless {
+  readonly reading: Exclude<EventReading, Readable>;
+}
+
+/** A proof of control: no event, and a question to the owner. */
+export interface ReadChallenge extends Eventless {
+  readonly reading: ChallengeReading;
 }
 
 /** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
@@ -55,7 +63,7 @@ export function readFrom(
   bytes: Uint8Array,
   context: ReadContext,
   hash?: string,
-): EventReading {
+): EventReading | ChallengeReading {
   return context.readBody(bytes, {
     sender: sender.agentUrl,
     protocol: context.protocol,
@@ -104,12 +112,24 @@ export function claimOf(
   return claim;
 }
 
+/** Apart, for the types: each reading with its own kind of `Read`. */
+function unreadable(
+  base: ReadBase,
+  reading: Exclude<EventReading, Readable> | ChallengeReading,
+): Unreadable | ReadChallenge {
+  return reading.code === 'challenge' ? { ...base, reading } : { ...base, reading };
+}
+
+export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
+  return !body.reading.ok && body.reading.code === 'challenge';
+}
+
 /** Check 14, then the envelope rules of verification.md §7. No I/O. */
-export function read({ delivery, identity }: Authentic, context: ReadContext): Read {
+export function read({ delivery, identity }: Authentic, context: ReadContext): Read | ReadChallenge {
   const { rawBody } = delivery;
   const { sender, bodyHash } = identity;
   const reading = readFrom(sender, rawBody, context, bodyHash);
-  if (!reading.ok) return { kind: 'read', identity, rawBody, reading };
+  if (!reading.ok) return unreadable({ kind: 'read', identity, rawBody }, reading);
   const claim = claimOf(sender.edition, rawBody, reading, context.hashes, bodyHash);
   const id = deliveryId(context.hashes, sender.agentUrl, claim.key);
   return { kind: 'read', identity, rawBody, reading, claim, deliveryId: id };

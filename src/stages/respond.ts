@@ -2,7 +2,7 @@ import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../ou
 
 /** How a refusal is answered: which status, and which headers and body go with it. */
 type Answer =
-  | { readonly status: 400 | 409; readonly message: string }
+  | { readonly status: 400 | 403 | 409; readonly message: string }
   | { readonly status: 401 }
   | { readonly status: 405; readonly allow: 'POST' }
   | { readonly status: 413 | 415 }
@@ -47,6 +47,7 @@ export const ANSWERS: Readonly<Record<RefusedCode, Answer>> = {
     status: 409,
     message: 'This idempotency_key was used before with another payload; the first one is kept.',
   },
+  challenge_refused: { status: 403, message: 'The proof of control is not accepted.' },
   sender_over_limit: LIMITED,
   webhook_signature_rate_abuse: LIMITED,
 };
@@ -57,17 +58,17 @@ const reply = (status: number, headers: Readonly<Record<string, string>> = {}, b
   body,
 });
 
+const jsonReply = (status: number, body: object): Reply =>
+  reply(status, { 'Content-Type': 'application/json' }, JSON.stringify(body));
+
 function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
   const { code } = refusal;
   const answer = ANSWERS[code];
   switch (answer.status) {
     case 400:
+    case 403:
     case 409:
-      return reply(
-        answer.status,
-        { 'Content-Type': 'application/json' },
-        JSON.stringify({ error: { code, message: answer.message } }),
-      );
+      return jsonReply(answer.status, { error: { code, message: answer.message } });
     case 401:
       // Sellers retry a bearer 401 and take a `Signature` one as the end of the event (verification.md §6.4).
       return refusal.challenge === 'bearer'
@@ -96,6 +97,8 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
     case 'duplicate':
     case 'stale':
       return TAKEN;
+    case 'challenge':
+      return jsonReply(200, { challenge: verdict.challenge.challenge });
     case 'refused':
       return refusalReply(verdict, retryAfterSeconds);
     case 'unavailable':

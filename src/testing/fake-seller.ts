@@ -68,7 +68,7 @@ export async function createFakeSeller(options: FakeSellerOptions = {}): Promise
     fetches,
     rotate,
     revoke,
-    ...deliveries(options, keys, closing.signal),
+    ...deliveries(agentUrl, options, keys, closing.signal),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -11,6 +11,7 @@ export {
 export type { SampleFamily } from './family-payloads.ts';
 export { MISTAKES, type Mistake, type Spoiling } from './mistakes.ts';
 export { samplePayloads, type Members, type SamplePayloadOptions, type SamplePayloads } from './payloads.ts';
+export type { ChallengeResult } from './seller-challenge.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';
 export type { NamedFault, SellerFault } from './seller-faults.ts';
 export type { RotateOptions, SellerKeyName } from './seller-keys.ts';

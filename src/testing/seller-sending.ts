@@ -2,6 +2,7 @@ import { oneOf, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { payloadBytes } from '../sender/delivery.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
+import { challenging } from './seller-challenge.ts';
 import { makeDelivery } from './seller-delivery.ts';
 import { MISTAKES, type Mistake } from './mistakes.ts';
 import { requireKeyName, type SellerKeys } from './seller-keys.ts';
@@ -29,10 +30,11 @@ const policyOf = (options: FakeSellerOptions, more?: Partial<RetryPolicy>): Retr
 
 /** Signing and sending, with the seller's defaults. */
 export function deliveries(
+  agentUrl: string,
   options: FakeSellerOptions,
   keys: SellerKeys['keys'],
   signal: AbortSignal,
-): Pick<FakeSeller, 'sign' | 'send' | 'deliver'> {
+): Pick<FakeSeller, 'sign' | 'send' | 'deliver' | 'challenge'> {
   const { protocol = 'proto', now = Date.now } = options;
   const sign: FakeSeller['sign'] = async (payload, more = {}) => {
     const url = more.url ?? options.url;
@@ -69,5 +71,5 @@ export function deliveries(
   };
 
   const send: FakeSeller['send'] = (delivery, more = {}) => sendOnce(delivery, 1, more);
-  return { sign, send, deliver };
+  return { sign, send, deliver, challenge: challenging(agentUrl, options.auth, { sign, send }) };
 }

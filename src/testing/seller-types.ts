@@ -1,7 +1,8 @@
 import type { Jwk, KeyPair, PayloadInput, SignDeliveryOptions, SignedDelivery } from '../sender/sign.ts';
 import type { Sender, SenderAuth } from '../senders.ts';
 import type { Mistake } from './mistakes.ts';
-import type { SamplePayloads } from './payloads.ts';
+import type { Members, SamplePayloads } from './payloads.ts';
+import type { ChallengeResult } from './seller-challenge.ts';
 import type { SellerFault } from './seller-faults.ts';
 import type { RotateOptions, SellerKeyName } from './seller-keys.ts';
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
@@ -83,6 +84,11 @@ export interface FakeSeller extends AsyncDisposable {
    * time-outs and broken connections, and no more after any other answer.
    */
   readonly deliver: (payload: PayloadInput, options?: DeliverOptions) => Promise<DeliveryResult>;
+  /**
+   * Posts a proof of control, signed, once, as a seller does before it activates a subscription: `delivery_auth` is that
+   * of `auth`. `changes` replace members of its body.
+   */
+  readonly challenge: (changes?: Members, options?: DeliverOptions) => Promise<ChallengeResult>;
   /** Stops serving and delivering; deliveries under way end with the attempts made so far. */
   readonly close: () => Promise<void>;
 }

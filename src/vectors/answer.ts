@@ -54,6 +54,7 @@ const MEMBERS: readonly Member[] = [
     expected: ({ wwwAuthenticate }) => wwwAuthenticate,
     actual: ({ wwwAuthenticate }) => wwwAuthenticate,
   },
+  { name: 'body', expected: ({ body }) => body, actual: ({ body }) => body },
   { name: 'sender', expected: ({ sender }) => sender, actual: ({ sender }) => sender },
   { name: 'handled', expected: ({ handled }) => handled, actual: ({ handled }) => handled },
   { name: 'changed', expected: ({ changed }) => changed, actual: ({ changed }) => changed },

@@ -16,6 +16,7 @@ export interface Expectation {
   readonly check?: string;
   readonly kind?: string;
   readonly wwwAuthenticate?: string | null;
+  readonly body?: string;
   readonly sender?: string;
   readonly handled?: boolean;
   readonly changed?: boolean;

@@ -76,7 +76,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
 }
 
 function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
-  const { protocol, limits, contentTypes } = setup;
+  const { protocol, limits, contentTypes, challenge } = setup;
   const { publicUrl } = placeOf(setup.url);
   return {
     publicUrl,
@@ -98,6 +98,7 @@ function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
     },
     ...limits,
     ...(contentTypes && { contentTypes }),
+    ...(challenge !== undefined && { onChallenge: () => challenge === 'accept' }),
   };
 }
 
@@ -107,6 +108,7 @@ function answerOf(outcome: Outcome, { handled }: Run): Answer {
     status: response.status,
     code: code ?? null,
     kind,
+    body: response.body,
     wwwAuthenticate: response.headers['WWW-Authenticate'] ?? null,
     sender: sender ?? null,
     handled,

@@ -53,6 +53,8 @@ export interface Setup {
   readonly limits: VectorLimits;
   /** Media types taken beside `application/json`. */
   readonly contentTypes?: readonly string[];
+  /** What the owner says to a proof of control; absent: nobody is asked. */
+  readonly challenge?: 'accept' | 'refuse';
 }
 
 /** Caps of the receiver, where a vector sets them. */
@@ -78,8 +80,10 @@ export interface Answer {
   readonly code?: string | null | undefined;
   /** Number of the check that failed, e.g. `10` or `9a`. */
   readonly check?: number | string | undefined;
-  /** `accepted`, `duplicate`, `stale`, `refused`, `unavailable`. */
+  /** `accepted`, `duplicate`, `stale`, `challenge`, `refused`, `unavailable`. */
   readonly kind?: string | undefined;
+  /** The answer's body, as text. */
+  readonly body?: string | undefined;
   /** The answer's `WWW-Authenticate`; null where it has none. */
   readonly wwwAuthenticate?: string | null | undefined;
   /** Agent URL of the authenticated sender. */

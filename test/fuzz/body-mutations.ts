@@ -1,8 +1,10 @@
 import type { Random } from '../reliability/processes/random.ts';
 import type { TaskStatus } from '../../src/events/event.ts';
-import { bodyOf, payloadsOf, type Draft } from './draft.ts';
+import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
+import { bodyOf, payloadsOf, randomId, type Draft } from './draft.ts';
 import { EVERYWHERE, SIGNED, type Mutation } from './mutation.ts';
 import { noisyBytes } from './noise.ts';
+import { AGENTS, SIGNERS } from './sellers.ts';
 
 /** Bytes; over it 413. */
 export const MAX_BODY_BYTES = 4_096;
@@ -15,6 +17,15 @@ const tool =
   (draft, random) => {
     const status: TaskStatus = random.pick(['working', 'completed']);
     draft.payload = { ...payloadsOf(random).tool(status), ...members(random) };
+  };
+
+/** Of the seller that signs; at legacy senders, which may not send it so, of the one that is registered. */
+const challenge =
+  (members: (random: Random) => Readonly<Record<string, unknown>>): Before =>
+  (draft, random) => {
+    const agentUrl = draft.signer === SIGNERS[2] ? AGENTS[1] : AGENTS[0];
+    const own = { challenge: `chl_${randomId(random)}${randomId(random)}`, ...members(random) };
+    draft.payload = sampleChallenge(agentUrl, undefined, own);
   };
 
 const text =
@@ -58,7 +69,29 @@ const HARMLESS: readonly string[] = [
   '"x":"a, \\"b\\": c"',
 ];
 
-const rest: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const rest: readonly (Omit<Mutation, 'part' | 'places'> & Partial<Pick<Mutation, 'places'>>)[] = [
+  {
+    name: 'a proof of control',
+    places: SIGNED,
+    gives: 'taken',
+    before: challenge((random) =>
+      random.pick([{}, { future: {} }, { status: { state: 'completed' }, id: 't' }]),
+    ),
+  },
+  {
+    name: 'a proof of control that nobody may say yes to',
+    gives: 'challenge_refused',
+    before: challenge((random) =>
+      random.pick<Readonly<Record<string, unknown>>>([
+        { seller_agent_url: 'https://three.example/mcp' },
+        { seller_agent_url: null },
+        { challenge: 'too short' },
+        { challenge: 17 },
+        { event_types: 'impairment' },
+        { delivery_auth: { mode: 'Bearer', credential_fingerprint: '00' } },
+      ]),
+    ),
+  },
   {
     name: 'no idempotency key',
     gives: 'missing_idempotency_key',

@@ -26,6 +26,7 @@ export const GENERATORS: Readonly<Record<Code, 'input' | 'state' | 'elsewhere'>>
   webhook_body_malformed: 'input',
   webhook_mode_mismatch: 'input',
   webhook_token_mismatch: 'input',
+  challenge_refused: 'input',
   missing_idempotency_key: 'input',
   missing_envelope_fields: 'input',
   invalid_envelope_status: 'input',

@@ -68,7 +68,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|senders|options|alarms|logging|once|eventual|bounded|thinning)\.ts$/,
+    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|senders|options|alarms|logging|once|eventual|bounded|thinning)\.ts$/,
     1,
   ],
 ];

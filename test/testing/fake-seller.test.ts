@@ -20,7 +20,7 @@ interface Pair extends AsyncDisposable {
   readonly alarms: readonly Alarm[];
 }
 
-type More = Partial<Pick<ReceiverOptions, 'handlers' | 'protocol' | 'senders'>>;
+type More = Partial<Pick<ReceiverOptions, 'handlers' | 'protocol' | 'senders' | 'onChallenge'>>;
 
 /** A seller and a receiver with real HTTP between them. */
 async function pair(options: FakeSellerOptions = {}, more: More = {}): Promise<Pair> {
@@ -185,6 +185,44 @@ describe('mistakes get the answer of their row', () => {
     const { status, code } = MISTAKES[mistake];
     expect({ status: last.status, code: last.code }).toEqual({ status, code });
     expect([attempts.length, handled.length]).toEqual([1, 0]);
+  });
+});
+
+describe('a proof of control', () => {
+  const auths = [undefined, { hmac: { secret: SECRET } }, { bearer: { token: SECRET } }] as const;
+
+  test.each(auths)('is signed, and verified by its echo: %j', async (auth) => {
+    const answers = [true, false];
+    await using both = await pair(auth && { auth }, { onChallenge: () => answers.shift() ?? false });
+    const { seller } = both;
+    const yes = await seller.challenge({ subscriber_id: 'sub_2' });
+    expect(yes).toMatchObject({ verified: true, attempt: { status: 200 } });
+    expect(new TextDecoder().decode(yes.attempt.delivery.body)).toContain('"subscriber_id":"sub_2"');
+    expect(await seller.challenge()).toMatchObject({
+      verified: false,
+      attempt: { status: 403, code: 'challenge_refused' },
+    });
+  });
+
+  test.each([
+    ['another one', (text: string) => text.replace('chl_', 'chx_')],
+    ['more than it', (text: string) => text.replace('}', ',"ok":true}')],
+    ['no JSON', () => 'ok'],
+    ['nothing', () => ''],
+  ])('an answer with %s is none', async (_what, spoil) => {
+    await using seller = await createFakeSeller();
+    await using server = await listening((req, res) => {
+      let body = '';
+      req.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      req.on('end', () => {
+        const { challenge } = JSON.parse(body) as { challenge: string };
+        res.end(spoil(JSON.stringify({ challenge })));
+      });
+    });
+    expect(await seller.challenge({}, { url: server.url })).toMatchObject({
+      verified: false,
+      attempt: { status: 200 },
+    });
   });
 });
 

@@ -80,8 +80,14 @@ const ENVELOPE: Advice = {
   fix: 'The seller has to send the envelope of the contract: idempotency_key, task_id and status, a report below result.',
 };
 
+const CHALLENGE: Advice = {
+  cause: 'envelope',
+  fix: 'The seller has to send the proof of control with this member as the contract says.',
+};
+
 /** The finding of a step for which its code is explanation enough, or undefined. */
 export function adviceFor(step: Step): Finding | undefined {
-  const advice = step.id === 'envelope' ? ENVELOPE : ADVICE[step.code ?? ''];
+  const envelope = step.code === 'challenge_refused' ? CHALLENGE : ENVELOPE;
+  const advice = step.id === 'envelope' ? envelope : ADVICE[step.code ?? ''];
   return advice && { ...advice, step: step.id, says: step.detail ?? '', proved: true };
 }

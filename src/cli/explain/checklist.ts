@@ -5,10 +5,12 @@ import { modeMismatch } from '../../auth/mode.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { digestMatches, readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import { authenticateSignature } from '../../auth/rfc9421/verify.ts';
+import { challengeIn, isSignedChallenge } from '../../auth/signed-challenge.ts';
 import { readEvent } from '../../events/read.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard, type GuardContext } from '../../stages/guard.ts';
 import { MS_FROM } from '../numbers.ts';
+import { challengeSteps } from './challenge-steps.ts';
 import { type Known, revocationRow, storeRow } from './known.ts';
 
 /** One step of the way through a receiver, as this delivery took it. */
@@ -125,6 +127,8 @@ async function legacyStep(
 
 function bodySteps({ delivery, senders }: AuthRequest, { protocol }: AuthContext): Step[] {
   const [sender] = senders;
+  const challenge = challengeIn(delivery.rawBody);
+  if (challenge) return challengeSteps(challenge);
   const reading = readEvent(delivery.rawBody, { protocol, ...(sender?.format && { format: sender.format }) });
   const malformed = !reading.ok && reading.code === 'webhook_body_malformed';
   const body: Step = { id: '14', title: 'the body is strict JSON', verdict: malformed ? 'fail' : 'pass' };
@@ -154,10 +158,12 @@ export async function checklist(
   { maxBodyBytes, contentTypes, ...known }: Known & GuardContext['config'],
 ): Promise<Step[]> {
   const { delivery, senders } = request;
-  const scheme = senders[0]?.auth.scheme ?? 'signature';
+  const registered = senders[0]?.auth.scheme ?? 'signature';
   const guarded = guard(delivery, { ...context, config: { maxBodyBytes, contentTypes } });
   const refused = guarded.kind === 'refused' ? guarded : undefined;
-  const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
+  const signed = registered !== 'signature' && isSignedChallenge(request, context);
+  const scheme = signed ? 'signature' : registered;
+  const mismatch = signed ? undefined : modeMismatch(scheme, delivery.headers, context.protocol);
   const steps: Step[] = [
     {
       id: 'request',

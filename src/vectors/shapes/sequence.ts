@@ -15,14 +15,22 @@ const LIMITS: Readonly<Record<keyof VectorLimits, string>> = {
 };
 
 /** `receiver`: how it is configured. */
-function receiverOf(json: JsonObject, context: ShapeContext): Pick<Setup, 'limits' | 'contentTypes'> {
+function receiverOf(
+  json: JsonObject,
+  context: ShapeContext,
+): Pick<Setup, 'limits' | 'contentTypes' | 'challenge'> {
   const given = optionalObject(json, 'receiver');
-  onlyMembers(given, 'receiver', [...Object.values(LIMITS), 'content_types'], context);
+  onlyMembers(given, 'receiver', [...Object.values(LIMITS), 'content_types', 'challenge'], context);
   const limits = Object.entries(LIMITS).map(([name, member]) => [name, optionalNumber(given, member)]);
   const contentTypes = textsOf(given, 'content_types');
+  const challenge = optionalText(given, 'challenge');
+  if (challenge !== undefined && challenge !== 'accept' && challenge !== 'refuse') {
+    throw new VectorError('receiver.challenge is wrong: expected "accept" or "refuse"');
+  }
   return {
     limits: Object.fromEntries(limits.filter(([, value]) => value !== undefined)) as VectorLimits,
     ...(contentTypes && { contentTypes }),
+    ...(challenge !== undefined && { challenge }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ReceiverOptions } from '../../../src/options.ts';
 import type { Sender } from '../../../src/senders.ts';
+import { sampleChallenge } from '../../../src/testing/seller-challenge.ts';
 import type { DeliverOptions, FakeSeller } from '../../../src/testing/fake-seller.ts';
 import type { Capability } from './doors.ts';
 import type { WireRequest } from './wire.ts';
@@ -25,6 +26,8 @@ export interface Case {
   /** What the seller is registered with, besides. */
   readonly sender?: Partial<Sender>;
   readonly needs?: readonly Capability[];
+  /** Its 200 is for something else than an event. */
+  readonly eventless?: true;
   readonly stopped?: true;
   readonly requests: (given: Given) => Promise<readonly WireRequest[]>;
 }
@@ -106,6 +109,50 @@ const TOKENS: readonly Case[] = [
     sender: { auth: { bearer: { token: TOKEN, header: 'X-A2A-Notification-Token' } } },
     requests: one(undefined, { auth: { bearer: { token, header: 'x-a2a-notification-token' } } }),
   })),
+];
+
+const challenged =
+  (changes: object = {}) =>
+  async ({ signed, seller }: Given): Promise<readonly WireRequest[]> => [
+    await signed({ payload: sampleChallenge(seller.agentUrl, undefined, { ...changes }) }),
+    await signed(),
+  ];
+
+/** Each with an event behind it. */
+const CHALLENGES: readonly Case[] = [
+  {
+    name: 'a proof of control that the owner says yes to',
+    status: [200, 200],
+    options: { onChallenge: ({ authMatches }) => authMatches },
+    requests: challenged(),
+  },
+  {
+    name: 'a proof of control that the owner says no to',
+    status: [403, 200],
+    options: { onChallenge: () => false },
+    requests: challenged(),
+  },
+  { name: 'a proof of control that nobody can be asked about', status: [403, 200], requests: challenged() },
+  {
+    name: "a proof of control of another seller's",
+    status: [403, 200],
+    options: { onChallenge: () => true },
+    requests: challenged({ seller_agent_url: 'https://other.example/mcp' }),
+  },
+  {
+    name: 'a proof of control whose owner fails',
+    status: [503, 200],
+    options: { onChallenge: () => Promise.reject(new Error('a secret of ours')) },
+    requests: challenged(),
+  },
+  {
+    name: 'a signed proof of control at a sender registered with HMAC, and an event',
+    status: [200, 401],
+    eventless: true,
+    options: { onChallenge: () => true },
+    sender: { auth: { hmac: { secret: 'a-shared-secret-of-32-characters' } } },
+    requests: challenged(),
+  },
 ];
 
 /** Under `publicUrl: …/*`: the seller signed this URL, and the door has to hand it over as it is. */
@@ -331,6 +378,7 @@ export const CASES: readonly Case[] = [
   ...TYPES,
   ...OTHER_TYPES,
   ...TOKENS,
+  ...CHALLENGES,
   ...HTTP,
   ...TARGETS,
   ...BODIES,

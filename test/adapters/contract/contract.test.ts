@@ -58,7 +58,7 @@ describe.concurrent.each(DOORS)('$name answers byte for byte as the corridor doe
     const own =
       door.lacks.length === undefined ? wanted : wanted.map((answer) => without(answer, 'content-length'));
     expect(answers).toEqual(own);
-    if (of.status.includes(200)) expect(handled.length).toBeGreaterThan(0);
+    if (of.status.includes(200) && !of.eventless) expect(handled.length).toBeGreaterThan(0);
     else expect(handled).toEqual([]);
     await receiver.stop();
   });

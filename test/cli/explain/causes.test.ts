@@ -9,6 +9,7 @@ import {
   type SignDeliveryOptions,
   type SignedDelivery,
 } from '../../../src/sender/sign.ts';
+import { sampleChallenge } from '../../../src/testing/seller-challenge.ts';
 import {
   BODY,
   bytes,
@@ -437,6 +438,22 @@ describe('explain: a delivery that is right', () => {
       expect(steps.filter(({ verdict }) => verdict !== 'pass').map(({ id }) => id)).toEqual(['12']);
     },
   );
+
+  it('a proof of control is no event: signed at a legacy sender too', async () => {
+    const { ed25519 } = await keys();
+    const sender = {
+      agentUrl: 'https://old.example/mcp',
+      pins: [ed25519.publicJwk],
+      auth: { hmac: { secret: 's-'.repeat(16) } },
+    };
+    const body = sampleChallenge(sender.agentUrl, sender.auth);
+    const good = await explained(captured(await signed({ body })), { senders: [sender] });
+    expect(good).toMatchObject({ ok: true, findings: [] });
+    expect(good.steps.at(-1)).toMatchObject({ id: 'envelope', verdict: 'open' });
+    const short = await explained(captured(await signed({ body: { ...body, challenge: 'short' } })));
+    expect(short.steps.at(-1)).toMatchObject({ verdict: 'fail', code: 'challenge_refused' });
+    expect(short.findings[0]?.fix).toContain('proof of control');
+  });
 
   it('judges legacy senders by their own scheme', async () => {
     const secret = 's-'.repeat(16);

@@ -1,0 +1,81 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+
+/** The body of a proof of control, as sent, unknown members too (verification.md §7.9). */
+export interface ChallengeBody {
+  readonly type: 'webhook.challenge';
+  /** 32 to 255 characters of `[A-Za-z0-9_.:-]`; echoed where the answer is yes. */
+  readonly challenge: string;
+  /** The seller that activates, as it says. You are asked only where it is the verified sender's `agentUrl`. */
+  readonly seller_agent_url: string;
+  /** Whose subscription it is: an account's, or with `scope: 'agent'` yours with the whole agent. */
+  readonly account_id?: string | null | undefined;
+  readonly scope?: string | null | undefined;
+  /** The subscriber that was registered, `notification_configs[].subscriber_id`. */
+  readonly subscriber_id?: string | null | undefined;
+  /** How the seller is going to authenticate its deliveries. */
+  readonly delivery_auth?: ChallengeAuth | null | undefined;
+  readonly event_types?: readonly string[] | null | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** A proof of control: what a seller posts, signed, before it activates a subscription. */
+export interface WebhookChallenge extends ChallengeBody {
+  /**
+   * `delivery_auth` is what is configured for this sender at this URL: `rfc9421` where it signs; else the scheme, and the
+   * fingerprint of its credential or of the previous one. Say yes only where it is true: whoever could change the
+   * registration on its way may have put credentials of their own into it.
+   */
+  readonly authMatches: boolean;
+}
+
+/** `delivery_auth` of a proof of control. */
+export interface ChallengeAuth {
+  /** `rfc9421`, `Bearer` or `HMAC-SHA256`. */
+  readonly mode: string;
+  /** SHA-256 of the credential, hex; of the legacy modes. */
+  readonly credential_fingerprint?: string | null | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** A larger body is none. */
+export const MAX_CHALLENGE_BYTES = 16_384;
+
+/**
+ * Whether a body is a proof of control, which is decided before its format is looked for. With a key it is an ordinary
+ * body, and so is a larger one.
+ */
+export function isChallenge(payload: JsonObject, bytes: number): boolean {
+  return (
+    payload['type'] === 'webhook.challenge' &&
+    bytes <= MAX_CHALLENGE_BYTES &&
+    present(payload, 'idempotency_key') === undefined
+  );
+}
+
+const CHALLENGE = /^[A-Za-z0-9_.:-]{32,255}$/;
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+
+/** Optional members, and what they have to be where they are there. */
+const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
+  account_id: isText,
+  scope: isText,
+  subscriber_id: isText,
+  event_types: (value) => Array.isArray(value) && value.every(isText),
+  delivery_auth: (value) =>
+    isJsonObject(value) && isText(value['mode']) && isText(present(value, 'credential_fingerprint') ?? ''),
+};
+
+/** @returns the challenge, or what is wrong with it. */
+export function readChallenge(payload: JsonObject): ChallengeBody | string {
+  if (!CHALLENGE.test(textMember(payload, 'challenge') ?? '')) {
+    return 'challenge is not 32 to 255 characters of [A-Za-z0-9_.:-]';
+  }
+  if (textMember(payload, 'seller_agent_url') === undefined)
+    return 'seller_agent_url is missing, or no string';
+  for (const [name, fits] of Object.entries(OPTIONAL)) {
+    const value = present(payload, name);
+    if (value !== undefined && !fits(value)) return `${name} is of the wrong type`;
+  }
+  return payload as ChallengeBody;
+}
