@@ -16,6 +16,8 @@ export type AlarmCode =
   /** A proved sender's delivery carries another token than its `notificationToken`. */
   | 'token_mismatch'
   | 'clock_skew'
+  /** The store's clock was set back (admission.md §4.11). */
+  | 'clock_stepped'
   | 'legacy_auth_used'
   | 'host_rewritten'
   /** A signature verified for another URL than `publicUrl`: deliveries get 503 (verification.md §2.34). */
@@ -24,7 +26,13 @@ export type AlarmCode =
   | 'agent_not_listed'
   /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */
   | 'key_purpose_refused'
+  /** Two senders of one URL publish one key: it is one's that had it first, or nobody's (verification.md §2.36). */
+  | 'key_shared'
+  /** Another sender could not be asked whether a new key is its own. */
+  | 'key_owner_unchecked'
   | 'jwks_uri_moved'
+  /** A publisher's adagents.json begins to pin an agent's keys, for this process: they decide from here on. */
+  | 'publisher_pins'
   | 'key_document_invalid'
   | 'key_fetch_failing'
   | 'revocation_stale'
@@ -32,6 +40,12 @@ export type AlarmCode =
   | 'revocation_overflow'
   | 'admission_pressure'
   | 'senders_failed'
+  /** Events are due that no worker leases (admission.md §4.13). */
+  | 'queue_unattended'
+  /** The store was made just now: where an older one should be there, its volume may not be. */
+  | 'store_created'
+  /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */
+  | 'durability_lowered'
   /** Bodies held at once reached `maxBufferedBytes`: deliveries get 503. */
   | 'overloaded'
   | 'misconfigured';

@@ -78,6 +78,9 @@ export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
   if (outcome.kind === 'unavailable' && outcome.code === 'misconfigured' && outcome.sender !== undefined) {
     parts.raiseAlarm({ code: 'misconfigured', message: outcome.detail });
   }
+  if (outcome.kind === 'unavailable' && outcome.code === 'not_durable') {
+    parts.raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
+  }
   parts.onOutcome(outcome);
   return outcome;
 }

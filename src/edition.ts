@@ -14,6 +14,8 @@ export interface Edition {
   readonly fingerprint: 'raw' | 'canonical';
   /** An identical delivery while the first is still in progress: wait for it, or 503 at once. */
   readonly inFlight: 'wait' | 'unavailable';
+  /** A second terminal status of a task, under another key: applied, or 409 where it says something else. */
+  readonly secondTerminal: 'applied' | 'refused';
 }
 
 const EDITIONS: Record<EditionName, Edition> = {
@@ -23,6 +25,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     changedPayload: 'duplicate',
     fingerprint: 'raw',
     inFlight: 'wait',
+    secondTerminal: 'applied',
   },
   '3.1': {
     name: '3.1',
@@ -30,6 +33,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     changedPayload: 'duplicate',
     fingerprint: 'raw',
     inFlight: 'wait',
+    secondTerminal: 'applied',
   },
   '3.2': {
     name: '3.2',
@@ -37,6 +41,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     changedPayload: 'conflict',
     fingerprint: 'canonical',
     inFlight: 'unavailable',
+    secondTerminal: 'refused',
   },
 };
 

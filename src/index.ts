@@ -16,6 +16,7 @@ export type {
   HandlerContext,
   Handlers,
   NotificationHandlers,
+  Readiness,
   Receiver,
   ReceiverOptions,
   RequestInfo,

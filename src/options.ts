@@ -27,7 +27,7 @@ export interface RetryOptions {
   readonly baseMs?: number;
   /** Longest back-off of a worker, ms. 300 000. */
   readonly maxMs?: number;
-  /** Runs that ended with the process before the event is DEAD. 5. */
+  /** Runs that ended with the process, while the event ran alone, before it is DEAD. 5. */
   readonly crashes?: number;
 }
 
@@ -55,6 +55,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly mode?: 'inline' | 'inbox';
   /** Mode `inbox`: how this process works, once started. */
   readonly worker?: WorkerOptions;
+  /**
+   * Mode `inbox`: where an event has been due for so many ms and no worker has leased it, the alarm `queue_unattended` is
+   * raised, by processes that only receive too. 60 000.
+   */
+  readonly queueUnattendedMs?: number;
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
   /**
@@ -91,10 +96,17 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxPendingBytesPerSender?: number;
   /** Live nonces per key id. 100 000. */
   readonly maxNoncesPerKey?: number;
+  /** Live nonces of one sender, over all its key ids. 1 000 000. */
+  readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders, approximate. 10 000 000. */
   readonly maxNonces?: number;
   /** Refuse to start on a store that promises less. `disk`. */
   readonly requireDurability?: Durability;
+  /**
+   * Refuse every store but the one with this identity (`storeId` of `ready()`): an empty one in its place, where a volume
+   * was not mounted, would take finished events for new ones.
+   */
+  readonly expectStoreId?: string;
   /** Counts where the backend's settings cannot be read. */
   readonly declaredDurability?: Durability;
   /** Which threads verify signatures. `auto`. */
@@ -124,6 +136,12 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly onAlarm?: (alarm: Alarm) => void;
 }
 
+/** What `ready()` found. */
+export interface Readiness {
+  /** Which store it is, for `expectStoreId`; undefined where the store does not say. */
+  readonly storeId: string | undefined;
+}
+
 /** What `createReceiver` makes. */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
@@ -141,11 +159,14 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * again.
    * @throws ConfigError (rejects) with the fix; Fault `store_unavailable` where the store cannot be reached.
    */
-  readonly ready: () => Promise<void>;
+  readonly ready: () => Promise<Readiness>;
   /**
    * Mode `inbox`: checks the store, then leases events and runs their handlers in this process, until `stop`. A
    * process that only works is the same receiver without a door. Called again, nothing.
-   * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where `ready` would.
+   *
+   * Resolves when the worker runs. Where the store cannot be reached it stays pending and tries again, at most every 30 s,
+   * each time with a line at level error, until it can or `stop` is called, which resolves it.
+   * @throws ConfigError (rejects) with the fix, and nothing else: in mode `inline`, after `stop`, and where `ready` would.
    */
   readonly start: () => Promise<void>;
   /**

@@ -37,6 +37,8 @@ export type RefusedCode =
   | AuthenticationCode
   | EnvelopeCode
   | 'payload_changed'
+  /** A second terminal status of a task that says something else: 409 in edition 3.2. */
+  | 'task_already_final'
   /** A proof of control that the owner did not say yes to, or could not be asked about: 403. */
   | 'challenge_refused'
   | 'sender_over_limit';
@@ -87,6 +89,8 @@ export interface Unavailability {
   readonly code: UnavailableCode;
   readonly detail: string;
   readonly check?: CheckId;
+  /** For `Retry-After`, where it is known how long to wait; else the receiver's option. */
+  readonly retryAfterSeconds?: number;
 }
 
 export const unavailable = (code: UnavailableCode, detail: string): Unavailability => ({
@@ -110,7 +114,7 @@ export interface Acceptance<E = Event> {
 /** Answered 200: the event was taken before; this delivery changed nothing. */
 export interface Duplication<E = Event> {
   readonly kind: 'duplicate';
-  /** `stale`: the first copy was older than its task's state and was not applied. */
+  /** `stale`: the first copy was older than its task's state, or said a terminal status again, and was not applied. */
   readonly state: EventState | 'stale';
   readonly event: E;
   readonly changed: boolean;

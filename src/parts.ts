@@ -17,6 +17,7 @@ import { once } from './once.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
+import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
 import { createTurns, type Turns } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
@@ -35,11 +36,11 @@ export interface Parts {
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
   readonly turns: Turns;
+  readonly running: Running;
   readonly startup: Startup<Equipped>;
   readonly lifecycle: Lifecycle;
   /** Rings when there is work for a worker of this process. */
   readonly bell: Bell;
-  readonly queued: () => void;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
   /** Refusals that are a line at level warn. */
@@ -58,6 +59,10 @@ export interface Parts {
 export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
+  /** An event was queued: a worker has something to do. */
+  readonly queued: () => void;
+  /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
+  readonly watchQueue: () => void;
   /** The engine is chosen at first use. */
   readonly authContext: () => Eventual<AuthContext>;
 }
@@ -74,9 +79,10 @@ const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
 async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
-  const [hashes, { readBody }] = await Promise.all([
+  const [hashes, { readBody }, { createQueueWatch }] = await Promise.all([
     loadHashes(),
     import('./events/reading.ts'),
+    import('./inbox/queue-watch.ts'),
     loadCrypto(),
   ]);
   const { protocol, keys, raiseAlarm, config } = parts;
@@ -85,7 +91,7 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
-  return { ...parts, hashes, readBody, authContext };
+  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -143,10 +149,10 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     keys,
     waiting: createWaiting(options.store, shared),
     turns: createTurns(shared),
+    running: createRunning({ store: options.store, config, logger, newId, shared }),
     startup: createStartup({ ...checked, equip: () => equip(parts, engine, { shared, sodium }) }),
     lifecycle,
     bell,
-    queued: bell.ring,
     logger,
     raiseAlarm,
     refusals: createThinning(),

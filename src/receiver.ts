@@ -13,11 +13,13 @@ import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { dispatch } from './stages/dispatch.ts';
+import { giveBack } from './stages/give-back.ts';
 import { guard } from './stages/guard.ts';
 import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { ends } from './stages/respond.ts';
 import { requireUrl, select } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
+import { started, type Won } from './stages/won.ts';
 
 interface Corridor {
   readonly lobby: Parts;
@@ -50,6 +52,12 @@ function note(trace: Trace, body: Read): void {
   if (!body.claim) return;
   trace.event = body.reading.event;
   trace.who = { ...trace.who, deliveryId: body.deliveryId };
+}
+
+/** It runs here already, or is a suspect and another one runs: one at a time (admission.md §4.6). */
+async function notStarted({ origin, key, lease }: Won, parts: Equipped): Promise<Verdict> {
+  await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, parts);
+  return unavailable('in_flight', 'this process cannot run the event now');
 }
 
 /** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
@@ -91,7 +99,9 @@ async function corridor(
   if (admitted.kind !== 'won') return admitted;
 
   const log = boundLogger(parts.logger, { sender, deliveryId: admitted.deliveryId });
-  const dispatched = await dispatch(admitted, parts, log);
+  const run = started(admitted, parts.running);
+  if (!run) return notStarted(admitted, parts);
+  const dispatched = await dispatch(run, parts, log);
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
   if (ends(settled)) return settled;
   const event = dispatched.run.event ?? admitted.event;
@@ -101,7 +111,7 @@ async function corridor(
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
 function running(parts: Parts, lifecycle: Lifecycle): Pick<Receiver, 'start' | 'stop'> {
   const { leaseMs } = parts.config;
-  const worker = workerOnDemand(parts, lifecycle);
+  const worker = workerOnDemand(parts);
   return {
     start: worker.start,
     async stop() {
@@ -149,7 +159,10 @@ export function receiverOf(parts: Parts): Receiver {
 
   return {
     verifyAndDispatch,
-    ready: async () => void (await parts.startup.check()),
+    ready: async () => {
+      await parts.startup.check();
+      return { storeId: parts.startup.storeId() };
+    },
     ...running(parts, lifecycle),
     inbox: inboxOnDemand(parts, lifecycle),
     door: createDoor(parts, lifecycle),

@@ -41,6 +41,7 @@ export const DOCS: Readonly<Record<RefusedCode, string>> = {
   invalid_envelope: ENVELOPES,
   challenge_refused: 'docs/challenge.md#proof-of-control-a-seller-asks-before-it-activates-a-subscription',
   payload_changed: 'docs/reliability.md#what-is-promised-and-what-is-not',
+  task_already_final: 'docs/reliability.md#what-is-promised-and-what-is-not',
   sender_over_limit: CAPS,
 };
 

@@ -4,22 +4,52 @@ import { ConfigError, Fault } from './errors.ts';
 import type { Eventual } from './eventual.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
-import type { Durability, Store } from './stores/contract.ts';
+import type { Store } from './stores/contract.ts';
+import { isLess } from './stores/durability.ts';
 
-const STRENGTH: Readonly<Record<Durability, number>> = { process: 0, disk: 1, failover: 2 };
-
-/** What the store's settings keep, or what its owner declared where they cannot be read. */
-async function checkDurability(store: Store, options: ReceiverOptions): Promise<void> {
+/**
+ * What the store's settings keep, or what its owner declared where they cannot be read.
+ * @param lowered told where it is less later on, and still enough.
+ */
+async function checkDurability(
+  store: Store,
+  options: ReceiverOptions,
+  lowered: (message: string) => void,
+): Promise<void> {
   const required = options.requireDurability ?? 'disk';
   const read = await store.durability();
   const actual = read === 'unknown' ? options.declaredDurability : read;
-  if (actual !== undefined && STRENGTH[actual] >= STRENGTH[required]) return;
+  if (actual !== undefined && !isLess(actual, required)) {
+    if (read !== 'unknown') store.keepDurability?.(required, lowered);
+    return;
+  }
   const found =
     actual === undefined
       ? 'its settings cannot be read (declaredDurability: … if you know them)'
       : `'${actual}'`;
   throw new ConfigError(
     `store: an answered event must survive as requireDurability: '${required}' says, but the ${store.name} store keeps ${found}. Use a stronger store or setting, or lower requireDurability.${store.durabilityAdvice ? ` ${store.durabilityAdvice}` : ''}`,
+  );
+}
+
+/** @throws ConfigError where it is another store than `expectStoreId` says. */
+async function checkIdentity(
+  { store, expectStoreId }: ReceiverOptions,
+  raiseAlarm: RaiseAlarm,
+): Promise<string | undefined> {
+  const identity = await store.identity?.();
+  if (!identity) return undefined;
+  const { id, isNew } = identity;
+  if (isNew) {
+    raiseAlarm({
+      code: 'store_created',
+      message: `the ${store.name} store was made just now and remembers no event: its identity is ${id}`,
+      storeId: id,
+    });
+  }
+  if (expectStoreId === undefined || expectStoreId === id) return id;
+  throw new ConfigError(
+    `expectStoreId: the ${store.name} store is ${id}, and ${expectStoreId} is expected. Connect the one that is expected (is its volume mounted, is it the right database?), or set expectStoreId: '${id}' where this one is to take its place.`,
   );
 }
 
@@ -31,6 +61,8 @@ export interface Startup<T> {
   readonly passed: () => Promise<T>;
   /** The same for deliveries, which find it there at once. @throws Fault `misconfigured` or `store_unavailable`. */
   readonly ready: () => Eventual<T>;
+  /** Which store the last check that succeeded found. */
+  readonly storeId: () => string | undefined;
 }
 
 export interface StartupParts<T> {
@@ -49,10 +81,14 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
   const { config, options, keys, raiseAlarm, equip, shared } = parts;
   let equipped: T | undefined;
   let running: Promise<T> | undefined;
+  let storeId: string | undefined;
+
+  const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
 
   async function checkAll(): Promise<T> {
     await options.store.open();
-    await checkDurability(options.store, options);
+    await checkDurability(options.store, options, lowered);
+    storeId = await checkIdentity(options, raiseAlarm);
     const [loaded] = await Promise.all([equip(), keys.warm(config.senders.fixed ?? [])]);
     equipped ??= loaded;
     return equipped;
@@ -79,5 +115,5 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     }
   }
 
-  return { check, passed, ready: () => equipped ?? checkForDelivery() };
+  return { check, passed, ready: () => equipped ?? checkForDelivery(), storeId: () => storeId };
 }

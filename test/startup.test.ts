@@ -75,7 +75,7 @@ describe('createStartup', () => {
 });
 
 describe('ready: declaredDurability counts where the settings cannot be read, and nowhere else', () => {
-  const ready = (read: Durability | 'unknown', more: Partial<ReceiverOptions>): Promise<void> =>
+  const ready = (read: Durability | 'unknown', more: Partial<ReceiverOptions>): Promise<unknown> =>
     createReceiver({
       publicUrl: 'https://buyer.example/hook',
       senders: [{ agentUrl: 'https://seller.example/mcp', pins: [{ kid: 'a', kty: 'OKP' }] }],
@@ -92,7 +92,7 @@ describe('ready: declaredDurability counts where the settings cannot be read, an
     ['disk', { declaredDurability: 'process' }],
     ['disk', {}],
   ])('read %s, %o: taken', async (read, more) => {
-    await expect(ready(read, more)).resolves.toBeUndefined();
+    await expect(ready(read, more)).resolves.toHaveProperty('storeId');
   });
 
   it.each<[Durability | 'unknown', Partial<ReceiverOptions>, RegExp]>([

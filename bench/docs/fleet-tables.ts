@@ -79,6 +79,7 @@ export function fleetBlock(results: Results): string {
 /** Who is counted, by cap. */
 const COUNTED: Readonly<Record<Cap, string>> = {
   maxNoncesPerKey: '`maxNoncesPerKey`, also of one sender: nonces of the busiest seller’s key',
+  maxNoncesPerSender: '`maxNoncesPerSender`: nonces of the busiest seller, over all its keys',
   maxNonces: '`maxNonces`: nonces of all (of one store, where there are several)',
   maxRecordsPerSender: '`maxRecordsPerSender`: records of the busiest seller',
   maxPendingBytesPerSender: '`maxPendingBytesPerSender`: its bodies that wait, 1 h in mode `inbox`',

@@ -44,10 +44,12 @@ export interface Constants {
 }
 
 /** The caps that the options have, by their names. */
-export type Cap = 'maxNoncesPerKey' | 'maxNonces' | 'maxRecordsPerSender' | 'maxPendingBytesPerSender';
+export type Cap =
+  'maxNoncesPerKey' | 'maxNoncesPerSender' | 'maxNonces' | 'maxRecordsPerSender' | 'maxPendingBytesPerSender';
 
 export const DEFAULT_CAPS: Readonly<Record<Cap, number>> = {
   maxNoncesPerKey: 100_000,
+  maxNoncesPerSender: 1_000_000,
   maxNonces: 10_000_000,
   maxRecordsPerSender: 1_000_000,
   maxPendingBytesPerSender: 268_435_456,
@@ -113,6 +115,7 @@ function capsFor(load: Load, peakPerSecond: number): Fleet['caps'] {
   const busiest = peakPerSecond * busiestShare;
   return {
     maxNoncesPerKey: busiest * NONCE_S,
+    maxNoncesPerSender: busiest * NONCE_S,
     maxNonces: peakPerSecond * NONCE_S,
     maxRecordsPerSender: recordsHeld(eventsPerDay * busiestShare, load),
     maxPendingBytesPerSender: busiest * backlogHours * HOUR_S * bodyBytes,

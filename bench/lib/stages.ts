@@ -8,6 +8,7 @@ import type { Equipped } from '../../src/parts.ts';
 import { acceptRequest } from '../../src/stages/accept-request.ts';
 import { admit, type WonDelivery } from '../../src/stages/admit.ts';
 import { dispatch } from '../../src/stages/dispatch.ts';
+import { started } from '../../src/stages/won.ts';
 import { guard } from '../../src/stages/guard.ts';
 import { claimOf, readFrom } from '../../src/stages/read.ts';
 import type { AcceptRequest } from '../../src/stores/contract.ts';
@@ -113,7 +114,9 @@ function behindAccept(
 }
 
 async function dispatchOne(won: WonDelivery, parts: Equipped): Promise<void> {
-  const { stop, end } = await dispatch(won, parts, boundLogger(parts.logger, {}));
+  const run = started(won, parts.running);
+  if (!run) throw new Error('the event runs already');
+  const { stop, end } = await dispatch(run, parts, boundLogger(parts.logger, {}));
   stop();
   passed(end, 'returned');
 }

@@ -1,4 +1,5 @@
 // The buyer's door: hands every event to a BullMQ queue before it answers. Started by run.ts.
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Queue } from 'bullmq';
 import { createReceiver } from 'proto-webhooks';
@@ -38,7 +39,8 @@ const receiver = createReceiver({
     other: async (event, ctx) => {
       await toQueue(event, ctx);
       // Here run.ts kills the process: the job is in the queue, and the event is not yet completed.
-      if (event.operationId === 'crash' && ctx.attempt === 1) {
+      if (event.operationId === 'crash' && !existsSync(`${DATABASE}.crash`)) {
+        writeFileSync(`${DATABASE}.crash`, '');
         process.send?.({ enqueued: ctx.deliveryId });
         await new Promise(() => {});
       }

@@ -1,4 +1,5 @@
 // The buyer's side: an Express app that receives webhooks. Started by run.ts, which tells it the URL and the seller.
+import { writeFileSync } from 'node:fs';
 import express from 'express';
 import { createReceiver } from 'proto-webhooks';
 import { webhookHandler } from 'proto-webhooks/express';
@@ -14,6 +15,16 @@ const tell = (message: object): void => {
 process.on('message', () => tell({ pong: true }));
 const failedOnce = new Set<string>();
 
+/** Not by `ctx.attempt`: a crash gives its attempt back. A file is made once, whichever process runs. */
+function isFirst(what: string): boolean {
+  try {
+    writeFileSync(`${DATABASE}.${what}`, '', { flag: 'wx' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const receiver = createReceiver({
   publicUrl,
   senders: [{ agentUrl: AGENT_URL, brandJsonUrl: BRAND_JSON_URL }],
@@ -24,13 +35,13 @@ const receiver = createReceiver({
   logger: { debug() {}, info() {}, warn() {}, error() {} },
   handlers: {
     completed: async (event, ctx) => {
-      tell({ saw: `completed ${event.transport}, run ${ctx.attempt}`, id: ctx.deliveryId });
+      tell({ saw: `completed ${event.transport}`, id: ctx.deliveryId });
       if (event.operationId === 'fail-once' && !failedOnce.has(ctx.deliveryId)) {
         failedOnce.add(ctx.deliveryId);
         throw new Error('the database of the buyer is down');
       }
       // The first run never ends: the process is killed in the middle of it.
-      if (event.operationId === 'crash' && ctx.attempt === 1) await new Promise(() => {});
+      if (event.operationId === 'crash' && isFirst('crash')) await new Promise(() => {});
     },
     working: async (event) => tell({ saw: `working ${event.transport}, ${event.progress?.percentage} %` }),
     'input-required': async (event) =>
@@ -44,5 +55,5 @@ const receiver = createReceiver({
 
 await receiver.ready();
 const app = express();
-app.post('/webhooks/proto', webhookHandler(receiver));
+app.all('/webhooks/proto', webhookHandler(receiver));
 app.listen(Number(PORT), '127.0.0.1', () => tell({ ready: true }));

@@ -46,7 +46,7 @@ async function freePort(): Promise<number> {
 
 function statusSteps(seller: FakeSeller): Step[] {
   const saw = {
-    completed: (transport: string) => `completed ${transport}, run 1`,
+    completed: (transport: string) => `completed ${transport}`,
     working: (transport: string) => `working ${transport}, 40 %`,
     'input-required': (transport: string) => `input-required ${transport}, APPROVAL_REQUIRED`,
     failed: (transport: string) => `failed ${transport}`,
@@ -80,7 +80,7 @@ function duplicateSteps(seller: FakeSeller): Step[] {
     },
     {
       sent: 'an event, signed with P-256',
-      expected: { answers: '200', saw: 'completed tool, run 1' },
+      expected: { answers: '200', saw: 'completed tool' },
       run: async () => {
         const attempts = await once(seller, first, { key: 'p256' });
         delivered = attempts[0];
@@ -141,7 +141,7 @@ function faultSteps(seller: FakeSeller, buyer: Buyer): Step[] {
   return [
     {
       sent: 'handler fails once',
-      expected: { answers: '503, then 200', saw: 'completed tool, run 1; completed tool, run 2' },
+      expected: { answers: '503, then 200', saw: 'completed tool; completed tool' },
       run: async () => {
         const payload = seller.payloads.tool('completed', { operation_id: 'fail-once' });
         return (await seller.deliver(payload, { retry: RETRY })).attempts;
@@ -151,7 +151,7 @@ function faultSteps(seller: FakeSeller, buyer: Buyer): Step[] {
       sent: 'kill -9 in the handler, restart',
       expected: {
         answers: 'connection_error, then 200, then 200',
-        saw: 'completed tool, run 1; completed tool, run 2',
+        saw: 'completed tool; completed tool',
       },
       run: () => crash(seller, buyer),
     },

@@ -40,7 +40,7 @@ const receiver = createReceiver({
 
 await receiver.ready();
 const app = express();
-app.post('/webhooks/proto', webhookHandler(receiver)); // before express.json(), which would parse the body
+app.all('/webhooks/proto', webhookHandler(receiver)); // before express.json(), which would parse the body
 app.use(express.json());
 app.get('/media-buys', (req, res) => {
   res.json(database.prepare('SELECT * FROM media_buys').all());

@@ -41,7 +41,7 @@ const receiver = createReceiver({
 
 await receiver.ready();
 const app = new Hono();
-app.post('/webhooks/proto', webhookHandler(receiver)); // before middleware that reads bodies
+app.all('/webhooks/proto', webhookHandler(receiver)); // before middleware that reads bodies
 app.get('/results', (c) => c.json(database.prepare('SELECT * FROM results').all()));
 const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: Number(PORT) });
 

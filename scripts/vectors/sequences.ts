@@ -1,6 +1,7 @@
 import { AGENT, type Json, KEYS, nonceOf, NOW, URL_GIVEN } from './kit.ts';
 import { accepted, refused, type Sequence, type Step } from './sequence-kit.ts';
 import { PROOFS } from './sequences-proofs.ts';
+import { TERMINALS } from './sequences-terminals.ts';
 import { envelope, reportResult, sign } from './sign.ts';
 
 const duplicate = (more: Json = {}): Json => ({
@@ -410,7 +411,7 @@ export function sequences(): Json {
   return {
     description:
       'Deliveries to one receiver, in this order; `at` is its clock, in seconds after reference_now.',
-    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...PROOFS, ...CAPS].map((sequence) => {
+    sequences: [...RETRIES, ...CHANGES, ...ORDER, ...TERMINALS, ...PROOFS, ...CAPS].map((sequence) => {
       const { name, description, edition = '3.0', receiver, sender } = sequence;
       const requests = new Map<string, Json>();
       return {

@@ -15,7 +15,7 @@ export type ExpressRequest = NodeRequest;
 type Next = (error?: unknown) => void;
 
 /**
- * A handler for Express 4 and 5: `app.post('/webhooks/proto', webhookHandler(receiver))`.
+ * A handler for Express 4 and 5: `app.all('/webhooks/proto', webhookHandler(receiver))`.
  *
  * It needs the exact bytes of the body. Mount it before `app.use(express.json())`; where that cannot be, give its
  * path `express.raw({ type: '*\/*', limit: '1mb' })`, or keep the bytes with

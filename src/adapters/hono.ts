@@ -38,7 +38,7 @@ function visitOf({ req: { raw }, env }: HonoContext): FetchVisit {
 }
 
 /**
- * A handler for Hono 3 and 4, on any runtime: `app.post('/webhooks/proto', webhookHandler(receiver))`.
+ * A handler for Hono 3 and 4, on any runtime: `app.all('/webhooks/proto', webhookHandler(receiver))`.
  *
  * Register it before middleware that reads the body: one that was read is answered 503 `body_consumed`. On
  * `@hono/node-server` it sees header lines and URL as they were received; elsewhere `Request.url` is a normalised URL,

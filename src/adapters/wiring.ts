@@ -10,11 +10,10 @@ type Caller = DoorName | 'koa';
 /** The lines to write, for whoever holds the wrong one. */
 const USE: Readonly<Record<Caller, string>> = {
   node: "import { webhookHandler } from 'proto-webhooks/node'; http.createServer(webhookHandler(receiver))",
-  express:
-    "import { webhookHandler } from 'proto-webhooks/express'; app.post(path, webhookHandler(receiver))",
+  express: "import { webhookHandler } from 'proto-webhooks/express'; app.all(path, webhookHandler(receiver))",
   fastify:
     "import { webhookPlugin } from 'proto-webhooks/fastify'; app.register(webhookPlugin(receiver, path))",
-  hono: "import { webhookHandler } from 'proto-webhooks/hono'; app.post(path, webhookHandler(receiver))",
+  hono: "import { webhookHandler } from 'proto-webhooks/hono'; app.all(path, webhookHandler(receiver))",
   fetch: "import { webhookHandler } from 'proto-webhooks/fetch'; const POST = webhookHandler(receiver)",
   lambda:
     "import { webhookHandler } from 'proto-webhooks/lambda'; export const handler = webhookHandler(receiver)",

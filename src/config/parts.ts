@@ -16,6 +16,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   edition: true,
   mode: true,
   worker: true,
+  queueUnattendedMs: true,
   resultSchemas: true,
   contentTypes: true,
   maxBodyBytes: true,
@@ -31,9 +32,11 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   maxRecordsPerSender: true,
   maxPendingBytesPerSender: true,
   maxNoncesPerKey: true,
+  maxNoncesPerSender: true,
   maxNonces: true,
   requireDurability: true,
   declaredDurability: true,
+  expectStoreId: true,
   verification: true,
   sodium: true,
   hostCheck: true,
@@ -142,7 +145,22 @@ export function checkParts(options: ReceiverOptions): void {
   }
   oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);
   oneOf('declaredDurability', options.declaredDurability, ['process', 'disk', 'failover']);
+  checkExpectedStore(options);
   checkFunctions(options);
+}
+
+function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
+  if (expectStoreId === undefined) return;
+  if (typeof expectStoreId !== 'string' || expectStoreId === '') {
+    throw new ConfigError(
+      `expectStoreId: ${given(expectStoreId, 'a string')}. Give what ready() says as storeId.`,
+    );
+  }
+  if (!store.identity) {
+    throw new ConfigError(
+      `expectStoreId: the ${store.name} store has no identity. Leave the option out, or use a store that has one (SQLite, Postgres, Redis).`,
+    );
+  }
 }
 
 /** What is called later, where a slip would be swallowed: a hook or a logger cannot break an answer. */

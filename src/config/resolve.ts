@@ -20,6 +20,7 @@ export interface Config {
   readonly edition: Edition;
   readonly mode: Mode;
   readonly worker: Required<WorkerOptions>;
+  readonly queueUnattendedMs: number;
   readonly publicUrl: PublicUrl;
   readonly senders: ResolveSenders;
   /** Beside `application/json`; lower case. */
@@ -131,11 +132,12 @@ function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions
 const RETRY_NAMES = { attempts: true, baseMs: true, maxMs: true, crashes: true } as const;
 
 function storeLimits(options: ReceiverOptions, maxNoncesPerKey: number): StoreLimits {
-  const { maxRecordsPerSender, maxPendingBytesPerSender, maxNonces } = options;
+  const { maxRecordsPerSender, maxPendingBytesPerSender, maxNoncesPerSender, maxNonces } = options;
   return {
     maxRecordsPerSender: wholeNumber('maxRecordsPerSender', maxRecordsPerSender, 1_000_000),
     maxPendingBytesPerSender: wholeNumber('maxPendingBytesPerSender', maxPendingBytesPerSender, 268_435_456),
     maxNoncesPerKey,
+    maxNoncesPerSender: wholeNumber('maxNoncesPerSender', maxNoncesPerSender, 1_000_000),
     maxNonces: wholeNumber('maxNonces', maxNonces, 10_000_000),
   };
 }
@@ -158,6 +160,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     edition,
     mode: options.mode ?? 'inline',
     worker: workerOptions(options),
+    queueUnattendedMs: wholeNumber('queueUnattendedMs', options.queueUnattendedMs, 60_000, 1, MAX_TIMER_MS),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
     senders: senderSource(options.senders, { protocol, edition, allowLoopback, maxNoncesPerKey }),
     contentTypes: contentTypes(options.contentTypes),

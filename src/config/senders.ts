@@ -21,6 +21,7 @@ export interface SenderDefaults {
 export interface ResolveSenders {
   /** Present for a static list: known before the first delivery. */
   readonly fixed?: readonly SenderEntry[];
+  /** At most one more than `MAX_SENDERS`, which says that there were more than are considered (verification.md §5.9). */
   readonly forUrl: (targetUri: string) => readonly SenderEntry[] | Promise<readonly SenderEntry[]>;
 }
 
@@ -37,8 +38,8 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   maxNoncesPerKey: true,
 };
 
-/** More static senders on one URL would let an unknown `keyid` cause as many fetches (verification.md §5.8). */
-const MAX_STATIC_SENDERS = 100;
+/** More on one URL would let an unknown `keyid`, or a new key, cause as many fetches (verification.md §5.8). */
+export const MAX_SENDERS = 32;
 
 function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
   const where = `senders[${index}]`;
@@ -120,9 +121,9 @@ export function senderSource(source: SenderSource, defaults: SenderDefaults): Re
       `senders: ${wrong}. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].`,
     );
   }
-  if (source.length > MAX_STATIC_SENDERS) {
+  if (source.length > MAX_SENDERS) {
     throw new ConfigError(
-      `senders: ${source.length} on one URL, at most ${MAX_STATIC_SENDERS}. Give each seller a path of its own (publicUrl: '…/*') and a function: senders: (url) => … .`,
+      `senders: ${source.length} on one URL, at most ${MAX_SENDERS}. Give each seller a path of its own (publicUrl: '…/*') and a function: senders: (url) => … .`,
     );
   }
   const fixed = source.map((sender: Sender, index) => senderEntry(sender, index, defaults));
@@ -140,12 +141,7 @@ function selectedSenders(
       const selected = await select(new URL(targetUri));
       if (!Array.isArray(selected))
         throw new ConfigError('senders: the function must return an array of senders.');
-      if (selected.length > MAX_STATIC_SENDERS) {
-        throw new ConfigError(
-          `senders: the function gave ${selected.length} for one URL, at most ${MAX_STATIC_SENDERS}.`,
-        );
-      }
-      const entries = selected.map((sender: Sender, index) => {
+      const entries = selected.slice(0, MAX_SENDERS + 1).map((sender: Sender, index) => {
         const entry = known.get(sender) ?? senderEntry(sender, index, defaults);
         known.set(sender, entry);
         return entry;

@@ -4,7 +4,7 @@ import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { Event, EventWarning, OtherEvent, TaskEvent } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
-import { defined, isJsonObject, present } from '../codec/members.ts';
+import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import { notificationOf } from './notifications.ts';
 import { progressOf } from './progress.ts';
 import { isTerminal } from './status.ts';
@@ -19,6 +19,8 @@ export interface AssembledEvent {
   readonly terminal: boolean;
   /** Kind `task` with a valid timestamp: other kinds are not ordered (admission.md §5.1). */
   readonly instant?: Instant;
+  /** Of the other kinds, where it is valid: the timestamp; of kind `other` without one, when it was observed. */
+  readonly at?: Instant;
 }
 
 type Base = Omit<TaskEvent, 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'>;
@@ -79,7 +81,13 @@ function instantOf({ timestamp }: Draft): Instant | undefined {
   return timestamp === undefined ? undefined : parseInstant(timestamp);
 }
 
-function timestampWarnings(draft: Draft, instant = instantOf(draft)): readonly EventWarning[] {
+/** `observed_at` stands in the body of another family, or in the data of an envelope around it. */
+function observedAt({ envelope, data }: Draft): Instant | undefined {
+  const at = textMember(envelope, 'observed_at') ?? (isJsonObject(data) && textMember(data, 'observed_at'));
+  return at ? parseInstant(at) : undefined;
+}
+
+function timestampWarnings(draft: Draft, instant: Instant | undefined): readonly EventWarning[] {
   return draft.timestamp === undefined || instant ? NO_WARNINGS : [eventWarning('invalid_timestamp')];
 }
 
@@ -91,13 +99,14 @@ function otherEvent(
 ): AssembledEvent {
   const { taskId, status } = draft;
   const { notification, warnings: misfit } = notificationOf(draft, family);
-  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft), ...more, ...misfit];
+  const instant = instantOf(draft);
+  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...more, ...misfit];
   const event = {
     ...baseOf('other', draft, sender, warnings),
     ...defined({ taskId, status, family, notification }),
     // The table of schemas says that family and notification fit.
   } as OtherEvent;
-  return { ok: true, event, terminal: false };
+  return { ok: true, event, terminal: false, ...defined({ at: instant ?? observedAt(draft) }) };
 }
 
 function reportEvent(draft: Draft, sender: string): AssembledEvent {
@@ -111,17 +120,18 @@ function reportEvent(draft: Draft, sender: string): AssembledEvent {
     ]);
   }
   const sequenceNumber = report.sequence_number ?? undefined;
+  const instant = instantOf(draft);
   const event = {
     ...baseOf('delivery-report', draft, sender, [
       ...statusWarnings(draft),
-      ...timestampWarnings(draft),
+      ...timestampWarnings(draft, instant),
       ...warnings,
     ]),
     ...defined({ taskId, sequenceNumber }),
     status,
     report,
   } as const;
-  return { ok: true, event, terminal: false };
+  return { ok: true, event, terminal: false, ...defined({ at: instant }) };
 }
 
 function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledEvent | EnvelopeFailure {

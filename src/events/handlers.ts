@@ -25,7 +25,8 @@ export interface HandlerContext<Tx = unknown> {
    * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. The event is done at
    * this commit, and its task free for the next one's handler: make it the last thing. One at a time. SQLite: `fn` is
    * synchronous and gets the connection. Postgres: a `fn` that has not ended when the run is over (the lease is gone,
-   * `maxRunMs` has passed, the receiver has stopped) is given up, and its connection closed.
+   * `maxRunMs` has passed, the receiver has stopped) is given up, and its connection closed; `tx` serves `fn` alone, and
+   * fails with the code `transaction_over` after it.
    * @throws ConfigError (rejects) on a store without transactions, while another one of this event is under way, after
    *   one that committed, and when the handler has settled.
    */

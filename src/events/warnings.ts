@@ -12,7 +12,7 @@ const SENTENCES: Record<WarningCode, string> = {
     'the delivery report has aggregated_totals, which belong to get_media_buy_delivery',
   report_has_notification_id:
     'the delivery report has a notification_id, which belongs to state-shaped events',
-  report_after_final: 'a delivery report came after the final one',
+  report_after_final: 'the final delivery report of its media buy came before',
   invalid_delivery_report: 'the delivery report lacks members or has some of the wrong type',
   token_missing: 'the delivery carries no notification token, and one is registered',
   token_mismatch: 'the delivery carries another notification token than the one that is registered',

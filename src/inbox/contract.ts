@@ -1,6 +1,9 @@
 import type { InboxPage, InboxRecord } from '../stores/contract.ts';
 
-/** How a process works on the inbox. For mode `inbox`; nothing in mode `inline`. */
+/**
+ * How a process works on the inbox. For mode `inbox`; nothing in mode `inline`. An event whose lease ended with its
+ * process runs alone: what runs is let finish first, and nothing else is leased meanwhile (admission.md §4.6).
+ */
 export interface WorkerOptions {
   /** Handlers at a time in this process. 10. */
   readonly concurrency?: number;

@@ -1,32 +1,31 @@
-import { ConfigError } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Parts } from '../parts.ts';
 import type { ReceiverInbox } from './contract.ts';
 import type { Worker } from './worker.ts';
 
-const NO_WORKER =
-  "start: in mode 'inline' handlers run before the reply and there is no worker. Leave start out, or set mode: 'inbox'.";
-
 /** `Worker`, but that to begin takes a while. */
 interface WorkerOnDemand extends Pick<Worker, 'stop'> {
-  /** @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check fails. */
+  /** `Receiver.start`. */
   readonly start: () => Promise<void>;
 }
 
 /** The worker of a process that calls `start`; the code of it is loaded then. */
-export function workerOnDemand(parts: Parts, lifecycle: Lifecycle): WorkerOnDemand {
+export function workerOnDemand(parts: Parts): WorkerOnDemand {
   let worker: Worker | undefined;
+  let starting: Promise<void> | undefined;
+  const begin = (make: () => Worker): void => (worker ??= make()).start();
   return {
-    async start() {
-      const { config, store, bell } = parts;
-      if (config.mode !== 'inbox' || !store.inbox) throw new ConfigError(NO_WORKER);
-      if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
-      const [{ createWorker }, equipped] = await Promise.all([import('./worker.ts'), parts.startup.passed()]);
-      if (lifecycle.stopping()) return;
-      worker ??= createWorker(equipped, store.inbox, bell);
-      worker.start();
+    start: () =>
+      (starting ??= import('./worker.ts')
+        .then(({ startWorker }) => startWorker(parts, begin))
+        .finally(() => {
+          starting = undefined;
+        })),
+    stop: async (graceMs) => {
+      // One that has not begun yet waits for the next try.
+      parts.bell.ring();
+      await worker?.stop(graceMs);
     },
-    stop: async (graceMs) => worker?.stop(graceMs),
   };
 }
 

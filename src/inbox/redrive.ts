@@ -3,10 +3,11 @@ import { boundLogger } from '../logging.ts';
 import type { Equipped } from '../parts.ts';
 import { announce } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
+import { giveBack } from '../stages/give-back.ts';
 import { claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';
 import { originOf, readStored, type FirstCopy } from '../stages/stored.ts';
-import type { Won } from '../stages/won.ts';
+import { started, type Won } from '../stages/won.ts';
 import type { AcceptDecision, AcceptRequest, StoreInbox } from '../stores/contract.ts';
 import type { RedriveResult } from './contract.ts';
 
@@ -28,6 +29,7 @@ function acceptRequest({ sender, body, copy }: Kept, parts: Equipped): AcceptReq
     mode: 'inline',
     event: claimOf(known?.edition ?? config.edition, body, copy, hashes),
     leaseMs: config.leaseMs,
+    process: parts.running.process(),
     limits: config.limits,
     retry: config.retry,
     retentionMs: config.retentionMs,
@@ -56,7 +58,12 @@ async function runHere(
     firstCopy: () => copy,
     once: true,
   };
-  const result = await settle(await dispatch(won, parts, log), parts, { log, background });
+  const run = started(won, parts.running);
+  if (!run) {
+    await giveBack({ sender, key, owner: win.lease.owner }, parts);
+    return 'busy';
+  }
+  const result = await settle(await dispatch(run, parts, log), parts, { log, background });
   // Not settled: it runs on past its deadline, or somebody else has it.
   return result.kind === 'settled' ? result.state : 'busy';
 }
@@ -81,6 +88,8 @@ export async function redriveInline(
   if (!record) return 'absent';
   const { body } = record;
   if (!body) return 'other';
+  // Its lease may be over, and what runs here is not started again here.
+  if (parts.running.has(deliveryId(parts.hashes, sender, key))) return 'busy';
   const kept = { sender, key, body, copy: readStored(originOf(parts.config, sender), key, body, parts) };
   if (record.state === 'dead') await inbox.redrive(sender, key);
   const decision = await parts.store.accept(acceptRequest(kept, parts));

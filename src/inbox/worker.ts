@@ -1,9 +1,12 @@
-import { Fault, isOfKind } from '../errors.ts';
-import type { Equipped } from '../parts.ts';
-import { raiseDead } from '../stages/announce.ts';
+import { ConfigError, Fault, isOfKind } from '../errors.ts';
+import type { Equipped, Parts } from '../parts.ts';
+import { giveBack } from '../stages/give-back.ts';
+import { started, type Started } from '../stages/won.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 import type { Bell } from './bell.ts';
-import { giveBack, runLeased } from './run.ts';
+import { createFailures } from './failures.ts';
+import { createRound, type Next } from './round.ts';
+import { runLeased, wonOf } from './run.ts';
 
 /** Leases what is due and runs it, in this process. */
 export interface Worker {
@@ -16,15 +19,13 @@ export interface Worker {
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-/** However soon something is due, an idle worker does not look more often than this. Ms. */
-const SHORTEST_NAP_MS = 20;
-/** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
-const LONGEST_NAP_MS = 30_000;
+/** How long workers leave alone what was given to one that runs it already. Ms. */
+const AGAIN_MS = 1_000;
 
 /** Handlers under way. */
 interface Runs {
   readonly size: () => number;
-  readonly begin: (event: LeasedEvent) => void;
+  readonly begin: (run: Started) => void;
   readonly abort: (reason: Fault) => void;
   readonly settled: () => Promise<unknown>;
 }
@@ -33,9 +34,9 @@ function createRuns(parts: Equipped, bell: Bell): Runs {
   const running = new Map<AbortController, Promise<void>>();
   return {
     size: () => running.size,
-    begin(event) {
+    begin(one) {
       const abort = new AbortController();
-      const run = runLeased(event, parts, abort).finally(() => {
+      const run = runLeased(one, parts, abort).finally(() => {
         running.delete(abort);
         // A handler is free, and perhaps a task.
         bell.ring();
@@ -46,48 +47,6 @@ function createRuns(parts: Equipped, bell: Bell): Runs {
       for (const abort of running.keys()) abort.abort(reason);
     },
     settled: () => Promise.all(running.values()),
-  };
-}
-
-/** One call of the store: leases for at most `max` handlers. Resolves with how long to wait for the next, ms. */
-type Round = (max: number, take: (event: LeasedEvent) => unknown) => Promise<number>;
-
-function createRound(parts: Equipped, inbox: StoreInbox): Round {
-  const { leaseMs, retry, retentionMs, senders, worker } = parts.config;
-  const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
-  let failures = 0;
-  // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
-  let owner = parts.newId();
-
-  async function lease(max: number, take: (event: LeasedEvent) => unknown): Promise<number> {
-    const request = { owner, max, leaseMs, retry, retentionMs, senders: agentUrls };
-    const { events, died, nextDueMs = worker.pollMs } = await inbox.lease(request);
-    owner = parts.newId();
-    for (const { sender, key } of died) raiseDead(sender, key, 'its runs are used up', parts.raiseAlarm);
-    await Promise.all(events.map(take));
-    if (events.length > 0 || died.length > 0) return 0;
-    return Math.max(SHORTEST_NAP_MS, Math.min(nextDueMs, worker.pollMs));
-  }
-
-  /** The store may be away for a while; it is asked again until it answers. */
-  function napAfter(error: unknown): number {
-    failures += 1;
-    parts.logger.error({ err: error, failures }, 'the inbox could not be read');
-    if (isOfKind(error, Fault) && error.code === 'misconfigured') {
-      parts.raiseAlarm({ code: 'misconfigured', message: error.message });
-    }
-    const longest = Math.min(LONGEST_NAP_MS, worker.pollMs * 2 ** Math.min(failures, 20));
-    return longest * (0.5 + parts.random() / 2);
-  }
-
-  return async (max, take) => {
-    try {
-      const napMs = await lease(max, take);
-      failures = 0;
-      return napMs;
-    } catch (error) {
-      return napAfter(error);
-    }
   };
 }
 
@@ -105,20 +64,47 @@ async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void
 
 /** @param inbox the store's. */
 export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Worker {
+  const { running } = parts;
   const { concurrency, batch, pollMs } = parts.config.worker;
   const runs = createRuns(parts, bell);
   const round = createRound(parts, inbox);
+  let next: Next = 'any';
   let stopping = false;
   let working: Promise<void> | undefined;
 
-  const take = (event: LeasedEvent): unknown => (stopping ? giveBack(event, parts) : runs.begin(event));
+  async function take(event: LeasedEvent): Promise<void> {
+    const { sender, key, lease } = event;
+    const unstarted = { sender, key, owner: lease.owner };
+    if (stopping) return giveBack(unstarted, parts);
+    const run = started(wonOf(event, parts), running);
+    // Of a store that knows no `except`: what it gives a second time is not started a second time.
+    if (!run) return giveBack(unstarted, parts, AGAIN_MS);
+    runs.begin(run);
+  }
+
+  /** How many events may be leased now: one and nothing beside it where it is to be a suspect (admission.md §4.6). */
+  function room(): number {
+    if (next === 'alone') return running.all().length > 0 ? 0 : 1;
+    return running.hasSuspect() ? 0 : Math.min(concurrency - runs.size(), batch);
+  }
+
+  async function look(): Promise<number> {
+    const max = room();
+    if (max <= 0) return pollMs;
+    const result = await round.lease({ max, next }, take);
+    next = result.next;
+    return result.napMs;
+  }
 
   async function work(): Promise<void> {
     for (;;) {
       if (stopping) return;
-      const room = concurrency - runs.size();
-      const napMs = room > 0 ? await round(Math.min(room, batch), take) : pollMs;
-      if (napMs > 0 && !stopping) await bell.wait(napMs);
+      parts.watchQueue();
+      const napMs = await look();
+      if (napMs <= 0 || stopping) continue;
+      const began = performance.now();
+      await bell.wait(napMs);
+      round.napped(Math.min(napMs, performance.now() - began));
     }
   }
 
@@ -132,8 +118,36 @@ export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Wo
       // A call of the store that is under way may bring events still; they are given back.
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
-      const running = runs.size();
-      if (running > 0) parts.logger.error({ running }, 'handlers still run: their leases run out');
+      const left = runs.size();
+      if (left > 0) parts.logger.error({ running: left }, 'handlers still run: their leases run out');
     },
   };
+}
+
+const NO_WORKER =
+  "start: in mode 'inline' handlers run before the reply and there is no worker. Leave start out, or set mode: 'inbox'.";
+
+/**
+ * `Receiver.start` (admission.md §4.14). A store that is away is no reason to give up: a process that starts with its database would else have
+ * to be started again by somebody. Resolves when the worker has begun, or is to stop.
+ * @param begin begins the worker that it is given, or the one that it was given before.
+ * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
+ */
+export async function startWorker(parts: Parts, begin: (make: () => Worker) => void): Promise<void> {
+  const { config, store, bell, startup, lifecycle } = parts;
+  const { inbox } = store;
+  if (config.mode !== 'inbox' || !inbox) throw new ConfigError(NO_WORKER);
+  if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
+  bell.listened = true;
+  const failures = createFailures(parts);
+  while (!lifecycle.stopping()) {
+    try {
+      const equipped = await startup.passed();
+      if (!lifecycle.stopping()) begin(() => createWorker(equipped, inbox, bell));
+      return;
+    } catch (error) {
+      if (isOfKind(error, ConfigError)) throw error;
+      await bell.wait(failures.napAfter(error, 'the worker could not start yet'));
+    }
+  }
 }

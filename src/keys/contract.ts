@@ -13,6 +13,11 @@ export interface SenderKey {
 export interface Candidate {
   readonly sender: SenderEntry;
   readonly key: SenderKey;
+  /**
+   * To be asked once a signature has verified: why the key is not, or not yet, known to be this sender's and no other's
+   * at its URL; undefined where it is (verification.md §2.36). Never rejects. Absent where it is known.
+   */
+  readonly firstUse?: () => Promise<string | undefined>;
 }
 
 /**

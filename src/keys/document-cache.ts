@@ -136,14 +136,15 @@ async function renewed<T>(
     const copy = usable(state, entry);
     if (copy !== undefined && (wish.wanted(copy) || wish.decisive(copy))) return { ok: true, copy };
     const joined = liveFetch(state.options, entry);
-    const why = barred(state, entry) ?? cooling(state, entry);
+    const cools = wish.evenIfCooling !== true;
+    const why = barred(state, entry) ?? (cools ? cooling(state, entry) : undefined);
     const running = joined ?? beginUnless(why, { state, kind, url, leave }, 'renewal');
     if (typeof running === 'string') return { ok: false, reason: running };
-    if (joined === undefined && copy !== undefined) entry.refetched = running.began;
+    if (cools && joined === undefined && copy !== undefined) entry.refetched = running.began;
     const answer = await waitFor(running, Math.min(state.options.deadlineMs, leave.waitMs()));
     if (!answer.ok || wish.wanted(answer.copy)) return answer;
     if (wish.decisive(answer.copy)) {
-      entry.refetched = running.began;
+      if (cools) entry.refetched = running.began;
       return answer;
     }
     // It was joined and began too early to be decisive: the cooldown says whether there may be another.

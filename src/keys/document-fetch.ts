@@ -86,7 +86,10 @@ async function run<T>(
   if (spoilt !== undefined) return failed(place, { code: 'key_document_invalid', reason: spoilt });
   const cached = purpose === 'refresh' && ageOf(fetched.headers) > 0;
   const copy = copyOf(place, started, { value: parsed.value, headers: fetched.headers, unchanged, cached });
-  if (entry.copy === undefined || entry.copy.order < started.order) entry.copy = copy;
+  if (entry.copy === undefined || entry.copy.order < started.order) {
+    kind.landed?.(copy, entry.copy);
+    entry.copy = copy;
+  }
   entry.failure = undefined;
   const fields = { url, document: kind.name };
   const warning = 'warning' in parsed ? parsed.warning : undefined;

@@ -32,6 +32,8 @@ export interface DocumentKind<T> {
   spoils?(value: T, inForce: T): string | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
+  /** A copy takes the place of another, which may be past its hard limit. Never throws. */
+  landed?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
 /** A document as one fetch brought it. */
@@ -66,6 +68,8 @@ export interface Wish<T> {
   wanted(copy: Copy<T>): boolean;
   /** The copy is recent enough to say that there is no such thing. */
   decisive(copy: Copy<T>): boolean;
+  /** Whoever asks does so too seldom for the cooldown, and leaves it to others as it is. */
+  readonly evenIfCooling?: boolean;
 }
 
 /** For whom documents are had, and how far that goes. */

@@ -64,9 +64,20 @@ export function createPublisherListings(
     }
     const sound = typeof set === 'object' ? set : undefined;
     keep(key, { copy, set: sound });
+    if (sound !== undefined && word?.set === undefined) noteFirstPin(options.raiseAlarm, agentUrl, url);
     if (sound === undefined) warnOfNearMisses(options.raiseAlarm, agentUrl, url, copy.value);
     return sound ? { set: sound } : {};
   };
+}
+
+/** From here on the publisher decides whose signature counts, and not the seller (verification.md §5.28). */
+function noteFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
+  raiseAlarm({
+    code: 'publisher_pins',
+    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Whoever writes that file can sign as this seller, and end its events by a key that is not its own.`,
+    sender: agentUrl,
+    url,
+  });
 }
 
 /** Says what is wrong with an agent's entry, once a copy. */

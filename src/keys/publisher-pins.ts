@@ -24,9 +24,8 @@ export interface HeldPins extends PinState {
 }
 
 /** What is needed of a publisher's file that is fetched again beyond its own life. */
-export interface PinWish {
+export interface PinWish extends Omit<Wish<unknown>, 'wanted'> {
   wanted(set: KeySet): boolean;
-  decisive(copy: Copy<unknown>): boolean;
 }
 
 /** Gives each publisher's file leave to be fetched while there is some left. */
@@ -75,7 +74,7 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const pinned = ({ value }: Copy<AdAgents>): KeySet | string | undefined =>
         value.pinned.get(sender.agentUrl);
       const documentWish: Wish<AdAgents> = {
-        decisive: (copy) => wish.decisive(copy),
+        ...wish,
         wanted: (copy) => {
           const set = pinned(copy);
           return typeof set === 'object' && wish.wanted(set);

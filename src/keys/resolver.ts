@@ -7,11 +7,12 @@ import { brandJsonKind } from './brand-json.ts';
 import type { CacheLimits } from './cache-state.ts';
 import type { KeyResolver, Transport } from './contract.ts';
 import { createDocumentCache } from './document-cache.ts';
+import { createFirstUse } from './first-use.ts';
 import { MAX_LIFE_MS } from './freshness.ts';
 import { gather } from './gather.ts';
 import type { EngineSource } from './jwks.ts';
 import { createKeySearch } from './key-search.ts';
-import { createPins, isPinned } from './pins.ts';
+import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
 import type { Schedule } from './schedule.ts';
@@ -80,6 +81,12 @@ function harmlessAlarm({ raiseAlarm, logger }: KeyResolverOptions): RaiseAlarm {
   };
 }
 
+async function importPins(sender: PinnedSender, pins: Pins, raiseAlarm: RaiseAlarm): Promise<void> {
+  for (const message of await pins.importAll(sender)) {
+    raiseAlarm({ code: 'key_document_invalid', sender: sender.agentUrl, document: 'pins', message });
+  }
+}
+
 /** Who signed (verification.md §5), from documents that are fetched and cached here, and from pins. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback } = options;
@@ -94,7 +101,9 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const pins = createPins(engine, options.protocol, shared);
   const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
-  const keys = createSenderKeys(cache, brandJson, locator);
+  const owned = { ...cacheOptions, cache, allowanceOf, shared };
+  const firstUse = createFirstUse(() => ({ ...owned, keys, publishers }), shared);
+  const keys = createSenderKeys(cache, { brandJson, jwks: firstUse.jwks }, locator);
   const revocations = createRevocations({ ...cacheOptions, allowanceOf, documents: cache, brandJson, keys });
   const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
   const each = createSenderSearch({ keys, pins, publishers, use: { engine, shared }, now, cooldownMs });
@@ -104,15 +113,11 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     return {};
   };
   return {
-    ...createKeySearch({ cache, each, limits, allowanceOf, now }),
+    ...firstUse.guarded(createKeySearch({ cache, each, limits, allowanceOf, now })),
     revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
-      for (const sender of signing.filter(isPinned)) {
-        for (const message of await pins.importAll(sender)) {
-          raiseAlarm({ code: 'key_document_invalid', sender: sender.agentUrl, document: 'pins', message });
-        }
-      }
+      for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);
       // Not awaited: a seller that is down must not keep a receiver from starting. It never rejects.
       void gather(signing, prefetch, { width, graceMs });
     },

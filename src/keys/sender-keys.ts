@@ -3,7 +3,7 @@ import type { Locate, LoadBrandJson, Location, Locator } from './agent-location.
 import type { BrandJson } from './brand-json.ts';
 import { type Answer, type Copy, type DocumentKind, freeLeave, type Leave, type Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { JWKS, type KeySet } from './jwks.ts';
+import type { KeySet } from './jwks.ts';
 
 /** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
 export interface SenderKeys {
@@ -25,11 +25,18 @@ export interface HeldKeys {
   used(): void;
 }
 
+/** The documents on the way. */
+export interface ChainKinds {
+  readonly brandJson: DocumentKind<BrandJson>;
+  readonly jwks: DocumentKind<KeySet>;
+}
+
 export function createSenderKeys(
   cache: DocumentCache,
-  brandJson: DocumentKind<BrandJson>,
+  kinds: ChainKinds,
   { locate, known }: Locator,
 ): SenderKeys {
+  const { brandJson, jwks } = kinds;
   /** brand.json by its life; where it says nothing usable about this agent, asked again under the cooldown. */
   const find = async (sender: SenderEntry, leave: Leave): Promise<Location> => {
     const began = cache.order();
@@ -43,22 +50,22 @@ export function createSenderKeys(
     return await locate(sender, newer);
   };
   return {
-    atHand: (sender) => atHand(cache, brandJson, known, sender),
-    held: (sender) => held(cache, brandJson, locate, sender),
+    atHand: (sender) => atHand(cache, kinds, known, sender),
+    held: (sender) => held(cache, kinds, locate, sender),
     current: async (sender, leave = freeLeave(sender.agentUrl)) => {
       const location = await find(sender, leave);
-      return location.ok ? await cache.current(JWKS, location.jwksUri, leave) : location;
+      return location.ok ? await cache.current(jwks, location.jwksUri, leave) : location;
     },
     renewed: async (sender, wish, leave) => {
       const location = await find(sender, leave);
-      return location.ok ? await cache.renewed(JWKS, location.jwksUri, wish, leave) : location;
+      return location.ok ? await cache.renewed(jwks, location.jwksUri, wish, leave) : location;
     },
   };
 }
 
 async function held(
   cache: DocumentCache,
-  brandJson: DocumentKind<BrandJson>,
+  kinds: ChainKinds,
   locate: Locate,
   sender: SenderEntry,
 ): Promise<HeldKeys | undefined> {
@@ -70,29 +77,29 @@ async function held(
   };
   const location = await locate(sender, (url) => {
     urls.push(url);
-    const copy = noted(cache.held(brandJson, url));
+    const copy = noted(cache.held(kinds.brandJson, url));
     return copy ? { ok: true, copy } : { ok: false, reason: 'not held' };
   });
   if (!location.ok) return undefined;
   const { jwksUri } = location;
-  const copy = noted(cache.held(JWKS, jwksUri));
-  return copy && { copy, fresh, used: () => noteUse(cache, brandJson, urls, jwksUri, sender) };
+  const copy = noted(cache.held(kinds.jwks, jwksUri));
+  return copy && { copy, fresh, used: () => noteUse(cache, kinds, urls, jwksUri, sender) };
 }
 
 function atHand(
   cache: DocumentCache,
-  brandJson: DocumentKind<BrandJson>,
+  kinds: ChainKinds,
   known: Locator['known'],
   sender: SenderEntry,
 ): HeldKeys | undefined {
   const urls: string[] = [];
   const jwksUri = known(sender, (url) => {
     urls.push(url);
-    return freshCopy(cache, brandJson, url)?.value;
+    return freshCopy(cache, kinds.brandJson, url)?.value;
   });
-  const copy = jwksUri === undefined ? undefined : freshCopy(cache, JWKS, jwksUri);
+  const copy = jwksUri === undefined ? undefined : freshCopy(cache, kinds.jwks, jwksUri);
   if (jwksUri === undefined || copy === undefined) return undefined;
-  return { copy, fresh: true, used: () => noteUse(cache, brandJson, urls, jwksUri, sender) };
+  return { copy, fresh: true, used: () => noteUse(cache, kinds, urls, jwksUri, sender) };
 }
 
 function freshCopy<T>(cache: DocumentCache, kind: DocumentKind<T>, url: string): Copy<T> | undefined {
@@ -102,11 +109,11 @@ function freshCopy<T>(cache: DocumentCache, kind: DocumentKind<T>, url: string):
 
 function noteUse(
   cache: DocumentCache,
-  brandJson: DocumentKind<BrandJson>,
+  { brandJson, jwks }: ChainKinds,
   urls: readonly string[],
   jwksUri: string,
   { agentUrl }: SenderEntry,
 ): void {
   for (const url of urls) cache.used(brandJson, url, agentUrl);
-  cache.used(JWKS, jwksUri, agentUrl);
+  cache.used(jwks, jwksUri, agentUrl);
 }

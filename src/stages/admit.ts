@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Event } from '../events/event.ts';
-import { unavailable, type Refusal, type Verdict } from '../outcome.ts';
+import { unavailable, type Refusal, type Unavailability, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, Store } from '../stores/contract.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
@@ -115,6 +115,10 @@ function decide(
       return { kind: 'stale', event };
     case 'conflict':
       return refused('payload_changed', `${read.claim.key} was used with another payload`);
+    case 'already-final':
+      return refused('task_already_final', 'the task has another terminal status, which is kept');
+    case 'final-unsafe':
+      return unavailable('task_busy', 'another terminal status of the task is not safe yet');
     case 'over-cap':
       return refused('sender_over_limit', `the sender is over its cap of ${result.limit}`);
     case 'in-flight':
@@ -123,6 +127,8 @@ function decide(
       return context.config.mode === 'inbox'
         ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
         : undefined;
+    case 'backing-off':
+      return backingOff(result.leftMs);
     case 'replayed':
       return replayed();
     case 'rate-abuse':
@@ -130,6 +136,16 @@ function decide(
     case 'burned':
       throw new TypeError('the store burned the nonce of an event alone');
   }
+}
+
+/** The most that `retryAfterSeconds` may be. */
+const LONGEST_RETRY_AFTER = 86_400;
+
+/** Bytes that came before, of an event that failed: who recorded them could else make it fail until it is DEAD. */
+function backingOff(leftMs: number): Unavailability {
+  const retryAfterSeconds = Math.min(Math.ceil(leftMs / 1000), LONGEST_RETRY_AFTER);
+  const detail = 'the same bytes came again before the next run of an event that failed';
+  return { ...unavailable('in_flight', detail), retryAfterSeconds };
 }
 
 const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>
@@ -147,24 +163,26 @@ async function waitForOther(
 ): Promise<WonDelivery | Verdict> {
   const { edition, agentUrl: sender } = read.identity.sender;
   const { key } = read.claim;
+  const isRunning = (): boolean => context.running.has(read.deliveryId);
   const busy =
     first.kind === 'task-busy'
       ? unavailable('task_busy', 'another event of the same task is being handled')
       : unavailable('in_flight', 'another delivery of the same event is being handled');
   if (first.kind === 'in-flight' && edition.inFlight === 'unavailable') return busy;
   const changed = 'changed' in first && first.changed;
+  const replay = 'replay' in first && first.replay;
   const deadline = performance.now() + context.config.waitMs;
   for (;;) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0 || signal?.aborted) return busy;
-    const seen = await context.waiting.until({ sender, key, leftMs, signal });
+    const seen = await context.waiting.until({ sender, key, leftMs, signal, isRunning });
     if (seen === 'busy') return busy;
     if (seen === 'applied' || seen === 'stale' || seen === 'dead') {
       return { kind: 'duplicate', state: seen, event: read.reading.event, changed };
     }
     // The nonce is bound by the first accept; a takeover is another accept of the same event without it.
     const { nonce: _bound, ...request } = acceptRequest(read, context);
-    const result = await context.store.accept(request);
+    const result = await context.store.accept({ ...request, ...(replay && { replay }) });
     announce(result, { sender, key }, context.raiseAlarm);
     const settled = decide(result, read, context);
     if (settled) return settled;

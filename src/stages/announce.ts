@@ -12,6 +12,7 @@ export function announce(
   for (const limit of result.pressure) {
     raiseAlarm({ code: 'cap_near', sender, limit, message: `80 % of the sender's cap of ${limit} is used` });
   }
+  announceStep(result, raiseAlarm);
   if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
     const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
     raiseAlarm({
@@ -29,6 +30,14 @@ export function announce(
       message: 'an idempotency_key was used again with another payload; the first copy is kept',
     });
   }
+  if (result.kind === 'already-final') {
+    raiseAlarm({
+      code: 'second_terminal_status',
+      sender,
+      key,
+      message: 'a second terminal status of one task says something else: 409, the first is kept',
+    });
+  }
   if ('ahead' in result && result.ahead) {
     raiseAlarm({
       code: 'timestamp_ahead',
@@ -39,6 +48,17 @@ export function announce(
     });
   }
   if (result.kind === 'done' && result.died) raiseDead(sender, key, 'its runs are used up', raiseAlarm);
+}
+
+/** What waits until an instant is put right by whoever sees it (admission.md §4.11); that signatures hold is the owner's. */
+export function announceStep(
+  { clockSteppedMs }: { readonly clockSteppedMs?: number },
+  raiseAlarm: RaiseAlarm,
+): void {
+  if (clockSteppedMs === undefined) return;
+  const seconds = Math.round(clockSteppedMs / 1000);
+  const message = `the store's clock was set back by ${seconds} s: back-offs and leases are put right; look at its time service`;
+  raiseAlarm({ code: 'clock_stepped', seconds, message });
 }
 
 export function raiseDead(

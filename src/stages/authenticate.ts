@@ -26,29 +26,35 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Authenticate
  * sender may sign.
  */
 export function authenticate(
-  { delivery, target, senders }: Selected,
+  selected: Selected,
   context: AuthContext,
   arrivedAt: number,
 ): Eventual<Authentic | Refusal | Unavailability> {
+  const { delivery, target, senders } = selected;
   const { scheme } = senders[0].auth;
   const request: AuthRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
-  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
+  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, selected, context);
   const result = whenThere(SCHEMES[scheme](), (verify) => verify(context, request));
-  return whenThere(result, (found) => authenticOr(found, delivery));
+  return whenThere(result, (found) => authenticateOr(found, selected));
 }
 
 /** A proof of control is signed (verification.md §7.9) where its sender is registered with a legacy scheme, too. */
 async function orChallenge(
   mismatch: Refusal,
   request: AuthRequest,
+  selected: Selected,
   context: AuthContext,
 ): Promise<Authentic | Refusal | Unavailability> {
   const { authenticateChallenge } = await import('../auth/signed-challenge.ts');
   const result = await authenticateChallenge(context, request);
-  return result ? authenticOr(result, request.delivery) : mismatch;
+  return result ? authenticateOr(result, selected) : mismatch;
 }
 
-function authenticOr(result: AuthResult, delivery: Delivery): Authentic | Refusal | Unavailability {
-  return result.kind === 'authentic' ? { kind: 'authentic', delivery, identity: result } : result;
+function authenticateOr(
+  result: AuthResult,
+  { delivery, refused }: Selected,
+): Authentic | Refusal | Unavailability {
+  if (result.kind === 'authentic') return { kind: 'authentic', delivery, identity: result };
+  return refused && result.kind === 'refused' ? refused(result) : result;
 }

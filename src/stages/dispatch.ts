@@ -13,9 +13,10 @@ import {
   type RunLimits,
   type RunTransaction,
 } from './transaction.ts';
+import type { Running } from './running.ts';
 import type { Turns } from './turns.ts';
 import { watchRun, type Overrun, type RunEnd } from './watch.ts';
-import type { Won } from './won.ts';
+import type { Started, Won } from './won.ts';
 
 /** A handler's run, under a lease that is being renewed. */
 export interface Run {
@@ -33,7 +34,7 @@ export interface Dispatched {
   readonly kind: 'dispatched';
   readonly run: Run;
   readonly end: RunEnd | Overrun;
-  /** It is completed, failed or nobody's: its lease is renewed no more. */
+  /** It is completed, failed or nobody's: its lease is renewed no more. To be called once. */
   readonly stop: () => void;
 }
 
@@ -41,6 +42,7 @@ export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
   readonly turns: Turns;
+  readonly running: Running;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -121,30 +123,44 @@ function givingUp(): GivingUp {
  * @param abort the handler's signal, for a worker that has to stop.
  */
 export function dispatch(
-  won: Won,
+  { won, over }: Started,
   context: DispatchContext,
   log: Logger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
-  const { config, store, closed, turns } = context;
+  const { config, store, closed, turns, running } = context;
   const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
-  const heldSince = performance.now();
+  const began = performance.now();
   const { agentUrl: sender } = won.origin;
   const { key } = won;
   const { owner } = won.lease;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
   const { givenUp, onGivenUp } = givingUp();
-  const transaction = newTransaction(store, complete, { onGivenUp, closed });
+  const onLateUse = (error: Error): void =>
+    log.error(
+      { err: error, sender, key },
+      'a query came after its ctx.transaction had ended, and was refused',
+    );
+  const transaction = newTransaction(store, { ...complete, leaseMs, onLateUse }, { onGivenUp, closed });
   const run: Run = { won, complete, abort, transaction, event: undefined };
-  const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, heldSince };
+  const { beat } = running;
+  const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, beat };
   return new Promise((resolve) => {
     const watch = watchRun(turns, {
       lease,
+      began,
       abort,
       handlerDeadlineMs,
       givenUp,
-      tell: (end) => resolve({ kind: 'dispatched', run, end, stop: watch.stop }),
+      tell: (end) => resolve({ kind: 'dispatched', run, end, stop }),
     });
-    void work(run, context, handlerContext(run, log), watch.ended);
+    const stop = (): void => {
+      watch.stop();
+      over();
+    };
+    void work(run, context, handlerContext(run, log), (end) => {
+      watch.ended(end);
+      over();
+    });
   });
 }

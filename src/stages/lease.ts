@@ -2,7 +2,7 @@ import type { Logger } from '../alarms.ts';
 import type { Store } from '../stores/contract.ts';
 
 export interface LeaseKeeper {
-  /** Resolves when the lease is given up: it was lost, or `maxRunMs` is over. Never rejects. */
+  /** Resolves when the run is over: the store says that the lease is lost, or `maxRunMs` is over. Never rejects. */
   readonly ended: Promise<'lost' | 'abandoned'>;
   /** Stops renewing; the lease stays as it is. */
   readonly stop: () => void;
@@ -24,27 +24,22 @@ export interface LeaseRequest {
   readonly log: Logger;
   /** Aborts when the receiver has stopped: its store is closed. */
   readonly closed: AbortSignal;
-  /** When the lease was known to be ours, on the clock of `performance.now()`; now by default. */
-  readonly heldSince?: number;
+  /** As of `Running`. */
+  readonly beat: () => void;
 }
 
 /** Renews once, one at a time; says whether the lease may still be ours. */
 function createRenewal(request: LeaseRequest): () => Promise<boolean> {
   const { store, log, sender, key, owner, leaseMs } = request;
-  let { heldSince = performance.now() } = request;
   let renewing = false;
   return async () => {
-    const asked = performance.now();
-    // No answer for as long as a lease holds: it has run out, and somebody else may have the event.
-    if (asked - heldSince >= leaseMs) return false;
     if (renewing) return true;
     renewing = true;
     try {
-      const held = (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
-      if (held) heldSince = asked;
-      return held;
+      return (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
     } catch (error) {
-      // The store may answer the next one; if it does not, the lease runs out, which is what the fence is for.
+      // The lease may run out meanwhile. A store that was away for everybody still takes the renewal of its owner, and
+      // what somebody else has by then is lost when the store says so: the fence is for that.
       log.warn({ err: error }, 'a lease could not be renewed');
       return true;
     } finally {
@@ -58,7 +53,7 @@ function createRenewal(request: LeaseRequest): () => Promise<boolean> {
  * would let two overlap; so it is renewed past the handler's deadline, up to `maxRunMs` (a crash, for the store).
  */
 export function keepLease(request: LeaseRequest): LeaseKeeper {
-  const { renewMs, maxRunMs, closed } = request;
+  const { renewMs, maxRunMs, closed, beat } = request;
   const isHeld = createRenewal(request);
   let stop = (): void => {};
 
@@ -68,6 +63,7 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
       resolve(why);
     };
     const tick = async (): Promise<void> => {
+      beat();
       if (!(await isHeld())) end('lost');
     };
     const timer = setInterval(() => void tick(), renewMs);

@@ -6,10 +6,12 @@ import type { Protocol } from '../protocol.ts';
 import type { Identity } from '../auth/contract.ts';
 import type { Edition } from '../edition.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { DeliveryReportEvent } from '../events/event.ts';
+import { isJsonObject, textMember } from '../codec/members.ts';
+import type { DeliveryReportEvent, Event } from '../events/event.ts';
 import type { EventClaim, ReportClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './stored-id.ts';
+import { terminalHash } from './terminal-hash.ts';
 
 interface ReadBase {
   readonly kind: 'read';
@@ -75,12 +77,29 @@ export function readFrom(
 /** Looked up in the store, each of them: of those that follow it is not noticed that they go on after their last report. */
 const MAX_REPORTED_BUYS = 100;
 
-function reportClaim({ report }: DeliveryReportEvent, hashes: Hashes): ReportClaim {
+function reportClaim(
+  { report }: DeliveryReportEvent,
+  instant: string | undefined,
+  hashes: Hashes,
+): ReportClaim {
   const ids = (report.media_buy_deliveries ?? []).map(({ media_buy_id }) => storedId(media_buy_id, hashes));
   return {
     mediaBuyIds: [...new Set(ids)].slice(0, MAX_REPORTED_BUYS),
     final: report.notification_type === 'final',
+    ...(instant !== undefined && { instant }),
   };
+}
+
+/** Where an event names its media buy: in its data, or in the body where that is the payload of another family. */
+function claimMediaBuy(
+  claim: Writable<EventClaim>,
+  { data, envelope }: Event,
+  instant: string,
+  hashes: Hashes,
+): void {
+  const named = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
+  const id = named ?? textMember(envelope, 'media_buy_id');
+  if (id !== undefined) claim.mediaBuy = { id: storedId(id, hashes), instant };
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -96,7 +115,7 @@ export function claimOf(
   hashes: Hashes,
   rawHash: string = hashes.sha256Hex(rawBody),
 ): EventClaim {
-  const { event, instant, terminal } = reading;
+  const { event, instant, at = instant, terminal } = reading;
   const onChanged = edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins';
   const claim: Writable<EventClaim> = { key: event.idempotencyKey, body: rawBody, rawHash, onChanged };
   if (edition.fingerprint === 'canonical') {
@@ -107,7 +126,11 @@ export function claimOf(
     const id = storedId(event.taskId, hashes);
     claim.task = instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
   }
-  if (event.kind === 'delivery-report') claim.report = reportClaim(event, hashes);
+  if (event.kind === 'task' && terminal && edition.secondTerminal === 'refused') {
+    claim.terminalHash = terminalHash(event, hashes);
+  }
+  if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
+  else if (at) claimMediaBuy(claim, event, at.key, hashes);
   if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
   return claim;
 }

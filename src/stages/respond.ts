@@ -47,6 +47,10 @@ export const ANSWERS: Readonly<Record<RefusedCode, Answer>> = {
     status: 409,
     message: 'This idempotency_key was used before with another payload; the first one is kept.',
   },
+  task_already_final: {
+    status: 409,
+    message: 'The task has a terminal status that says something else; the first one is kept.',
+  },
   challenge_refused: { status: 403, message: 'The proof of control is not accepted.' },
   sender_over_limit: LIMITED,
   webhook_signature_rate_abuse: LIMITED,
@@ -102,7 +106,7 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
     case 'refused':
       return refusalReply(verdict, retryAfterSeconds);
     case 'unavailable':
-      return unavailableReply(retryAfterSeconds);
+      return unavailableReply(verdict.retryAfterSeconds ?? retryAfterSeconds);
   }
 }
 

@@ -1,13 +1,12 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
-import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve.ts';
-import type { ResolveSenders } from '../config/senders.ts';
+import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
 import type { Delivery } from '../delivery.ts';
-import { ConfigError, Fault, textOf } from '../errors.ts';
+import { ConfigError } from '../errors.ts';
 import { type Eventual, isPending, whenThere } from '../eventual.ts';
-import type { Refusal } from '../outcome.ts';
+import type { Refusal, Unavailability } from '../outcome.ts';
 import type { KeyResolver } from '../keys/contract.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -20,6 +19,8 @@ export interface Selected {
   readonly target: Target;
   /** Not empty; all of one scheme. */
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
+  /** What a refusal comes to where more senders were given than are considered. */
+  readonly refused?: (refusal: Refusal) => Refusal | Unavailability;
 }
 
 function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
@@ -52,7 +53,7 @@ export interface SelectContext {
   readonly now: () => number;
 }
 
-/** @throws Fault `misconfigured` (or rejects with it) where the owner's own parts do not fit or fail. */
+/** @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail. */
 export function select({ delivery }: Guarded, context: SelectContext): Eventual<Selected | Refusal> {
   const { publicUrl, senders } = context.config;
   const target =
@@ -62,24 +63,14 @@ export function select({ delivery }: Guarded, context: SelectContext): Eventual<
     return import('./stray.ts').then((it) => it.refuseStray(delivery, publicUrl.prefix, context));
   }
   return whenThere(sendersFor(target, senders, context.raiseAlarm), (found) =>
-    selectedOf(delivery, target, found),
+    isUsual(found)
+      ? { kind: 'selected', delivery, target, senders: found }
+      : import('./unusual-senders.ts').then((it) => it.unusualSenders(delivery, target, found, context)),
   );
 }
 
-function selectedOf(delivery: Delivery, target: Target, senders: readonly SenderEntry[]): Selected | Refusal {
-  if (!isNotEmpty(senders)) {
-    return {
-      kind: 'refused',
-      code: 'webhook_signature_key_unknown',
-      check: 7,
-      detail: `no sender is registered for ${printableName(target.targetUri, MAX_URL_BYTES)}`,
-    };
-  }
-  return { kind: 'selected', delivery, target, senders };
-}
-
-function isNotEmpty(senders: readonly SenderEntry[]): senders is Selected['senders'] {
-  return senders.length > 0;
+function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'] {
+  return senders.length > 0 && senders.length <= MAX_SENDERS;
 }
 
 /** A look-up that hangs would hold the delivery, and `stop()`, for ever. Ms. */
@@ -104,11 +95,9 @@ function sendersFor(
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
 ): Eventual<readonly SenderEntry[]> {
-  const failed = (error: unknown): never => {
-    const url = printableName(target.targetUri, MAX_URL_BYTES);
-    const message = `the senders function failed for ${url}: ${textOf(error)}`;
-    raiseAlarm({ code: 'senders_failed', message });
-    throw new Fault('misconfigured', message, { cause: error });
+  const failed = async (error: unknown): Promise<never> => {
+    const { sendersFailed } = await import('./unusual-senders.ts');
+    return sendersFailed(error, target, raiseAlarm);
   };
   try {
     const senders = resolve.forUrl(target.targetUri);

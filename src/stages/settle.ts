@@ -2,7 +2,7 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
 import { unavailable, type Unavailability } from '../outcome.ts';
-import type { FailRequest, Store } from '../stores/contract.ts';
+import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import { backoffMs } from './backoff.ts';
 import type { Dispatched, Run } from './dispatch.ts';
@@ -28,8 +28,8 @@ export interface SettleDelivery {
   readonly log: Logger;
   /** Keeps the receiver from closing its store under work that goes on after the reply. */
   readonly background: (work: Promise<unknown>) => void;
-  /** How long an unanswered completion is tried again: as long as somebody waits for the answer. Ms; 1 050. */
-  readonly patienceMs?: number;
+  /** Nobody waits for an answer: a worker's run. */
+  readonly isUnattended?: boolean;
 }
 
 /** How a run ended: its work is done, or it is DEAD. */
@@ -40,7 +40,8 @@ export interface Settled {
 
 interface Settling extends SettleContext {
   readonly log: Logger;
-  readonly patienceMs: number;
+  /** Whoever waits is told that the store has not answered; it is asked on. Called again, nothing. */
+  readonly replyWith: (error: unknown) => void;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
@@ -53,8 +54,9 @@ const LONGEST_PAUSE_MS = 2_000;
 const PATIENCE_MS = 1_050;
 
 /**
- * A blip of the store must not turn work that was done into work that is done twice: completions and failures are
- * idempotent by their owner, and the lease is renewed meanwhile.
+ * A store that is away must not turn work that was done into work that is done twice: completions and failures are
+ * idempotent by their owner and may count after the lease's end too, the lease is renewed meanwhile, and the event
+ * counts as running here. So they are sent until the store answers, at most for `maxRunMs`.
  */
 function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> {
   return operation().catch((error: unknown) => persistAgain(operation, error, context));
@@ -63,18 +65,18 @@ function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> 
 async function persistAgain<T>(
   operation: () => Promise<T>,
   first: unknown,
-  { patienceMs, closed }: Settling,
+  { config, closed, replyWith }: Settling,
 ): Promise<T> {
   let error = first;
-  let leftMs = patienceMs;
+  let pausedMs = 0;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
-    if (!(error instanceof Fault) || error.code !== 'store_unavailable' || leftMs <= 0) throw error;
+    if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
     // It answers nobody any more.
-    if (closed.aborted) throw error;
-    const ms = Math.min(pauseMs, leftMs);
-    leftMs -= ms;
+    if (closed.aborted || pausedMs >= config.maxRunMs) throw error;
+    if (pausedMs >= PATIENCE_MS) replyWith(error);
+    pausedMs += pauseMs;
     await new Promise((resolve) => {
-      setTimeout(resolve, ms);
+      setTimeout(resolve, pauseMs);
     });
     try {
       return await operation();
@@ -98,31 +100,44 @@ function isInterrupted({ abort: { signal } }: Run): boolean {
 }
 
 async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
-  const { config, store, random } = context;
-  const { complete, won } = run;
-  const { sender, key } = complete;
-  const { attempt } = won.lease;
+  const { won } = run;
   const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
-  context.log.error({ err: error, attempt }, 'a handler failed');
-  const request: FailRequest = {
-    ...complete,
-    permanent,
-    retry: config.retry,
-    unstarted: interrupted && !permanent,
-    backoffMs: interrupted ? 0 : backoffMs(attempt, config.retry, random),
-    error: errorText(error),
-  };
-  const result = await persist(() => store.fail(request), context);
+  context.log.error({ err: error, attempt: won.lease.attempt }, 'a handler failed');
+  const end = { permanent, unstarted: interrupted && !permanent, error: errorText(error) };
+  const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') return unavailable('handler_failed', 'the handler failed');
-  raiseDead(sender, key, whyDead(error, won), context.raiseAlarm);
+  raiseDead(run.complete.sender, run.complete.key, whyDead(error, won), context.raiseAlarm);
   return DEAD;
+}
+
+function failLease(
+  { complete, won }: Run,
+  end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
+  isDueAtOnce: boolean,
+  context: Settling,
+): Promise<FailResult> {
+  const { config, store, random } = context;
+  const { retry } = config;
+  const waitMs = isDueAtOnce ? 0 : backoffMs(won.lease.attempt, retry, random);
+  return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
 }
 
 function whyDead(error: unknown, { once, lease }: Won): string {
   if (isOfKind(error, PermanentError)) return 'PermanentError';
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
+}
+
+/** The process says itself what counts as a crash, and its lease is not left to run out. */
+async function overran(run: Run, context: Settling): Promise<Settled | Unavailability> {
+  const { maxRunMs } = context.config;
+  const error = `the handler ran over maxRunMs (${maxRunMs} ms)`;
+  context.log.error({ attempt: run.won.lease.attempt }, `${error} and was left: it may still run`);
+  const end = { permanent: run.won.once, overrun: true, error };
+  if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);
+  raiseDead(run.complete.sender, run.complete.key, error, context.raiseAlarm);
+  return DEAD;
 }
 
 async function close(
@@ -148,7 +163,7 @@ async function close(
       case 'lost':
         return unavailable('lease_lost', 'the lease was lost while the handler ran');
       case 'abandoned':
-        return unavailable('handler_timeout', 'the handler ran over maxRunMs: its lease runs out');
+        return await overran(run, context);
     }
   } finally {
     stop();
@@ -158,22 +173,37 @@ async function close(
 
 /**
  * Every path after `admit` ends here: complete or fail, by owner. A handler past its deadline is answered 503 and
- * settled when it ends; the sender's retry is then told 200.
+ * settled when it ends; so is one whose end the store does not take while somebody waits. The sender's retry is then
+ * told 200.
  */
 export function settle(
   dispatched: Dispatched,
   rooms: SettleContext,
-  { log, background, patienceMs = PATIENCE_MS }: SettleDelivery,
+  { log, background, isUnattended = false }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
   const { config, store, waiting, raiseAlarm, random, closed } = rooms;
-  const context: Settling = { config, store, waiting, raiseAlarm, random, closed, log, patienceMs };
-  if (end.kind !== 'overrun') return close(dispatched, end, context);
-  const late = end.finished.then((lateEnd) => close(dispatched, lateEnd, context));
-  background(
-    late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
-  );
-  if (isCommitted(run.transaction)) return succeed(run, context);
-  const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
-  return Promise.resolve(unavailable('handler_timeout', over));
+  const context: Settling = { config, store, waiting, raiseAlarm, random, closed, log, replyWith() {} };
+  const goOn = (late: Promise<unknown>): void =>
+    background(
+      late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
+    );
+  if (end.kind === 'overrun') {
+    goOn(end.finished.then((lateEnd) => close(dispatched, lateEnd, context)));
+    if (isCommitted(run.transaction)) return succeed(run, context);
+    const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
+    return Promise.resolve(unavailable('handler_timeout', over));
+  }
+  if (isUnattended) return close(dispatched, end, context);
+  return new Promise((resolve, reject) => {
+    let replied = false;
+    const replyWith = (error: unknown): void => {
+      if (replied) return;
+      replied = true;
+      goOn(closing);
+      reject(error);
+    };
+    const closing = close(dispatched, end, { ...context, replyWith });
+    closing.then(resolve, reject);
+  });
 }

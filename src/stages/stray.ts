@@ -30,7 +30,7 @@ async function hasKnownKey(
 }
 
 /**
- * A request whose path is not under `publicUrl`. A router or proxy of ours cut or added one, and the seller must not lose
+ * A request whose path is not under `publicUrl` (verification.md §4.15). A router or proxy of ours cut or added one, and the seller must not lose
  * the event by it: 503. It is an alarm only where a registered sender may have sent it, so that strangers raise none.
  * @throws Fault (rejects) `misconfigured`, always.
  */

@@ -1,5 +1,5 @@
 import { ConfigError, Fault } from '../errors.ts';
-import type { CompleteRequest, Store } from '../stores/contract.ts';
+import type { TransactionRequest, Store } from '../stores/contract.ts';
 
 /** What ends a run from outside: then its transaction is given up. Its deadline does not: it may commit late. */
 export interface RunLimits {
@@ -52,7 +52,7 @@ async function withSignal<T>(
 /** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
 export interface RunTransaction {
   readonly store: Store;
-  readonly complete: CompleteRequest;
+  readonly complete: TransactionRequest;
   readonly limits: RunLimits;
   phase: Phase;
   /** What the last one that did not commit threw. */
@@ -62,7 +62,11 @@ export interface RunTransaction {
   last: Promise<unknown> | undefined;
 }
 
-export function newTransaction(store: Store, complete: CompleteRequest, limits: RunLimits): RunTransaction {
+export function newTransaction(
+  store: Store,
+  complete: TransactionRequest,
+  limits: RunLimits,
+): RunTransaction {
   return {
     store,
     complete,

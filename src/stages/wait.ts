@@ -21,6 +21,8 @@ interface WaitRequest {
   /** On the clock of `setTimeout`: ms that are left. */
   readonly leftMs: number;
   readonly signal: AbortSignal | undefined;
+  /** The event's handler runs in this process: its lease may be over, and it is not to be taken over all the same. */
+  readonly isRunning: () => boolean;
 }
 
 /** Waiting deliveries of one process; more get 503 at once. Not counted where a request can die without an end. */
@@ -76,20 +78,25 @@ function createPolls(
 ): (request: WaitRequest) => Poll {
   const polls = new Map<string, Poll>();
 
-  async function poll(sender: string, key: string, state: { waiters: number }): Promise<PeekResult> {
+  async function poll(
+    { sender, key, isRunning }: WaitRequest,
+    state: { waiters: number },
+  ): Promise<PeekResult> {
     for (;;) {
       const seen = await store.peek(sender, key);
-      if (seen !== 'busy' || state.waiters === 0) return seen;
+      const isTaken = seen === 'busy' || (seen === 'free' && isRunning());
+      if (!isTaken || state.waiters === 0) return seen;
       await naps.nap(sender);
     }
   }
 
-  return ({ sender, key }) => {
+  return (request) => {
+    const { sender, key } = request;
     const id = JSON.stringify([sender, key]);
     const running = polls.get(id);
     if (running) return running;
     const state = { waiters: 0 };
-    const result = poll(sender, key, state).finally(() => polls.delete(id));
+    const result = poll(request, state).finally(() => polls.delete(id));
     // A rejection reaches every waiter through its race; this copy must not count as unhandled.
     result.catch(() => {});
     const started = Object.assign(state, { result });

@@ -2,7 +2,7 @@ import { Fault } from '../errors.ts';
 import { keepLease, unref, type LeaseKeeper, type LeaseRequest } from './lease.ts';
 import type { Turns, Waiter } from './turns.ts';
 
-/** How a handler's run ended. `lost`: another owner has the event. `abandoned`: `maxRunMs` is over. */
+/** How a handler's run ended. `lost`: the store says that another owner has the event. `abandoned`: `maxRunMs` is over. */
 export type RunEnd =
   | { readonly kind: 'returned' }
   | { readonly kind: 'threw'; readonly error: unknown }
@@ -18,7 +18,9 @@ export interface Overrun {
 
 /** What a run that outlasts its first turn needs: its lease renewed, and an end to the wait for it. */
 export interface WatchRequest {
-  readonly lease: LeaseRequest & Required<Pick<LeaseRequest, 'heldSince'>>;
+  readonly lease: LeaseRequest;
+  /** When the run began, on the clock of `performance.now()`. */
+  readonly began: number;
   readonly abort: AbortController;
   readonly handlerDeadlineMs: number;
   /** The lease is over, and what the handler has under way is to be given up: with this, as its signal. */
@@ -64,7 +66,7 @@ function overrun(course: Course): void {
 function arm(course: Course): void {
   const { request } = course;
   if (!request) return;
-  const { lease, abort, handlerDeadlineMs, givenUp } = request;
+  const { lease, began, abort, handlerDeadlineMs, givenUp } = request;
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
     const why = new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over');
     abort.abort(why);
@@ -74,7 +76,7 @@ function arm(course: Course): void {
   course.keeper = keepLease(lease);
   void course.keeper.ended.then(giveUp);
   if (course.hasEnded) return;
-  const leftMs = handlerDeadlineMs - (performance.now() - lease.heldSince);
+  const leftMs = handlerDeadlineMs - (performance.now() - began);
   course.timer = setTimeout(
     () => {
       abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));

@@ -1,5 +1,6 @@
 import type { AcceptDecision, Lease } from '../stores/contract.ts';
 import type { Origin } from './read.ts';
+import type { Running } from './running.ts';
 import type { FirstCopy } from './stored.ts';
 
 /** An event that is leased to this process, whoever leased it: its handler is to run. */
@@ -15,6 +16,20 @@ export interface Won {
   readonly firstCopy: () => FirstCopy;
   /** Nobody would bring it again: if it fails, it is DEAD. */
   readonly once: boolean;
+}
+
+/** One that this process may run, and counts as running (admission.md §4.7). */
+export interface Started {
+  readonly won: Won;
+  /** As `Running.begin` gives it. */
+  readonly over: () => void;
+}
+
+/** Undefined where this process must not start it: its lease is to be given back. */
+export function started(won: Won, running: Running): Started | undefined {
+  const { origin, key, deliveryId, lease } = won;
+  const over = running.begin({ deliveryId, sender: origin.agentUrl, key, suspect: lease.suspect === true });
+  return over && { won, over };
 }
 
 /** What the store knows of an event beside its body. */

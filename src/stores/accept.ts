@@ -8,8 +8,23 @@ export interface AcceptRequest {
   readonly nonce?: NonceClaim;
   /** Absent where the body gave no event (check 14, envelope errors): the nonce is burned alone. */
   readonly event?: EventClaim;
+  /**
+   * The delivery has waited for another one, and its first accept was told `replay`: it is bytes that came before, and
+   * now asks without its nonce.
+   */
+  readonly replay?: boolean;
   /** Inline: the record is leased to `acceptId` for so long. Ms. */
   readonly leaseMs: number;
+  /**
+   * The process that will hold the lease, as `Store.alive` names it; kept on the record. Absent: a lease that runs out is
+   * a crash, whatever became of the process.
+   */
+  readonly process?: string;
+  /**
+   * The caller's process runs the event already, perhaps on a lease that has run out: answered as under a live lease
+   * (`in-flight`), and never leased here. Nothing else changes.
+   */
+  readonly isRunning?: boolean;
   readonly limits: StoreLimits;
   readonly retry: RetryLimits;
   /** DONE records and unacknowledged ones live so long. Ms. */
@@ -39,15 +54,31 @@ export interface EventClaim {
   readonly onChanged: 'first-wins' | 'conflict';
   /** Present for kind `task`: its handlers never overlap, and with `instant` it is ordered. */
   readonly task?: TaskClaim;
+  /**
+   * Present for a terminal status of a task where a second one is refused (edition 3.2): SHA-256 of what it says, lower-case
+   * hex (verification.md §2.19).
+   */
+  readonly terminalHash?: string;
   readonly notificationId?: string;
   /** Present for kind `delivery-report`. */
   readonly report?: ReportClaim;
+  /** Present for the other kinds where they name a media buy and have a valid time of their own. */
+  readonly mediaBuy?: MediaBuyClaim;
 }
 
 /** contract.md §7.4: after a media buy's `final` report no further events fire. */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
   readonly final: boolean;
+  /** Present where the report has a valid timestamp: `instantKey` of it. */
+  readonly instant?: string;
+}
+
+/** The media buy that an event is of. */
+export interface MediaBuyClaim {
+  readonly id: string;
+  /** `instantKey` of the event's own time. */
+  readonly instant: string;
 }
 
 /** The task that an event belongs to. */
@@ -68,6 +99,8 @@ export interface StoreLimits {
   readonly maxPendingBytesPerSender: number;
   /** Live nonces of one (sender, keyid). */
   readonly maxNoncesPerKey: number;
+  /** Live nonces of one sender, over all its key ids; may be approximate. Absent: no such cap. */
+  readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders; may be approximate. */
   readonly maxNonces: number;
 }
@@ -76,15 +109,21 @@ export interface StoreLimits {
 export interface RetryLimits {
   /** Leases of a record before it is DEAD. */
   readonly attempts: number;
-  /** Leases of a record that ran out (its process died) before it is DEAD. */
+  /** Crashes that are charged to a record before it is DEAD: those of leases under which it was a suspect, and overruns. */
   readonly crashes: number;
+  /** The longest back-off. Ms. What is due later still was set by a clock that was set back since. */
+  readonly maxMs?: number;
 }
 
 /** Limits that a sender has used to 80 % or more after this accept; for the alarm. */
-export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'all-nonces';
+export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
 /** A decision, and the limits that are nearly used up. */
-export type AcceptResult = AcceptDecision & { readonly pressure: readonly Pressure[] };
+export type AcceptResult = AcceptDecision & {
+  readonly pressure: readonly Pressure[];
+  /** The store's clock was set back, by at least this, as this call or the process has seen; for the alarm. Ms. */
+  readonly clockSteppedMs?: number;
+};
 
 /** Every decision on an existing record says whether the payload differs from its first copy. */
 interface OnRecord {
@@ -102,7 +141,7 @@ export type AcceptDecision =
       readonly reemission: boolean;
       /** The task's mark is terminal and older than this event. */
       readonly afterTerminal: boolean;
-      /** A `final` report of one of the report's media buys came before. */
+      /** A `final` report of one of the report's media buys came before; or of the event's, with an earlier time than its own. */
       readonly afterFinal: boolean;
       /** The event's instant is more than 5 min ahead of the store's clock: it will not raise the mark. */
       readonly ahead: boolean;
@@ -116,17 +155,23 @@ export type AcceptDecision =
       readonly died: boolean;
     })
   /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
-  | (OnRecord & { readonly kind: 'in-flight' })
+  | (OnRecord & { readonly kind: 'in-flight'; readonly replay?: boolean })
   /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
-  | (OnRecord & { readonly kind: 'task-busy' })
+  | (OnRecord & { readonly kind: 'task-busy'; readonly replay?: boolean })
+  /** Inline: bytes that came before, of an event whose back-off step is not over for `leftMs` more; nothing written. */
+  | (OnRecord & { readonly kind: 'backing-off'; readonly leftMs: number })
   /** Older than its task's mark; recorded DONE(stale) where there was room. */
   | (OnRecord & { readonly kind: 'stale' })
   /** `onChanged: 'conflict'` and the payload differs: the first copy is kept. */
   | { readonly kind: 'conflict' }
+  /** `terminalHash`, and the task has a terminal status that says something else and is safe: that one is kept; nothing written. */
+  | { readonly kind: 'already-final' }
+  /** `terminalHash`, and the task has a terminal status that is not safe yet; nothing written. */
+  | { readonly kind: 'final-unsafe' }
   /** No event in the request: the nonce is burned. */
   | { readonly kind: 'burned' }
   | { readonly kind: 'replayed' }
-  /** Over `maxNoncesPerKey` or `maxNonces`; nothing written. */
+  /** Over `maxNoncesPerKey`, `maxNoncesPerSender`, `maxNonces` or a fair share of that; nothing written. */
   | { readonly kind: 'rate-abuse' }
   /** Over a sender's cap; nothing written. */
   | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };
@@ -137,6 +182,11 @@ export interface Lease {
   readonly owner: string;
   /** Grows by one with each lease of the record. */
   readonly fence: number;
-  /** 1 for the first run of the handler. */
+  /** 1 for the first run of the handler; runs within one back-off step have the same number. */
   readonly attempt: number;
+  /**
+   * A lease of this event ended by a crash, so the event may be what ended its process: it is to run alone, for a crash
+   * under this lease is charged to it.
+   */
+  readonly suspect?: true;
 }

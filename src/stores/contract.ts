@@ -26,6 +26,18 @@ export interface Store<Tx = unknown> {
   open(): Promise<void>;
   /** What an answered operation survives, read from the backend's real settings (`unknown` where they cannot be read). Call after `open`. */
   durability(): Promise<Durability | 'unknown'>;
+  /**
+   * Which store this is, made with it: an empty one in the place of a full one has another. Call after `open`. Absent:
+   * nobody is told of a store that was made anew.
+   */
+  identity?(): Promise<StoreIdentity>;
+  /**
+   * What the answers of a receiver have to survive, said once `durability()` was found to do: from then on an operation
+   * that rests on less rejects with `Fault('not_durable')`; `lowered` is told where one rests on what is required and yet
+   * on less than `durability()` said last. Of several receivers the strongest requirement counts. Absent: `durability()`
+   * is all that is looked at.
+   */
+  keepDurability?(required: Durability, lowered: (message: string) => void): void;
   /** For the owner whose `durability()` is too weak: the settings of the backend to change. One sentence. */
   readonly durabilityAdvice?: string;
   /**
@@ -44,9 +56,15 @@ export interface Store<Tx = unknown> {
    *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
    *    - QUEUED or lease over (a crash: counted, but for the caller's own, of which it was not told): attempts or crashes used up → DEAD, `done`; its task held by
    *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
-   *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1, attempts + 1 → `won` with the stored first copy.
+   *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1 → `won` with the stored first copy. `attempts` + 1
+   *      where it is 0, or `notBefore` is over and the nonce is fresh;
+   *    - before all that: the nonce known (another `acceptId`, or `replay`) and `notBefore` not over → `backing-off`,
+   *      nothing written.
    * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
    *    where the caps leave room, unrecorded else; the nonce is bound to the key.
+   *    Of a task that has another terminal status already, where the request has `terminalHash`: not safe →
+   *    `final-unsafe`, another hash → `already-final`, nothing written, the nonce neither; the same, and nothing applied to
+   *    the task since → `done`, recorded DONE(stale) as above; else as if there were none.
    * 4. no room for one more record, or for its body → `over-cap`, nothing written, the nonce neither. What a record
    *    brings with it (its task, its notification id, the media buys of a final report) is counted too, and may
    *    exceed the cap by that much.
@@ -59,10 +77,22 @@ export interface Store<Tx = unknown> {
   accept(request: AcceptRequest): Promise<AcceptResult>;
   /** LEASED → DONE(applied): drops the body, moves the task's mark, frees the task. */
   complete(request: CompleteRequest): Promise<CompleteResult>;
-  /** LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. `unstarted`: always QUEUED. */
+  /**
+   * LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. `unstarted`: always QUEUED.
+   * `notBefore` stays where it is not over, else it is now + `backoffMs`.
+   */
   fail(request: FailRequest): Promise<FailResult>;
-  /** Moves `until` to now + `leaseMs`. A lease that has run out, or has another owner, stays as it is: `lost`. */
+  /**
+   * Moves `until` to now + `leaseMs`, also where the lease has run out and nobody has taken the record or its task over. With
+   * another owner it stays as it is: `lost`. So do `complete`, `fail` and `transaction`.
+   */
   renew(request: RenewRequest): Promise<'renewed' | 'lost'>;
+  /**
+   * Keeps the row of a process alive for `forMs` from now on the store's clock. A lease that runs out is a crash only where
+   * the row of the process that held it is over too. Optional for stores of other makers: absent, every lease that runs
+   * out is a crash.
+   */
+  alive?(request: AliveRequest): Promise<void>;
   /** How far an event is, for deliveries that wait for another one's handler. */
   peek(sender: string, key: string): Promise<PeekResult>;
   /**
@@ -72,7 +102,11 @@ export interface Store<Tx = unknown> {
    * @param over aborts when the run is over (its lease is gone, the receiver has stopped): a store that waits for `fn`
    *   rejects with its reason, nothing written, and keeps nothing for an `fn` that goes on.
    */
-  transaction?<T>(request: CompleteRequest, fn: (tx: Tx) => T | Promise<T>, over?: AbortSignal): Promise<T>;
+  transaction?<T>(
+    request: TransactionRequest,
+    fn: (tx: Tx) => T | Promise<T>,
+    over?: AbortSignal,
+  ): Promise<T>;
   /**
    * The store's own clock now, with `clockOffsetMs`. Unix ms. A receiver whose deliveries are outside their window asks
    * whether it is its own clock that is wrong (verification.md §2.35). For a store on another machine; absent where it is
@@ -83,6 +117,13 @@ export interface Store<Tx = unknown> {
   readonly inbox?: StoreInbox;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
   close(): Promise<void>;
+}
+
+/** What `Store.identity` says. */
+export interface StoreIdentity {
+  readonly id: string;
+  /** It was made, and this is the first that asks: said once. Never of one that is gone with its process anyway. */
+  readonly isNew: boolean;
 }
 
 /** From weakest to strongest: the end of the process, of the machine's power, of the machine. */
@@ -96,7 +137,15 @@ export interface CompleteRequest {
   readonly retentionMs: number;
 }
 
-/** `lost`: the lease ran out or has another owner; nothing changed. Repeated by its owner: `done` again. */
+/** Ends a lease with the writes of a function. */
+export interface TransactionRequest extends CompleteRequest {
+  /** How long the lease holds without renewal. Ms. For how long a function may leave its transaction idle. */
+  readonly leaseMs?: number;
+  /** Told of each use of `tx` that came after the transaction's end, where the store refuses it. */
+  readonly onLateUse?: (error: Error) => void;
+}
+
+/** `lost`: the record or its task went to another owner; nothing changed. Repeated by its owner: `done` again. */
 export type CompleteResult = 'done' | 'lost';
 
 /** Gives a lease back. */
@@ -111,15 +160,20 @@ export interface FailRequest {
   readonly backoffMs: number;
   /**
    * The worker stops, and the handler was never called or threw because it was told so: QUEUED whatever `retry` says,
-   * and the lease's attempt is taken back.
+   * and the lease's attempt is taken back, where it was counted.
    */
   readonly unstarted?: boolean;
+  /**
+   * The handler ran longer than `maxRunMs` and was left: charged as a crash, which is not taken back. DEAD where crashes or
+   * attempts are used up.
+   */
+  readonly overrun?: boolean;
   /** For `inspect`: what went wrong, at most 1 000 characters. Never leaves the owner's side. */
   readonly error?: string;
   readonly retentionMs: number;
 }
 
-/** `lost`: the lease ran out or has another owner; nothing changed. */
+/** `lost`: the record or its task went to another owner; nothing changed. */
 export type FailResult = 'queued' | 'dead' | 'lost';
 
 /** Prolongs a lease. */
@@ -128,6 +182,14 @@ export interface RenewRequest {
   readonly key: string;
   readonly owner: string;
   readonly leaseMs: number;
+}
+
+/** Keeps a process's row alive. */
+export interface AliveRequest {
+  /** Random per process; as in `AcceptRequest` and `LeaseDueRequest`. */
+  readonly process: string;
+  /** Ms. */
+  readonly forMs: number;
 }
 
 /**

@@ -3,10 +3,12 @@ import type { Lease, RetryLimits } from './accept.ts';
 /** What workers and operators ask of a store (mode `inbox`). Every rule of `Store` holds for these methods too. */
 export interface StoreInbox {
   /**
-   * Leases acknowledged events that are due: QUEUED and past their back-off, or LEASED with a lease that ran out (a
-   * crash: counted). First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
+   * Leases acknowledged events that are due: QUEUED and past their back-off, or LEASED with a lease that ran out. Where
+   * the process of that one is over too it is a crash: the attempt is given back, and the event becomes a suspect, which only
+   * a call with `alone` is given; a suspect is charged. First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
    * told in `died`; older than its task's mark → DONE(stale); its task held by another record's live lease → left
-   * alone. Else LEASED: owner, fence + 1, attempts + 1. Oldest first; one event a task.
+   * alone. Else LEASED: owner, fence + 1, attempts + 1. One event a task; senders that have any due take turns, from call
+   * to call, and of each the oldest is first.
    *
    * A call that was not answered may have leased events that nobody runs. It is made again with its `owner`: a lease
    * that ran out and was the caller's own is neither a crash nor an attempt.
@@ -27,6 +29,12 @@ export interface StoreInbox {
    * @param retentionMs how long the record is remembered from now.
    */
   discard(sender: string, key: string, retentionMs: number): Promise<'discarded' | 'absent' | 'other'>;
+  /**
+   * How long ago the event came due that came due first, of those that `lease` would look at: acknowledged, QUEUED and
+   * past its back-off, or LEASED with a lease that ran out. Ms; undefined where none is due. For the alarm that nobody
+   * leases (admission.md §4.13); nothing that is answered rests on it. Optional for stores of other makers.
+   */
+  overdueMs?(): Promise<number | undefined>;
 }
 
 /** A worker's request for work. */
@@ -36,6 +44,15 @@ export interface LeaseDueRequest {
   /** At most so many events. */
   readonly max: number;
   readonly leaseMs: number;
+  /** As in `AcceptRequest`. */
+  readonly process?: string;
+  /** What the caller's process runs already: neither given nor changed, also where its lease has run out. */
+  readonly except?: readonly { readonly sender: string; readonly key: string }[];
+  /**
+   * true: at most one event, and only a suspect, fewest crashes first, then oldest: nothing else runs in the caller's
+   * process meanwhile. Absent or false: no suspects.
+   */
+  readonly alone?: boolean;
   readonly retry: RetryLimits;
   readonly retentionMs: number;
   /** Configured senders; a store that registers senders itself adds those. */
@@ -47,8 +64,12 @@ export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
   /** Events that became DEAD in this call, for the alarm. */
   readonly died: readonly { readonly sender: string; readonly key: string }[];
-  /** Ms until something is known to come due; absent where nothing is known to. */
+  /** Ms until something is known to come due; absent where nothing is known to. A suspect that is due is not counted. */
   readonly nextDueMs?: number;
+  /** As `AcceptResult` has it. */
+  readonly clockSteppedMs?: number;
+  /** A suspect is due that this call could not give: the caller is to let what runs finish, and to ask with `alone`. */
+  readonly suspectDue?: boolean;
 }
 
 /** An event to be handled, as `won` has it. */
@@ -93,6 +114,8 @@ export interface InboxRecord {
   readonly notBefore: number;
   /** LEASED: until then. */
   readonly leaseUntil: number;
+  /** A lease of it ended by a crash: workers run it alone. Until it is completed, its handler fails, or it is redriven. */
+  readonly suspect?: true;
   readonly taskId?: string;
   readonly bodyBytes: number;
   /** `FailRequest.error` of the last run that failed. */

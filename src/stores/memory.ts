@@ -1,9 +1,10 @@
 import { Fault } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
-import { accept } from './kernel/accept.ts';
-import { inboxOf } from './kernel/inbox.ts';
-import type { Rows } from './kernel/rows.ts';
-import { complete, fail, peek, renew } from './kernel/settle.ts';
+import { accept } from './rules/accept.ts';
+import { inboxOf } from './rules/inbox.ts';
+import type { QueueRows } from './rules/rows.ts';
+import { alive, complete, fail, peek, renew } from './rules/settle.ts';
+import { stepWatch } from './step-watch.ts';
 import { memoryRows } from './memory/rows.ts';
 import type { MemoryState } from './memory/state.ts';
 import { createMemoryState } from './memory/state.ts';
@@ -24,23 +25,28 @@ export interface MemoryStoreOptions extends StoreOptions {
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
   const rows = memoryRows(state);
+  const watch = stepWatch();
   let closed = false;
   const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
-    return Date.now() + clockOffsetMs();
+    const at = Date.now() + clockOffsetMs();
+    watch.seen(at);
+    return at;
   };
   // Each method runs to its end without yielding, so that steps never overlap, whichever handle they come from.
-  const atomic = async <T>(step: (rows: Rows, now: number) => T): Promise<T> => step(rows, now());
+  const atomic = async <T>(step: (rows: QueueRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
     open: async () => void now(),
     durability: async () => 'process',
-    accept: async (request) => accept(rows, request, now()),
+    identity: async () => ({ id: (state.id ??= globalThis.crypto.randomUUID()), isNew: false }),
+    accept: async (request) => watch.told(accept(rows, request, now())),
     complete: async (request) => complete(rows, request, now()),
     fail: async (request) => fail(rows, request, now()),
     renew: async (request) => renew(rows, request, now()),
+    alive: async (request) => alive(rows, request, now()),
     peek: async (sender, key) => peek(rows, sender, key, now()),
-    inbox: inboxOf(atomic),
+    inbox: inboxOf(atomic, watch),
     close: async () => {
       closed = true;
     },

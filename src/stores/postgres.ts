@@ -1,18 +1,11 @@
 import { ConfigError } from '../errors.ts';
-import type { FailResult, PeekResult, Store, StoreInbox, StoreOptions } from './contract.ts';
+import type { Store, StoreInbox, StoreOptions } from './contract.ts';
+import { storeOf } from './driver/store-of.ts';
 import { requireOptions } from './given.ts';
-import type { Call } from './postgres/call.ts';
-import { acceptCall, acceptResult, completeCall, failCall, recordCall, renewCall } from './postgres/call.ts';
+import { postgresBackend } from './postgres/backend.ts';
 import type { PgClient, PgPool } from './postgres/client.ts';
-import { poolMax, requirePool } from './postgres/client.ts';
-import { connectionOf } from './postgres/connection.ts';
-import { asFault } from './postgres/faults.ts';
-import { inboxOf } from './postgres/inbox.ts';
+import { requirePool } from './postgres/client.ts';
 import { DEFAULT_SCHEMA } from './postgres/schema.ts';
-import { serverOf, type Server } from './postgres/server.ts';
-import { durabilityOf } from './postgres/settings.ts';
-import { slotsOf } from './postgres/slots.ts';
-import { runTransaction } from './postgres/transaction.ts';
 
 export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/client.ts';
 export { migrate } from './postgres/schema.ts';
@@ -26,11 +19,20 @@ export interface PostgresStoreOptions extends StoreOptions {
   readonly schema?: string;
   /** An operation that is not answered by then is `store_unavailable`; waiting for a connection counts. Ms; 3 000. */
   readonly timeoutMs?: number;
+  /**
+   * `ctx.transaction`: how long the function may leave its transaction without a statement before the server rolls it
+   * back and closes the connection, so that a frozen process frees its rows. Ms; 0: as the server is set up. By default
+   * the longer of `leaseMs` and 30 000.
+   */
+  readonly idleInTransactionMs?: number;
   /** 0 ≤ n < 1. `Math.random`; spreads the tries of transactions that the server rolled back. */
   readonly random?: () => number;
 }
 
-/** A store whose `transaction(request, fn)` gives `fn` a client of the pool, inside the transaction. */
+/**
+ * A store whose `transaction(request, fn)` gives `fn` a client of the pool, inside the transaction. When that has ended
+ * each call on it fails with the code `transaction_over`, and nothing is sent: the connection serves others.
+ */
 export type PostgresStore = Store<PgClient> &
   Required<Pick<Store<PgClient>, 'transaction'>> & {
     readonly inbox: StoreInbox;
@@ -51,54 +53,33 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   check(options);
   const { pool, random = Math.random, clockOffsetMs = () => 0, timeoutMs = 3000 } = options;
   const schema = options.schema ?? DEFAULT_SCHEMA;
-  const server = serverOf({ pool, schema, timeoutMs, clockOffsetMs });
-  const connection = connectionOf({ pool, server, schema, timeoutMs, random });
-  const { current, during } = connection;
-  const run = async (call: Call): Promise<string> => (await current().batches.run(call)).kind;
-  const asked = <T>(work: (server: Server) => Promise<T>): Promise<T> =>
-    during(() => work(current().server)).catch((error: unknown) => {
-      throw asFault(error);
-    });
-  const transactions = slotsOf(Math.max(1, poolMax(pool) - 1));
-  return {
-    name: 'postgres',
-    open: connection.open,
-    durability: async () => durabilityOf(await connection.readSettings()),
-    get durabilityAdvice() {
-      return connection.advice();
-    },
-    accept: async (request) =>
-      acceptResult(await current().batches.run(acceptCall(request)), request.acceptId),
-    complete: async (request) => (await run(completeCall(request))) as 'done' | 'lost',
-    fail: async (request) => (await run(failCall(request))) as FailResult,
-    renew: async (request) => (await run(renewCall(request))) as 'renewed' | 'lost',
-    peek: async (sender, key) => (await run(recordCall('peek', sender, key))) as PeekResult,
-    transaction: async (request, fn, over) => {
-      current();
-      if (poolMax(pool) < 2) throw new ConfigError(TOO_SMALL);
-      const parts = { pool, server, timeoutMs };
-      return during(() => transactions.run(() => runTransaction(parts, request, fn, over), over));
-    },
-    clock: () => asked((server) => server.clock()),
-    inbox: inboxOf({ current, random, clockOffsetMs, during }),
-    sweep: () => asked((server) => server.sweep()),
-    close: connection.close,
-  };
+  const { idleInTransactionMs } = options;
+  const backend = postgresBackend({ pool, schema, timeoutMs, idleInTransactionMs, clockOffsetMs, random });
+  const store = storeOf(backend, { clockOffsetMs, random });
+  const { sweep } = store;
+  return Object.assign(store, { sweep: async () => sweep(await backend.scopes()) });
 }
 
 const OPTION_NAMES: Readonly<Record<keyof PostgresStoreOptions, true>> = {
   pool: true,
   schema: true,
   timeoutMs: true,
+  idleInTransactionMs: true,
   random: true,
   clockOffsetMs: true,
 };
+
+/** The server's own most. */
+const MOST_IDLE_MS = 2 ** 31 - 1;
 
 /** What callers in JavaScript may give. @throws ConfigError */
 function check(options: Partial<PostgresStoreOptions> | undefined): void {
   requirePool('postgresStore', 'postgresStore({ pool })', options?.pool);
   requireOptions('postgresStore', options, OPTION_NAMES);
+  const { idleInTransactionMs: idle = 0 } = options ?? {};
+  if (!Number.isSafeInteger(idle) || idle < 0 || idle > MOST_IDLE_MS) {
+    throw new ConfigError(
+      `postgresStore: idleInTransactionMs is ${String(idle)}. Give whole milliseconds, 0 to ${MOST_IDLE_MS}.`,
+    );
+  }
 }
-
-const TOO_SMALL =
-  'ctx.transaction: the pool has one connection, which the transaction would keep from the store. Set its max to 2 or more.';

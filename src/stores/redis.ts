@@ -1,25 +1,13 @@
-import { ConfigError, Fault } from '../errors.ts';
-import type {
-  AcceptRequest,
-  AcceptResult,
-  FailResult,
-  PeekResult,
-  Store,
-  StoreInbox,
-  StoreOptions,
-} from './contract.ts';
+import { ConfigError } from '../errors.ts';
+import type { Store, StoreInbox, StoreOptions } from './contract.ts';
+import { storeOf } from './driver/store-of.ts';
 import { requireOptions } from './given.ts';
-import { failValues } from './redis/args.ts';
+import { redisBackend } from './redis/backend.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
-import { inboxOf } from './redis/inbox.ts';
 import { keysOf } from './redis/keys.ts';
-import { answerOf, textOf } from './redis/replies.ts';
 import { nodeDigests, scriptsOf } from './redis/scripts.ts';
-import type { Session, SessionOptions, UseSession } from './redis/session.ts';
-import { openSession } from './redis/session.ts';
-import { ADVICE } from './redis/settings.ts';
-import { tracked } from './redis/tracked.ts';
+import type { SessionOptions } from './redis/session.ts';
 
 export type { RedisClient } from './redis/client.ts';
 
@@ -44,50 +32,16 @@ export interface RedisStoreOptions extends StoreOptions {
 export type RedisStore = Store & { readonly inbox: StoreInbox };
 
 /**
- * A store on Redis >= 6.2: any number of processes; best effort across failover, for Redis itself is. Every transition
- * is one Lua script on the keys of one sender, which are in one slot.
+ * A store on Redis >= 6.2: any number of processes; best effort across failover, for Redis itself is. What is
+ * written together is one Lua script on the keys of one sender, which are in one slot.
  *
  * Durability is `disk` with `appendonly yes` and `appendfsync always`; `failover` where replicas confirm too; else
  * `process`; `unknown` where the settings may not be read. `maxmemory-policy` must be `noeviction`.
  * @throws ConfigError for options that cannot work; from `open()` for servers that cannot keep the promise.
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
-  const { open, use, close } = opener(sessionOptions(options));
-  return {
-    name: 'redis',
-    open,
-    durability: () => use((session) => session.durability()),
-    durabilityAdvice: ADVICE,
-    accept: (request) => use((session) => accept(session, request)),
-    complete: (request) => use(async ({ complete }) => textOf(await complete(request)) as 'done' | 'lost'),
-    fail: (request) =>
-      use(async ({ run }) => textOf(await run('fail', request.sender, failValues(request))) as FailResult),
-    renew: ({ sender, key, owner, leaseMs }) =>
-      use(
-        async ({ run }) => textOf(await run('renew', sender, { key, owner, leaseMs })) as 'renewed' | 'lost',
-      ),
-    peek: (sender, key) => use(async ({ run }) => textOf(await run('peek', sender, { key })) as PeekResult),
-    clock: () => use((session) => session.clock()),
-    inbox: inboxOf(use),
-    close,
-  };
-}
-
-/** One round trip, but for a sender's first accept in this process. */
-async function accept(
-  { registry, counts, accept: send }: Session,
-  request: AcceptRequest,
-): Promise<AcceptResult> {
-  const { sender, nonce } = request;
-  const registering = registry.register(sender);
-  if (registering) await registering;
-  const answer = answerOf(await send(request), request);
-  if (nonce) {
-    const lifeMs = nonce.expiresAtMs - nonce.nowMs;
-    counts.note(sender, { nonces: answer.nonces, now: answer.now, lifeMs });
-  }
-  registry.tick();
-  return answer.result;
+  const session = sessionOptions(options);
+  return storeOf(redisBackend(session), { clockOffsetMs: session.clockOffsetMs, random: Math.random });
 }
 
 const OPTION_NAMES: Readonly<Record<keyof RedisStoreOptions, true>> = {
@@ -118,46 +72,5 @@ function sessionOptions(options: RedisStoreOptions): SessionOptions {
     timeoutMs,
     waitTimeoutMs,
     waitReplicas,
-  };
-}
-
-interface Opener {
-  readonly open: () => Promise<void>;
-  /** @throws Fault `store_unavailable` before `open` and after `close`. */
-  readonly use: UseSession;
-  readonly close: () => Promise<void>;
-}
-
-function opener(options: SessionOptions): Opener {
-  const running = new Set<Promise<unknown>>();
-  let opening: Promise<Session> | undefined;
-  let opened: Session | undefined;
-  let closed = false;
-  const checkOpen = (): void => {
-    if (closed) throw new Fault('store_unavailable', 'The Redis store is closed.');
-  };
-  return {
-    open: async () => {
-      checkOpen();
-      opening ??= openSession(options);
-      try {
-        opened = await opening;
-      } catch (error) {
-        opening = undefined;
-        throw error;
-      }
-    },
-    use: async (work) => {
-      checkOpen();
-      if (!opened) throw new Fault('store_unavailable', 'The Redis store is not open yet.');
-      return tracked(running, work(opened));
-    },
-    close: async () => {
-      if (closed) return;
-      closed = true;
-      const session = await opening?.catch(() => undefined);
-      while (running.size > 0) await Promise.allSettled(running);
-      await session?.close();
-    },
   };
 }

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { requireOptions } from './given.ts';
-import { accept } from './kernel/accept.ts';
-import { inboxOf } from './kernel/inbox.ts';
-import type { Rows } from './kernel/rows.ts';
-import { complete, fail, peek, renew } from './kernel/settle.ts';
+import { accept } from './rules/accept.ts';
+import { inboxOf } from './rules/inbox.ts';
+import type { QueueRows } from './rules/rows.ts';
+import { alive, complete, fail, peek, renew } from './rules/settle.ts';
+import { stepWatch } from './step-watch.ts';
 import type { SqliteHandle } from './sqlite/handle.ts';
 import { fileOpener } from './sqlite/handle.ts';
 import type { BusyOptions, OpenDatabase } from './sqlite/open.ts';
@@ -32,8 +33,8 @@ export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
  * The embedded default: one file, any number of processes on one machine, durability `disk`.
  * @param fileOrHandle path of the database, opened with `node:sqlite` (Node >= 22.13); or a connection of
  *   `better-sqlite3`, `libsql` or `node:sqlite`, which stays the caller's to close and on which the store sets WAL,
- *   `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy timeout. `:memory:` works, with
- *   durability `process`.
+ *   `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy timeout. `:memory:` works, and
+ *   files on tmpfs or ramfs, with durability `process`.
  * @throws ConfigError for a path where the runtime has no `node:sqlite`; from `open()` where the database cannot be
  *   used, or was made by a newer version.
  */
@@ -44,9 +45,14 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
   requireDatabase(fileOrHandle);
   requireOptions('sqliteStore', options, OPTION_NAMES);
   const { clockOffsetMs = () => 0, busyMs = 2000, random = Math.random, delay = waitMs } = options;
-  const now = (): number => Date.now() + clockOffsetMs();
+  const watch = stepWatch();
+  const now = (): number => {
+    const at = Date.now() + clockOffsetMs();
+    watch.seen(at);
+    return at;
+  };
   const connection = connectionOf(fileOrHandle, { busyMs, random, delay });
-  const step = async <T>(run: (rows: Rows, now: number) => T): Promise<T> => {
+  const step = async <T>(run: (rows: QueueRows, now: number) => T): Promise<T> => {
     const { rows, commits } = connection.current();
     return commits.run(() => run(rows, now()));
   };
@@ -54,17 +60,19 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     name: 'sqlite',
     open: connection.open,
     durability: async () => connection.current().durability(),
-    accept: (request) => step((rows, now) => accept(rows, request, now)),
+    identity: async () => connection.current().identity(),
+    accept: (request) => step((rows, now) => watch.told(accept(rows, request, now))),
     complete: (request) => step((rows, now) => complete(rows, request, now)),
     fail: (request) => step((rows, now) => fail(rows, request, now)),
     renew: (request) => step((rows, now) => renew(rows, request, now)),
+    alive: (request) => step((rows, now) => alive(rows, request, now)),
     peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
     transaction: async (request, fn) => {
       const { db, rows, commits } = connection.current();
       // The connection is the one that was handed in, or our own.
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
-    inbox: inboxOf(step),
+    inbox: inboxOf(step, watch),
     close: connection.close,
   };
 }

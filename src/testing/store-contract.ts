@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { capCases } from './store-contract/caps.ts';
+import { clockBackCases } from './store-contract/clock-back.ts';
 import { clockCases } from './store-contract/clock.ts';
 import { concurrencyCases } from './store-contract/concurrency.ts';
 import { expiryCases } from './store-contract/expiry.ts';
 import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
+import { identityCases, lastingIdentityCases } from './store-contract/identity.ts';
 import { inboxDeadCases } from './store-contract/inbox-dead.ts';
+import { inboxDueCases } from './store-contract/inbox-due.ts';
 import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
 import { inboxOperatorCases } from './store-contract/inbox-operator.ts';
 import { inboxTaskCases } from './store-contract/inbox-tasks.ts';
@@ -18,9 +21,12 @@ import { nonceCases } from './store-contract/nonces.ts';
 import { notificationCases } from './store-contract/notifications.ts';
 import { orderCases } from './store-contract/order.ts';
 import { recordCases } from './store-contract/records.ts';
+import { replayCases } from './store-contract/replays.ts';
 import { reportCases } from './store-contract/reports.ts';
 import { resendCases } from './store-contract/resends.ts';
+import { suspectCases } from './store-contract/suspects.ts';
 import { taskCases } from './store-contract/tasks.ts';
+import { terminalCases } from './store-contract/terminals.ts';
 import { transactionCases } from './store-contract/transactions.ts';
 
 export type {
@@ -35,10 +41,12 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'accept, rule 1: nonces': nonceCases,
   'accept, rule 2: the record exists': recordCases,
   'accept, rule 3: order': orderCases,
+  'accept, rule 3: a second terminal status': terminalCases,
   'accept, rule 4: caps': capCases,
   'accept, rule 5: tasks never overlap': taskCases,
   'accept in inbox mode': inboxCases,
   'accept sent again': resendCases,
+  'bytes and retries while it fails': replayCases,
   'notification ids': notificationCases,
   'final reports': reportCases,
   'leases: complete, fail, renew': leaseCases,
@@ -46,13 +54,17 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'the store’s clock': clockCases,
   keyspaces: keyspaceCases,
   '64 at once': concurrencyCases,
+  'which store it is': identityCases,
 };
 
 const INBOX_SUITES: Readonly<Record<string, Cases>> = {
   'inbox: what workers lease': inboxLeaseCases,
+  'inbox: what is due': inboxDueCases,
+  'a clock that is set back': clockBackCases,
   'inbox: tasks and their order': inboxTaskCases,
   'inbox: what operators see': inboxOperatorCases,
   'inbox: ways out of DEAD': inboxDeadCases,
+  'inbox: crashes and suspects': suspectCases,
 };
 
 /**
@@ -72,7 +84,8 @@ export function describeStoreContract(factory: StoreFactory, options: StoreContr
   for (const [name, cases] of Object.entries(SUITES)) describeCases(name, cases, factory, options);
   const suites = inbox ? INBOX_SUITES : { inbox: NO_INBOX };
   for (const [name, cases] of Object.entries(suites)) describeCases(name, cases, factory, options);
-  if (persistent) describeCases('what survives', persistenceCases, factory, options);
+  const survives = { ...persistenceCases, ...lastingIdentityCases };
+  if (persistent) describeCases('what survives', survives, factory, options);
   describeCases('transaction', transactions ? transactionCases : NO_TRANSACTION, factory, options);
 }
 

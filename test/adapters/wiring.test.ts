@@ -38,7 +38,7 @@ const MISTAKES: readonly (readonly [
   ],
   [
     'Fastify’s in Express',
-    /'proto-webhooks\/fastify' was called by Express.*'proto-webhooks\/express'; app\.post/,
+    /'proto-webhooks\/fastify' was called by Express.*'proto-webhooks\/express'; app\.all/,
     async (receiver) => {
       const app = express().set('env', 'test');
       app.use(webhookPlugin(receiver, '/hook') as Any);
@@ -152,7 +152,7 @@ describe('a receiver that is none', () => {
     }) as express.ErrorRequestHandler);
     await using server = await listening(app);
     expect((await post(`${server.url}/hook`)).status).toBe(503);
-    expect(String(errors[0])).toMatch(/app\.post\(path, webhookHandler\(receiver\)\)/);
+    expect(String(errors[0])).toMatch(/app\.all\(path, webhookHandler\(receiver\)\)/);
   });
 });
 

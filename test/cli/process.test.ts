@@ -658,6 +658,22 @@ describe('keys', () => {
     expect(wrong.stdout).toContain('differs in trailing slash');
   });
 
+  it('check: a kid that another seller publishes too is a note, and no fault', async () => {
+    await using seller = await createFakeSeller();
+    await using other = await createFakeSeller();
+    const { other: shared } = await keys();
+    for (const { documents } of [seller, other]) {
+      documents.set('/.well-known/jwks.json', { keys: [shared.publicJwk] });
+    }
+    const args = ['keys', 'check', seller.agentUrl, '--allow-loopback', '--json'];
+    const alone = await cli(args);
+    expect(JSON.parse(alone.stdout)).toMatchObject({ notes: [] });
+    const { code, stdout } = await cli([...args, '--beside', other.agentUrl]);
+    expect(code).toBe(0);
+    const { notes } = JSON.parse(stdout) as { readonly notes: readonly string[] };
+    expect(notes).toEqual([expect.stringContaining(`${other.agentUrl} publishes "third" too`)]);
+  });
+
   it('check: pins of a publisher count instead of the JWKS', async () => {
     await using seller = await createFakeSeller();
     const { other } = await keys();

@@ -67,15 +67,19 @@ describe('nothing that a sender can send throws', () => {
   });
 
   it('detectFormat and extractData take anything', () => {
+    const formats = new Map<unknown, number>();
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), payloads), (payload) => {
         const format = detectFormat(payload);
         expect([undefined, 'tool', 'agent']).toContain(format);
+        formats.set(format, (formats.get(format) ?? 0) + 1);
         if (format === 'tool')
           expect(extractData(payload)).toBe((payload as Record<string, unknown>)['result']);
         extractData(payload, 'agent');
       }),
+      { numRuns: 1000 },
     );
+    for (const format of [undefined, 'tool', 'agent']) expect(formats.get(format)).toBeGreaterThan(20);
   });
 });
 

@@ -52,7 +52,7 @@ describe('README: its programs run as written', () => {
   it('the Express receiver of the first screen starts and refuses what is unsigned', async () => {
     const program = blocks(readme, 'js').find((code) => code.includes('proto-webhooks/express'));
     const ask =
-      "\nconst answer = await fetch('http://127.0.0.1:3000/webhooks/proto', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });" +
+      "\nconst answer = await fetch('http://127.0.0.1:3000/webhooks/seller', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });" +
       "\nconsole.log(answer.status, answer.headers.get('www-authenticate'));\nprocess.exit(0);\n";
     const port = await freePort();
     await writeFile(join(folder, 'first.js'), (String(program) + ask).replaceAll('3000', String(port)));

@@ -69,6 +69,8 @@ const HARMLESS: readonly string[] = [
   '"x":"a, \\"b\\": c"',
 ];
 
+export const REFUSED_PROOF = 'a proof of control that nobody may say yes to';
+
 const rest: readonly (Omit<Mutation, 'part' | 'places'> & Partial<Pick<Mutation, 'places'>>)[] = [
   {
     name: 'a proof of control',
@@ -79,7 +81,7 @@ const rest: readonly (Omit<Mutation, 'part' | 'places'> & Partial<Pick<Mutation,
     ),
   },
   {
-    name: 'a proof of control that nobody may say yes to',
+    name: REFUSED_PROOF,
     gives: 'challenge_refused',
     before: challenge((random) =>
       random.pick<Readonly<Record<string, unknown>>>([

@@ -38,6 +38,7 @@ export const GENERATORS: Readonly<Record<Code, 'input' | 'state' | 'elsewhere'>>
   clock_skew: 'state',
   keys_unavailable: 'state',
   payload_changed: 'state',
+  task_already_final: 'state',
   sender_over_limit: 'state',
   store_unavailable: 'state',
   not_durable: 'state',

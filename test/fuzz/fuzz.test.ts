@@ -32,6 +32,18 @@ describe(`fuzz: ${inputs} deliveries by every engine, door and the call with two
   });
 });
 
+it('what is sent in header fields is Latin-1, or doors would send something else than the direct call gets', () => {
+  const beyond = /[\u0100-\uffff]/;
+  const wide: string[] = [];
+  const look = (index: number): void => {
+    for (const [name, value] of inputOf(SEED, index).request.headers) if (beyond.test(value)) wide.push(name);
+  };
+  // The first that was found, and many others.
+  for (let index = 0; index < 3_000; index += 1) look(index);
+  look(289_782);
+  expect(wide).toEqual([]);
+});
+
 describe('what the short run rests on: a fault that is planted is found', () => {
   it.each(FAULTS)('$name', async (fault) => {
     const fuzzFaulty = await fuzzWith(fault);

@@ -1,8 +1,8 @@
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import { randomOf, type Random } from '../reliability/processes/random.ts';
-import { BODY_MUTATIONS, UNSIGNED_BODY } from './body-mutations.ts';
+import { BODY_MUTATIONS, REFUSED_PROOF, UNSIGNED_BODY } from './body-mutations.ts';
 import { draftAt, PLACES, requestOf, type Place } from './draft.ts';
-import { LEGACY_MUTATIONS } from './legacy-mutations.ts';
+import { LEGACY_MUTATIONS, SIGNATURE_FIELD } from './legacy-mutations.ts';
 import type { Mutation, Part } from './mutation.ts';
 import { SIGNED_MUTATIONS } from './mutations.ts';
 import { URL_MUTATIONS } from './url-mutations.ts';
@@ -78,7 +78,9 @@ function mutationsAt(place: Place, random: Random): readonly Mutation[] {
 
 function expectedOf(mutations: readonly Mutation[]): Input['expected'] {
   if (mutations.some(({ gives }) => gives === 'open')) return undefined;
-  const wrong = mutations.map(({ gives }) => gives).filter((gives) => gives !== 'taken');
+  const wrong: string[] = mutations.map(({ gives }) => gives).filter((gives) => gives !== 'taken');
+  const has = (wanted: string): boolean => mutations.some(({ name }) => name === wanted);
+  if (has(REFUSED_PROOF) && has(SIGNATURE_FIELD)) wrong.push('webhook_signature_header_malformed');
   return new Set(wrong.length === 0 ? ['taken'] : wrong);
 }
 

@@ -84,8 +84,11 @@ const ofBearer: readonly Omit<Mutation, 'part' | 'places'>[] = [
   },
 ];
 
+/** The sender of a proof of control may sign it (verification.md §7.9), and then it is its signature that is read. */
+export const SIGNATURE_FIELD = 'a field of RFC 9421';
+
 const signatureFields: Mutation = {
-  name: 'a field of RFC 9421',
+  name: SIGNATURE_FIELD,
   part: 'scheme',
   places: ['hmac', 'bearer'],
   gives: 'webhook_mode_mismatch',

@@ -131,7 +131,9 @@ const STEPS: readonly MakeStep[] = [
   },
   (past, random) => {
     const earlier = past.requests.length === 0 ? fresh(past, random) : random.pick(past.requests).request;
-    return { requests: [earlier], expected: ['taken', 'handler_failed', 'webhook_signature_replayed'] };
+    // Bytes that come again within the back-off of their failed handler: `in_flight`.
+    const expected: Step['expected'] = ['taken', 'handler_failed', 'in_flight', 'webhook_signature_replayed'];
+    return { requests: [earlier], expected };
   },
   (past, random) => {
     const payload =
@@ -144,6 +146,18 @@ const STEPS: readonly MakeStep[] = [
     return {
       requests: [payload, changed].map((each) => sign(each, random, random.pick(OWN))),
       expected: ['taken', 'payload_changed'],
+    };
+  },
+  (_, random) => {
+    const task = { task_id: randomId(random), timestamp: '2026-01-01T00:00:00Z' };
+    const [sold, unsold] = (['completed', 'failed'] as const).map((status) => ({
+      ...payloadsOf(random).tool(status),
+      ...task,
+      idempotency_key: randomId(random),
+    }));
+    return {
+      requests: [sold, unsold].map((each) => sign({ ...each }, random, random.pick(OWN))),
+      expected: ['taken', 'task_already_final'],
     };
   },
   (_, random) => {

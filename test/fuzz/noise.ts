@@ -13,7 +13,8 @@ const CHANGES: readonly Change[] = [
   (text, at) => text.slice(at),
   (text, at, random) => text.slice(0, at) + text.slice(random.below(text.length + 1)),
   (text, at) => text + text.slice(at),
-  (text, at) => text.slice(0, at) + text.slice(at).toUpperCase(),
+  // Of ASCII alone: the capital of ÿ is no Latin-1, and a door would send another character for it.
+  (text, at) => text.slice(0, at) + text.slice(at).replaceAll(/[a-z]+/g, (small) => small.toUpperCase()),
 ];
 
 /** One to three changes anywhere in the text. */

@@ -53,6 +53,8 @@ const SENDERS: Readonly<Record<Place, readonly Sender[]>> = {
   bearer: BEARER_SENDERS,
 };
 
+const DAY_MS = 86_400_000;
+
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 export const fuzzOptions = (place: Place): ReceiverOptions => ({
@@ -62,6 +64,8 @@ export const fuzzOptions = (place: Place): ReceiverOptions => ({
   requireDurability: 'process',
   maxBodyBytes: MAX_BODY_BYTES,
   waitMs: 0,
+  // By full jitter a short one may be none, and not at each of the ways.
+  retry: { baseMs: DAY_MS, maxMs: DAY_MS },
   now: () => NOW * 1000,
   logger: quiet,
   handlers: { other: () => undefined },

@@ -48,6 +48,7 @@ describe('package exports', () => {
       './lambda',
       './memory',
       './sqlite',
+      './backend',
       './postgres',
       './redis',
       './bullmq',

@@ -145,27 +145,44 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
   });
 
-  it('a handler that lost its lease has its signal fired, and completes nothing', async () => {
+  it('a handler that lost its lease to another process has its signal fired, and completes nothing', async () => {
     const aborted = channel<unknown>();
-    const house = await working(
-      (ctx) =>
+    const store = backend.open();
+    const { opened: hasTaken, open: taken } = gate();
+    const here = await working(
+      ({ signal }) =>
         new Promise((resolve) => {
-          if (ctx.attempt > 1) resolve(undefined);
-          ctx.signal.addEventListener('abort', () => {
-            aborted.push(ctx.signal.reason);
+          signal.addEventListener('abort', () => {
+            aborted.push(signal.reason);
             resolve(undefined);
           });
         }),
-      { leaseMs: 5000, renewMs: 20, worker: { pollMs: 20 } },
+      {
+        store: {
+          ...store,
+          // A process that cannot reach the store while its lease runs out.
+          renew: async (request) => {
+            await hasTaken;
+            return store.renew(request);
+          },
+        },
+        leaseMs: 5000,
+        renewMs: 20,
+      },
     );
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
-    expect((await started.next()).attempt).toBe(1);
+    await here.deliver(status(KEY, 'task-1'));
+    await here.receiver.start();
+    await started.next();
     backend.advance(10_000);
+    const there = await working(() => {});
+    await there.receiver.start();
+    await started.next();
+    await there.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied' });
+    taken();
     expect(await aborted.next()).toMatchObject({ code: 'lease_lost' });
-    expect((await started.next()).attempt).toBe(2);
-    await house.receiver.stop();
-    expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 2, crashes: 1 });
+    await here.receiver.stop();
+    expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
   });
 
   it('a handler past its deadline has its signal fired, keeps its lease, and is applied when it returns', async () => {
@@ -301,7 +318,10 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     backend.advance(1000);
     const next = await working(() => {});
     await next.receiver.start();
-    expect((await started.next()).attempt).toBe(2);
+    await started.next();
+    await next.receiver.stop();
+    expect(await record(KEY)).toMatchObject({ state: 'applied' });
+    expect([house.seen.length, next.seen.length]).toEqual([1, 1]);
     release();
   });
 

@@ -12,7 +12,10 @@ const HARD_LIMIT = 1000;
 function bench() {
   let now = 0;
   const alarms: Alarm[] = [];
-  const listed = createPublisherListings({ raiseAlarm: (alarm) => alarms.push(alarm), now: () => now });
+  const pinned: Alarm[] = [];
+  const raiseAlarm = (alarm: Alarm): void =>
+    void (alarm.code === 'publisher_pins' ? pinned : alarms).push(alarm);
+  const listed = createPublisherListings({ raiseAlarm, now: () => now });
   const copyOf = (authorized_agents: readonly unknown[]): Copy<AdAgents> => {
     const parsed = ADAGENTS.parse(new TextEncoder().encode(JSON.stringify({ authorized_agents })), AT);
     if (!parsed.ok) throw new Error(parsed.reason);
@@ -23,6 +26,8 @@ function bench() {
     listed(AGENT, AT, copyOf([{ url, signing_keys }]));
   return {
     alarms,
+    /** Of a pin that decides for the first time. */
+    pinned,
     listed,
     copyOf,
     publish,
@@ -40,6 +45,36 @@ test('what a sound file says, or that it says nothing', () => {
   expect(publish(undefined)).toEqual({});
   expect(publish([publicJwk('a')], 'https://other.example/')).toEqual({});
   expect(alarms).toEqual([]);
+});
+
+describe('an alarm says that a publisher begins to pin (verification.md §5.28)', () => {
+  const NEWS = { code: 'publisher_pins', sender: AGENT, url: AT };
+
+  test('once, and again only after it had ceased', () => {
+    const { publish, pinned, advance } = bench();
+    publish(undefined);
+    expect(pinned).toEqual([]);
+    publish([publicJwk('a')]);
+    publish([publicJwk('a'), publicJwk('b')]);
+    advance(HARD_LIMIT);
+    publish([publicJwk('b')]);
+    expect(pinned).toMatchObject([NEWS]);
+    publish(undefined);
+    publish([publicJwk('b')]);
+    expect(pinned).toMatchObject([NEWS, NEWS]);
+  });
+
+  test('for each agent, and for no list that pins nothing or is broken', () => {
+    const { publish, listed, copyOf, pinned } = bench();
+    publish([]);
+    publish('none');
+    publish([publicJwk('a')], 'https://other.example/');
+    expect(pinned).toEqual([]);
+    const other = 'https://other.example/';
+    listed(other, AT, copyOf([{ url: other, signing_keys: [publicJwk('a')] }]));
+    publish([publicJwk('a')]);
+    expect(pinned.map(({ sender }) => sender)).toEqual([other, AGENT]);
+  });
 });
 
 describe('a broken entry', () => {

@@ -83,9 +83,7 @@ const MODES = {
   },
   inbox: async (here: House, payload: { idempotency_key: string }) => {
     await here.receiver.start();
-    await expect
-      .poll(() => seenRecord(here, payload.idempotency_key))
-      .toMatchObject({ state: 'applied', attempts: 2, crashes: 1 });
+    await expect.poll(() => seenRecord(here, payload.idempotency_key)).toMatchObject({ state: 'applied' });
   },
 } as const;
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { enqueue, type EnqueueOptions } from '../../src/queues/pg-boss.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { gate, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
-import { ownSchema } from '../stores/postgres-schemas.ts';
+import { ownSchema, TAKE_OVER } from '../stores/postgres-schemas.ts';
 import { startServer } from '../support/postgres.ts';
 import { dropSchemas, type BossClass } from './kinds.ts';
 
@@ -249,7 +249,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
       const stolen = withMember(boss, 'send', async (...args) => {
         const id = await boss.send(...(args as Parameters<typeof boss.send>));
         expect(id).not.toBeNull();
-        await at.sql("UPDATE webhook_record SET owner = 'somebody else'");
+        await at.sql(TAKE_OVER);
         return id;
       });
       const here = await enqueuing(stolen, queue, transaction, { store: at.store() });

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
+import type { Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { AGENT, gate, house, payloads, said, sellerKey } from './setup.ts';
 
@@ -19,6 +20,8 @@ describe('once: retries, replays and duplicates', () => {
   it('the same bytes again are replayed once the event is safe, and processed after our 503', async () => {
     let broken = true;
     const { sign, send, seen } = await house({
+      // No back-off step: within one they wait.
+      retry: { baseMs: 1 },
       handler: () => {
         if (broken) throw new Error('down');
       },
@@ -255,18 +258,40 @@ describe('the handler deadline', () => {
     open();
   });
 
-  it('a lease that ran out is taken over, and the late owner changes nothing: 503 lease_lost', async () => {
+  it('a lease that ran out is taken over by another process, and the late owner changes nothing: 503 lease_lost', async () => {
     const { opened, open } = gate();
     const started = gate();
     let offset = 0;
-    let runs = 0;
-    const store = memoryStore({ clockOffsetMs: () => offset });
-    const { deliver, seen } = await house({
-      store,
+    const state = createMemoryState();
+    const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
+    const here = await house({
+      store: store(),
       renewMs: 7_999,
       handler: async () => {
-        runs += 1;
-        if (runs > 1) return;
+        started.open();
+        await opened;
+      },
+    });
+    const there = await house({ store: store() });
+    const payload = payloads.tool('completed');
+    const first = here.deliver(payload);
+    await started.opened;
+    offset = 8_001;
+    expect(said(await there.deliver(payload))).toBe('accepted 200');
+    open();
+    expect(said(await first)).toBe('unavailable lease_lost 503');
+    expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
+  });
+
+  it('what runs in a process is not started again in it, whatever became of its lease', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    let offset = 0;
+    const { deliver, receiver, seen } = await house({
+      store: memoryStore({ clockOffsetMs: () => offset }),
+      renewMs: 7_999,
+      waitMs: 1,
+      handler: async () => {
         started.open();
         await opened;
       },
@@ -275,10 +300,11 @@ describe('the handler deadline', () => {
     const first = deliver(payload);
     await started.opened;
     offset = 8_001;
-    expect(said(await deliver(payload))).toBe('accepted 200');
+    expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
+    expect(await receiver.inbox.redrive(AGENT, payload.idempotency_key)).toBe('busy');
+    expect(seen).toHaveLength(1);
     open();
-    expect(said(await first)).toBe('unavailable lease_lost 503');
-    expect(seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2]);
+    await first;
   });
 
   it('stop() lets a delivery under way finish', async () => {
@@ -424,9 +450,12 @@ describe('an accept that finds the runs used up', () => {
     let offsetMs = 0;
     const store = memoryStore({ state, clockOffsetMs: () => offsetMs });
     const payload = payloads.report();
-    // A process that died with the event in its hands.
-    await store.accept({ ...acceptRequest({ key: payload.idempotency_key, sender: AGENT }), leaseMs: 1_000 });
-    offsetMs = 1_001;
+    // Two processes that died with the event in their hands: the second knew it for a suspect.
+    for (let process = 0; process < 2; process += 1) {
+      const { nonce: _nonce, ...request } = acceptRequest({ key: payload.idempotency_key, sender: AGENT });
+      await store.accept({ ...request, leaseMs: 1_000 });
+      offsetMs += 1_001;
+    }
     const { deliver, alarms, seen } = await house({ store, retry: { crashes: 1 } });
     expect(await deliver(payload)).toMatchObject({
       kind: 'accepted',

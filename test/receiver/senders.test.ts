@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import type { Sender } from '../../src/senders.ts';
-import { bearerDelivery, generateKey, signDelivery, signHmac } from '../../src/sender/sign.ts';
+import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
@@ -123,6 +123,68 @@ describe('several senders on one endpoint', () => {
     await expect(receiver.verifyAndDispatch(new Uint8Array(2), {})).rejects.toThrow(
       /\{ url: request\.url \}/,
     );
+  });
+
+  describe('of more than 32 that a senders function gives (verification.md §5.9)', () => {
+    const crowd = async (length: number) => {
+      const keys = await Promise.all(
+        Array.from({ length }, (_, i) => generateKey('ed25519', 'webhook-signing', { kid: `k${i}` })),
+      );
+      const senders = keys.map(({ publicJwk }, i) => ({
+        agentUrl: `https://s${i}.example/mcp`,
+        pins: [publicJwk],
+      }));
+      const made = await house({ senders: () => senders });
+      const send = async (key: KeyPair | undefined, changes: object = {}) =>
+        said(
+          await made.deliver(payloads.tool('completed'), { ...(key && { key: key.privateJwk }), ...changes }),
+        );
+      return { ...made, keys, send };
+    };
+
+    it('the first 32 are considered, with an alarm, and what none of them explains is 503, never 401', async () => {
+      const { keys, send, alarms } = await crowd(34);
+      expect(await send(keys[0])).toBe('accepted 200');
+      expect(await send(keys[31])).toBe('accepted 200');
+      expect(await send(keys[32])).toBe('unavailable misconfigured 503');
+      const forged = await generateKey('ed25519', 'webhook-signing', { kid: 'k0' });
+      expect(await send(forged)).toBe('unavailable misconfigured 503');
+      expect(alarms).toMatchObject([
+        { code: 'misconfigured', message: expect.stringContaining('a path of its own'), url: URL_GIVEN },
+      ]);
+    });
+
+    it('what one of them explains is refused as ever', async () => {
+      const { keys, sign, send, receiver } = await crowd(33);
+      const { headers } = await sign(payloads.tool('completed'), { key: keys[0]?.privateJwk ?? {} });
+      expect(said(await receiver.verifyAndDispatch(new Uint8Array(2), headers))).toBe(
+        'refused webhook_signature_digest_mismatch 401',
+      );
+      expect(await send(keys[32], { now: () => Date.now() - 3_600_000 })).toBe(
+        'refused webhook_signature_window_invalid 401',
+      );
+    });
+
+    it('legacy senders too', async () => {
+      const secret = (i: number) => `a-shared-secret-of-32-characters-${i}`;
+      const senders = Array.from({ length: 33 }, (_, i) => ({
+        agentUrl: `https://s${i}.example/mcp`,
+        auth: { hmac: { secret: secret(i) } },
+      }));
+      const { receiver } = await house({ senders: () => senders });
+      const send = async (i: number) => {
+        const made = signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: secret(i) });
+        return said(await receiver.verifyAndDispatch(made.body, made.headers));
+      };
+      expect(await send(31)).toBe('accepted 200');
+      expect(await send(32)).toBe('unavailable misconfigured 503');
+    });
+
+    it('32 are no crowd: an unknown key is 401', async () => {
+      const { send, alarms } = await crowd(32);
+      expect(await send(undefined)).toBe('refused webhook_signature_key_unknown 401');
+      expect(alarms).toEqual([]);
+    });
   });
 
   it('a senders function that hangs is 503, and holds nothing up for ever', async () => {

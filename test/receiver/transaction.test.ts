@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HandlerContext } from '../../src/options.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { acceptRequest } from '../stores/requests.ts';
 import { gate, house, payloads, said } from './setup.ts';
 
 let folder = '';
@@ -185,11 +186,17 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
 
   it('an owner that lost its lease writes nothing', async () => {
     let offset = 0;
+    const other = sqliteStore(file, { clockOffsetMs: () => offset });
+    await other.open();
     const { deliver } = await house({
       store: sqliteStore(file, { clockOffsetMs: () => offset }),
       renewMs: 7_999,
-      handler: async (_, ctx) => {
+      handler: async ({ idempotencyKey: key }, ctx) => {
         offset = 8_001;
+        const again = acceptRequest({ key });
+        const taken = await other.accept({ ...again, sender: ctx.sender });
+        expect(taken.kind).toBe('won');
+        await other.close();
         await ctx.transaction(write('a'));
       },
     });

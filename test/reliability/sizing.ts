@@ -38,7 +38,7 @@ export async function sqliteFile(): Promise<Measured> {
 
 const RELATIONS = `SELECT sum(pg_total_relation_size(c.oid))::text AS bytes FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`;
-const TABLES = ['count', 'nonce', 'record', 'task', 'notification'].map((name) => `webhook_${name}`);
+const TABLES = ['row', 'tally'].map((name) => `webhook_${name}`);
 
 export async function postgresSchema(url: string): Promise<Measured> {
   const at = await testSchema(url);

@@ -7,25 +7,29 @@ const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me',
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let asked: RenewRequest[];
+let beats: number;
 let keeper: LeaseKeeper;
 let ended: string | undefined;
 let closing: AbortController;
 
-function keep(renew: () => Promise<'renewed' | 'lost'>, maxRunMs = 900_000, heldSince?: number): void {
+function keep(renew: () => Promise<'renewed' | 'lost'>, maxRunMs = 900_000): void {
   const store = {
     renew: (request: RenewRequest) => {
       asked.push(request);
       return renew();
     },
   };
-  const times = { renewMs: 2000, maxRunMs, ...(heldSince !== undefined && { heldSince }) };
-  keeper = keepLease({ ...LEASE, ...times, store, log, closed: closing.signal });
+  const beat = (): void => {
+    beats += 1;
+  };
+  keeper = keepLease({ ...LEASE, renewMs: 2000, maxRunMs, store, log, closed: closing.signal, beat });
   void keeper.ended.then((why) => (ended = why));
 }
 
 beforeEach(() => {
   vi.useFakeTimers();
   asked = [];
+  beats = 0;
   closing = new AbortController();
   ended = undefined;
 });
@@ -53,11 +57,10 @@ describe('keepLease', () => {
     expect([asked.length, ended]).toEqual([10, undefined]);
   });
 
-  it('counts from when the lease was had, and not from when renewing began', async () => {
-    const unreachable = () => Promise.reject(new Fault('store_unavailable', 'down'));
-    keep(unreachable, undefined, performance.now() - 6000);
-    await vi.advanceTimersByTimeAsync(2000);
-    expect([asked.length, ended]).toEqual([0, 'lost']);
+  it('brings a beat with every renewal', async () => {
+    keep(async () => 'renewed');
+    await vi.advanceTimersByTimeAsync(7999);
+    expect([asked.length, beats]).toEqual([3, 3]);
   });
 
   it('ends as lost where the store says so', async () => {
@@ -76,15 +79,26 @@ describe('keepLease', () => {
     expect(ended).toBeUndefined();
   });
 
-  it.each([
-    ['refuses', () => Promise.reject(new Fault('store_unavailable', 'away'))],
-    ['does not answer', () => new Promise<never>(() => {})],
-  ])('ends as lost when the store %s for as long as a lease holds', async (_, renew) => {
-    keep(renew);
-    await vi.advanceTimersByTimeAsync(7999);
-    expect(ended).toBeUndefined();
-    await vi.advanceTimersByTimeAsync(1);
+  it('a store that refuses for longer than a lease is asked on, and what it says then counts', async () => {
+    let answer: () => Promise<'renewed' | 'lost'> = () =>
+      Promise.reject(new Fault('store_unavailable', 'away'));
+    keep(() => answer());
+    await vi.advanceTimersByTimeAsync(40_000);
+    expect([asked.length, ended]).toEqual([20, undefined]);
+    answer = async () => 'renewed';
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([asked.length, ended]).toEqual([21, undefined]);
+    answer = async () => 'lost';
+    await vi.advanceTimersByTimeAsync(2000);
     expect(ended).toBe('lost');
+  });
+
+  it('a store that does not answer is asked once, for as long as a run may take', async () => {
+    keep(() => new Promise<never>(() => {}), 60_000);
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect([asked.length, ended]).toEqual([1, undefined]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toBe('abandoned');
   });
 
   it('ends as abandoned when maxRunMs is over', async () => {

@@ -35,6 +35,7 @@ const STATUS: Record<RefusedCode, number> = {
   invalid_envelope_status: 400,
   invalid_envelope: 400,
   payload_changed: 409,
+  task_already_final: 409,
   challenge_refused: 403,
   sender_over_limit: 429,
 };

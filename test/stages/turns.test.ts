@@ -9,16 +9,17 @@ let abort: AbortController;
 let given: Fault[];
 let told: (RunEnd | Overrun)[];
 
-/** @param heldMs how long the lease was had already when the run was watched. */
-function request(heldMs = 0): WatchRequest {
+/** @param ranMs how long the run had been under way when it was watched. */
+function request(ranMs = 0): WatchRequest {
   const store = { renew: async (): Promise<'renewed'> => 'renewed' };
   const of = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
   const closed = new AbortController().signal;
-  const heldSince = performance.now() - heldMs;
-  const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, heldSince };
+  const began = performance.now() - ranMs;
+  const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
   const givenUp = (why: Fault): void => void given.push(why);
   return {
-    lease: { ...of, ...times, store, log, closed },
+    lease: { ...of, ...times, store, log, closed, beat() {} },
+    began,
     abort,
     handlerDeadlineMs: 8_000,
     givenUp,
@@ -139,7 +140,7 @@ describe('watchRun', () => {
     stop();
   });
 
-  it('the deadline counts from when the lease was had, not from when the run was watched', async () => {
+  it('the deadline counts from when the run began, not from when it was watched', async () => {
     watchRun(createTurns(true), request(5_000));
     await vi.advanceTimersByTimeAsync(2_999);
     expect(told).toEqual([]);

@@ -2,7 +2,13 @@ import { expect, it } from 'vitest';
 import { createWaiting } from '../../src/stages/wait.ts';
 import type { PeekResult } from '../../src/stores/contract.ts';
 
-const request = { sender: 'https://seller.example/mcp', key: 'k', leftMs: 30_000, signal: undefined };
+const request = {
+  sender: 'https://seller.example/mcp',
+  key: 'k',
+  leftMs: 30_000,
+  signal: undefined,
+  isRunning: () => false,
+};
 
 /** A store whose first `peek` never answers, as for a request that died. */
 function deaf(): { readonly store: { peek: () => Promise<PeekResult> }; readonly peeks: () => number } {
@@ -31,4 +37,22 @@ it('not shared: each asks for itself, and none waits for the poll of another', a
   expect(peeks()).toBe(2);
   gone.abort();
   expect(await dead).toBe('busy');
+});
+
+it('what runs here is waited for also where its lease is over', async () => {
+  let peeks = 0;
+  let isOver = false;
+  const peek = async (): Promise<PeekResult> => {
+    peeks += 1;
+    return isOver ? 'applied' : 'free';
+  };
+  const waiting = createWaiting({ peek }, true);
+  const until = { ...request, isRunning: () => true };
+  expect(await waiting.until({ ...until, leftMs: 10 })).toBe('busy');
+  expect(peeks).toBe(1);
+  const seen = waiting.until(until);
+  isOver = true;
+  waiting.wake(request.sender);
+  expect(await seen).toBe('applied');
+  expect(await waiting.until({ ...request, isRunning: () => false })).toBe('applied');
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
+import type { AcceptRequest, EventClaim, Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from './requests.ts';
 
 type Does =
@@ -14,6 +14,7 @@ type Does =
   | 'inspect'
   | 'redrive'
   | 'discard'
+  | 'overdue'
   | 'wait';
 
 const OFTEN: readonly Does[] = [
@@ -26,7 +27,17 @@ const OFTEN: readonly Does[] = [
   'lease',
   'complete',
 ];
-const SOMETIMES: readonly Does[] = ['fail', 'renew', 'peek', 'list', 'inspect', 'redrive', 'discard', 'wait'];
+const SOMETIMES: readonly Does[] = [
+  'fail',
+  'renew',
+  'peek',
+  'list',
+  'inspect',
+  'redrive',
+  'discard',
+  'overdue',
+  'wait',
+];
 
 /** One call, by small numbers: few names, so that the calls meet. */
 export interface Call {
@@ -51,6 +62,14 @@ export const call: fc.Arbitrary<Call> = fc.record({
 
 const RETENTION_MS = 61_000;
 
+/** Every third one is a report of a media buy, and that its last. */
+function finalOf(task: number, instant: string, n: number): Pick<EventClaim, 'report' | 'mediaBuy'> {
+  const id = `media-buy-${task}`;
+  return n % 3 === 0
+    ? { report: { mediaBuyIds: [id], final: true, instant } }
+    : { mediaBuy: { id, instant } };
+}
+
 /** The accept that a call is, with names from small sets. */
 export function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
   const base = acceptRequest({ key: `key-${key}`, body: flags & 1 ? 'first' : 'changed' });
@@ -66,10 +85,18 @@ export function requestOf({ accept, key, nonce, task, second, flags }: Call): Ac
         ...base.event,
         onChanged: flags & 8 ? 'conflict' : 'first-wins',
         ...(task > 0 && { task: claim }),
+        ...(task > 0 && claim.terminal && flags & 32 && { terminalHash: `says-${key % 2}` }),
+        ...(flags & 32 && second > 0 && finalOf(task, instant, accept)),
         ...(flags & 16 && { notificationId: `notification-${task}` }),
       },
     }),
-    limits: { maxRecordsPerSender: 7, maxPendingBytesPerSender: 14, maxNoncesPerKey: 4, maxNonces: 6 },
+    limits: {
+      maxRecordsPerSender: 7,
+      maxPendingBytesPerSender: 14,
+      maxNoncesPerKey: 4,
+      maxNoncesPerSender: 5,
+      maxNonces: 6,
+    },
     retry: { attempts: 4, crashes: 2 },
     retentionMs: RETENTION_MS,
   };
@@ -78,6 +105,24 @@ export function requestOf({ accept, key, nonce, task, second, flags }: Call): Ac
 /** A lease's owner: an accept, or one of the workers. */
 function ownerOf({ accept, flags }: Call, acceptId: string): string {
   return flags & 1 ? acceptId : `worker-${accept % 3}`;
+}
+
+/** Of `flags`: mode inline, and what follows is by the accept's own id. */
+const OWN_LEASE = 1 | 4;
+
+/** Of one history: calls of any kind, and some ends of leases by who has them; by chance alone hardly any is. */
+export function history(calls: fc.Arbitrary<Call>): fc.Arbitrary<readonly Call[]> {
+  const ends = fc.constantFrom<Does>('complete', 'complete', 'fail', 'renew');
+  const leased = fc.tuple(calls, ends).map(([made, does]): readonly Call[] => {
+    const flags = made.flags | OWN_LEASE;
+    return [
+      { ...made, does: 'accept', flags },
+      { ...made, does, flags },
+    ];
+  });
+  const any = calls.map((made): readonly Call[] => [made]);
+  const parts = fc.oneof({ weight: 4, arbitrary: any }, { weight: 1, arbitrary: leased });
+  return fc.array(parts, { minLength: 1, maxLength: 50, size: 'max' }).map((some) => some.flat());
 }
 
 /** How a history is made on a store. */
@@ -89,12 +134,13 @@ export function capped(most: number): Form {
     maxRecordsPerSender: most,
     maxPendingBytesPerSender: most,
     maxNoncesPerKey: most,
+    maxNoncesPerSender: most,
     maxNonces: most,
   };
   return (store) => ({ ...store, accept: (request) => store.accept({ ...request, limits }) });
 }
 
-const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs'];
+const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs', 'leftMs'];
 
 /** An answer but for its instants, which differ by what passes between two calls; everything else is the same. */
 export function timeless(value: unknown): unknown {
@@ -154,6 +200,54 @@ export async function answerOf(store: Store, made: Call): Promise<unknown> {
     inspect: () => inbox.inspect(sender, key),
     redrive: () => inbox.redrive(sender, key),
     discard: () => inbox.discard(sender, key, RETENTION_MS),
+    overdue: async () => (await inbox.overdueMs?.()) !== undefined,
   };
   return made.does === 'wait' ? undefined : answers[made.does]();
+}
+
+/** What histories have to come to, or they compare little: every decision of an accept, and ends of leases. */
+const REACHED = [
+  ...[
+    'won',
+    'queued',
+    'in-flight',
+    'task-busy',
+    'done',
+    'stale',
+    'conflict',
+    'replayed',
+    'already-final',
+    'final-unsafe',
+  ].map((kind) => `accept ${kind}`),
+  'accept over-cap',
+  'accept rate-abuse',
+  'complete done',
+  'fail queued',
+  'fail dead',
+  'renew renewed',
+  'lease some',
+  'discard discarded',
+  'overdue true',
+];
+
+export interface Tally {
+  readonly note: (made: Call, answer: unknown) => void;
+  /** Of `REACHED`, what no call came to. */
+  readonly missed: () => readonly string[];
+}
+
+/** Counts what the calls of all histories came to. */
+export function createTally(): Tally {
+  const seen = new Set<string>();
+  return {
+    note: ({ does }, answer) => {
+      const { kind, events } = Object(answer) as {
+        readonly kind?: string;
+        readonly events?: readonly unknown[];
+      };
+      const some = events && (events.length > 0 ? 'some' : 'none');
+      seen.add(`${does} ${kind ?? some ?? String(answer)}`);
+    },
+    missed: () => REACHED.filter((what) => !seen.has(what)),
+  };
 }

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, inject, it } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { ConfigError, Fault } from '../../src/errors.ts';
 import type { Store, StoreInbox } from '../../src/stores/contract.ts';
+import { SCHEMA_VERSION } from '../../src/stores/postgres/schema.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { house, payloads, said } from '../receiver/setup.ts';
@@ -20,6 +21,8 @@ interface Backend {
   readonly store: Store & { readonly inbox: StoreInbox };
   /** Another process's, not open. */
   readonly again: () => Store;
+  /** The version that this package knows. */
+  readonly version: number;
   /** As another version's `open` or `migrate` leaves it. */
   readonly setVersion: (version: number) => unknown;
   /** As this one's does. */
@@ -43,14 +46,15 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
     const make = (): Backend['store'] => sqliteStore(file, { clockOffsetMs: () => clock.offsetMs });
     const setVersion = (version: number): void =>
       other.exec(`UPDATE webhook_schema SET version = ${version}`);
-    return { store: make(), again: make, setVersion, known: () => setVersion(1) };
+    return { store: make(), again: make, version: 2, setVersion, known: () => setVersion(2) };
   },
   postgres: async (clock) => {
     const at = await testSchema(await sharedPostgres(inject('shared')));
     undo.push(at.drop);
     const make = (): Backend['store'] => at.store(at.pools[0], { clockOffsetMs: () => clock.offsetMs });
     const setVersion = (version: number): unknown => at.sql(`UPDATE webhook_schema SET version = ${version}`);
-    return { store: make(), again: make, setVersion, known: () => setVersion(1) };
+    const known = (): unknown => setVersion(SCHEMA_VERSION);
+    return { store: make(), again: make, version: SCHEMA_VERSION, setVersion, known };
   },
   redis: async (clock) => {
     const { url, stop } = await startRedis();
@@ -62,6 +66,7 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
     return {
       store: make(),
       again: make,
+      version: 2,
       setVersion: (version) => client.set(key, version),
       known: () => client.del(key),
     };
@@ -71,13 +76,13 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
 /** Longer than a process may take to notice. */
 const LATER_MS = 10_000;
 
-const MISCONFIGURED = {
+const misconfigured = (known: number): Readonly<Record<'name' | 'code' | 'message', unknown>> => ({
   name: 'Fault',
   code: 'misconfigured',
-  message: expect.stringMatching(
-    /schema version 2, this package knows 1\. Upgrade proto-webhooks in this process/,
+  message: expect.stringContaining(
+    `schema version ${known + 1}, this package knows ${known}. Upgrade proto-webhooks in this process`,
   ),
-};
+});
 
 describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
   async function opened(): Promise<Backend & { readonly clock: Clock }> {
@@ -90,11 +95,13 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
   }
 
   it('is a ConfigError at open, and opens when it is known again', async () => {
-    const { again, setVersion, known } = await opened();
-    await setVersion(2);
+    const { again, version, setVersion, known } = await opened();
+    await setVersion(version + 1);
     const store = again();
     await expect(store.open()).rejects.toThrow(ConfigError);
-    await expect(store.open()).rejects.toThrow(/version 2, this package knows 1\. Upgrade/);
+    await expect(store.open()).rejects.toThrow(
+      `version ${version + 1}, this package knows ${version}. Upgrade`,
+    );
     await known();
     await store.open();
     expect((await store.accept(acceptRequest())).kind).toBe('won');
@@ -102,7 +109,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
   });
 
   it('while running: no call goes through it, and all do when it is known again', async () => {
-    const { store, setVersion, known, clock } = await opened();
+    const { store, version, setVersion, known, clock } = await opened();
     const held = { ...acceptRequest(), leaseMs: 600_000 };
     await store.accept(held);
     const lease = leaseOf(held);
@@ -122,6 +129,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
         }),
       list: () => store.inbox.list({ state: 'leased', limit: 1 }),
       inspect: () => store.inbox.inspect(lease.sender, lease.key),
+      overdueMs: async () => store.inbox.overdueMs?.(),
       fail: () => store.fail({ ...lease, permanent: false, retry, backoffMs: 0, retentionMs: RETENTION_MS }),
       ...(store.transaction && {
         transaction: async () =>
@@ -129,11 +137,11 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
       }),
       complete: () => store.complete({ ...lease, retentionMs: RETENTION_MS }),
     };
-    await setVersion(2);
+    await setVersion(version + 1);
     clock.offsetMs += LATER_MS;
     for (const [call, run] of Object.entries(calls)) {
       const error = await run().catch((reason: unknown) => reason);
-      expect(error, call).toMatchObject(MISCONFIGURED);
+      expect(error, call).toMatchObject(misconfigured(version));
       expect(error, call).toBeInstanceOf(Fault);
     }
     await expect(store.durability()).rejects.toThrow(ConfigError);
@@ -145,16 +153,18 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
   });
 
   it('deliveries get 503 misconfigured with an alarm, thinned, and 200 when it is known again', async () => {
-    const { store, setVersion, known, clock } = await opened();
+    const { store, version, setVersion, known, clock } = await opened();
     let now = Date.now();
+    // That it was made is another alarm.
+    await store.identity?.();
     const { deliver, alarms, seen } = await house({ store, now: () => now });
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
-    await setVersion(2);
+    await setVersion(version + 1);
     clock.offsetMs += LATER_MS;
     for (let n = 0; n < 3; n += 1) {
       expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     }
-    expect(alarms).toMatchObject([{ code: 'misconfigured', message: MISCONFIGURED.message }]);
+    expect(alarms).toMatchObject([{ code: 'misconfigured', message: misconfigured(version).message }]);
     now += 60_000;
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms.slice(1)).toMatchObject([{ code: 'misconfigured', suppressed: 2 }]);
@@ -165,8 +175,9 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
   });
 
   it('a worker raises the alarm, and ready() rejects', async () => {
-    const { store, setVersion, known, clock } = await opened();
+    const { store, version, setVersion, known, clock } = await opened();
     const alarms: Alarm[] = [];
+    await store.identity?.();
     const { receiver } = await house({
       store,
       mode: 'inbox',
@@ -175,11 +186,11 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     });
     await receiver.start();
     undo.push(() => receiver.stop());
-    await setVersion(2);
+    await setVersion(version + 1);
     clock.offsetMs += LATER_MS;
     await expect
       .poll(() => alarms)
-      .toMatchObject([{ code: 'misconfigured', message: MISCONFIGURED.message }]);
+      .toMatchObject([{ code: 'misconfigured', message: misconfigured(version).message }]);
     await expect(receiver.ready()).rejects.toThrow(ConfigError);
     await known();
     await receiver.ready();

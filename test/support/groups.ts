@@ -19,7 +19,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^house\/budget\.test\.ts$/, 'stores'],
-  [/^receiver\/stuck-transaction\.test\.ts$/, 'stores'],
+  [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
   [/^cli\/((process|registry)\.test\.ts$|probe\/)/, 'integration'],
   [/^house\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],

@@ -27,8 +27,8 @@ interface Place {
   readonly user: { readonly uid?: number; readonly gid?: number };
 }
 
-/** `initdb` refuses root. */
-function userOf(): Place['user'] {
+/** `initdb` and PgBouncer refuse root. */
+export function userOf(): Place['user'] {
   if (process.getuid?.() !== 0) return {};
   for (const name of ['postgres', 'nobody']) {
     const [uid, gid] = ['-u', '-g'].map((what) => spawnSync('id', [what, name], { encoding: 'utf8' }));

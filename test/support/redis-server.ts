@@ -14,6 +14,8 @@ export interface RedisServer {
   readonly folder: string;
   /** Ends it at once, as a power cut of the process would. */
   readonly kill: () => Promise<void>;
+  /** It hangs, or goes on: its connections stay open, and nothing is answered meanwhile. */
+  readonly hang: (isHanging: boolean) => void;
   /** Starts it again on its port and data; resolves when it serves. */
   readonly start: () => Promise<void>;
   /** Ends it and removes its data. */
@@ -68,6 +70,7 @@ export async function startServer(
     port,
     folder,
     kill,
+    hang: (isHanging) => void running?.kill(isHanging ? 'SIGSTOP' : 'SIGCONT'),
     start,
     remove: async () => {
       await kill();

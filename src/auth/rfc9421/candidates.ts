@@ -25,7 +25,10 @@ export type Failure =
   /** Something on our side threw while this candidate was tried. */
   | { readonly kind: 'faulted'; readonly error: unknown };
 
-export type TrialResult = { readonly kind: 'verified'; readonly candidate: Candidate } | Failure;
+/** Whose key verified. */
+export type Verified = { readonly kind: 'verified'; readonly candidate: Candidate };
+
+export type TrialResult = Verified | Failure;
 
 const STALE: Unavailability = {
   kind: 'unavailable',

@@ -5,13 +5,13 @@ import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { VerifiesFor } from '../contract.ts';
-import type { Failure, Trial } from './candidates.ts';
+import type { Failure, Trial, TrialResult, Verified } from './candidates.ts';
 import { furthest, tryCandidates } from './candidates.ts';
+import { tryOwners } from './first-use.ts';
 import { SAME } from './host-check.ts';
 import { usableKey, type KeyPolicy } from './key-policy.ts';
 import { quoted, refuse } from './refuse.ts';
 import { baseFor } from './trial.ts';
-import type { Found } from './verify.ts';
 
 function undecided(senders: readonly string[]): Fault {
   return new Fault('keys_unavailable', `No key decides, and some could not be had: ${senders.join('; ')}`);
@@ -25,7 +25,7 @@ async function findReplaced(
   trial: Trial,
   tried: readonly Candidate[],
   failure: Failure,
-): Promise<KeySearch & { readonly result: Found | Failure }> {
+): Promise<KeySearch & { readonly result: TrialResult }> {
   const { request } = trial;
   // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
   const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
@@ -34,11 +34,8 @@ async function findReplaced(
   const { keyid } = trial.signed.parameters;
   const search = await trial.context.keys.findReplaced(keyid, request, tried);
   const { candidates } = search;
-  const result = await tryCandidates(trial, candidates);
-  if (result?.kind === 'verified') {
-    const found = { kind: 'found', candidate: result.candidate, among: candidates } as const;
-    return { result: found, candidates, undecided: [] };
-  }
+  const result = await tryOwners(trial, candidates);
+  if (result?.kind === 'verified') return { result, candidates, undecided: [] };
   return { ...search, result: result ? furthest(failure, result) : failure };
 }
 
@@ -89,12 +86,17 @@ function raisePurposeAlarm(
   }
 }
 
-/** What is left to do before it is refused. @throws Fault where something on our side keeps it from being decided. */
+/**
+ * What is left to do before it is refused, where no key verified that is known to be its sender's own.
+ * @throws Fault where something on our side keeps it from being decided.
+ */
 export async function afterNoneVerified(
   trial: Trial,
   search: KeySearch,
-  first: Failure | undefined,
-): Promise<Found | Refusal | Unavailability> {
+  tried: TrialResult | undefined,
+): Promise<Verified | Refusal | Unavailability> {
+  const first = await tryOwners(trial, search.candidates, tried);
+  if (first?.kind === 'verified') return first;
   if (!first) {
     if (search.undecided.length > 0) throw undecided(search.undecided);
     const { keyid } = trial.signed.parameters;

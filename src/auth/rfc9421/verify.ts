@@ -2,7 +2,7 @@ import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { Authenticate, AuthResult, Identity } from '../contract.ts';
-import type { Trial } from './candidates.ts';
+import type { Trial, Verified } from './candidates.ts';
 import { tryCandidates } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { checkSignatureFields, readSignatureFields } from './checks.ts';
@@ -11,20 +11,13 @@ import { refuse } from './refuse.ts';
 import { trialOf } from './trial.ts';
 import { SKEW_S } from './window.ts';
 
-/** Whose key verified, and who else has one under its `kid`. */
-export type Found = {
-  readonly kind: 'found';
-  readonly candidate: Candidate;
-  readonly among: readonly Candidate[];
-};
-
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
-function findSigner(trial: Trial): Eventual<Found | Refusal | Unavailability> {
+function findSigner(trial: Trial): Eventual<Verified | Refusal | Unavailability> {
   const { keyid } = trial.signed.parameters;
   return whenThere(trial.context.keys.find(keyid, trial.request), (search) =>
     whenThere(tryCandidates(trial, search.candidates), (first) =>
-      first?.kind === 'verified'
-        ? { kind: 'found', candidate: first.candidate, among: search.candidates }
+      first?.kind === 'verified' && !first.candidate.firstUse
+        ? first
         : import('./none-verified.ts').then((it) => it.afterNoneVerified(trial, search, first)),
     ),
   );
@@ -55,7 +48,7 @@ function identityOf(
 }
 
 /** Check 11. */
-function identified({ context, request, signed }: Trial, { candidate }: Found): AuthResult {
+function identified({ context, request, signed }: Trial, { candidate }: Verified): AuthResult {
   const bodyHash = matchingHash(signed.digest, request.delivery.rawBody, context.hashes);
   if (bodyHash === undefined) {
     return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
@@ -63,12 +56,15 @@ function identified({ context, request, signed }: Trial, { candidate }: Found): 
   return identityOf(candidate, signed, bodyHash);
 }
 
-/** The sender is proved; what is odd about how is looked at where something is. */
-function proved(trial: Trial, found: Found): Eventual<AuthResult> {
+/** The sender is proved. */
+function proved(trial: Trial, found: Verified): Eventual<AuthResult> {
   const { context, request, host } = trial;
-  context.setUp?.verified(found.candidate.sender, request.arrivedAt);
-  if (found.among.length === 1 && host.kind !== 'differs') return identified(trial, found);
-  return import('./odd-signer.ts').then((it) => it.oddSigner(trial, found) ?? identified(trial, found));
+  const { sender } = found.candidate;
+  context.setUp?.verified(sender, request.arrivedAt);
+  if (host.kind !== 'differs') return identified(trial, found);
+  return import('./rewritten-host.ts').then((it) =>
+    it.rewrittenHost(context.raiseAlarm, sender, host.received, request.target),
+  );
 }
 
 /**
@@ -92,5 +88,7 @@ export const authenticateSignature: Authenticate = (context, request) => {
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
-  return whenThere(findSigner(trial), (signer) => (signer.kind === 'found' ? proved(trial, signer) : signer));
+  return whenThere(findSigner(trial), (signer) =>
+    signer.kind === 'verified' ? proved(trial, signer) : signer,
+  );
 };

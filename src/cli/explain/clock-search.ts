@@ -40,6 +40,10 @@ function validityOf(seconds: number): Why | undefined {
   };
 }
 
+/** What the receiver itself says of its clock: verification.md §2.35. */
+const OWN_CLOCK =
+  "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock or three operators show it; one seller alone gets 401.";
+
 /** @param off seconds by which `created` is ahead of the receipt. */
 function skewOf(off: number): Why {
   const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
@@ -48,14 +52,14 @@ function skewOf(off: number): Why {
     return {
       cause: 'clock-zone',
       says: `${far}: as of a clock in a zone of ${zoneText(zone)} whose time is taken for UTC.`,
-      fix: 'The seller, or your machine, has to make Unix seconds from UTC, not from local time.',
+      fix: `The seller, or your machine, has to make Unix seconds from UTC, not from local time. ${OWN_CLOCK}`,
       proved: false,
     };
   }
   return {
     cause: 'clock-off',
     says: `${far}.`,
-    fix: 'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew.',
+    fix: `Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew. ${OWN_CLOCK}`,
     proved: false,
   };
 }

@@ -5,6 +5,7 @@ import { adviceFor } from './advice.ts';
 import { createBudget, withNote } from './budget.ts';
 import type { Case } from './explain.ts';
 import { type Look, unknown } from './look.ts';
+import { receiverTries } from './receiver-tries.ts';
 import { sequenceText } from './signature-forms.ts';
 import { searchSignature } from './signature-search.ts';
 import type { NamedKey, Scene } from './signature-trials.ts';
@@ -32,6 +33,7 @@ async function sceneOf(made: Case): Promise<Scene | undefined> {
     target,
     url: input.url,
     evidence: { parts, headers, target: input.capture.target, captured },
+    tried: receiverTries(made),
     components: fields.input.components,
     params: fields.input.raw,
     signature: fields.signature,

@@ -5,6 +5,11 @@ import type { Finding } from './finding.ts';
 import { otherTrials, rawTrials, type Scene, type Trial } from './signature-trials.ts';
 import { combinations, urlAxes } from './url-axes.ts';
 
+/** What the receiver itself says of such a URL: verification.md §2.34. */
+const FOUND_BY_RECEIVER =
+  'Until a delivery of this sender has verified, the receiver says so itself: 503 misconfigured, alarm public_url_mismatch.';
+const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
+
 const asIs = (base: string): string => base;
 
 /** Bounds the search: about two seconds of Ed25519 on a slow machine. */
@@ -32,7 +37,8 @@ function* urlTrials(scene: Scene, plain: Trial, budget: Budget): Generator<Trial
     const length = choices.reduce((sum, { text }) => sum + text.length, 0);
     if (!budget.take(TRIAL_COST + CHAR_COST * length)) return;
     const target = canonicalOrUndefined(`${scheme}://${authority}${path}${query}`);
-    const fix = `Set publicUrl to exactly the URL that the seller was given: '${target?.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
+    const known = target && scene.tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE;
+    const fix = `Set publicUrl to exactly the URL that the seller was given: '${target?.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl). ${known}`;
     const changes = choices.flatMap(({ change }) => (change ? [{ ...change, fix }] : []));
     if (target && changes.length > 0) yield { ...plain, target, changes };
   }

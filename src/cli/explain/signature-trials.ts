@@ -21,6 +21,8 @@ export interface Scene {
   /** As configured, as typed. */
   readonly url: string;
   readonly evidence: UrlEvidence;
+  /** URLs that a receiver finds by itself (verification.md §2.34). */
+  readonly tried: ReadonlySet<string>;
   readonly components: readonly string[];
   /** `@signature-params` as received. */
   readonly params: string;

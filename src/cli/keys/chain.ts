@@ -50,6 +50,9 @@ export interface ChainOptions {
   readonly now: () => number;
 }
 
+/** Two clocks that are right, and the way, differ by less. */
+const CLOCK_SLACK_S = 60;
+
 const EDITIONS: readonly EditionName[] = ['3.0', '3.1', '3.2'];
 
 async function judgeKey(
@@ -139,6 +142,17 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName): string | und
     : `No key can sign webhooks in edition ${edition}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
+/** Of a server whose time is another: a receiver with this machine's clock might refuse what is signed by that one. */
+function clockNotes(links: readonly Link[]): string[] {
+  const off = links.find(({ clockAheadSeconds = 0 }) => Math.abs(clockAheadSeconds) > CLOCK_SLACK_S);
+  if (!off) return [];
+  const { clockAheadSeconds = 0, url } = off;
+  const side = clockAheadSeconds > 0 ? 'behind' : 'ahead of';
+  return [
+    `This machine's clock is ${Math.abs(clockAheadSeconds)} s ${side} that of ${new URL(url).host} (Date). Deliveries are refused at check 5 where the seller's clock and the receiver's differ by more than a minute.`,
+  ];
+}
+
 /**
  * Walks brand.json → `agents[]` → JWKS → pins → revocation list, with the receiver's own readers and rules.
  * @throws ConfigError for an unusable agent URL or protocol.
@@ -166,6 +180,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted) keys.push(await judgeKey(jwk, source, revoked, { protocol, engine }));
+  notes.push(...clockNotes(documents.links));
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);
   const { agentUrl } = sender;

@@ -9,6 +9,7 @@ import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from 
 import { UsageError } from '../usage-error.ts';
 import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
 import type { Link } from './documents.ts';
+import { sharedNotes } from './shared.ts';
 
 /** Options that name a seller's documents, shared by `keys check` and `explain`. */
 export interface ChainFlags {
@@ -96,8 +97,23 @@ function chainText(chain: Chain, paint: Paint): string {
   ].join('\n');
 }
 
-async function check(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Report> {
-  const { jwks: _jwks, ...chain } = await chainOf(agentUrl, flags, context);
+interface CheckFlags extends ChainFlags {
+  readonly beside?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** What the chain shares with those of other sellers, by their own documents. */
+async function besides(chain: Chain, flags: CheckFlags, context: CliContext): Promise<string[]> {
+  const { beside = [], brandJson: _, publisher: _publisher, revocations: _list, ...others } = flags;
+  const notes: string[] = [];
+  for (const agentUrl of beside) notes.push(...sharedNotes(chain, await chainOf(agentUrl, others, context)));
+  return notes;
+}
+
+async function check(agentUrl: string, flags: CheckFlags, context: CliContext): Promise<Report> {
+  const found = await chainOf(agentUrl, flags, context);
+  const { jwks: _jwks, ...walked } = found;
+  const chain = { ...walked, notes: [...walked.notes, ...(await besides(found, flags, context))] };
   return {
     ok: chain.faults.length === 0,
     json: chain,
@@ -115,19 +131,19 @@ export function addKeysCheck(parent: Command, run: RunVerb): void {
       [
         'keys check https://seller.example/mcp',
         'keys check https://seller.example/mcp --publisher publisher.example --json',
+        'keys check https://seller.example/mcp --beside https://other.example/mcp',
         'keys check http://127.0.0.1:4555/mcp --allow-loopback',
       ],
     )
       .argument('<agent-url>', "the seller's agents[].url, byte for byte")
+      .option('--beside <agent-url>', 'another seller at the same URL of a receiver; repeatable', collect)
       .addOption(
         new Option(
           '--edition <name>',
           'edition that the receiver has for this seller (default: 3.0)',
         ).choices(['3.0', '3.1', '3.2']),
       ),
-  ).action((agentUrl: string, flags: ChainFlags & { json?: boolean }) =>
-    run(flags, (context) => check(agentUrl, flags, context)),
-  );
+  ).action((agentUrl: string, flags: CheckFlags) => run(flags, (context) => check(agentUrl, flags, context)));
 }
 
 /** Adds the options of `ChainFlags`. */

@@ -16,6 +16,8 @@ export interface Link {
   /** Seconds for which caches on the way had held it, where they say so. */
   readonly ageSeconds?: number;
   readonly lastModified?: string;
+  /** Seconds by which the clock of who served it is ahead of this machine's, where it says its time (`Date`). */
+  readonly clockAheadSeconds?: number;
   readonly cacheControl?: string;
   /** Seconds for which a receiver uses it without asking again. */
   readonly freshSeconds?: number;
@@ -37,12 +39,16 @@ export interface DocumentsOptions {
 /** Ms for one document, as the receiver has it. */
 const DEADLINE_MS = 10_000;
 
-/** What the answer's headers say of caches. */
-function cacheFacts(headers: Headers): Partial<Link> {
+/** What the answer's headers say of caches, and of the time. */
+function headerFacts(headers: Headers, now: number): Partial<Link> {
+  const date = Date.parse(headers.get('date') ?? '');
+  // What a cache has held was dated when it came there.
+  const clockAheadSeconds = Math.round((date - now) / 1000) + ageOf(headers);
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
   return {
     ...(headers.has('age') && { ageSeconds: ageOf(headers) }),
+    ...(!Number.isNaN(date) && { clockAheadSeconds }),
     ...(lastModified !== null && { lastModified }),
     ...(cacheControl !== null && { cacheControl }),
   };
@@ -68,7 +74,7 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
         links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });
         return { ok: false, reason: fetched.reason };
       }
-      const facts = { ...link, bytes: fetched.bytes.length, ...cacheFacts(fetched.headers) };
+      const facts = { ...link, bytes: fetched.bytes.length, ...headerFacts(fetched.headers, now()) };
       const parsed = kind.parse(fetched.bytes, url);
       if (!parsed.ok) {
         links.push({ ...facts, state: 'faulty', fault: parsed.reason });

@@ -7,8 +7,8 @@ export interface Expected {
   readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429;
   /** Of `WWW-Authenticate` for 401, of the body for 400 and 409. */
   readonly code?: string;
-  /** Statuses by which something in front of the receiver may refuse it first. */
-  readonly orStatus?: readonly number[];
+  /** Other statuses that pass, each with a note: something in front of the receiver may answer first. */
+  readonly orStatus?: Readonly<Record<number, string>>;
 }
 
 /** One thing that is sent, or a few, and what the last of them has to be answered. */
@@ -40,4 +40,6 @@ export interface ProbeResult {
   readonly verdict: 'pass' | 'fail' | 'skipped' | 'undecided';
   /** Why it is no pass. */
   readonly why?: string;
+  /** What to know of a pass. */
+  readonly note?: string;
 }

@@ -47,6 +47,11 @@ function strayChallenge({ status, headers }: PostResult): string | undefined {
   return `${status} with WWW-Authenticate (${JSON.stringify(header)}), which only a 401 may have`;
 }
 
+/** Of an answer that passes though another one was expected. */
+export function noteOn({ status }: PostResult, { orStatus }: Expected): string | undefined {
+  return status === undefined ? undefined : orStatus?.[status];
+}
+
 /**
  * @param secrets texts that no refusal may repeat.
  * @returns what is wrong with the answer, or undefined.
@@ -59,7 +64,7 @@ export function gradeAnswer(
   const { status, outcome } = answer;
   if (outcome === 'timeout') return 'no answer in time';
   if (outcome === 'connection_error' || status === undefined) return 'the connection broke';
-  if (expected.orStatus?.includes(status)) return undefined;
+  if (noteOn(answer, expected) !== undefined) return undefined;
   if (!isStatus(expected.status, status)) {
     const meaning = status === 503 ? ": a fault on the receiver's side, which sellers retry" : '';
     return `answered ${status}${meaning}`;

@@ -15,21 +15,52 @@ const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 /** verification.md §5.19: failures are remembered at most so many ms. */
 const REMEMBERED_MS = 60_000;
 
+/** What is wrong where all that has a good signature is answered so, and the keys are known. */
+const WRONG: Readonly<Record<string, (url: string) => string>> = {
+  '401 webhook_signature_invalid': (url) =>
+    `it verifies for another URL than ${url}, or a proxy in front of it changes a header that is covered (Content-Type). Its publicUrl has to be exactly that URL.`,
+  '401 webhook_target_uri_malformed': (url) =>
+    `what it is sent to is another host than its publicUrl has. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
+  '401 webhook_signature_window_invalid': () =>
+    `the clock of this machine or the receiver's is wrong by more than a minute (NTP).`,
+  '503': (url) =>
+    `a key id that nobody publishes got its 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
+};
+
+/** The one answer to everything that was sent with a good signature. */
+function answerToGood(results: readonly ProbeResult[]): string | undefined {
+  const answers = new Set(results.filter(({ name }) => GOOD.includes(name)).map(({ answered }) => answered));
+  const [only] = answers;
+  return answers.size === 1 ? only : undefined;
+}
+
 /**
- * Says what is missing where the receiver cannot have found the keys: every answer was 503, or it took every good
- * delivery for one by a key that nobody publishes.
+ * Says what is missing where every good delivery is answered alike, and not accepted: as where the receiver cannot have
+ * found the keys, or has another URL or another time.
+ * @param url to which was sent.
  * @param waitedMs for which a receiver that remembers a failed fetch was waited for.
  */
-export function hintOf(results: readonly ProbeResult[], identity: Identity, waitedMs: number): string[] {
+export function hintOf(
+  results: readonly ProbeResult[],
+  {
+    url,
+    identity,
+    waitedMs,
+  }: { readonly url: string; readonly identity: Identity; readonly waitedMs: number },
+): string[] {
   const sent = results.filter(({ answered }) => answered !== '-');
-  const good = sent.filter(({ name }) => GOOD.includes(name));
+  const answer = answerToGood(sent);
+  if (answer === undefined) return [];
+  const unknown = '401 webhook_signature_key_unknown';
+  const hasKeys = sent.some(({ name, answered }) => name === 'unknown-key' && answered === unknown);
+  const wrong = answer === '503' && !hasKeys ? undefined : WRONG[answer];
+  if (wrong) return [`Every good delivery was answered ${answer}: ${wrong(url)}`];
+  if (answer !== '503' && answer !== unknown) return [];
   const faults = sent.filter(({ answered }) => answered.startsWith('503'));
-  const unknown = good.length > 0 && good.every(({ answered }) => answered.endsWith('key_unknown'));
-  const lost = good.length > 0 && good.every(({ answered }) => answered.startsWith('503'));
-  if (!unknown && !lost) return [];
-  const what = unknown
-    ? 'Every good delivery was answered 401 webhook_signature_key_unknown: the receiver does not know these keys.'
-    : `${faults.length === sent.length ? 'Every answer' : 'The answer to every good delivery'} was 503: most likely the receiver cannot find the keys (or its store is down; its log says which).`;
+  const what =
+    answer === unknown
+      ? `Every good delivery was answered ${unknown}: the receiver does not know these keys.`
+      : `${faults.length === sent.length ? 'Every answer' : 'The answer to every good delivery'} was 503: most likely the receiver cannot find the keys (or its publicUrl is not exactly ${url}, its clock is wrong, or its store is down; its log says which).`;
   const asked = identity.fetches?.();
   const fetched =
     asked === undefined

@@ -3,7 +3,7 @@ import { BODY_CASES } from './cases-body.ts';
 import { REFUSED_CASES, UNKNOWN_KEY_CASE } from './cases-refused.ts';
 import { RATE_CASE, REPEATED_CASES } from './cases-repeated.ts';
 import type { Expected, ProbeCase, ProbeResult } from './case.ts';
-import { answerText, expectedText, gradeAnswer } from './grade.ts';
+import { answerText, expectedText, gradeAnswer, noteOn } from './grade.ts';
 import { NotBegun, type ProbeKit } from './kit.ts';
 import { secretsIn } from './leaks.ts';
 import { isPutOff } from './await-keys.ts';
@@ -61,7 +61,10 @@ async function runCase(probe: ProbeCase, given: ProbeKit): Promise<ProbeResult> 
     const answer = await probe.run(kit);
     const answered = answerText(answer);
     const why = gradeAnswer(answer, expect, expect.status === '2xx' ? [] : secrets());
-    if (why === undefined) return { ...result, answered, verdict: 'pass' };
+    if (why === undefined) {
+      const note = noteOn(answer, expect);
+      return { ...result, answered, verdict: 'pass', ...(note !== undefined && { note }) };
+    }
     // verification.md §5.4: within 30 s of another refetch nothing decides about a new keyid.
     if (probe === UNKNOWN_KEY_CASE && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };

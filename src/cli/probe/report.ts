@@ -9,12 +9,11 @@ const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> 
   undecided: ['warn', '?'],
 };
 
-function resultLine({ name, sends, expected, answered, verdict, why }: ProbeResult, paint: Paint): string {
+function resultLine(result: ProbeResult, paint: Paint): string {
+  const { name, sends, expected, answered, verdict, why, note } = result;
   const [style, mark] = MARKS[verdict];
-  const detail =
-    verdict === 'pass'
-      ? ''
-      : `\n      ${paint(style, `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`)}`;
+  const more = verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
+  const detail = more === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, more)}`;
   return `${paint(style, mark.padEnd(5))} ${name.padEnd(24)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
 }
 

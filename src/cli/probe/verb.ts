@@ -105,7 +105,7 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
     );
     await requireReachable(kit);
     const results = await probeReceiver(kit, flags.only, waitingFor(identity, flags, context));
-    const hint = hintOf(results, identity, flags.waitMs);
+    const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs });
     if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint);
     return reportOf(url, results, [
       ...hint,

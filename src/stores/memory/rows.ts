@@ -1,4 +1,4 @@
-import type { RecordRow, Rows, Usage } from '../kernel/rows.ts';
+import type { QueueRows, RecordRow, Rows, Usage } from '../rules/rows.ts';
 import { noteExpiry, purge } from './expiry-queue.ts';
 import { dueRows, noteDue } from './due.ts';
 import { bodyOf, keepBody } from './bodies.ts';
@@ -17,12 +17,17 @@ function unexpired<R extends Expiring>(row: R | undefined, now: number): R | und
 }
 
 /** `Rows` over maps. JavaScript runs one step at a time: that is what makes each one atomic. */
-export function memoryRows(state: MemoryState): Rows {
+export function memoryRows(state: MemoryState): QueueRows {
   return {
     ...nonceRows(state),
     ...recordRows(state),
     ...markRows(state),
     ...dueRows(state),
+    isProcessAlive: (id, now) => (state.processes.get(id) ?? -Infinity) > now,
+    saveProcess: ({ id, expiresAt }, now) => {
+      for (const [other, until] of state.processes) if (until <= now) state.processes.delete(other);
+      state.processes.set(id, expiresAt);
+    },
     usage: (sender, keyid) => usage(state, sender, keyid),
     purge: (now) => {
       purge(state.nonceExpiry, now, PURGE_AN_ACCEPT);
@@ -35,11 +40,12 @@ export function memoryRows(state: MemoryState): Rows {
 }
 
 function usage(state: MemoryState, sender: string, keyid: string | undefined): Usage {
-  const { records, tasks, notifications, nonces, pendingBytes } = senderState(state, sender);
+  const { records, tasks, notifications, nonces, nonceCount, pendingBytes } = senderState(state, sender);
   return {
     entries: records.byKey.size + tasks.byKey.size + notifications.byKey.size,
     pendingBytes,
     nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.byKey.size ?? 0),
+    senderNonces: nonceCount,
     allNonces: state.allNonces,
   };
 }

@@ -1,4 +1,4 @@
-import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../kernel/rows.ts';
+import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rows.ts';
 import { newSlab, type KeptBody, type Slab } from './bodies.ts';
 import { noteExpiry, type ExpiryQueue, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
 import { drop, find, newTable, put, type Table } from './table.ts';
@@ -9,20 +9,30 @@ export interface MemoryState {
   /** Nonces apart from the rest: they come by the hundred thousand and go within minutes. */
   readonly nonceExpiry: ExpiryQueue;
   readonly expiry: ExpiryQueue;
-  /** What workers are to look at; entries that no longer hold are dropped when they come up. */
-  readonly due: TimedQueue<Due>;
+  /**
+   * What workers are to look at, by sender; entries that no longer hold are dropped when they come up. Senders are in the
+   * order of their turns.
+   */
+  readonly due: Map<string, TimedQueue<Due>>;
+  /** No record is due later. Unix ms. */
+  latestDue: number;
+  /** Of those that are suspects, by serial: not in `due`. */
+  readonly suspects: Map<number, { readonly sender: string; readonly key: string }>;
+  /** Until when each process is alive, Unix ms. */
+  readonly processes: Map<string, number>;
   /** Of the record inserted last. */
   serial: number;
   /** Nonces of all senders. */
   allNonces: number;
   readonly slab: Slab;
+  /** Which store it is; made when it is asked for: workerd gives no random values while a module is loaded. */
+  id: string | undefined;
   /** The sender that was asked for last: a step of the store asks for one, several times. */
   last: SenderState | undefined;
 }
 
 /** A record and when it is due, as it was when this was noted. */
 export interface Due extends Timed {
-  readonly sender: string;
   readonly key: string;
 }
 
@@ -51,6 +61,8 @@ export interface SenderState {
   readonly notifications: Table<NotificationRow>;
   /** By key id. */
   readonly nonces: Map<string, KeyNonces>;
+  /** Of all key ids. */
+  nonceCount: number;
   readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications', Shelf>>;
   pendingBytes: number;
 }
@@ -61,10 +73,14 @@ export function createMemoryState(): MemoryState {
     senders: new Map(),
     nonceExpiry: [],
     expiry: [],
-    due: [],
+    due: new Map(),
+    latestDue: 0,
+    suspects: new Map(),
+    processes: new Map(),
     serial: 0,
     allNonces: 0,
     slab: newSlab(),
+    id: undefined,
     last: undefined,
   };
 }
@@ -98,6 +114,7 @@ function newSender(sender: string): SenderState {
     tasks,
     notifications,
     nonces: new Map(),
+    nonceCount: 0,
     shelves: {
       records: {
         expiresAt: (key) => records.byKey.get(key)?.row.expiresAt,
@@ -116,14 +133,17 @@ function newSender(sender: string): SenderState {
 
 /** Nonces of a key id, made where there are none. */
 function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces {
-  const { nonces } = senderState(state, sender);
+  const of = senderState(state, sender);
+  const { nonces } = of;
   const known = nonces.get(keyid);
   if (known) return known;
   const rows = newTable<NonceRow>();
   const shelf: Shelf = {
     expiresAt: (nonce) => rows.byKey.get(nonce)?.expiresAt,
     forget: (nonce) => {
-      if (drop(rows, nonce)) state.allNonces -= 1;
+      if (!drop(rows, nonce)) return;
+      state.allNonces -= 1;
+      of.nonceCount -= 1;
     },
   };
   const created: KeyNonces = { keyid, rows, shelf };
@@ -137,7 +157,10 @@ export function putNonce(state: MemoryState, given: NonceRow): void {
   const { keyid, rows, shelf } = noncesOf(state, sender, given.keyid);
   const before = find(rows, given.nonce);
   const nonce = before?.nonce ?? given.nonce;
-  if (!before) state.allNonces += 1;
+  if (!before) {
+    state.allNonces += 1;
+    senderState(state, sender).nonceCount += 1;
+  }
   put(rows, nonce, { sender, keyid, nonce, key, acceptId, expiresAt });
   noteExpiry(state.nonceExpiry, shelf, nonce, before?.expiresAt, expiresAt);
 }

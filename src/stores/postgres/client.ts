@@ -12,8 +12,18 @@ export interface PgConnection {
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
 
+/** What the server says beside its answer. */
+export interface PgNotice {
+  /** The function of the server that says it; messages are in its language. */
+  readonly routine?: string | undefined;
+}
+
 /** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
 export interface PgClient extends PgConnection {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'notice', listener: (notice: PgNotice) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'notice', listener: (notice: PgNotice) => void): unknown;
   query(text: string, values?: unknown[]): Promise<PgResult>;
   release(error?: Error | boolean): void;
 }
@@ -110,6 +120,32 @@ export function giveBack(client: PgClient, error?: unknown): void {
   client.release(error !== undefined && !isServerError(error));
 }
 
+/** Where the server waits for its standbys at a commit. */
+const WAITING = 'SyncRepWaitForLSN';
+
+/**
+ * Runs what commits. The server says as a warning that its wait for the standby was cancelled: it has committed, and
+ * answers as if the standby had.
+ * @throws Fault `not_durable` then.
+ */
+export async function committing<T>(client: PgClient, run: () => Promise<T>): Promise<T> {
+  let isCancelled = false;
+  const hear = ({ routine }: PgNotice): void => {
+    if (routine === WAITING) isCancelled = true;
+  };
+  client.on('notice', hear);
+  try {
+    const result = await run();
+    if (!isCancelled) return result;
+  } finally {
+    client.removeListener('notice', hear);
+  }
+  throw new Fault(
+    'not_durable',
+    'Postgres: the wait for the standby was cancelled, so it may not have the commit.',
+  );
+}
+
 /** One statement, which is a transaction by itself. */
 export async function queryOnce(
   pool: PgPool,
@@ -119,7 +155,8 @@ export async function queryOnce(
 ): Promise<readonly unknown[]> {
   const client = await checkOut(pool, timeoutMs);
   try {
-    const result = await within(client.query(text, values), timeoutMs, 'a statement');
+    const asking = (): Promise<PgResult> => within(client.query(text, values), timeoutMs, 'a statement');
+    const result = await committing(client, asking);
     giveBack(client);
     return result.rows;
   } catch (error) {

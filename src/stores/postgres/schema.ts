@@ -3,13 +3,13 @@ import { requireOptions } from '../given.ts';
 import { unknownVersion } from '../schema-version.ts';
 import type { PgClient, PgPool } from './client.ts';
 import { checkOut, giveBack, requirePool, survive, within } from './client.ts';
-import { asFault, isServerError } from './faults.ts';
+import { asFault, isServerError, sqlState } from './faults.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
  * is, and how a newer one is made.
  */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** Where the tables are unless another schema is named. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';
@@ -128,8 +128,14 @@ export function checkVersion(version: number, schema: string): void {
   throw new ConfigError(`postgresStore: ${found}. Run migrate(pool) when you deploy.`);
 }
 
+/** Others kept tables locked, or were in the way of each other: later it goes. */
+function isOfOthers(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === '55P03' || state === '40P01';
+}
+
 function refusal(error: unknown): Error {
-  if (error instanceof ConfigError || !isServerError(error)) return asFault(error);
+  if (error instanceof ConfigError || !isServerError(error) || isOfOthers(error)) return asFault(error);
   const reason = error instanceof Error ? error.message : String(error);
   return new ConfigError(
     `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, the same one as before, on PostgreSQL 12 or newer.`,

@@ -131,12 +131,20 @@ export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): re
   ];
 }
 
+/** What a commit rests on, as its answer says. */
+export type Kept = Pick<Settings, 'standbyNames' | 'synchronousCommit' | 'fsync'>;
+
+/** Without a standby that is there a commit that waits for one is not answered. */
+export function levelOf({ standbyNames, synchronousCommit, fsync }: Kept): Durability {
+  if (fsync !== 'on' || synchronousCommit === 'off') return 'process';
+  return standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit) ? 'failover' : 'disk';
+}
+
 /** From what the server says now. */
 export function durabilityOf(settings: Settings): Durability {
   if (weaknesses(settings).length > 0) return 'process';
-  const { standbyNames, standbys, synchronousCommit } = settings;
-  const waits = standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit);
-  return waits && standbys > 0 ? 'failover' : 'disk';
+  const level = levelOf(settings);
+  return level === 'failover' && settings.standbys === 0 ? 'disk' : level;
 }
 
 /** For `Store.durabilityAdvice`. */

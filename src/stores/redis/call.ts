@@ -6,8 +6,6 @@ export interface Call {
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly Arg[];
-  /** Requests that it answers; 1 where it is not said. */
-  readonly requests?: number | undefined;
 }
 
 export interface LaneOptions {

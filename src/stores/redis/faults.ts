@@ -36,7 +36,7 @@ export function isPassing(error: unknown): boolean {
  * Whether what a script met may be in the rows of one request only, or one of them could not be packed, and the others go
  * well alone.
  */
-export function mayBeOneCalls(error: unknown): boolean {
+export function isAboutOne(error: unknown): boolean {
   return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(textOf(error.cause));
 }
 

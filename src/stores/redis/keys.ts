@@ -8,6 +8,8 @@ export interface Keys {
   readonly registry: readonly [string, string];
   /** `schema.ts`. */
   readonly version: string;
+  /** `identity.ts`: its own, then those by which a store is known that had none. */
+  readonly identity: readonly [string, string, string];
 }
 
 /** Tags remembered at most; beyond, they are computed again. */
@@ -15,7 +17,7 @@ const MOST = 10_000;
 
 /**
  * A sender's tag is a digest of its agent URL: of one length, and of characters that mean nothing in a key. Senders
- * are configured, not made up by whoever calls.
+ * are configured, not made up by whoever calls. `2` is the schema's version: no two have a name in common.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();
@@ -23,12 +25,13 @@ export function keysOf(prefix: string, { tag }: Digests): Keys {
     of: (sender) => {
       const found = known.get(sender);
       if (found) return found;
-      const base = `${prefix}{${tag(columnText(sender))}}`;
-      const names = [base, `${base}:w`] as const;
+      const base = `${prefix}{${tag(columnText(sender))}}:2:`;
+      const names = [base, `${base}w`] as const;
       if (known.size < MOST) known.set(sender, names);
       return names;
     },
-    registry: [`${prefix}{registry}`, `${prefix}{registry}:s`],
+    registry: [`${prefix}{registry}:2:`, `${prefix}{registry}:2:s`],
     version: `${prefix}{registry}:v`,
+    identity: [`${prefix}{registry}:id`, `${prefix}{registry}:v`, `${prefix}{registry}:s`],
   };
 }

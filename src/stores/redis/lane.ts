@@ -29,7 +29,7 @@ export interface Watches {
 /** Scripts before one WAIT at most. */
 const MOST = 128;
 
-/** Requests that wait at most; beyond, a server that is slow would fill this process's memory. */
+/** Calls that wait at most; beyond, a server that is slow would fill this process's memory. */
 const WAITING_MOST = 10_000;
 
 /**
@@ -49,10 +49,9 @@ export function laneOf(connection: Connection, { schema, kept }: Watches, option
     if (waiting > WAITING_MOST) {
       return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
     }
-    const { requests = 1 } = call;
-    waiting += requests;
+    waiting += 1;
     const answered = limited(call, options.timeoutMs, send, () => {
-      waiting -= requests;
+      waiting -= 1;
     });
     return tracked(running, answered);
   };

@@ -2,17 +2,19 @@ import { columnText, fromColumnText } from '../text.ts';
 import type { Keys } from './keys.ts';
 import type { Lane } from './lane.ts';
 import type { NonceCount, NonceCounts } from './nonce-counts.ts';
-import { textOf } from './replies.ts';
+import { textOf } from './rows.ts';
 import type { Scripts } from './scripts.ts';
 
 /** What processes tell each other through Redis: whose events there are, and how many nonces each sender has. */
 export interface Registry {
-  /** Before the first accept of a sender: its workers must find it. Undefined once it is so. */
+  /** Before the first commit of a sender: its workers must find it. Undefined once it is so. */
   register(sender: string): Promise<void> | undefined;
   /** After an accept. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
   tick(): void;
   /** All senders that any process registered. */
   senders(): Promise<readonly string[]>;
+  /** Those of schema version 1 that are left. @param done were taken over. */
+  oldSenders(done: readonly string[]): Promise<readonly string[]>;
 }
 
 /** verification.md §2.9a: processes publish their counts every 10 s. */
@@ -23,6 +25,8 @@ export interface RegistryParts {
   readonly scripts: Scripts;
   readonly keys: Keys;
   readonly counts: NonceCounts;
+  /** Done before a sender is registered: an older process may have stored something of it. */
+  readonly takeOver: (sender: string) => Promise<void>;
   /** Done with each exchange. */
   readonly also: () => Promise<void>;
 }
@@ -31,10 +35,15 @@ export function registryOf(parts: RegistryParts): Registry {
   const { lane, scripts, keys, counts } = parts;
   const registered = new Map<string, Promise<void> | undefined>();
   let exchangedAt = performance.now();
+  const ask = async (script: 'senders' | 'oldsenders', done: readonly string[]): Promise<string[]> => {
+    const args = [JSON.stringify({ done: done.map(columnText) })];
+    const reply = await lane.read({ script: scripts[script], keys: keys.registry, args });
+    return (reply as readonly unknown[]).map((sender) => fromColumnText(textOf(sender)));
+  };
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      const running = exchange(parts, [sender], []);
+      const running = parts.takeOver(sender).then(() => exchange(parts, [sender], []));
       registered.set(sender, running);
       running.then(
         () => registered.set(sender, undefined),
@@ -50,10 +59,8 @@ export function registryOf(parts: RegistryParts): Registry {
         .then(parts.also)
         .catch(() => undefined);
     },
-    senders: async () => {
-      const reply = await lane.read({ script: scripts.senders, keys: keys.registry, args: [] });
-      return (reply as readonly unknown[]).map((sender) => fromColumnText(textOf(sender)));
-    },
+    senders: () => ask('senders', []),
+    oldSenders: (done) => ask('oldsenders', done),
   };
 }
 
@@ -62,12 +69,8 @@ async function exchange(
   senders: readonly string[],
   told: readonly NonceCount[],
 ): Promise<void> {
-  const said = told.flatMap(({ sender, nonces, untilMs }) => [
-    columnText(sender),
-    nonces,
-    Math.ceil(untilMs),
-  ]);
-  const args = [senders.length, ...senders.map(columnText), ...said];
+  const said = told.map(({ sender, nonces, untilMs }) => [columnText(sender), nonces, Math.ceil(untilMs)]);
+  const args = [JSON.stringify({ senders: senders.map(columnText), counts: said })];
   const reply = await lane.run({ script: scripts.register, keys: keys.registry, args });
   const texts = (reply as readonly unknown[]).map(textOf);
   const heard: NonceCount[] = [];

@@ -8,22 +8,31 @@ import type { Watch } from './watch.ts';
 import { watchBy } from './watch.ts';
 
 /**
- * The version of what the keys mean: their names (`lua/rows.ts`, `lua/registry.ts`), their types, and the fields of a
- * packed row in their order. It stands at `<prefix>{registry}:v`, without an expiry; where that is absent it is 1.
+ * The version of what the keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row.
+ * It stands at `<prefix>{registry}:v`, without an expiry; where that is absent it is 1.
  *
  * What has a version is never changed within it: a test reads keys that an older release wrote. A release that means
- * something else by them has the next version. Its open sets the key first, with whatever replicas are waited for; then it
- * waits until every older process has looked (10 s, and as long as a call may take), for in a Cluster no script of theirs
- * can see the key; and only then it changes anything.
+ * something else by them has the next version, and new names for all keys. Its open sets the version first, so that older
+ * processes refuse from their next look on (10 s); it does not wait for that, because each script that takes a sender over
+ * leaves a value of another type under the old names, at which every older script fails that would begin something
+ * (`takeover.ts`).
  */
-const VERSION = 1;
+const VERSION = 2;
 
 /** @throws ConfigError where a newer package has changed what the keys mean. */
-export async function checkSchema(connection: Connection, key: string): Promise<void> {
+export async function checkSchema(connection: Connection, key: string): Promise<number> {
   const version = await connection.call('GET', key);
-  if (version === null || version === String(VERSION)) return;
+  if (version === null) return 1;
+  const known = Array.from({ length: VERSION }, (_, before) => before + 1);
+  const found = known.find((one) => version === String(one));
+  if (found !== undefined) return found;
   const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix', known: VERSION };
   throw unknownVersion(at, version);
+}
+
+/** What older processes look at. @throws ConfigError as `checkSchema`. */
+export async function raiseSchema(connection: Connection, key: string): Promise<void> {
+  if ((await checkSchema(connection, key)) < VERSION) await connection.call('SET', key, String(VERSION));
 }
 
 export interface SchemaWatchOptions {

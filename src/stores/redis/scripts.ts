@@ -1,9 +1,6 @@
 import { ConfigError } from '../../errors.ts';
-import { ACCEPT } from './lua/accept.ts';
-import { COMPLETE } from './lua/complete.ts';
-import { DISCARD, DUE, INSPECT, LEASE, LIST, REDRIVE } from './lua/inbox.ts';
-import { REGISTER, SENDERS } from './lua/registry.ts';
-import { FAIL, PEEK, RENEW } from './lua/settle.ts';
+import { nodeCrypto } from '../node-crypto.ts';
+import { LUA } from './lua.ts';
 
 /** A Lua script as Redis knows it. */
 export interface Script {
@@ -12,39 +9,32 @@ export interface Script {
   readonly sha: string;
 }
 
-export type ScriptName =
-  | 'accept'
-  | 'complete'
-  | 'fail'
-  | 'renew'
-  | 'peek'
-  | 'due'
-  | 'lease'
-  | 'list'
-  | 'inspect'
-  | 'redrive'
-  | 'discard'
-  | 'register'
-  | 'senders';
+/** On the rows of one sender. */
+export type RowScript =
+  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'takeover';
 
-const SOURCES: Record<ScriptName, string> = {
-  accept: ACCEPT,
-  complete: COMPLETE,
-  fail: FAIL,
-  renew: RENEW,
-  peek: PEEK,
-  due: DUE,
-  lease: LEASE,
-  list: LIST,
-  inspect: INSPECT,
-  redrive: REDRIVE,
-  discard: DISCARD,
-  register: REGISTER,
-  senders: SENDERS,
+const ROWS: Record<RowScript, string> = {
+  commit: LUA.commit,
+  load: LUA.load,
+  due: LUA.due,
+  far: LUA.far,
+  take: LUA.take,
+  suspect: LUA.suspect,
+  page: LUA.page,
+  sweep: LUA.sweep,
+  takeover: LUA.takeover,
+};
+
+type OtherScript = 'register' | 'senders' | 'oldsenders';
+
+const OTHERS: Record<OtherScript, string> = {
+  register: LUA.register,
+  senders: LUA.senders,
+  oldsenders: LUA.oldsenders,
 };
 
 /** All scripts of the store. */
-export type Scripts = Readonly<Record<ScriptName, Script>>;
+export type Scripts = Readonly<Record<RowScript | OtherScript, Script>>;
 
 /** Hashes that the store needs. Redis clients run on Node and what resembles it, and so does `node:crypto`. */
 export interface Digests {
@@ -53,15 +43,9 @@ export interface Digests {
   readonly tag: (text: string) => string;
 }
 
-interface Hash {
-  update(text: string): Hash;
-  digest(encoding: 'hex' | 'base64url'): string;
-}
-
 /** @throws ConfigError where the runtime has no `node:crypto`. */
 export function nodeDigests(): Digests {
-  const crypto = globalThis.process?.getBuiltinModule?.('node:crypto') as
-    { createHash(name: 'sha1' | 'sha256'): Hash } | undefined;
+  const crypto = nodeCrypto();
   if (!crypto) throw new ConfigError('redisStore: this runtime has no node:crypto. Run it on Node >= 20.19.');
   return {
     sha1Hex: (text) => crypto.createHash('sha1').update(text).digest('hex'),
@@ -70,6 +54,10 @@ export function nodeDigests(): Digests {
 }
 
 export function scriptsOf({ sha1Hex }: Digests): Scripts {
-  const entries = Object.entries(SOURCES).map(([name, source]) => [name, { source, sha: sha1Hex(source) }]);
+  const sources = Object.entries(ROWS).map(([name, source]) => [name, LUA.rows + source] as const);
+  const entries = [...sources, ...Object.entries(OTHERS)].map(([name, source]) => [
+    name,
+    { source, sha: sha1Hex(source) },
+  ]);
   return Object.fromEntries(entries) as Scripts;
 }

@@ -1,4 +1,5 @@
 import { Fault } from '../../errors.ts';
+import { sleep } from '../sleep.ts';
 import type { Call, Job, LaneOptions } from './call.ts';
 import type { Arg, Connection, Pipeline } from './client.ts';
 import type { Gate } from './gate.ts';
@@ -12,11 +13,6 @@ export interface Wire {
 
 /** A refusal that passes is tried again after this, ms. */
 const AGAIN_MS = 50;
-
-const sleep = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 

@@ -1,29 +1,39 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import type { Durability } from '../contract.ts';
-import type { Connection, RedisClient } from './client.ts';
+import type { Durability, StoreIdentity } from '../contract.ts';
+import type { Call } from './call.ts';
+import type { Arg, Connection, RedisClient } from './client.ts';
 import { duplicateOf, primaries } from './client.ts';
 import { asFault, isForbidden } from './faults.ts';
+import { identify } from './identity.ts';
 import type { Keys } from './keys.ts';
-import type { Lane } from './lane.ts';
 import { laneOf } from './lane.ts';
-import type { NonceCounts } from './nonce-counts.ts';
-import { nonceCounts } from './nonce-counts.ts';
+import type { Keyids, NonceCounts } from './nonce-counts.ts';
+import { keyidsOf, nonceCounts } from './nonce-counts.ts';
 import type { Registry } from './registry.ts';
 import { registryOf } from './registry.ts';
-import type { Requests } from './requests.ts';
-import { requestsOf } from './requests.ts';
-import { checkSchema, schemaWatchOf } from './schema.ts';
-import type { Scripts } from './scripts.ts';
+import { checkSchema, raiseSchema, schemaWatchOf } from './schema.ts';
+import type { RowScript, Scripts } from './scripts.ts';
+import { silentSweeper } from './senders.ts';
 import { withTimeout } from './send.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
+import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
 
+/** What a script is told: its `ARGV[1]`, as JSON, and what follows. */
+type Run = (script: RowScript, sender: string, asked: object, args?: readonly Arg[]) => Promise<unknown>;
+
 /** An open connection and what is known of the servers behind it. */
-export interface Session extends Requests {
+export interface Session {
+  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
+  readonly run: Run;
+  /** For what no answer rests on: waits for no replica. */
+  readonly read: Run;
   readonly registry: Registry;
   readonly counts: NonceCounts;
-  /** Random per call. */
-  readonly newId: () => string;
+  readonly keyids: Keyids;
+  readonly identity: () => StoreIdentity;
+  /** Ms that are added to the server's clock. */
+  readonly offsetMs: () => number;
   /** @throws ConfigError where a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
   /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
@@ -31,9 +41,6 @@ export interface Session extends Requests {
   /** Waits for what runs, then disconnects. */
   close(): Promise<void>;
 }
-
-/** Runs something on the open session; a close waits for it. @throws Fault `store_unavailable` where there is none. */
-export type UseSession = <T>(work: (session: Session) => Promise<T>) => Promise<T>;
 
 export interface SessionOptions {
   readonly client: RedisClient;
@@ -58,13 +65,15 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     await connected(connection, options.timeoutMs);
     await checkServers(connection);
     await checkSchema(connection, options.keys.version);
+    const identity = await identify(connection, options.keys);
+    await raiseSchema(connection, options.keys.version);
     await loadScripts(connection, options.scripts);
     const barrier = barrierOf(connection, options.waitReplicas);
     await barrier.look();
     const onDisk = (await durabilityOf(connection, 0)) === 'disk';
-    const session = sessionOf(connection, { ...options, onDisk }, barrier);
-    // The right to run scripts on the store's keys shows only when one is run.
-    await session.registry.senders();
+    const session = sessionOf(connection, { ...options, onDisk, identity }, barrier);
+    // The right to run scripts on the store's keys shows here too: only when one is run.
+    await takeOverAll(session);
     return session;
   } catch (error) {
     connection.disconnect();
@@ -121,39 +130,51 @@ function barrierOf(connection: Connection, asked: number | undefined): Barrier {
 
 function sessionOf(
   connection: Connection,
-  options: SessionOptions & { readonly onDisk: boolean },
+  options: SessionOptions & { readonly onDisk: boolean; readonly identity: () => StoreIdentity },
   barrier: Barrier,
 ): Session {
   const { keys, scripts } = options;
   const schema = schemaWatchOf(connection, keys.version, options);
   const watches = { schema, kept: watchOf(connection, options) };
-  const lane: Lane = laneOf(connection, watches, { ...options, replicas: barrier.replicas });
+  const lane = laneOf(connection, watches, { ...options, replicas: barrier.replicas });
   const counts = nonceCounts();
-  const requests = requestsOf(lane, { ...options, counts });
-  return {
-    ...requests,
-    registry: registryOf({ lane, scripts, keys, counts, also: barrier.look }),
+  const offsetMs = (): number => Math.round(options.clockOffsetMs());
+  const sweepNext = silentSweeper(() => session);
+  const also = async (): Promise<void> => {
+    await barrier.look();
+    await sweepNext();
+  };
+  const taken = (sender: string): Promise<void> => takeOver(session, sender);
+  const session: Session = {
+    run: runOf(lane.run, options, offsetMs),
+    read: runOf(lane.read, options, offsetMs),
+    registry: registryOf({ lane, scripts, keys, counts, also, takeOver: taken }),
+    identity: options.identity,
     counts,
-    newId: () => globalThis.crypto.randomUUID(),
-    durability: () =>
-      asked(async () => {
-        await checkSchema(connection, keys.version);
-        return durabilityOf(connection, barrier.replicas());
-      }),
-    clock: () => asked(async () => (await timeOf(connection, options)) + options.clockOffsetMs()),
+    keyids: keyidsOf(),
+    offsetMs,
+    durability: async () => {
+      await checkSchema(connection, keys.version);
+      return durabilityOf(connection, barrier.replicas());
+    },
+    clock: async () => (await timeOf(connection, options)) + offsetMs(),
     close: async () => {
       await lane.idle();
       connection.disconnect();
     },
   };
+  return session;
 }
 
-async function asked<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof ConfigError ? error : asFault(error);
-  }
+function runOf(
+  way: (call: Call) => Promise<unknown>,
+  { scripts, keys }: SessionOptions,
+  offsetMs: () => number,
+): Run {
+  return (script, sender, asked, args = []) => {
+    const told = [JSON.stringify({ offset: offsetMs(), ...asked }), ...args];
+    return way({ script: scripts[script], keys: keys.of(sender), args: told });
+  };
 }
 
 async function timeOf(connection: Connection, { timeoutMs }: SessionOptions): Promise<number> {

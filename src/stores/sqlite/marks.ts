@@ -1,4 +1,4 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { FirstTerminal, Rows } from '../rules/rows.ts';
 import type { SqliteHandle, SqliteRow, SqliteValue } from './handle.ts';
 import { nullableTextOf, textOf } from './handle.ts';
 import type { Senders } from './senders.ts';
@@ -47,30 +47,33 @@ function saver(
 
 function taskRows(db: SqliteHandle, senders: Senders): Pick<MarkRows, 'task' | 'saveTask'> {
   const find = db.prepare(
-    'SELECT holder, mark, mark_terminal, expires_at FROM webhook_task WHERE sender_id = ? AND task_id = ? AND expires_at > ?',
+    'SELECT holder, mark, mark_terminal, first_terminal, expires_at FROM webhook_task WHERE sender_id = ? AND task_id = ? AND expires_at > ?',
   );
   const save = saver(db, senders, 'webhook_task', {
     id: 'task_id',
-    rest: ['holder', 'mark', 'mark_terminal', 'expires_at'],
+    rest: ['holder', 'mark', 'mark_terminal', 'first_terminal', 'expires_at'],
   });
   return {
     task: (sender, id, now) => {
       const row = find.get(senders.senderId(sender), columnText(id), now) as SqliteRow | undefined;
       if (row === undefined) return undefined;
       const holder = nullableTextOf(row, 'holder');
+      const terminal = nullableTextOf(row, 'first_terminal');
       return {
         sender,
         id,
         holder: holder === null ? null : fromColumnText(holder),
         mark: nullableTextOf(row, 'mark'),
         markTerminal: Number(row['mark_terminal']) === 1,
+        terminal: terminal === null ? null : (JSON.parse(terminal) as FirstTerminal),
         expiresAt: Number(row['expires_at']),
       };
     },
-    saveTask: ({ sender, id, holder, mark, markTerminal, expiresAt }) => {
+    saveTask: ({ sender, id, holder, mark, markTerminal, terminal, expiresAt }) => {
       const key = holder === null ? null : columnText(holder);
       // One with a mark was there before.
-      save(mark !== null, sender, id, [key, mark, markTerminal ? 1 : 0, expiresAt]);
+      const first = terminal && JSON.stringify(terminal);
+      save(mark !== null, sender, id, [key, mark, markTerminal ? 1 : 0, first, expiresAt]);
     },
   };
 }
@@ -80,21 +83,27 @@ function notificationRows(
   senders: Senders,
 ): Pick<MarkRows, 'notification' | 'saveNotification'> {
   const find = db.prepare(
-    'SELECT record_key, expires_at FROM webhook_notification WHERE sender_id = ? AND notification_id = ? AND expires_at > ?',
+    'SELECT record_key, instant, expires_at FROM webhook_notification WHERE sender_id = ? AND notification_id = ? AND expires_at > ?',
   );
   const save = saver(db, senders, 'webhook_notification', {
     id: 'notification_id',
-    rest: ['record_key', 'expires_at'],
+    rest: ['record_key', 'instant', 'expires_at'],
   });
   return {
     notification: (sender, id, now) => {
       const row = find.get(senders.senderId(sender), columnText(id), now) as SqliteRow | undefined;
       if (row === undefined) return undefined;
       const key = fromColumnText(textOf(row, 'record_key'));
-      return { sender, id, key, expiresAt: Number(row['expires_at']) };
+      return {
+        sender,
+        id,
+        key,
+        instant: nullableTextOf(row, 'instant'),
+        expiresAt: Number(row['expires_at']),
+      };
     },
-    saveNotification: ({ sender, id, key, expiresAt }) => {
-      save(false, sender, id, [columnText(key), expiresAt]);
+    saveNotification: ({ sender, id, key, instant, expiresAt }) => {
+      save(false, sender, id, [columnText(key), instant, expiresAt]);
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { Rows } from '../rules/rows.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { nullableTextOf, textOf } from './handle.ts';
 import type { Senders } from './senders.ts';

@@ -1,10 +1,11 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import type { Durability } from '../contract.ts';
+import type { Durability, StoreIdentity } from '../contract.ts';
 import { whileRunning } from '../schema-version.ts';
 import type { Commits, CommitOptions } from './commits.ts';
 import { commitsOf } from './commits.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy } from './handle.ts';
+import { identify } from './identity.ts';
 import { placeOf } from './place.ts';
 import type { SqliteRows } from './rows.ts';
 import { sqliteRows } from './rows.ts';
@@ -18,6 +19,7 @@ export interface OpenDatabase {
   readonly commits: Commits;
   /** @throws ConfigError where a newer package has opened the file meanwhile. */
   readonly durability: () => Durability;
+  readonly identity: () => StoreIdentity;
 }
 
 export type BusyOptions = Omit<CommitOptions, 'memory'>;
@@ -50,7 +52,8 @@ export async function openDatabase(
 async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<OpenDatabase> {
   const settings = settingsOf(db);
   await whileBusy(() => settings.apply(), options);
-  await whileBusy(() => inTransaction(db, () => migrate(db)), options);
+  const made = (): (() => StoreIdentity) => identify(db, migrate(db) === 0);
+  const identity = await whileBusy(() => inTransaction(db, made), options);
   const rows = sqliteRows(db);
   const place = placeOf(db);
   const checkVersion = versionCheck(db);
@@ -74,7 +77,7 @@ async function prepareDatabase(db: SqliteHandle, options: BusyOptions): Promise<
     }
     return settings.durability();
   };
-  return { db, rows, commits, durability };
+  return { db, rows, commits, durability, identity };
 }
 
 async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
@@ -93,11 +96,12 @@ async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
 /** Mean wait for another process that opens the same file, ms. */
 const OPEN_WAIT_MS = 20;
 
-function inTransaction(db: SqliteHandle, step: () => void): void {
+function inTransaction<T>(db: SqliteHandle, step: () => T): T {
   db.exec('BEGIN IMMEDIATE');
   try {
-    step();
+    const result = step();
     db.exec('COMMIT');
+    return result;
   } catch (error) {
     db.exec('ROLLBACK');
     throw error;

@@ -1,4 +1,4 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { Rows } from '../rules/rows.ts';
 import type { Bodies } from './bodies.ts';
 import type { SqliteHandle, SqliteRow, SqliteStatement } from './handle.ts';
 import type { Senders } from './senders.ts';
@@ -83,8 +83,9 @@ export function purgeRows(db: SqliteHandle, senders: Senders, bodies: Bodies): P
       for (const { owned } of entries) owned(now, id, atLeast);
     },
     purgeNonces: (now, atLeast, of) => {
-      if (of) nonces.owned(now, senders.keyidId(of.sender, of.keyid), atLeast);
-      else nonces.any(now, atLeast);
+      if (!of) nonces.any(now, atLeast);
+      else if (of.keyid !== undefined) nonces.owned(now, senders.keyidId(of.sender, of.keyid), atLeast);
+      else for (const id of senders.keyidsOf(senders.senderId(of.sender))) nonces.owned(now, id, atLeast);
     },
   };
 }

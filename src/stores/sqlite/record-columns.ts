@@ -1,5 +1,5 @@
-import { dueAt } from '../kernel/park.ts';
-import type { Claim, RecordRow, RecordState } from '../kernel/rows.ts';
+import { dueAt } from '../rules/park.ts';
+import type { Claim, RecordRow, RecordState } from '../rules/rows.ts';
 import type { SqliteRow, SqliteValue } from './handle.ts';
 import { nullableTextOf, textOf } from './handle.ts';
 import { columnText, fromColumnText } from './text.ts';
@@ -13,11 +13,17 @@ const CHANGING = [
   'fence',
   'lease_until',
   'attempts',
+  'spared',
   'crashes',
+  'suspect',
+  'process',
+  'crashed_in',
   'acked',
   'not_before',
   'parked_until',
+  'set_at',
   'due_at',
+  'suspect_due_at',
   'last_error',
   'after_terminal',
   'ahead',
@@ -40,6 +46,8 @@ type Column = (typeof CHANGING)[number] | (typeof FIXED)[number];
 
 const flag = (value: boolean): number => (value ? 1 : 0);
 
+const encoded = (text: string | null): string | null => (text === null ? null : columnText(text));
+
 const COLUMN: Record<Column, (row: RecordRow) => SqliteValue> = {
   state: (row) => row.state,
   claim: (row) => row.claim,
@@ -48,13 +56,19 @@ const COLUMN: Record<Column, (row: RecordRow) => SqliteValue> = {
   fence: (row) => row.fence,
   lease_until: (row) => row.leaseUntil,
   attempts: (row) => row.attempts,
+  spared: (row) => flag(row.spared),
   crashes: (row) => row.crashes,
+  suspect: (row) => flag(row.suspect),
+  process: (row) => encoded(row.process),
+  crashed_in: (row) => encoded(row.crashedIn),
   acked: (row) => flag(row.acked),
   inserted_at: (row) => row.insertedAt,
   not_before: (row) => row.notBefore,
   parked_until: (row) => row.parkedUntil,
-  due_at: dueAt,
-  last_error: (row) => (row.lastError === null ? null : columnText(row.lastError)),
+  set_at: (row) => row.setAt,
+  due_at: (row) => (row.suspect ? null : dueAt(row)),
+  suspect_due_at: (row) => (row.suspect ? dueAt(row) : null),
+  last_error: (row) => encoded(row.lastError),
   after_terminal: (row) => flag(row.afterTerminal),
   ahead: (row) => flag(row.ahead),
   body_bytes: (row) => row.bodyBytes,
@@ -93,7 +107,10 @@ export function fromColumns(sender: string, key: string, row: SqliteRow): Record
   const number = (name: Column): number => Number(row[name]);
   const taskId = nullableTextOf(row, 'task_id');
   const instant = nullableTextOf(row, 'instant');
-  const lastError = nullableTextOf(row, 'last_error');
+  const plain = (name: Column): string | null => {
+    const text = nullableTextOf(row, name);
+    return text === null ? null : fromColumnText(text);
+  };
   return {
     sender,
     key,
@@ -104,12 +121,17 @@ export function fromColumns(sender: string, key: string, row: SqliteRow): Record
     fence: number('fence'),
     leaseUntil: number('lease_until'),
     attempts: number('attempts'),
+    spared: number('spared') === 1,
     crashes: number('crashes'),
+    suspect: number('suspect') === 1,
+    process: plain('process'),
+    crashedIn: plain('crashed_in'),
     acked: number('acked') === 1,
     insertedAt: number('inserted_at'),
     notBefore: number('not_before'),
     parkedUntil: number('parked_until'),
-    lastError: lastError === null ? null : fromColumnText(lastError),
+    setAt: number('set_at'),
+    lastError: plain('last_error'),
     rawHash: textOf(row, 'raw_hash'),
     canonicalHash: nullableTextOf(row, 'canonical_hash'),
     task:

@@ -1,4 +1,4 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { Rows } from '../rules/rows.ts';
 import type { Bodies } from './bodies.ts';
 import type { SqliteHandle, SqliteRow, SqliteStatement } from './handle.ts';
 import { CHANGES, changesOf, fromColumns, RECORD_COLUMNS, RECORD_MARKS, valuesOf } from './record-columns.ts';

@@ -1,14 +1,15 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { QueueRows } from '../rules/rows.ts';
 import { bodiesOf } from './bodies.ts';
 import { dueRows } from './due.ts';
 import type { SqliteHandle } from './handle.ts';
 import { markRows } from './marks.ts';
 import { nonceRows } from './nonces.ts';
+import { processRows } from './processes.ts';
 import { purgeRows } from './purge.ts';
 import { recordRows } from './records.ts';
 import { sendersOf } from './senders.ts';
 
-export interface SqliteRows extends Rows {
+export interface SqliteRows extends QueueRows {
   /** A transaction begins: what was counted in the one before may have changed. */
   begin(): void;
   /** Before its COMMIT: what was counted in it. */
@@ -26,6 +27,7 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
     ...recordRows(db, senders, bodies),
     ...dueRows(db, senders),
     ...markRows(db, senders),
+    ...processRows(db),
     ...purgeRows(db, senders, bodies),
     usage: senders.usage,
     begin: () => senders.begin(),

@@ -110,22 +110,48 @@ CREATE TABLE webhook_notification (
 CREATE INDEX webhook_notification_expiry ON webhook_notification (expires_at, sender_id);
 `;
 
+/**
+ * Version 2. Of a task its first terminal status is kept (JSON of `FirstTerminal`), of a final report its time; nonces are
+ * counted of each sender too; and what is due is found for each sender apart, for they take turns. Of a record it is known
+ * since when its waits count, and whether its last lease was an attempt. One that is a suspect is due in a column of its
+ * own, so that those who look for the others never meet it; processes say until when they are alive.
+ */
+const VERSION_2 = `
+ALTER TABLE webhook_task ADD COLUMN first_terminal TEXT;
+ALTER TABLE webhook_notification ADD COLUMN instant TEXT;
+INSERT INTO webhook_count (owner, entries, bytes, nonces)
+  SELECT 2 * k.sender_id, 0, 0, sum(c.nonces) FROM webhook_keyid k JOIN webhook_count c ON c.owner = 2 * k.id + 1
+  WHERE true GROUP BY k.sender_id ON CONFLICT (owner) DO UPDATE SET nonces = excluded.nonces;
+DROP INDEX webhook_record_due;
+CREATE INDEX webhook_record_due ON webhook_record (sender_id, due_at, place) WHERE due_at IS NOT NULL;
+ALTER TABLE webhook_record ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhook_record ADD COLUMN set_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhook_record ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhook_record ADD COLUMN process TEXT;
+ALTER TABLE webhook_record ADD COLUMN crashed_in TEXT;
+ALTER TABLE webhook_record ADD COLUMN suspect_due_at INTEGER;
+CREATE INDEX webhook_record_suspect ON webhook_record (crashes, place) WHERE suspect_due_at IS NOT NULL;
+CREATE TABLE webhook_process (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
 /** Step n takes a schema of version n to n + 1. */
-export const MIGRATIONS: readonly string[] = [VERSION_1];
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
 
 /**
  * Brings the schema to this version. Runs inside one transaction, so that of several processes that start at once
  * one does it and the others find it done.
+ * @returns the version before; 0: there was none.
  * @throws ConfigError where a newer version of the package made the schema: it may mean what this one cannot know.
  */
-export function migrate(db: SqliteHandle, steps: readonly string[] = MIGRATIONS): void {
+export function migrate(db: SqliteHandle, steps: readonly string[] = MIGRATIONS): number {
   db.exec('CREATE TABLE IF NOT EXISTS webhook_schema (version INTEGER NOT NULL) STRICT');
   const version = versionOf(db.prepare(VERSION).get());
   if (version > steps.length || version < 0) throw notKnown(version);
-  if (version === steps.length) return;
+  if (version === steps.length) return version;
   for (const step of steps.slice(version)) db.exec(step);
   db.exec('DELETE FROM webhook_schema');
   db.exec(`INSERT INTO webhook_schema (version) VALUES (${steps.length})`);
+  return version;
 }
 
 const VERSION = 'SELECT max(version) AS version FROM webhook_schema';

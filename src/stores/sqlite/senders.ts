@@ -1,4 +1,4 @@
-import type { Rows } from '../kernel/rows.ts';
+import type { Rows } from '../rules/rows.ts';
 import type { Count, Counts } from './counts.ts';
 import { ALL, countsOf, ofKeyid, ofSender } from './counts.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
@@ -8,7 +8,7 @@ import { columnText } from './text.ts';
  * Senders and key ids by name, and what is counted of them.
  *
  *     find   url, or sender and key id → id; added where it is new. Few, and never deleted
- *     usage  sender, key id → entries, pending bytes, nonces, all nonces
+ *     usage  sender, key id → entries, pending bytes, nonces, those of all its key ids, all nonces
  */
 export interface Senders extends Pick<Rows, 'usage'>, Pick<Counts, 'begin' | 'save'> {
   senderId(url: string): number;
@@ -17,6 +17,8 @@ export interface Senders extends Pick<Rows, 'usage'>, Pick<Counts, 'begin' | 'sa
   count(senderId: number, change: Partial<Omit<Count, 'nonces'>>): void;
   /** More or fewer nonces of a key id. */
   countNonces(keyidId: number, nonces: number): void;
+  /** Of a sender that has any. */
+  keyidsOf(senderId: number): readonly number[];
   /** After a rollback: ids found since may not exist, and counts are as they were. */
   forget(): void;
 }
@@ -71,23 +73,36 @@ function idsOf(db: SqliteHandle): Pick<Senders, 'senderId' | 'keyidId' | 'forget
 export function sendersOf(db: SqliteHandle): Senders {
   const ids = idsOf(db);
   const counts = countsOf(db);
+  const all = db.prepare('SELECT id FROM webhook_keyid WHERE sender_id = ?');
+  const owner = db.prepare('SELECT sender_id FROM webhook_keyid WHERE id = ?');
+  const owners = new Map<number, number>();
+  const ownerOf = (keyidId: number): number => {
+    const known = owners.get(keyidId);
+    if (known !== undefined) return known;
+    const found = Number((owner.get(keyidId) as SqliteRow)['sender_id']);
+    owners.set(keyidId, found);
+    return found;
+  };
   return {
     ...ids,
     forget: () => {
       ids.forget();
+      owners.clear();
       counts.begin();
     },
     begin: () => counts.begin(),
     save: () => counts.save(),
     count: (senderId, change) => counts.add(ofSender(senderId), change),
+    keyidsOf: (senderId) => (all.all(senderId) as SqliteRow[]).map((row) => Number(row['id'])),
     countNonces: (keyidId, nonces) => {
       counts.add(ofKeyid(keyidId), { nonces });
+      counts.add(ofSender(ownerOf(keyidId)), { nonces });
       counts.add(ALL, { nonces });
     },
     usage: (sender, keyid) => {
-      const { entries, bytes } = counts.of(ofSender(ids.senderId(sender)));
+      const { entries, bytes, nonces: senderNonces } = counts.of(ofSender(ids.senderId(sender)));
       const { nonces } = keyid === undefined ? NONE : counts.of(ofKeyid(ids.keyidId(sender, keyid)));
-      return { entries, pendingBytes: bytes, nonces, allNonces: counts.of(ALL).nonces };
+      return { entries, pendingBytes: bytes, nonces, senderNonces, allNonces: counts.of(ALL).nonces };
     },
   };
 }

@@ -1,3 +1,4 @@
+import * as fs from 'node:fs';
 import { Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
@@ -64,9 +65,22 @@ export function settingsOf(db: SqliteHandle): Settings {
     },
     durability: () => {
       const least = NEEDED[journalMode(db, 'PRAGMA journal_mode')] ?? Infinity;
-      return fileOf(db) !== '' && synchronous(db) >= least ? 'disk' : 'process';
+      const file = fileOf(db);
+      return file !== '' && !isInMemory(file) && synchronous(db) >= least ? 'disk' : 'process';
     },
   };
+}
+
+/** Linux's tmpfs and ramfs, as statfs names them: what is there is gone with the machine's power, synced or not. */
+const IN_MEMORY: ReadonlySet<number> = new Set([0x01_02_19_94, 0x85_84_58_f6]);
+
+/** Where the runtime cannot tell, it is a disk. */
+function isInMemory(file: string): boolean {
+  try {
+    return IN_MEMORY.has(fs.statfsSync(file).type >>> 0);
+  } catch {
+    return false;
+  }
 }
 
 /** Prepared each time: SQLite compiles the setting's value into the statement, so a kept one gives an old value. */

@@ -1,7 +1,7 @@
-import { ConfigError, Fault } from '../../errors.ts';
+import { ConfigError } from '../../errors.ts';
 import type { CompleteRequest } from '../contract.ts';
-import type { Rows } from '../kernel/rows.ts';
-import { complete, heldBy } from '../kernel/settle.ts';
+import type { Rows } from '../rules/rows.ts';
+import { complete, heldBy, leaseLost } from '../rules/settle.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault } from './handle.ts';
 
@@ -52,10 +52,6 @@ function inStore<T>(step: () => T): T {
   } catch (error) {
     throw asFault(error);
   }
-}
-
-function leaseLost(): Fault {
-  return new Fault('lease_lost', 'The lease ran out or went to another owner; nothing was written.');
 }
 
 function isThenable<T>(value: T | Promise<T>): value is Promise<T> {

@@ -30,12 +30,18 @@ export interface Draft {
   /** RFC 3339, or ms from now: the event's timestamp. */
   readonly at?: string | number;
   readonly terminal?: boolean;
+  /** What a terminal status says, where a second one is refused. */
+  readonly says?: string | undefined;
   readonly notification?: string;
   /** A delivery report of these media buys, comma-separated. */
   readonly report?: string;
   /** It is their last. */
   readonly final?: boolean;
+  /** Of this media buy, and no report; with `at`. */
+  readonly mediaBuy?: string;
   readonly leaseMs?: number;
+  readonly process?: string;
+  readonly isRunning?: boolean;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
   readonly retry?: Partial<RetryLimits>;
@@ -45,6 +51,7 @@ export interface Draft {
 export interface FailDraft extends Draft {
   readonly permanent?: boolean;
   readonly unstarted?: boolean;
+  readonly overrun?: boolean;
   readonly error?: string;
   /** 60 000. */
   readonly backoffMs?: number;
@@ -61,6 +68,7 @@ const LIMITS: StoreLimits = {
   maxRecordsPerSender: 1_000_000,
   maxPendingBytesPerSender: 268_435_456,
   maxNoncesPerKey: 100_000,
+  maxNoncesPerSender: 1_000_000,
   maxNonces: 10_000_000,
 };
 export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
@@ -80,6 +88,7 @@ export function failOf(owner: string, draft: FailDraft, of: { sender: string; ke
     retry: { ...RETRY, ...draft.retry },
     backoffMs: draft.backoffMs ?? 60_000,
     ...(draft.unstarted !== undefined && { unstarted: draft.unstarted }),
+    ...(draft.overrun !== undefined && { overrun: draft.overrun }),
     ...(draft.error !== undefined && { error: draft.error }),
     retentionMs: draft.retentionMs ?? DAY_MS,
   };
@@ -97,6 +106,8 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
     leaseMs: draft.leaseMs ?? LEASE_MS,
+    ...(draft.process !== undefined && { process: draft.process }),
+    ...(draft.isRunning !== undefined && { isRunning: draft.isRunning }),
     limits: { ...LIMITS, ...draft.limits },
     retry: { ...RETRY, ...draft.retry },
     retentionMs: draft.retentionMs ?? DAY_MS,
@@ -105,6 +116,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
 
 function eventOf(draft: Draft, clock: Clock): EventClaim {
   const body = draft.body ?? '{"status":"completed"}';
+  const { instant } = instantOf(draft, clock);
   return {
     key: draft.key ?? KEY,
     body: bytes(body),
@@ -112,10 +124,16 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     ...(draft.canonical !== undefined && { canonicalHash: sha256(draft.canonical) }),
     onChanged: draft.onChanged ?? 'first-wins',
     ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
+    ...(draft.says !== undefined && { terminalHash: sha256(draft.says) }),
     ...(draft.notification !== undefined && { notificationId: draft.notification }),
     ...(draft.report !== undefined && {
-      report: { mediaBuyIds: draft.report.split(','), final: draft.final ?? false },
+      report: {
+        mediaBuyIds: draft.report.split(','),
+        final: draft.final ?? false,
+        ...(instant && { instant }),
+      },
     }),
+    ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
 }
 

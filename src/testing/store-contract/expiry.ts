@@ -17,7 +17,7 @@ export const expiryCases: Cases = {
   },
   'a forgotten key is new: attempts and fence begin again': async ({ win, apply, fail, peek, advance }) => {
     const { lease } = await win();
-    await fail(lease.owner);
+    await fail(lease.owner, { backoffMs: 0 });
     assert.equal((await apply()).lease.attempt, 2);
     advance(DAY_MS + 1);
     assert.equal(await peek(), 'absent');
@@ -88,6 +88,8 @@ export const expiryCases: Cases = {
     assert.equal((await accept()).kind, 'done');
   },
   'DEAD by crashes never expires': async ({ accept, win, advance, peek }) => {
+    await win({ retry: { crashes: 1 } });
+    advance(HOUR_MS);
     await win({ retry: { crashes: 1 } });
     advance(HOUR_MS);
     assert.equal((await accept({ retry: { crashes: 1 } })).kind, 'done');

@@ -24,9 +24,17 @@ export const inboxDeadCases: Cases = {
     await kit.accept(INBOX);
     await leaseOne(kit, { retry });
     kit.advance(LEASE_MS + 1);
-    assert.equal((await lease(kit, { retry })).died.length, 1);
+    await leaseNone(kit, { retry });
+    await leaseOne(kit, { retry, alone: true });
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await lease(kit, { retry, alone: true })).died.length, 1);
     assert.equal(await inboxOf(kit.a).redrive(SENDER, KEY), 'queued');
-    assert.equal((await leaseOne(kit, { retry })).lease.attempt, 1);
+    assert.equal((await seen(kit, KEY)).suspect, undefined);
+    assert.deepEqual((await leaseOne(kit, { owner: 'next', retry })).lease, {
+      owner: 'next',
+      fence: 3,
+      attempt: 1,
+    });
   },
   'redrive: an inline accept wins it too, and it stays safe': async (kit) => {
     const { lease: held } = await kit.win({ nonce: 'nonce-of-16-bytes-or-more' });

@@ -19,6 +19,10 @@ export interface LeaseDraft {
   /** 10. */
   readonly max?: number;
   readonly leaseMs?: number;
+  readonly process?: string;
+  readonly alone?: boolean;
+  /** Keys of `SENDER`. */
+  readonly except?: readonly string[];
   readonly retry?: Partial<RetryLimits>;
   readonly senders?: readonly string[];
 }
@@ -34,6 +38,9 @@ export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): P
     owner: draft.owner ?? kit.unique(),
     max: draft.max ?? 10,
     leaseMs: draft.leaseMs ?? LEASE_MS,
+    ...(draft.process !== undefined && { process: draft.process }),
+    ...(draft.alone !== undefined && { alone: draft.alone }),
+    ...(draft.except && { except: draft.except.map((key) => ({ sender: SENDER, key })) }),
     retry: { ...RETRY, ...draft.retry },
     retentionMs: DAY_MS,
     senders: draft.senders ?? [SENDER],

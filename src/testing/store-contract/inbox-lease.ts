@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
+import type { LeasedEvent } from '../../stores/contract.ts';
 import type { Cases } from './kit.ts';
 import { DAY_MS, KEY, LEASE_MS, SENDER, decision, text } from './kit.ts';
 
@@ -63,7 +64,7 @@ export const inboxLeaseCases: Cases = {
     kit.advance(LEASE_MS + 1);
     await leaseNone(kit);
     await kit.win({ key: key(2) });
-    assert.equal(await kit.fail(held.owner), 'lost');
+    assert.equal(await kit.fail(held.owner), 'queued');
     kit.advance(DAY_MS / 2);
     await leaseNone(kit);
   },
@@ -93,12 +94,13 @@ export const inboxLeaseCases: Cases = {
     await kit.accept(INBOX);
     await leaseOne(kit, { owner: 'late' });
     kit.advance(LEASE_MS + 1);
-    assert.deepEqual((await leaseOne(kit, { owner: 'next' }, kit.b)).lease, {
+    await leaseNone(kit, {}, kit.b);
+    assert.deepEqual((await leaseOne(kit, { owner: 'next', alone: true }, kit.b)).lease, {
       owner: 'next',
       fence: 2,
-      attempt: 2,
+      attempt: 1,
+      suspect: true,
     });
-    assert.equal((await seen(kit, KEY)).crashes, 1);
     assert.equal(await kit.complete('late'), 'lost');
     assert.equal(await kit.fail('late'), 'lost');
     assert.equal(await kit.renew('late'), 'lost');
@@ -116,28 +118,27 @@ export const inboxLeaseCases: Cases = {
       assert.deepEqual([attempts, crashes], [1, 0]);
       kit.advance(LEASE_MS + 1);
     }
-    assert.deepEqual((await lease(kit, { owner: 'next', retry })).died, [{ sender: SENDER, key: KEY }]);
-    assert.equal((await seen(kit, KEY)).crashes, 1);
+    await leaseNone(kit, { owner: 'next', retry });
+    const { attempts, crashes, suspect } = await seen(kit, KEY);
+    assert.deepEqual([attempts, crashes, suspect], [0, 0, true]);
   },
   'crashes used up: DEAD, told once, and kept': async (kit) => {
     const retry = { crashes: 2 };
     await kit.accept(INBOX);
-    for (const attempt of [1, 2]) {
-      assert.equal((await leaseOne(kit, { retry })).lease.attempt, attempt);
+    await leaseOne(kit, { retry });
+    kit.advance(LEASE_MS + 1);
+    await leaseNone(kit, { retry });
+    for (const crashes of [0, 1]) {
+      await leaseOne(kit, { retry, alone: true });
+      assert.equal((await seen(kit, KEY)).crashes, crashes);
       kit.advance(LEASE_MS + 1);
     }
-    const { events, died } = await lease(kit, { retry });
+    const { events, died } = await lease(kit, { retry, alone: true });
     assert.deepEqual([events, died], [[], [{ sender: SENDER, key: KEY }]]);
+    await leaseNone(kit, { retry, alone: true });
     await leaseNone(kit, { retry });
     assert.equal(await kit.peek(), 'dead');
     assert.equal(decision(await kit.accept(INBOX)).kind, 'done');
-  },
-  'the last attempt’s crash makes it DEAD': async (kit) => {
-    const retry = { attempts: 1 };
-    await kit.accept(INBOX);
-    await leaseOne(kit, { retry });
-    kit.advance(LEASE_MS + 1);
-    assert.deepEqual((await lease(kit, { retry })).died, [{ sender: SENDER, key: KEY }]);
   },
   'the last attempt’s failure makes it DEAD, and so does a permanent one': async (kit) => {
     const retry = { attempts: 1 };
@@ -176,10 +177,33 @@ export const inboxLeaseCases: Cases = {
     await kit.win({ id: 'first' });
     await kit.accept(INBOX);
     kit.advance(LEASE_MS + 1);
-    await leaseOne(kit, { owner: 'worker' });
+    await leaseNone(kit);
+    await leaseOne(kit, { owner: 'worker', alone: true });
     assert.equal((await kit.accept({ id: 'first' })).kind, 'in-flight');
     assert.equal(await kit.complete('worker'), 'done');
     assert.equal((await kit.accept({ id: 'first' })).kind, 'done');
+  },
+  'senders take turns: who has much waiting holds another up by one call at most': async (kit) => {
+    for (let n = 1; n <= 200; n += 1) await kit.accept({ ...INBOX, key: key(n) });
+    for (const max of [1, 10]) {
+      await kit.accept({ ...INBOX, sender: OTHER, key: key(max) });
+      const two = [await lease(kit, { max }), await lease(kit, { max })].flatMap(({ events }) => events);
+      assert.ok(
+        two.some(({ sender }) => sender === OTHER),
+        `of two calls for ${max}`,
+      );
+    }
+  },
+  'of one sender the oldest is leased first, whoever has a turn in between': async (kit) => {
+    for (const sender of [SENDER, OTHER]) {
+      for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, sender, key: key(n) });
+    }
+    const given: LeasedEvent[] = [];
+    for (let call = 0; call < 3; call += 1) given.push(...(await lease(kit, { max: 2 })).events);
+    for (const one of [SENDER, OTHER]) {
+      const keys = given.filter(({ sender }) => sender === one).map((event) => event.key);
+      assert.deepEqual(keys, [key(1), key(2), key(3)], one);
+    }
   },
   'events of every sender are leased, configured or not': async (kit) => {
     await kit.accept(INBOX);

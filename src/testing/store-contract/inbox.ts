@@ -92,6 +92,6 @@ export const inboxCases: Cases = {
     await win();
     advance(LEASE_MS + 1);
     assert.equal((await accept(INBOX)).kind, 'in-flight');
-    assert.equal((await win()).lease.attempt, 2);
+    assert.equal((await win()).lease.fence, 2);
   },
 };

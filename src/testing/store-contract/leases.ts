@@ -36,14 +36,35 @@ export const leaseCases: Cases = {
     assert.equal(await fail('a-stranger'), 'lost');
     assert.equal(await renew('a-stranger'), 'lost');
   },
-  'an owner whose lease ran out changes nothing': async ({ win, complete, fail, renew, peek, advance }) => {
-    const { lease } = await win();
-    advance(LEASE_MS + 1);
-    assert.equal(await renew(lease.owner), 'lost');
-    assert.equal(await complete(lease.owner), 'lost');
-    assert.equal(await fail(lease.owner, { permanent: true }), 'lost');
-    assert.equal(await peek(), 'free');
-    assert.equal((await win()).lease.attempt, 2);
+  'an owner whose lease ran out has it until somebody takes it over': async (kit) => {
+    const { lease } = await kit.win();
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await kit.peek(), 'free');
+    assert.equal(await kit.renew(lease.owner), 'renewed');
+    assert.equal(await kit.peek(), 'busy');
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
+    assert.equal(await kit.peek(), 'applied');
+  },
+  'so it fails it too, and the failure is no crash': async (kit) => {
+    const { lease } = await kit.win();
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await kit.fail(lease.owner, { backoffMs: 0 }, kit.b), 'queued');
+    assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', fence: 2, attempt: 2 });
+  },
+  'but not once its task went to another event, also where that is done with it': async (kit) => {
+    const of = { task: 't' };
+    const other = { key: 'event-0002-of-the-seller', task: 't' };
+    const { lease } = await kit.win(of);
+    kit.advance(LEASE_MS + 1);
+    const { lease: next } = await kit.win(other, kit.b);
+    for (const end of [undefined, 'failed']) {
+      if (end) assert.equal(await kit.fail(next.owner, other), 'queued');
+      assert.equal(await kit.renew(lease.owner), 'lost');
+      assert.equal(await kit.complete(lease.owner), 'lost');
+      assert.equal(await kit.fail(lease.owner), 'lost');
+    }
+    assert.equal(await kit.peek(), 'free');
   },
   'an owner whose lease went to another changes nothing': async (kit) => {
     const late = await kit.win();
@@ -73,53 +94,57 @@ export const leaseCases: Cases = {
     assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'a takeover has a new owner, fence + 1 and attempt + 1': async ({ win, advance, b }) => {
-    await win();
-    advance(LEASE_MS + 1);
-    assert.deepEqual((await win({ id: 'second' }, b)).lease, { owner: 'second', fence: 2, attempt: 2 });
-    advance(LEASE_MS + 1);
-    assert.deepEqual((await win({ id: 'third' })).lease, { owner: 'third', fence: 3, attempt: 3 });
+  'a takeover has a new owner and fence + 1, and the attempt that a crash gave back': async (kit) => {
+    await kit.win();
+    kit.advance(LEASE_MS + 1);
+    const second = (await kit.win({ id: 'second' }, kit.b)).lease;
+    assert.deepEqual(second, { owner: 'second', fence: 2, attempt: 1, suspect: true });
+    kit.advance(LEASE_MS + 1);
+    const third = (await kit.win({ id: 'third' })).lease;
+    assert.deepEqual(third, { owner: 'third', fence: 3, attempt: 1, suspect: true });
   },
   'a retry after a failure does not wait for the back-off, which binds workers': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner), 'queued');
-    assert.deepEqual((await kit.win({ id: 'retry' })).lease, { owner: 'retry', fence: 2, attempt: 2 });
+    assert.deepEqual((await kit.win({ id: 'retry' })).lease, { owner: 'retry', fence: 2, attempt: 1 });
   },
   'the last attempt’s failure makes it DEAD': async ({ accept, win, fail }) => {
     const retry = { attempts: 2 };
     const first = await win({ retry });
-    assert.equal(await fail(first.lease.owner, { retry }), 'queued');
+    assert.equal(await fail(first.lease.owner, { retry, backoffMs: 0 }), 'queued');
     const second = await win({ retry });
     assert.equal(await fail(second.lease.owner, { retry }), 'dead');
     assert.equal(await fail(second.lease.owner, { retry }), 'dead');
     const next = decision(await accept({ retry }));
     assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: false });
   },
-  'an attempt counts at its lease: the last one’s crash makes it DEAD': async (kit) => {
-    const retry = { attempts: 1 };
-    const { lease } = await kit.win({ retry });
-    kit.advance(LEASE_MS + 1);
-    const next = decision(await kit.accept({ retry }));
-    assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });
-    assert.equal(await kit.fail(lease.owner, { retry }), 'lost');
-    assert.equal(await kit.peek(), 'dead');
-  },
-  'crashes used up make it DEAD before attempts are': async ({ accept, win, advance, peek }) => {
-    const retry = { crashes: 2 };
-    await win({ retry });
-    advance(LEASE_MS + 1);
-    await win({ retry });
-    advance(LEASE_MS + 1);
+  'crashes used up make it DEAD, the first one of which is not charged': async (kit) => {
+    const { accept, win, advance, peek } = kit;
+    const retry = { attempts: 1, crashes: 2 };
+    for (const fence of [1, 2, 3]) {
+      assert.equal((await win({ retry })).lease.fence, fence);
+      advance(LEASE_MS + 1);
+    }
     const next = decision(await accept({ retry }));
     assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });
     assert.equal(await peek(), 'dead');
+  },
+  'an overrun is a crash that its own process tells of: charged at once, and the lease ends': async (kit) => {
+    const retry = { crashes: 2 };
+    const overrun = { overrun: true, retry, backoffMs: 0 };
+    const { lease } = await kit.win({ retry });
+    assert.equal(await kit.fail(lease.owner, overrun), 'queued');
+    const { lease: next } = await kit.win({ retry });
+    assert.deepEqual([next.attempt, next.suspect], [2, undefined]);
+    assert.equal(await kit.fail(next.owner, overrun), 'dead');
+    assert.equal(await kit.fail(next.owner, overrun, kit.b), 'dead');
   },
   'a failure is no crash': async ({ win, fail, peek }) => {
     const retry = { crashes: 1 };
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       const { lease } = await win({ retry });
       assert.equal(lease.attempt, attempt);
-      assert.equal(await fail(lease.owner, { retry }), 'queued');
+      assert.equal(await fail(lease.owner, { retry, backoffMs: 0 }), 'queued');
     }
     assert.equal(await peek(), 'free');
   },

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
-import type { Cases } from './kit.ts';
-import { HOUR_MS, LEASE_MS } from './kit.ts';
+import type { Cases, Draft } from './kit.ts';
+import { HOUR_MS, LEASE_MS, SENDER } from './kit.ts';
 
 const OTHER = { key: 'event-0002-of-the-seller' };
+/** Another sender. */
+const ELSE = 'https://else.example/mcp';
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
+/** The back-off of `Kit.fail`. */
+const STEP_MS = 60_000;
 
 /** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */
 export const nonceCases: Cases = {
@@ -16,16 +20,18 @@ export const nonceCases: Cases = {
     assert.equal((await accept(NONCE)).kind, 'replayed');
     assert.equal((await accept(NONCE, b)).kind, 'replayed');
   },
-  'identical bytes after a failed run are a retry, not a replay': async ({ accept, win, fail }) => {
-    const first = await win(NONCE);
-    assert.equal(await fail(first.lease.owner), 'queued');
-    const second = await accept(NONCE);
-    assert.equal(second.kind, 'won');
+  'identical bytes after a failed run are a retry, not a replay, once the back-off step is over': async (
+    kit,
+  ) => {
+    const first = await kit.win(NONCE);
+    assert.equal(await kit.fail(first.lease.owner), 'queued');
+    kit.advance(STEP_MS + 1);
+    assert.equal((await kit.accept(NONCE)).kind, 'won');
   },
-  'identical bytes after a crash are a retry, not a replay': async ({ win, advance }) => {
+  'identical bytes after a crash are a retry, not a replay, and no attempt': async ({ win, advance }) => {
     await win(NONCE);
     advance(LEASE_MS + 1);
-    assert.equal((await win(NONCE)).lease.attempt, 2);
+    assert.equal((await win(NONCE)).lease.fence, 2);
   },
   'identical bytes of a DEAD event are replayed': async ({ accept, win, fail }) => {
     const { lease } = await win(NONCE);
@@ -35,6 +41,8 @@ export const nonceCases: Cases = {
   'identical bytes of an event that is DEAD by crashes are replayed': async ({ accept, win, advance }) => {
     const retry = { crashes: 1 };
     await win({ ...NONCE, retry });
+    advance(LEASE_MS + 1);
+    await win({ retry });
     advance(LEASE_MS + 1);
     assert.equal((await accept({ retry })).kind, 'done');
     assert.equal((await accept({ ...NONCE, retry })).kind, 'replayed');
@@ -144,6 +152,60 @@ export const nonceCases: Cases = {
     assert.equal((await kit.accept(burn)).kind, 'rate-abuse');
     kit.advance(60_001);
     assert.equal((await kit.accept(burn)).kind, 'burned');
+  },
+  'over maxNoncesPerSender, over all its key ids, a new nonce is rate-abuse': async ({ accept, win }) => {
+    const limits = { maxNoncesPerSender: 3 };
+    for (const n of [1, 2, 3]) await win({ key: `event-${n}-of-the-seller`, keyid: `kid-${n}`, limits });
+    const over = { key: 'event-4-of-the-seller', limits };
+    assert.equal((await accept({ ...over, keyid: 'kid-4' })).kind, 'rate-abuse');
+    assert.equal((await accept({ ...over, keyid: 'kid-1' })).kind, 'rate-abuse');
+    assert.equal(
+      (await accept({ ...over, nonce: null })).kind,
+      'won',
+      'without a nonce there is none to count',
+    );
+    await win({ ...over, sender: ELSE });
+  },
+  'nonces of other key ids of the sender that have expired do not count': async ({
+    win,
+    accept,
+    advance,
+  }) => {
+    const limits = { maxNoncesPerSender: 2 };
+    await win({ key: 'event-1-of-the-seller', keyid: 'kid-1', nonceMs: 60_000, limits });
+    await win({ key: 'event-2-of-the-seller', keyid: 'kid-2', limits });
+    const third = { key: 'event-3-of-the-seller', keyid: 'kid-3', limits };
+    assert.equal((await accept(third)).kind, 'rate-abuse');
+    advance(60_001);
+    await win(third);
+  },
+  'a sender without limit is as it was': async (kit) => {
+    const { maxNoncesPerSender: _none, ...limits } = kit.request().limits;
+    for (const n of [1, 2]) {
+      const request = kit.request({ key: `event-${n}-of-the-seller` });
+      assert.equal((await kit.a.accept({ ...request, limits })).kind, 'won');
+    }
+  },
+  '80 % of maxNoncesPerSender is told': async ({ accept }) => {
+    const limits = { maxNoncesPerSender: 5 };
+    const seen: unknown[] = [];
+    for (const n of [1, 2, 3, 4]) {
+      seen.push((await accept({ key: `event-${n}-of-the-seller`, keyid: `kid-${n}`, limits })).pressure);
+    }
+    assert.deepEqual(seen, [[], [], [], ['sender-nonces']]);
+  },
+  'near maxNonces a sender above its fair share is refused first, and others are not': async (kit) => {
+    const limits = { maxNonces: 20 };
+    let taken = 0;
+    const next = (sender: string): Draft => ({ sender, key: `event-${(taken += 1)}-of-the-seller`, limits });
+    const flood = async (): Promise<number> => {
+      for (let n = 0; ; n += 1) if ((await kit.accept(next(SENDER))).kind === 'rate-abuse') return n;
+    };
+    const alone = await flood();
+    assert.ok(alone >= 16 && alone < 20, `${alone} of 20 are for one alone`);
+    await kit.win(next(ELSE));
+    assert.equal((await kit.accept(next(SENDER))).kind, 'rate-abuse');
+    await kit.win(next('https://third.example/mcp'));
   },
   'over maxNonces, of all senders together, a new nonce is rate-abuse': async ({ accept, win }) => {
     const limits = { maxNonces: 1 };

@@ -39,7 +39,7 @@ export const resendCases: Cases = {
   },
   'after its own failure: decided anew, for that lease was given back': async ({ accept, win, fail }) => {
     await accept(ID);
-    assert.equal(await fail(ID.id), 'queued');
+    assert.equal(await fail(ID.id, { backoffMs: 0 }), 'queued');
     assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
   },
   'after its lease ran out: decided anew, for that lease is nobody’s, and was no attempt': async ({
@@ -65,6 +65,8 @@ export const resendCases: Cases = {
   },
   'DEAD by this accept: died again, so that the alarm is not lost with the reply': async (kit) => {
     const retry = { crashes: 1 };
+    await kit.win({ retry });
+    kit.advance(LEASE_MS + 1);
     await kit.win({ retry });
     kit.advance(LEASE_MS + 1);
     const first = decision(await kit.accept({ ...ID, retry }));
@@ -111,11 +113,20 @@ export const resendCases: Cases = {
     assert.equal(await kit.complete(lease.owner), 'done');
     assert.equal((await kit.accept(ID)).kind, 'done');
   },
-  'in-flight is no last word: nor for identical bytes, whose nonce came with the first copy': async (kit) => {
+  'identical bytes, whose nonce came with the first copy: in-flight, and replayed when that is through':
+    async (kit) => {
+      const first = await kit.win({ nonce: ID.nonce });
+      assert.equal((await kit.accept(ID)).kind, 'in-flight');
+      assert.equal((await kit.accept(ID)).kind, 'in-flight');
+      assert.equal(await kit.complete(first.lease.owner), 'done');
+      assert.equal((await kit.accept(ID)).kind, 'replayed');
+    },
+  'identical bytes that won: won, the same lease': async (kit) => {
     const first = await kit.win({ nonce: ID.nonce });
-    assert.equal((await kit.accept(ID)).kind, 'in-flight');
-    assert.equal(await kit.complete(first.lease.owner), 'done');
-    assert.equal((await kit.accept(ID)).kind, 'done');
+    assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
+    const again = decision(await kit.accept(ID));
+    assert.equal(again.kind, 'won');
+    assert.deepEqual(decision(await kit.accept(ID)), again);
   },
   'task-busy is no last word: the same accept wins when the task is free': async (kit) => {
     const holder = await kit.win({ ...OTHER, task: 't' });

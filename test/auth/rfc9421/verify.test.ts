@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { authenticateSignature } from '../../../src/auth/rfc9421/verify.ts';
 import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
 import { Fault } from '../../../src/errors.ts';
+import type { SetUpWatch } from '../../../src/auth/contract.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';
 import type { SignatureAlgorithm } from '../../../src/crypto/engine.ts';
 import { bench, BODY, candidateOf, createSigner, deliveryOf, FIVE } from './support.ts';
@@ -460,31 +461,72 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
     expect(at.asked).toEqual(['find', 'findReplaced']);
   });
+});
 
-  test('one kid for two keys is no key that two publish: no alarm, in either order', async () => {
-    for (const candidates of [
-      [otherKey, sellerKey],
-      [sellerKey, otherKey],
-    ]) {
-      const { at, result } = deliver({ found: { candidates } });
-      expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
-      expect(at.alarms).toEqual([]);
+describe('a key that its sender uses for the first time (verification.md §2.36)', () => {
+  const both = [other, seller];
+  const deliver = (published: Published, wire: Wire = {}) => authenticate(bench(published), wire, {}, both);
+  const asked: string[] = [];
+  const claimed = (candidate: Candidate, why?: string): Candidate => ({
+    ...candidate,
+    firstUse: async () => {
+      asked.push(candidate.sender.agentUrl);
+      return why;
+    },
+  });
+  const unowned = { kind: 'unavailable', code: 'keys_unavailable', check: 7, detail: 'not its own' };
+
+  test('is its own: authentic', async () => {
+    expect(await deliver(found(claimed(sellerKey)))).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
+  test('is not, or not yet known to be: 503', async () => {
+    expect(await deliver(found(claimed(sellerKey, 'not its own')))).toEqual(unowned);
+  });
+
+  test('is another candidate’s: whoever owns it is the sender, whatever their order', async () => {
+    const copied = claimed(await candidateOf(other, signer.jwk), 'not its own');
+    for (const own of [sellerKey, claimed(sellerKey)]) {
+      for (const candidates of [
+        [copied, own],
+        [own, copied],
+      ]) {
+        expect(await deliver(found(...candidates))).toMatchObject({ kind: 'authentic', sender: seller });
+      }
     }
+    const replaced = { candidates: [claimed(sellerKey)] };
+    expect(await deliver({ ...found(copied), replaced })).toMatchObject({
+      kind: 'authentic',
+      sender: seller,
+    });
+    expect(await deliver(found(copied, strangerKey))).toEqual(unowned);
+    expect(await deliver({ ...found(strangerKey), replaced: { candidates: [copied] } })).toEqual(unowned);
   });
 
-  test('one key that one sender has twice, as a pin and in its set, is no alarm', async () => {
-    const { at, result } = deliver(found(sellerKey, sellerKey));
-    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
-    expect(at.alarms).toEqual([]);
+  test('is asked for only once a signature of it has verified', async () => {
+    asked.length = 0;
+    await deliver(found(claimed(strangerKey), claimed(await wrongPurpose(other)), sellerKey));
+    await deliver({ ...found(claimed(strangerKey, 'not its own')), replaced: {} });
+    expect(asked).toEqual([]);
   });
 
-  test('two senders that publish one key: the first, and an alarm', async () => {
-    const copied = await candidateOf(other, signer.jwk);
-    const { at, result } = deliver(found(sellerKey, copied));
-    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
-    expect(at.alarms).toMatchObject([
-      { code: 'nonconforming_sender', message: expect.stringContaining(other.agentUrl) as unknown },
-    ]);
+  test('is asked for by no trial of another URL', async () => {
+    asked.length = 0;
+    const url = 'https://elsewhere.example/';
+    const verified: unknown[] = [];
+    const setUp: SetUpWatch = {
+      verified: () => undefined,
+      outsideWindow: async () => undefined,
+      signedElsewhere: async (_request, candidates, verifies) => {
+        const target = canonicalTargetUri(url);
+        if (typeof target !== 'string') verified.push(await verifies(target, candidates));
+        return undefined;
+      },
+    };
+    const at = bench(found(claimed(sellerKey)), { setUp });
+    expect(await authenticate(at, { url }, {}, both)).toMatchObject(refused(10, 'signature_invalid'));
+    expect(verified[0]).toMatchObject({ sender: seller });
+    expect(asked).toEqual([]);
   });
 });
 

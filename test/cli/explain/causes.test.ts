@@ -9,6 +9,8 @@ import {
   type SignDeliveryOptions,
   type SignedDelivery,
 } from '../../../src/sender/sign.ts';
+import { createReceiver } from '../../../src/receiver.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
 import { sampleChallenge } from '../../../src/testing/seller-challenge.ts';
 import {
   BODY,
@@ -275,6 +277,52 @@ describe.each([
       for (const { says, fix } of findings) expect([says, fix]).not.toContain('');
     },
   );
+});
+
+describe('explain says of a URL whether the receiver finds it by itself, and it does so', () => {
+  const saysSo = { true: 'alarm public_url_mismatch', false: 'it answers 401' } as const;
+
+  it.each(URLS.map((one) => [`${one.cause}: ${one.how}`, one] as const))('%s', async (_, injected) => {
+    const { sign, way, capture: changes, input = {} } = injected;
+    const made = await signed(sign);
+    const capture = captured(way?.(made) ?? made, changes);
+    const { findings } = await explained(capture, input);
+    const alarms: string[] = [];
+    const { ed25519, p256, other } = await keys();
+    const pins = [ed25519, p256, other].map(({ publicJwk }) => publicJwk);
+    const receiver = createReceiver({
+      publicUrl: input.url ?? URL_GIVEN,
+      senders: [{ agentUrl: 'https://seller.example/mcp', pins }],
+      store: memoryStore(),
+      requireDurability: 'process',
+      allowLoopback: true,
+      now: () => NOW,
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      handlers: { other: () => {} },
+      onAlarm: ({ code }) => alarms.push(code),
+      ...(input.hostCheck && { hostCheck: input.hostCheck }),
+    });
+    const { target: url, method, headers, body } = capture;
+    const { response, kind } = await receiver.verifyAndDispatch(body, headers, { url, method });
+    const isFound = alarms.includes('public_url_mismatch');
+    expect([kind, response.status]).toEqual(isFound ? ['unavailable', 503] : ['refused', 401]);
+    for (const { fix, cause } of findings) {
+      if (cause !== 'not-canonical') expect(fix).toContain(saysSo[`${isFound}`]);
+    }
+    await receiver.stop();
+  });
+
+  it('both are among them', async () => {
+    const said = await Promise.all(
+      URLS.map(async ({ sign, way, capture, input }) => {
+        const made = await signed(sign);
+        return (await explained(captured(way?.(made) ?? made, capture), input)).findings[0]?.fix ?? '';
+      }),
+    );
+    for (const text of Object.values(saysSo)) {
+      expect(said.filter((fix) => fix.includes(text)).length).toBeGreaterThanOrEqual(3);
+    }
+  });
 });
 
 /** A delivery whose signature has these characters, as one in a few has. */

@@ -1,7 +1,6 @@
 import { Pool } from 'pg';
 import { inject } from 'vitest';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
-import { nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
 import { Redis } from 'ioredis';
@@ -22,8 +21,6 @@ export interface Backend {
   readonly store: Inboxed;
   /** Of a connection of its own: what is truly there. */
   readonly judge: Inboxed;
-  /** What a request of that kind has in its bytes. */
-  readonly marks: { readonly accept: string; readonly complete: string };
   readonly advance: (ms: number) => void;
   /** How often the event was completed; undefined where the server cannot count. */
   readonly completions: (key: string) => Promise<number | undefined>;
@@ -46,11 +43,11 @@ export const COUNTING = `
 CREATE TABLE completed (key text);
 CREATE FUNCTION count_completed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-  INSERT INTO completed VALUES (NEW.key);
+  INSERT INTO completed VALUES (NEW.id);
   RETURN NEW;
 END $$;
-CREATE TRIGGER count_completed AFTER UPDATE ON webhook_record FOR EACH ROW
-  WHEN (NEW.state = 'applied' AND OLD.state <> 'applied') EXECUTE FUNCTION count_completed()`;
+CREATE TRIGGER count_completed AFTER UPDATE ON webhook_row FOR EACH ROW
+  WHEN (NEW.kind = 'r' AND NEW.data::json ->> 'state' = 'applied' AND OLD.data::json ->> 'state' <> 'applied') EXECUTE FUNCTION count_completed()`;
 
 /** On a server of the whole run, in a schema of its own. */
 export async function postgresBackend(timeoutMs: number): Promise<Backend> {
@@ -70,7 +67,6 @@ export async function postgresBackend(timeoutMs: number): Promise<Backend> {
     proxy,
     store: postgresStore({ pool: through, timeoutMs, ...options }),
     judge,
-    marks: { accept: 'webhook_run_lone', complete: 'webhook_run_done' },
     advance: (ms) => {
       offsetMs += ms;
     },
@@ -97,12 +93,10 @@ export async function redisBackend(port: number, timeoutMs: number): Promise<Bac
   const options = { prefix, waitTimeoutMs: LONG_MS, clockOffsetMs: (): number => offsetMs };
   const judge = redisStore({ client: client(port), timeoutMs: LONG_MS, ...options });
   await judge.open();
-  const scripts = scriptsOf(nodeDigests());
   return {
     proxy,
     store: redisStore({ client: client(proxy.port), timeoutMs, ...options }),
     judge,
-    marks: { accept: scripts.accept.sha, complete: scripts.complete.sha },
     advance: (ms) => {
       offsetMs += ms;
     },

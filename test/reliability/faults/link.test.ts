@@ -95,7 +95,8 @@ async function meet(backend: Backend, { mode, point }: Group, { mishap, retry }:
   const { deliver, sign, send, seen, receiver } = await warm(backend, mode);
   const event = payloads.tool('completed');
   const key = event.idempotency_key;
-  const armed = backend.proxy.arm(mishap, backend.marks[point]);
+  // The first request that names the event is its accept; what completes it says so of its record.
+  const armed = backend.proxy.arm(mishap, point === 'accept' ? key : '"state":"applied"');
   const signed: Signed = await sign(event);
   const first = await send(signed);
   // Where the time-out was too short for the machine it may not have come so far.

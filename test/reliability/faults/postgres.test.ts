@@ -84,7 +84,7 @@ describe('the pool is used up by others', () => {
     expect(at.seen.length).toBe(1);
   });
 
-  it('when its handler has returned: 503, and the retry is handled once the lease is over', async () => {
+  it('when its handler has returned: 503, it is completed as soon as it can be, and the retry is a duplicate', async () => {
     const pool = poolOf(server.url);
     const taken: PoolClient[] = [];
     const handler = async (): Promise<void> => {
@@ -97,13 +97,8 @@ describe('the pool is used up by others', () => {
       return at.seen.length > 0;
     });
     for (const client of taken) client.release();
-    await until(
-      'its lease is seen',
-      async () => said(await at.deliver(event)) === 'unavailable in_flight 503',
-    );
-    offsetMs = LEASE_MS + 1;
-    expect(await delivered(at, event)).toBe('accepted 200');
-    expect(at.seen.length).toBe(2);
+    await until('it is completed', async () => said(await at.deliver(event)) === 'duplicate 200');
+    expect(at.seen.length).toBe(1);
   });
 });
 
@@ -113,7 +108,7 @@ describe('connections that are never answered', () => {
     pool.on('error', () => undefined);
     const at = await doorOn(pool, {}, SHORT_MS);
     await delivered(at, newEvent());
-    proxy.arm('mute', 'webhook_run_lone');
+    proxy.arm('mute', 'webhook_commit');
     await expectUnavailable(at, newEvent(), 'store_unavailable', /./);
     await until('it is told', async () =>
       /no connectionTimeoutMillis: set it/.test(
@@ -130,10 +125,7 @@ describe('settings', () => {
   it.each([
     ['ALTER ROLE postgres SET default_transaction_read_only = on', /default_transaction_read_only = off/],
     ['ALTER DATABASE postgres SET synchronous_commit = off', /synchronous_commit is off: set it to on/],
-    [
-      'ALTER TABLE proto_webhooks.webhook_record SET UNLOGGED',
-      /unlogged: ALTER TABLE webhook_record SET LOGGED/,
-    ],
+    ['ALTER TABLE proto_webhooks.webhook_row SET UNLOGGED', /unlogged: ALTER TABLE webhook_row SET LOGGED/],
   ])('%s is refused at the start; mended, the same receiver starts', async (weaken, says) => {
     await set(weaken);
     const at = await doorOn(poolOf(server.url));
@@ -143,7 +135,7 @@ describe('settings', () => {
     const owner = poolOf(server.url, 1);
     await owner.query('SET default_transaction_read_only = off');
     await owner.query('ALTER ROLE postgres RESET ALL; ALTER DATABASE postgres RESET ALL');
-    await owner.query('ALTER TABLE proto_webhooks.webhook_record SET LOGGED');
+    await owner.query('ALTER TABLE proto_webhooks.webhook_row SET LOGGED');
     // Settings of a role are those of new connections.
     await owner.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()');
     expect(await delivered(at, event)).toBe('accepted 200');
@@ -163,6 +155,28 @@ describe('settings', () => {
   });
 });
 
+it('a worker that is started while the server is away begins when it is there', async () => {
+  const queued = newEvent();
+  const door = await doorOn(poolOf(throughProxy()), { mode: 'inbox' });
+  expect(await delivered(door, queued)).toBe('accepted 200');
+  server.crash();
+  const failures: string[] = [];
+  const none = (): void => undefined;
+  const error = (_: object, message: string): number => failures.push(message);
+  const worker = await doorOn(poolOf(throughProxy()), {
+    mode: 'inbox',
+    worker: { pollMs: 50 },
+    logger: { debug: none, info: none, warn: none, error },
+  });
+  const starting = worker.receiver.start();
+  await until('it has tried twice', async () => failures.length >= 2);
+  expect(new Set(failures)).toEqual(new Set(['the worker could not start yet']));
+  server.start();
+  await starting;
+  await until('the event is handled', async () => worker.seen.length === 1);
+  expect(door.seen).toEqual([]);
+});
+
 describe('the server ends at once, under load', () => {
   it.each(['inline', 'inbox'] as const)(
     'mode %s: 200 only for what is kept; all that was begun is told 200 and completed once',
@@ -180,7 +194,8 @@ describe('the server ends at once, under load', () => {
         server.start();
         const look = poolOf(server.url, 1);
         const { rows } = await look.query<{ key: string }>(
-          "SELECT key FROM proto_webhooks.webhook_record WHERE acked OR state = 'applied'",
+          `SELECT id AS key FROM proto_webhooks.webhook_row WHERE kind = 'r'
+            AND (data::json ->> 'acked' = 'true' OR data::json ->> 'state' = 'applied')`,
         );
         const kept = new Set(rows.map(({ key }) => key));
         expect(told.filter((key) => !kept.has(key))).toEqual([]);
@@ -219,16 +234,24 @@ describe('a failover that leaves the pool at a standby', () => {
     await refused(standby.url);
     const owner = poolOf(standby.url, 1);
     await owner.query('SELECT pg_promote()');
-    // The old primary is gone, and nobody stands by the new one.
+    // The old primary is gone, and nobody stands by the new one: it keeps less than the receiver requires.
     await owner.query('ALTER SYSTEM RESET synchronous_standby_names');
     await owner.query('SELECT pg_reload_conf()');
+    await expect.poll(async () => said(await at.deliver(first))).toBe('unavailable not_durable 503');
+    // A new one stands by.
+    const another = await startStandby(standby);
+    await owner.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await owner.query('SELECT pg_reload_conf()');
     expect(await delivered(at, first)).toBe('duplicate 200');
+    // What came while too little was kept is leased to a delivery that was answered 503.
+    offsetMs = LEASE_MS + 1;
     expect(await delivered(at, second)).toBe('accepted 200');
     expect(at.seen.map(({ event }) => [event.sender, event.idempotencyKey])).toEqual([
       [AGENT, first.idempotency_key],
       [AGENT, second.idempotency_key],
     ]);
     await endAll();
+    another.remove();
     standby.remove();
   });
 

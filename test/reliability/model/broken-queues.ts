@@ -1,4 +1,4 @@
-import type { RecordRow } from '../../../src/stores/kernel/rows.ts';
+import type { RecordRow } from '../../../src/stores/rules/rows.ts';
 import type { System } from './system.ts';
 import { REAL, leaseDue } from './system.ts';
 
@@ -36,11 +36,16 @@ const APPLIED: RecordRow = {
   fence: 1,
   leaseUntil: 0,
   attempts: 1,
+  spared: false,
   crashes: 0,
+  suspect: false,
+  process: null,
+  crashedIn: null,
   acked: true,
   insertedAt: 0,
   notBefore: 0,
   parkedUntil: 0,
+  setAt: 0,
   lastError: null,
   rawHash: '0',
   canonicalHash: null,

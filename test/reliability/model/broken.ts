@@ -1,6 +1,6 @@
-import { accept } from '../../../src/stores/kernel/accept.ts';
-import type { Rows } from '../../../src/stores/kernel/rows.ts';
-import { complete, fail, renew } from '../../../src/stores/kernel/settle.ts';
+import { accept } from '../../../src/stores/rules/accept.ts';
+import type { QueueRows, RecordRow } from '../../../src/stores/rules/rows.ts';
+import { complete, fail, renew } from '../../../src/stores/rules/settle.ts';
 import type { Atomic, System } from './system.ts';
 import { REAL, consequence } from './system.ts';
 
@@ -15,7 +15,7 @@ function unfenced<Request extends Owned, Result>(rule: Atomic<Request, Result>):
 }
 
 /** The same rules over rows that are not what they should be. */
-function over(change: (rows: Rows) => Partial<Rows>): System {
+function over(change: (rows: QueueRows) => Partial<QueueRows>): System {
   const changed = <Request, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> => {
     return (rows, request, now) => rule({ ...rows, ...change(rows) }, request, now);
   };
@@ -76,6 +76,22 @@ export const REPLAYED_UNLESS_NEW: System = {
   ],
 };
 
+/** Bytes that come again are taken for a retry of the seller's, as fresh as any. */
+export const REPLAYS_COUNT: System = {
+  ...REAL,
+  admission: [
+    (rows, request, now) => {
+      const { nonce, sender } = request;
+      const known = nonce && rows.nonce({ sender, ...nonce }, now);
+      if (!known || known.acceptId === request.acceptId) return accept(rows, request, now);
+      const record = rows.record(sender, request.event?.key ?? '', now);
+      if (record?.acked !== false) return { kind: 'replayed' };
+      const { nonce: _known, ...fresh } = request;
+      return accept(rows, fresh, now);
+    },
+  ],
+};
+
 /** The inbox says that an event is safe which an inline door left unfinished, and leaves it so. */
 export const SAID_SAFE_ONLY: System = {
   ...REAL,
@@ -117,6 +133,39 @@ export const MARKED_AT_THE_LEASE: System = {
       return decision;
     },
   ],
+};
+
+/** A second terminal status is refused for good while the first may still be lost. */
+export const FINAL_BEFORE_SAFE: System = {
+  ...REAL,
+  admission: [
+    (rows, request, now) => {
+      const decision = accept(rows, request, now);
+      return decision.kind === 'final-unsafe' ? { kind: 'already-final' } : decision;
+    },
+  ],
+};
+
+/** Of events that were leased together each is charged with the crash. */
+export const CHARGED_TOGETHER: System = over((rows) => {
+  const suspected = (row: RecordRow | undefined): RecordRow | undefined =>
+    row?.state === 'leased' ? { ...row, suspect: true } : row;
+  return {
+    record: (sender, key, now) => suspected(rows.record(sender, key, now)),
+    due: (now) => suspected(rows.due(now)),
+  };
+});
+
+/** Who completes is looked at, but not who has the task by now. */
+export const LATE_FOR_THE_TASK: System = {
+  ...REAL,
+  complete: (rows, request, now) => {
+    const task: QueueRows['task'] = (sender, id, at) => {
+      const row = rows.task(sender, id, at);
+      return row && { ...row, holder: request.key };
+    };
+    return complete({ ...rows, task }, request, now);
+  },
 };
 
 /** The handler gets the copy that came now. */

@@ -2,9 +2,9 @@ import type { AcceptDecision } from '../../../src/stores/contract.ts';
 import { answered } from './answers.ts';
 import { startSteps } from './handler.ts';
 import type { Play, Steps } from './play.ts';
-import { acceptRequest, doer, keyOf, modeOf, onStore } from './play.ts';
+import { acceptRequest, doer, given, heldUntil, keyOf, modeOf, onStore } from './play.ts';
 import type { Thread, World } from './world.ts';
-import { LEASE_MS, SELLER, accountOf, spend, withAccount, withThread, withoutThread } from './world.ts';
+import { SELLER, accountOf, spend, withAccount, withThread, withoutThread } from './world.ts';
 
 /** What a delivery can do next; the first step is the ordinary one. */
 export const DOOR: Record<
@@ -21,14 +21,16 @@ function arrived(play: Play, world: World, thread: Thread): Steps {
   }
   const admit = admission[thread.step];
   if (!admit) throw new RangeError('an admission ends with a decision');
-  const request = acceptRequest(play, thread);
+  const request = acceptRequest(play, world, thread);
   const { after, result } = onStore(world, (rows, now) => admit(rows, request, now));
   const noted = noteFirstCopy(play, world, after, thread);
   if (!result) {
     const state = withThread(noted, { ...thread, step: thread.step + 1 });
     return [{ label: `${doer(thread)}: step ${thread.step + 1} of the accept of ${key}`, state }];
   }
-  const state = withDecision(play, noted, thread, result);
+  const burned = world.kept.nonces.get(thread.nonce ?? '');
+  const again = burned !== undefined && burned.acceptId !== thread.id;
+  const state = withDecision(play, noted, { ...thread, ...(again && { again }) }, result);
   return [{ label: `${doer(thread)}: accept(${key}) → ${said(result)}`, state }];
 }
 
@@ -48,9 +50,13 @@ function withDecision(play: Play, world: World, thread: Thread, decision: Accept
   const decided: Thread = { ...thread, decision, at: waits ? 'waiting' : 'decided', step: 0 };
   // The same lease, told again, lasts no longer for it.
   if (decision.kind !== 'won' || decision.lease.fence === thread.fence) return withThread(world, decided);
-  const { leases } = accountOf(world, thread.event);
-  const leased = { ...decided, fence: decision.lease.fence, until: world.now + LEASE_MS };
-  return withThread(withAccount(world, thread.event, { leases: leases + 1 }), leased);
+  const { leases, attempts } = accountOf(world, thread.event);
+  const { fence, suspect = false } = decision.lease;
+  const leased = { ...decided, fence, suspect, until: heldUntil(world) };
+  // The first run is one, whoever brings it.
+  const isCounted = !thread.again || leases === 0;
+  const counted = { leases: leases + 1, attempts: attempts + Number(isCounted) };
+  return withThread(withAccount(world, thread.event, counted), leased);
 }
 
 /** The answer of the store did not arrive: its client sends the same request again. */
@@ -65,11 +71,27 @@ function decided(play: Play, world: World, thread: Thread): Steps {
   const { decision } = thread;
   if (!decision || decision.kind === 'gave-up') throw new RangeError('decided without a decision');
   const next = play.system.consequence(decision, modeOf(play, thread));
-  if (next === 'run') return [...startSteps(play, world, thread), ...resendSteps(world, thread)];
+  if (next === 'run') {
+    const starts = hasSuspect(world, thread)
+      ? [handBack(play, world, thread)]
+      : startSteps(play, world, thread);
+    return [...starts, ...resendSteps(world, thread)];
+  }
   if (next === 'wait') throw new RangeError('a waiting delivery is not decided');
   const state = withoutThread(answered(play, world, thread, next), thread);
   const label = `${doer(thread)} answers ${next} (${decision.kind}) for ${keyOf(play, thread.event)}`;
   return [{ label, state }, ...resendSteps(world, thread)];
+}
+
+/** Whether it is a suspect, and its process runs one already (admission.md §4.6). */
+function hasSuspect({ threads }: World, { suspect, process }: Thread): boolean {
+  const isRunning = ({ at }: Thread): boolean => at === 'running' || at === 'effected';
+  return suspect && threads.some((other) => other.process === process && other.suspect && isRunning(other));
+}
+
+function handBack(play: Play, world: World, thread: Thread): Steps[number] {
+  const { after, label } = given(play, world, thread);
+  return { label: `${label}: 503`, state: withoutThread(answered(play, after, thread, 503), thread) };
 }
 
 /** admission.md §3.11: 200 when it is finished, taken over when it is free, else 503. */
@@ -87,8 +109,17 @@ function waiting(play: Play, world: World, thread: Thread): Steps {
   if (seen === 'busy') return rest;
   if (seen === 'free' || seen === 'absent') {
     // The nonce is bound already: another accept of the same event, without it.
-    const { nonce: _bound, decision: _old, ...bare } = thread;
-    const takeover: Thread = { ...bare, id: `#${world.next}`, at: 'arrived', step: 0, fence: -1, until: 0 };
+    const { nonce: _bound, decision: first, ...bare } = thread;
+    const replay = first !== undefined && 'replay' in first && first.replay;
+    const begin = {
+      id: `#${world.next}`,
+      at: 'arrived',
+      step: 0,
+      fence: -1,
+      suspect: false,
+      until: 0,
+    } as const;
+    const takeover: Thread = { ...bare, ...(replay && { replay }), ...begin };
     const swapped = { ...withoutThread(world, thread), next: world.next + 1 };
     return [{ label, state: { ...swapped, threads: [...swapped.threads, takeover] } }, ...rest];
   }

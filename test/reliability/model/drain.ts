@@ -88,12 +88,13 @@ function go(walk: Walk, { label, state }: Step<World>): void {
   walk.onward.push(label);
 }
 
-/** Events that were sent, and are not acknowledged or not finished. */
+/** Events that were sent, and are neither refused nor both acknowledged and finished. */
 function open(play: Play, world: World): readonly number[] {
   return play.scenario.events.flatMap((_, event) => {
     const record = world.kept.records.get(keyOf(play, event));
     const finished = record !== undefined && isFinished(play, world, event, record);
-    const ended = finished && accountOf(world, event).acknowledged;
+    const { acknowledged, refused } = accountOf(world, event);
+    const ended = refused || (finished && acknowledged);
     return ended || !world.sent.some((one) => one.event === event) ? [] : [event];
   });
 }

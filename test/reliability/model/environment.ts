@@ -1,13 +1,24 @@
 import type { Play, Steps } from './play.ts';
-import { copyOf, failRequest, keyOf, onStore, doer } from './play.ts';
-import { startSteps } from './handler.ts';
+import { copyOf, given, heldUntil, keyOf, onStore, doer } from './play.ts';
+import { died, startSteps } from './handler.ts';
 import type { Sent, Thread, World } from './world.ts';
-import { LEASE_MS, RETENTION_MS, SELLER, accountOf, spend, withAccount, withoutThread } from './world.ts';
+import {
+  LEASE_MS,
+  RETENTION_MS,
+  SELLER,
+  accountOf,
+  processOf,
+  spend,
+  withAccount,
+  withoutThread,
+} from './world.ts';
 
 /** The processes that something can happen to. Two of the same kind that are both idle are one and the same. */
-function processesOf({ scenario }: Play, { threads }: World): readonly number[] {
+function processesOf({ scenario }: Play, { threads, kept }: World): readonly number[] {
   const alike = scenario.modes[0] === scenario.modes[1];
-  return alike && threads.length === 0 ? [0] : [0, 1];
+  const isAnybodys =
+    threads.length === 0 && ![...kept.records.values()].some(({ state }) => state === 'leased');
+  return alike && isAnybodys ? [0] : [0, 1];
 }
 
 /** The seller, or whoever recorded it: a fresh delivery of an event, or the bytes of an earlier one. */
@@ -59,6 +70,7 @@ function arrival(world: World, { event, copy, nonce }: Sent, process: number): W
     step: 0,
     until: 0,
     fence: -1,
+    suspect: false,
     answerable: true,
   };
   return { ...world, threads: [...world.threads, thread], next: world.next + 1 };
@@ -66,20 +78,67 @@ function arrival(world: World, { event, copy, nonce }: Sent, process: number): W
 
 /** An idle worker asks for work. */
 export function workSteps(play: Play, world: World): Steps {
-  const { workers, threads } = play.scenario;
+  const { workers, threads, runs } = play.scenario;
   if (!workers || world.threads.length >= threads) return [];
-  const idle = processesOf(play, world).filter(
-    (process) => !world.threads.some((thread) => thread.worker && thread.process === process),
-  );
-  return idle.flatMap((process) => leaseSteps(play, world, process));
+  return processesOf(play, world).flatMap((process) => {
+    const running = world.threads.filter((thread) => thread.worker && thread.process === process);
+    if (running.length >= runs || running.some(({ suspect }) => suspect)) return [];
+    // A suspect has its process's worker to itself.
+    const asks = running.length > 0 ? [false] : [false, true];
+    return asks.flatMap((alone) => askSteps(play, world, process, alone));
+  });
 }
 
-function leaseSteps(play: Play, world: World, process: number): Steps {
+function askSteps(play: Play, world: World, process: number, alone: boolean): Steps {
   const owner = `#${world.next}`;
+  const next = { ...world, next: world.next + 1 };
+  const worker: Asking = { process, owner, alone };
+  const steps = leaseSteps(play, next, worker);
+  if (!play.protocol || steps.length === 0) return steps;
+  const thread = { ...IDLE, id: owner, process, suspect: alone };
+  const label = `process ${process + 1}'s worker, run ${owner}, looks for ${alone ? 'a suspect' : 'work'}`;
+  return [{ label, state: { ...next, threads: [...next.threads, thread] } }];
+}
+
+/** A worker that asks for work. */
+interface Asking {
+  readonly process: number;
+  readonly owner: string;
+  readonly alone: boolean;
+}
+
+const IDLE = {
+  worker: true,
+  event: -1,
+  copy: -1,
+  at: 'looking',
+  step: 0,
+  until: 0,
+  fence: -1,
+  answerable: false,
+} as const;
+
+/** A worker that asks for work, where that is a plan and a commit. */
+export function lookSteps(play: Play, world: World, thread: Thread): Steps {
+  const idle = withoutThread(world, thread);
+  const { process, id: owner, suspect: alone } = thread;
+  const steps = leaseSteps(play, idle, { process, owner, alone });
+  // Others were faster.
+  return steps.length > 0 ? steps : [{ label: `${doer(thread)} finds nothing`, state: taken(idle) }];
+}
+
+/** By a look alone. */
+function taken(world: World): World {
+  return world.view ? { ...world, view: { ...world.view, outcome: 'taken' } } : world;
+}
+
+function leaseSteps(play: Play, world: World, { process, owner, alone }: Asking): Steps {
   const request = {
     owner,
     max: 1,
+    ...(alone && { alone }),
     leaseMs: LEASE_MS,
+    process: processOf(world, process),
     retry: play.scenario.retry,
     retentionMs: RETENTION_MS,
     senders: [SELLER],
@@ -87,9 +146,14 @@ function leaseSteps(play: Play, world: World, process: number): Steps {
   const { after, result } = onStore(world, (rows, now) => play.system.lease(rows, request, now));
   const [leased] = result.events;
   const got = leased ? `${leased.key}, attempt ${leased.lease.attempt}, run ${owner}` : 'nothing';
-  const label = `process ${process + 1}'s worker: lease() → ${got}`;
+  const label = `process ${process + 1}'s worker: lease(${alone ? 'alone' : ''}) → ${got}`;
   if (!leased) {
-    const swept = after.kept.records !== world.kept.records || after.kept.tasks !== world.kept.tasks;
+    const swept =
+      after.kept.records !== world.kept.records ||
+      after.kept.tasks !== world.kept.tasks ||
+      (after.view?.outcome !== undefined && result.died.length > 0) ||
+      after.view?.outcome === 'unseen' ||
+      after.view?.outcome === 'refused';
     return swept ? [{ label, state: after }] : [];
   }
   const event = play.scenario.events.findIndex(({ name }) => name === leased.key);
@@ -101,36 +165,29 @@ function leaseSteps(play: Play, world: World, process: number): Steps {
     copy: copyOf(leased.body),
     at: 'decided',
     step: 0,
-    until: world.now + LEASE_MS,
+    until: heldUntil(world),
     fence: leased.lease.fence,
+    suspect: leased.lease.suspect ?? false,
     answerable: false,
   };
-  const { leases } = accountOf(world, event);
-  const counted = withAccount(after, event, { leases: leases + 1 });
-  return [{ label, state: { ...counted, threads: [...counted.threads, thread], next: world.next + 1 } }];
+  const { leases, attempts } = accountOf(world, event);
+  const counted = withAccount(after, event, { leases: leases + 1, attempts: attempts + 1 });
+  return [{ label, state: { ...counted, threads: [...counted.threads, thread] } }];
 }
 
 /** A worker's lease before its handler: it starts, or the worker stops and gives it back. */
 export function leasedSteps(play: Play, world: World, thread: Thread): Steps {
   const starts = startSteps(play, world, thread);
   if (world.budget.returns === 0) return starts;
-  const request = failRequest(play, thread, { unstarted: true });
-  const { after, result } = onStore(spend(world, 'returns'), (rows, now) =>
-    play.system.fail(rows, request, now),
-  );
-  const { returned } = accountOf(world, thread.event);
-  const noted = result === 'lost' ? after : withAccount(after, thread.event, { returned: returned + 1 });
-  const label = `${doer(thread)} stops and gives ${keyOf(play, thread.event)} back → ${result}`;
-  return [...starts, { label, state: withoutThread(noted, thread) }];
+  const { after, label } = given(play, spend(world, 'returns'), thread);
+  return [...starts, { label, state: withoutThread(after, thread) }];
 }
 
-/** All that a process had in its memory is gone; the store and what senders were told stay. */
 export function crashSteps(world: World): Steps {
   if (world.budget.crashes === 0) return [];
   return [0, 1].flatMap((process) => {
-    const left = world.threads.filter((thread) => thread.process !== process);
-    if (left.length === world.threads.length) return [];
-    return [{ label: `process ${process + 1} dies`, state: { ...spend(world, 'crashes'), threads: left } }];
+    if (!world.threads.some((thread) => thread.process === process)) return [];
+    return [{ label: `process ${process + 1} dies`, state: died(spend(world, 'crashes'), process) }];
   });
 }
 

@@ -1,13 +1,14 @@
 import { answered } from './answers.ts';
 import type { Step } from './explore.ts';
 import type { Play, Steps } from './play.ts';
-import { completeRequest, copyOf, doer, failRequest, keyOf, onStore } from './play.ts';
+import { completeRequest, copyOf, doer, failRequest, heldUntil, keyOf, onStore } from './play.ts';
 import type { Settled, Thread, World } from './world.ts';
 import {
   LEASE_MS,
   accountOf,
   breached,
   eventOf,
+  processOf,
   spend,
   withAccount,
   withThread,
@@ -37,10 +38,36 @@ export function startSteps(play: Play, world: World, thread: Thread): Steps {
   return [{ label: `${doer(thread)}: the handler of ${keyOf(play, event)} starts`, state }];
 }
 
+/** All that a process had in its memory is gone; the store and what senders were told stay. */
+export function died(world: World, process: number): World {
+  const left = world.threads.filter((thread) => thread.process !== process);
+  let charged = world;
+  for (const thread of world.threads) {
+    if (thread.process !== process || !hasSuspectLease(thread)) continue;
+    const { crashedAlone } = accountOf(charged, thread.event);
+    charged = withAccount(charged, thread.event, { crashedAlone: crashedAlone + 1 });
+  }
+  const [first, second] = world.deaths;
+  const deaths = process === 0 ? ([first + 1, second] as const) : ([first, second + 1] as const);
+  const processes = new Set(world.kept.processes);
+  processes.delete(processOf(world, process));
+  processes.add(processOf({ deaths }, process));
+  return { ...charged, threads: left, deaths, kept: { ...world.kept, processes } };
+}
+
+/** From the store's answer until it is given back. */
+function hasSuspectLease({ suspect, at }: Thread): boolean {
+  return suspect && (at === 'decided' || at === 'running' || at === 'effected');
+}
+
 /** The effect itself; in a transaction the completion goes with it. */
 function workStep(play: Play, world: World, thread: Thread): Step<World> {
   const key = keyOf(play, thread.event);
   const { effects } = accountOf(world, thread.event);
+  if (eventOf(play.scenario, thread.event).poison) {
+    const label = `${doer(thread)}: the handler of ${key} ends its process`;
+    return { label, state: died(world, thread.process) };
+  }
   if (play.scenario.effects === 'outside') {
     const done = withAccount(world, thread.event, { effects: 1 });
     return {
@@ -131,7 +158,7 @@ function renewSteps(play: Play, world: World, thread: Thread): Steps {
   );
   const label = `${doer(thread)}: renew(${keyOf(play, thread.event)}) → ${result}`;
   if (result === 'lost') return [{ label, state: settled(after, thread, 'lost') }];
-  return [{ label, state: withThread(after, { ...thread, until: world.now + LEASE_MS }) }];
+  return [{ label, state: withThread(after, { ...thread, until: heldUntil(world) }) }];
 }
 
 const ANSWERS: Record<Settled, 200 | 503> = { done: 200, dead: 200, queued: 503, lost: 503 };

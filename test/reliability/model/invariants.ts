@@ -1,4 +1,4 @@
-import type { RecordRow } from '../../../src/stores/kernel/rows.ts';
+import type { RecordRow } from '../../../src/stores/rules/rows.ts';
 import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
@@ -11,7 +11,11 @@ export type Broken = Breach<Invariant> | undefined;
 export function standing(play: Play, world: World): Broken {
   if (world.breach) return world.breach;
   for (let event = 0; event < play.scenario.events.length; event += 1) {
-    const broken = lost(play, world, event) ?? twice(play, world, event);
+    const broken =
+      lost(play, world, event) ??
+      twice(play, world, event) ??
+      charged(play, world, event) ??
+      replayed(play, world, event);
     if (broken) return broken;
   }
   return overlap(play, world);
@@ -81,10 +85,31 @@ function isOutdated({ scenario }: Play, world: World, event: number): boolean {
 }
 
 function isUsedUp({ scenario }: Play, world: World, event: number): boolean {
-  const { leases, returned, failed, permanent } = accountOf(world, event);
-  const attempts = leases - returned;
+  const { leases, returned, crashedAlone, permanent } = accountOf(world, event);
   const { retry } = scenario;
-  return permanent || attempts >= retry.attempts || attempts - failed >= retry.crashes;
+  return permanent || leases - returned >= retry.attempts || crashedAlone >= retry.crashes;
+}
+
+function charged(play: Play, world: World, event: number): Broken {
+  const key = keyOf(play, event);
+  const record = world.kept.records.get(key);
+  if (record?.state !== 'dead' || isUsedUp(play, world, event)) return undefined;
+  const { leases, crashedAlone } = accountOf(world, event);
+  return {
+    invariant: 'only runs that it had to itself make an event DEAD by crashes',
+    detail: `${key} is DEAD after ${leases} leases; ${crashedAlone} of them ended with a process that ran it as its suspect`,
+  };
+}
+
+/** Who has recorded a delivery must not be able to end its event: only fresh deliveries and workers raise attempts. */
+function replayed(play: Play, world: World, event: number): Broken {
+  const { attempts } = accountOf(world, event);
+  const counted = world.kept.records.get(keyOf(play, event))?.attempts ?? 0;
+  if (counted <= attempts) return undefined;
+  return {
+    invariant: 'bytes that come again use up no attempts',
+    detail: `${keyOf(play, event)} has ${counted} attempts, of ${attempts} first runs, fresh deliveries and runs of workers`,
+  };
 }
 
 function twice(play: Play, world: World, event: number): Broken {

@@ -1,31 +1,73 @@
-import { dueAt } from '../../../src/stores/kernel/park.ts';
-import type { RecordRow } from '../../../src/stores/kernel/rows.ts';
+import { dueAt } from '../../../src/stores/rules/park.ts';
+import type { NonceRow, RecordRow } from '../../../src/stores/rules/rows.ts';
 import type { Play } from './play.ts';
-import type { Account, Thread, World } from './world.ts';
+import type { Kept } from './rows.ts';
+import type { Account, Seen, Thread, World } from './world.ts';
+import { processOf } from './world.ts';
 
 /**
  * A world without its names: instants count from now, what has passed has passed, ids are told by the thread that
  * has them (nobody can use any other again), processes and nonces by what refers to them. Two worlds with one key
  * differ in nothing that can ever be seen.
  */
-export function keyOfWorld({ scenario }: Play, world: World): string {
-  const left = (instant: number): number => Math.max(0, instant - world.now);
+export function keyOfWorld(play: Play, world: World): string {
+  const left = leftAt(world.now);
   const threads = world.threads
     .map((thread) => ({ thread, is: ownPart(thread, left) }))
     .sort((a, b) => (a.is < b.is ? -1 : 1));
+  const orders = play.protocol ? ordersOf(threads) : [threads];
+  return orders.map((order) => keyIn(order, play, world)).reduce((a, b) => (a < b ? a : b));
+}
+
+interface Known {
+  readonly thread: Thread;
+  readonly is: string;
+}
+
+/** Threads that are alike but for what refers to them, and for what they have seen, have no order of their own. */
+function ordersOf([first, ...rest]: readonly Known[]): readonly (readonly Known[])[] {
+  if (!first) return [[]];
+  return ordersOf(rest).flatMap((order) => {
+    const alike = order.findIndex(({ is }) => is !== first.is);
+    const places = Array.from({ length: (alike < 0 ? order.length : alike) + 1 }, (_, at) => at);
+    return places.map((at) => order.toSpliced(at, 0, first));
+  });
+}
+
+const leftAt =
+  (now: number): Left =>
+  (instant) =>
+    Math.max(0, instant - now);
+
+function keyIn(threads: readonly Known[], { scenario, protocol }: Play, world: World): string {
+  const left = leftAt(world.now);
   const place = new Map(threads.map(({ thread }, at) => [thread.id, at]));
   const nameOf = (id: string | null): string => (id === null ? '' : String(place.get(id) ?? '-'));
+  // Where it matters; for the sound protocol it does not.
+  const isSibling = ({ seen }: Thread): boolean =>
+    protocol?.takesSiblings === true && world.planned === seen?.kept;
   const alike = scenario.modes[0] === scenario.modes[1];
-  const processes = threads.map(({ thread }) => thread.process);
+  const processes = threads.map(({ thread }) => processOf(world, thread.process));
+  // Two processes of the same kind: the one that comes first is the first one. One that died is nobody's.
+  const known = alike ? [...processes] : [processOf(world, 0), processOf(world, 1)];
+  const calledProcess: CalledProcess = (id, { processes }) => {
+    if (id === null || !processes.has(id)) return '';
+    if (!known.includes(id)) known.push(id);
+    return String(known.indexOf(id));
+  };
   return [
     threads.map(({ is }) => is).join(' '),
-    // Two processes of the same kind: the one that comes first is the first one.
-    (alike ? processes.map((process) => processes.indexOf(process)) : processes).join(''),
-    noncesPart(world, nameOf),
-    recordsPart(world, nameOf, left),
-    [...world.kept.tasks.values()]
-      .map(({ id, holder, mark, markTerminal }) => `${id},${holder},${mark},${Number(markTerminal)}`)
-      .join(' '),
+    processes.map((id) => known.indexOf(id)).join(''),
+    noncesPart(
+      world,
+      threads.map(({ thread }) => thread),
+      nameOf,
+    ),
+    recordsPart(world, { nameOf, calledProcess }, left),
+    tasksPart(world.kept),
+    threads
+      .map(({ thread }) => seenPart(thread.seen, world, { nameOf, calledProcess }, isSibling(thread)))
+      .join('/'),
     world.accounts.map((account) => accountPart(account, nameOf)).join(' '),
     Object.values(world.budget).join(''),
     world.breach?.invariant ?? '',
@@ -34,38 +76,87 @@ export function keyOfWorld({ scenario }: Play, world: World): string {
 
 type Left = (instant: number) => number;
 type NameOf = (id: string | null) => string;
+/** '' where its row does not hold. */
+type CalledProcess = (id: string | null, kept: Kept) => string;
+
+interface Names {
+  readonly nameOf: NameOf;
+  readonly calledProcess: CalledProcess;
+}
+
+function tasksPart({ tasks }: Kept): string {
+  return [...tasks.values()]
+    .map(({ id, holder, mark, markTerminal, terminal, ...more }) =>
+      [
+        id,
+        holder,
+        mark,
+        Number(markTerminal),
+        ...Object.values(terminal ?? {}),
+        'waiting' in more ? String(more.waiting) : '',
+      ].join(','),
+    )
+    .join(' ');
+}
+
+/** What a plan under way rests on: how old it is, what it says, and of which rows it is still true. */
+function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, isSibling: boolean): string {
+  if (!seen) return '';
+  const left = leftAt(seen.now);
+  const isSame = (name: 'records' | 'tasks'): string =>
+    [...new Set([...seen.kept[name].keys(), ...kept[name].keys()])]
+      .map((key) => `${key}${Number(seen.kept[name].get(key) === kept[name].get(key))}`)
+      .sort()
+      .join('');
+  return [
+    now - seen.now,
+    recordsPart(seen, names, left),
+    tasksPart(seen.kept),
+    isSame('records'),
+    isSame('tasks'),
+    isSibling,
+  ].join(';');
+}
 
 /** All of a thread but its names. */
 function ownPart(thread: Thread, left: Left): string {
-  const { at, event, copy, step, decision, settled, until, fence, worker, answerable, nonce } = thread;
-  const flags = [worker, answerable, nonce !== undefined].map(Number).join('');
+  const { at, event, copy, step, decision, settled, until, fence, worker, answerable, suspect, nonce } =
+    thread;
+  const { replay = false, again = false } = thread;
+  const flags = [worker, answerable, suspect, nonce !== undefined, replay, again].map(Number).join('');
   return `${at},${event},${copy},${step},${decisionPart(decision)},${settled ?? ''},${left(until)},${fence},${flags}`;
 }
 
 /** What of a decision has consequences. */
 function decisionPart(decision: Thread['decision']): string {
   if (decision?.kind === 'won') return `won${decision.body?.join('') ?? ''}`;
-  return decision?.kind ?? '';
+  const replay = decision !== undefined && 'replay' in decision && decision.replay;
+  return `${decision?.kind ?? ''}${replay ? ' again' : ''}`;
 }
 
-function noncesPart({ sent, kept, threads }: World, nameOf: NameOf): string {
+function noncesPart({ sent, kept }: World, threads: readonly Thread[], nameOf: NameOf): string {
+  const rowPart = (row: NonceRow | undefined): string => (row ? `${row.key}${nameOf(row.acceptId)}` : '');
   const parts = sent.map(({ event, copy, nonce }) => {
     const row = kept.nonces.get(nonce);
     const users = threads.filter((thread) => thread.nonce === nonce).map(({ id }) => nameOf(id));
-    return `${event},${copy},${row ? `${row.key}${nameOf(row.acceptId)}` : ''},${users.sort().join('')}`;
+    const seen = threads.map(({ seen }) => {
+      const before = seen?.kept.nonces.get(nonce);
+      return seen ? `${rowPart(before)}${Number(before === row)}` : '';
+    });
+    return `${event},${copy},${rowPart(row)},${users.sort().join('')},${seen.join('|')}`;
   });
   return parts.sort().join(' ');
 }
 
-function recordsPart({ kept }: World, nameOf: NameOf, left: Left): string {
+function recordsPart({ kept }: Pick<World, 'kept'>, names: Names, left: Left): string {
   const records = [...kept.records.values()];
   // Of what is due, the earliest goes first, however long ago that was.
   const queue = [...records].sort((a, b) => (dueAt(a) ?? Infinity) - (dueAt(b) ?? Infinity));
   const order = queue.map(({ key }) => key).join('');
-  return [order, ...records.map((record) => recordPart(record, nameOf, left))].join(' ');
+  return [order, ...records.map((record) => recordPart(kept, record, names, left))].join(' ');
 }
 
-function recordPart(record: RecordRow, nameOf: NameOf, left: Left): string {
+function recordPart(kept: Kept, record: RecordRow, { nameOf, calledProcess }: Names, left: Left): string {
   const { key, state, claim, claimedBy, owner, fence, attempts, crashes, acked, rawHash } = record;
   return [
     key,
@@ -76,7 +167,11 @@ function recordPart(record: RecordRow, nameOf: NameOf, left: Left): string {
     fence,
     state === 'leased' ? left(record.leaseUntil) : 0,
     attempts,
+    Number(record.spared),
     crashes,
+    Number(record.suspect),
+    state === 'leased' ? calledProcess(record.process, kept) : '',
+    calledProcess(record.crashedIn, kept),
     Number(acked),
     left(record.notBefore),
     record.parkedUntil === 0 ? '' : left(record.parkedUntil),
@@ -86,9 +181,9 @@ function recordPart(record: RecordRow, nameOf: NameOf, left: Left): string {
 }
 
 function accountPart(account: Account, nameOf: NameOf): string {
-  const { acknowledged, completedBy, effects, leases, failed, returned, permanent, first } = account;
+  const { acknowledged, refused, completedBy, effects, leases, attempts, failed, returned } = account;
+  const { crashedAlone, permanent, first } = account;
   const owners = completedBy.map(nameOf).join('');
-  return [Number(acknowledged), owners, effects, leases, failed, returned, Number(permanent), first].join(
-    ',',
-  );
+  const counts = [effects, leases, attempts, failed, returned, crashedAlone];
+  return [Number(acknowledged), Number(refused), owners, ...counts, Number(permanent), first].join(',');
 }

@@ -37,7 +37,7 @@ interface Endings {
 export function exploreScenario(
   scenario: Scenario,
   system: System,
-  { drains }: Endings = { drains: true },
+  { drains, protocol }: Endings & Pick<Play, 'protocol'> = { drains: true },
 ): Exploration<Invariant> {
-  return explore(modelOf({ scenario, system, drains }));
+  return explore(modelOf({ scenario, system, drains, ...(protocol && { protocol }) }));
 }

@@ -1,15 +1,28 @@
 import type { AcceptRequest, CompleteRequest, FailRequest } from '../../../src/stores/contract.ts';
-import type { Rows } from '../../../src/stores/kernel/rows.ts';
+import type { QueueRows } from '../../../src/stores/rules/rows.ts';
 import type { Step } from './explore.ts';
+import type { Protocol } from './protocol.ts';
+import { OLD_MS, driven } from './protocol.ts';
 import { draftOf } from './rows.ts';
 import type { System } from './system.ts';
 import type { Scenario, Thread, World } from './world.ts';
-import { BACKOFF_MS, LEASE_MS, RETENTION_MS, SELLER, eventOf } from './world.ts';
+import {
+  BACKOFF_MS,
+  LEASE_MS,
+  RETENTION_MS,
+  SELLER,
+  accountOf,
+  eventOf,
+  processOf,
+  withAccount,
+} from './world.ts';
 
 /** Who plays in which world. */
 export interface Play {
   readonly scenario: Scenario;
   readonly system: System;
+  /** How operations are planned and taken; absent: each is one atomic step. */
+  readonly protocol?: Protocol;
 }
 
 export type Steps = readonly Step<World>[];
@@ -25,8 +38,9 @@ const LIMITS = {
 /** One atomic operation of the store, and the world with what it wrote. */
 export function onStore<T>(
   world: World,
-  operation: (rows: Rows, now: number) => T,
+  operation: (rows: QueueRows, now: number) => T,
 ): { readonly after: World; readonly result: T } {
+  if (world.view?.protocol) return driven(world, world.view.protocol, operation);
   const draft = draftOf(world.kept);
   const result = operation(draft.rows, world.now);
   return { after: { ...world, kept: draft.kept() }, result };
@@ -49,7 +63,7 @@ export function modeOf({ scenario }: Play, { process }: Thread): 'inline' | 'inb
   return scenario.modes[process === 0 ? 0 : 1];
 }
 
-export function acceptRequest(play: Play, thread: Thread): AcceptRequest {
+export function acceptRequest(play: Play, world: World, thread: Thread): AcceptRequest {
   const { retry, onChanged } = play.scenario;
   const { task } = eventOf(play.scenario, thread.event);
   return {
@@ -59,6 +73,7 @@ export function acceptRequest(play: Play, thread: Thread): AcceptRequest {
     ...(thread.nonce !== undefined && {
       nonce: { keyid: 'kid', nonce: thread.nonce, nowMs: 0, expiresAtMs: RETENTION_MS },
     }),
+    ...(thread.replay && { replay: true }),
     event: {
       key: keyOf(play, thread.event),
       body: bodyOf(thread.copy),
@@ -67,8 +82,10 @@ export function acceptRequest(play: Play, thread: Thread): AcceptRequest {
       ...(task && {
         task: { id: task.id, instant: String(task.instant), instantMs: 0, terminal: task.terminal },
       }),
+      ...(task?.says !== undefined && { terminalHash: task.says }),
     },
     leaseMs: LEASE_MS,
+    process: processOf(world, thread.process),
     limits: LIMITS,
     retry,
     retentionMs: RETENTION_MS,
@@ -87,6 +104,27 @@ export function failRequest(
   const { permanent = false, unstarted = false } = how;
   const { retry } = play.scenario;
   return { ...completeRequest(play, thread), permanent, unstarted, retry, backoffMs: BACKOFF_MS };
+}
+
+/**
+ * Until when a process counts on a lease that it is told of. Its plan's clock may have been so old when it was taken,
+ * and the lease is over the earlier for it.
+ */
+export function heldUntil({ now, view }: World): number {
+  return Math.max(view?.seen?.now ?? now, now - OLD_MS) + LEASE_MS;
+}
+
+/** A lease under which nothing ran goes back. */
+export function given(
+  play: Play,
+  world: World,
+  thread: Thread,
+): { readonly after: World; readonly label: string } {
+  const request = failRequest(play, thread, { unstarted: true });
+  const { after, result } = onStore(world, (rows, now) => play.system.fail(rows, request, now));
+  const { returned } = accountOf(world, thread.event);
+  const noted = result === 'lost' ? after : withAccount(after, thread.event, { returned: returned + 1 });
+  return { after: noted, label: `${doer(thread)} gives ${keyOf(play, thread.event)} back → ${result}` };
 }
 
 /** Who does it, in a trace. */

@@ -1,5 +1,11 @@
-import { dueAt } from '../../../src/stores/kernel/park.ts';
-import type { NonceRow, NotificationRow, RecordRow, Rows, TaskRow } from '../../../src/stores/kernel/rows.ts';
+import { dueAt } from '../../../src/stores/rules/park.ts';
+import type {
+  NonceRow,
+  NotificationRow,
+  QueueRows,
+  RecordRow,
+  TaskRow,
+} from '../../../src/stores/rules/rows.ts';
 
 /**
  * What a store keeps, as a value: every state of the exploration has one of its own. One sender, and times short of
@@ -12,6 +18,8 @@ export interface Kept {
   readonly bodies: ReadonlyMap<string, Uint8Array>;
   readonly tasks: ReadonlyMap<string, TaskRow>;
   readonly notifications: ReadonlyMap<string, NotificationRow>;
+  /** Whose rows hold. */
+  readonly processes: ReadonlySet<string>;
 }
 
 export const NOTHING: Kept = {
@@ -20,11 +28,12 @@ export const NOTHING: Kept = {
   bodies: new Map(),
   tasks: new Map(),
   notifications: new Map(),
+  processes: new Set(['0.0', '1.0']),
 };
 
 /** `Rows` for one atomic step over `from`, which stays as it is. */
 export interface Draft {
-  readonly rows: Rows;
+  readonly rows: QueueRows;
   /** What is kept after the step. */
   readonly kept: () => Kept;
 }
@@ -51,7 +60,7 @@ export function draftOf(from: Kept): Draft {
     records.set(row.key, row);
     if (row.bodyBytes === 0) bodies.drop(row.key);
   };
-  const rows: Rows = {
+  const rows: QueueRows = {
     nonce: ({ nonce }) => nonces.now().get(nonce),
     saveNonce: (row) => nonces.set(row.nonce, row),
     record: (_sender, key) => records.now().get(key),
@@ -67,7 +76,9 @@ export function draftOf(from: Kept): Draft {
     saveNotification: (row) => notifications.set(row.id, row),
     ...dueRows(records),
     page: () => ({ rows: [...records.now().values()] }),
-    usage: () => ({ entries: 0, pendingBytes: 0, nonces: 0, allNonces: 0 }),
+    isProcessAlive: (id) => from.processes.has(id),
+    saveProcess: () => {},
+    usage: () => ({ entries: 0, pendingBytes: 0, nonces: 0, senderNonces: 0, allNonces: 0 }),
     purge: () => {},
     purgeSender: () => {},
     purgeNonces: () => {},
@@ -78,15 +89,18 @@ export function draftOf(from: Kept): Draft {
     bodies: bodies.now(),
     tasks: tasks.now(),
     notifications: notifications.now(),
+    processes: from.processes,
   });
   return { rows, kept };
 }
 
-function dueRows(records: Table<RecordRow>): Pick<Rows, 'due' | 'nextDue' | 'parked'> {
+export function dueRows(
+  records: Pick<Table<RecordRow>, 'now'>,
+): Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'nextSuspect' | 'parked'> {
   const first = (): { readonly at: number; readonly row: RecordRow } | undefined => {
     let earliest: { readonly at: number; readonly row: RecordRow } | undefined;
     for (const row of records.now().values()) {
-      const at = dueAt(row);
+      const at = row.suspect ? null : dueAt(row);
       if (at !== null && (!earliest || at < earliest.at)) earliest = { at, row };
     }
     return earliest;
@@ -97,6 +111,12 @@ function dueRows(records: Table<RecordRow>): Pick<Rows, 'due' | 'nextDue' | 'par
       return found && found.at <= now ? found.row : undefined;
     },
     nextDue: () => first()?.at,
+    far: () => [],
+    dueSuspect: (now) =>
+      [...records.now().values()]
+        .filter((row) => row.suspect && (dueAt(row) ?? Infinity) <= now)
+        .toSorted((a, b) => a.crashes - b.crashes)[0],
+    nextSuspect: () => undefined,
     parked: (_sender, taskId) =>
       [...records.now().values()].find((row) => row.task?.id === taskId && row.parkedUntil > 0),
   };

@@ -16,6 +16,18 @@ const A = { name: 'A', copies: 1 } as const;
 const WORKING = { name: 'working', copies: 1, task: { id: 't', instant: 1, terminal: false } } as const;
 const COMPLETED = { name: 'completed', copies: 1, task: { id: 't', instant: 2, terminal: true } } as const;
 
+const SOLD = {
+  name: 'sold',
+  copies: 1,
+  task: { id: 't', instant: 1, terminal: true, says: 'sold' },
+} as const;
+const UNSOLD = {
+  name: 'unsold',
+  copies: 1,
+  task: { id: 't', instant: 2, terminal: true, says: 'unsold' },
+} as const;
+const POISON = { name: 'poison', copies: 1, poison: true } as const;
+
 /** More than a lease. */
 const OVER_A_LEASE_MS = 8_001;
 /** More than half of one: it can be renewed in between. */
@@ -26,6 +38,7 @@ const INLINE: Scenario = {
   events: [A],
   modes: ['inline', 'inline'],
   workers: false,
+  runs: 1,
   effects: 'outside',
   onChanged: 'first-wins',
   retry: { attempts: 3, crashes: 2 },
@@ -51,6 +64,7 @@ export type ScenarioName =
   | 'inlineThree'
   | 'inlineTask'
   | 'inlineSameInstant'
+  | 'inlineTerminals'
   | 'inlineChanged'
   | 'inlineConflict'
   | 'inlineTransaction'
@@ -59,7 +73,10 @@ export type ScenarioName =
   | 'inboxResends'
   | 'inboxTransaction'
   | 'mixed'
-  | 'mixedTask';
+  | 'mixedTask'
+  | 'mixedTerminals'
+  | 'poison'
+  | 'inlinePoison';
 
 /** Worlds that are visited whole, each with the misfortunes that it is about. */
 export const SCENARIOS: Record<ScenarioName, Scenario> = {
@@ -97,6 +114,12 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     name: 'inline, two statuses of a task at one instant',
     events: [{ ...WORKING, task: { ...WORKING.task, instant: 2 } }, COMPLETED],
     budget: { ...NONE, sends: 2, crashes: 1, jumps: 1, failures: 1 },
+  },
+  inlineTerminals: {
+    ...INLINE,
+    name: 'inline, two outcomes of a task in edition 3.2',
+    events: [SOLD, UNSOLD],
+    budget: { ...NONE, sends: 3, crashes: 1, jumps: 1, failures: 1 },
   },
   inlineThree: {
     ...INLINE,
@@ -153,7 +176,77 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     events: [WORKING, COMPLETED],
     budget: { ...NONE, sends: 2, crashes: 1, jumps: 1, failures: 1 },
   },
+  mixedTerminals: {
+    ...INBOX,
+    name: 'an inline door and an inbox, two outcomes of a task in edition 3.2',
+    modes: ['inline', 'inbox'],
+    events: [SOLD, UNSOLD],
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 1, failures: 1 },
+  },
+  poison: {
+    ...INBOX,
+    name: 'inbox, an event whose handler ends its process, and one that is leased with it',
+    events: [A, POISON],
+    runs: 2,
+    retry: { attempts: 20, crashes: 1 },
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 2 },
+  },
+  inlinePoison: {
+    ...INLINE,
+    name: 'inline, an event whose handler ends its process, and one that comes with it',
+    events: [A, POISON],
+    retry: { attempts: 20, crashes: 1 },
+    budget: { ...NONE, sends: 3, jumps: 2 },
+  },
 };
+
+/** Worlds in which an operation is a plan and a commit: more can come in between, so that each has less misfortune. */
+export type PlannedName =
+  | 'inline'
+  | 'inlineResends'
+  | 'inlineRenewals'
+  | 'inlineTask'
+  | 'inlineTerminals'
+  | 'inlineTransaction'
+  | 'inbox'
+  | 'inboxTask'
+  | 'inboxResends'
+  | 'mixed'
+  | 'mixedTask'
+  | 'poison';
+
+/** Of the short form, and what the long one has more. */
+type PlannedBudget = readonly [budget: Partial<Budget>, more: Partial<Budget>];
+
+const PLANNED: Record<PlannedName, PlannedBudget> = {
+  inline: [{ sends: 2, crashes: 1, jumps: 1, failures: 1 }, { sends: 3 }],
+  inlineResends: [{ sends: 2, crashes: 1, jumps: 1, resends: 1 }, { resends: 2 }],
+  inlineRenewals: [{ sends: 2, jumps: 2, renewals: 1 }, { crashes: 1 }],
+  inlineTask: [{ sends: 2, jumps: 1, failures: 1 }, { crashes: 1 }],
+  inlineTerminals: [{ sends: 2, jumps: 1, failures: 1 }, { crashes: 1 }],
+  inlineTransaction: [
+    { sends: 2, crashes: 1, jumps: 1 },
+    { sends: 3, failures: 1 },
+  ],
+  inbox: [
+    { sends: 2, crashes: 1, jumps: 1 },
+    { failures: 1, returns: 1 },
+  ],
+  inboxTask: [{ sends: 2, jumps: 1 }, { crashes: 1 }],
+  inboxResends: [{ sends: 2, resends: 1 }, { jumps: 1 }],
+  mixed: [{ sends: 2, jumps: 1 }, { crashes: 1 }],
+  mixedTask: [{ sends: 2 }, { jumps: 1, crashes: 1 }],
+  poison: [{ sends: 2, jumps: 2 }, { crashes: 1 }],
+};
+
+export const PLANNED_NAMES = Object.keys(PLANNED) as readonly PlannedName[];
+
+/** @param isLong the long form of it. */
+export function planned(name: PlannedName, isLong: boolean): Scenario {
+  const scenario = SCENARIOS[name];
+  const [budget, more] = PLANNED[name];
+  return { ...scenario, budget: { ...NONE, ...budget, ...(isLong && more) } };
+}
 
 /** The same world with more misfortune, for the long form. */
 export function worse(scenario: Scenario): Scenario {

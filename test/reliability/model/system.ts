@@ -10,19 +10,19 @@ import type {
   PeekResult,
   RenewRequest,
 } from '../../../src/stores/contract.ts';
-import { accept } from '../../../src/stores/kernel/accept.ts';
-import { inboxOf } from '../../../src/stores/kernel/inbox.ts';
-import type { Rows } from '../../../src/stores/kernel/rows.ts';
-import { complete, fail, heldBy, peek, renew } from '../../../src/stores/kernel/settle.ts';
+import { accept } from '../../../src/stores/rules/accept.ts';
+import { inboxOf, leaseOne } from '../../../src/stores/rules/inbox.ts';
+import type { QueueRows } from '../../../src/stores/rules/rows.ts';
+import { complete, fail, heldBy, peek, renew } from '../../../src/stores/rules/settle.ts';
 
 /** One atomic operation of the store. */
-export type Atomic<Request, Result> = (rows: Rows, request: Request, now: number) => Result;
+export type Atomic<Request, Result> = (rows: QueueRows, request: Request, now: number) => Result;
 
 /** What a delivery does with a decision: run the handler, wait for another one's, or answer this status. */
-export type Consequence = 'run' | 'wait' | 200 | 401 | 409 | 429;
+export type Consequence = 'run' | 'wait' | 200 | 401 | 409 | 429 | 503;
 
 /**
- * Store and corridor as the explorer drives them. The real one below is the kernel itself; a broken one replaces a
+ * Store and corridor as the explorer drives them. The real one below is the rules themselves; a broken one replaces a
  * member or two.
  */
 export interface System {
@@ -50,7 +50,10 @@ const CONSEQUENCES: Record<AcceptDecision['kind'], Consequence> = {
   stale: 200,
   'in-flight': 'wait',
   'task-busy': 'wait',
+  'backing-off': 503,
   conflict: 409,
+  'already-final': 409,
+  'final-unsafe': 503,
   burned: 401,
   replayed: 401,
   'rate-abuse': 429,
@@ -62,10 +65,10 @@ export function consequence({ kind }: AcceptDecision, mode: AcceptRequest['mode'
   return inline === 'wait' && mode === 'inbox' ? 200 : inline;
 }
 
-/** The kernel gives its inbox as promises; over rows that are at hand its steps are over when the call returns. */
-export function leaseDue(rows: Rows, request: LeaseDueRequest, now: number): LeaseDueResult {
+/** The rules give their inbox as promises; over rows that are at hand its steps are over when the call returns. */
+export function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): LeaseDueResult {
   let result: unknown;
-  const atOnce = async <T>(step: (rows: Rows, now: number) => T): Promise<T> => {
+  const atOnce = async <T>(step: (rows: QueueRows, now: number) => T): Promise<T> => {
     const given = step(rows, now);
     result = given;
     return given;
@@ -74,12 +77,19 @@ export function leaseDue(rows: Rows, request: LeaseDueRequest, now: number): Lea
   return result as LeaseDueResult;
 }
 
-export function transaction(rows: Rows, request: CompleteRequest, now: number): 'done' | undefined {
+/** The driver's: one that is due is planned by itself. */
+export function leaseFound(rows: QueueRows, request: LeaseDueRequest, now: number): LeaseDueResult {
+  const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
+  const { event, dead } = found ? leaseOne(rows, found, request, now) : {};
+  return { events: event ? [event] : [], died: dead ? [dead] : [] };
+}
+
+export function transaction(rows: QueueRows, request: CompleteRequest, now: number): 'done' | undefined {
   if (!heldBy(rows, request, now)) return undefined;
   return complete(rows, request, now) === 'done' ? 'done' : undefined;
 }
 
-/** The rules of src/stores/kernel, which memory and SQLite run as they are. */
+/** The rules of src/stores/rules, which memory and SQLite run as they are. */
 export const REAL: System = {
   admission: [accept],
   complete,
@@ -92,3 +102,6 @@ export const REAL: System = {
   releasesAtDeadline: false,
   answersFirst: false,
 };
+
+/** The rules as the driver runs them. */
+export const DRIVEN: System = { ...REAL, lease: leaseFound };

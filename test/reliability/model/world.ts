@@ -1,5 +1,6 @@
 import type { AcceptDecision, RetryLimits } from '../../../src/stores/contract.ts';
 import type { Breach } from './explore.ts';
+import type { Protocol } from './protocol.ts';
 import type { Kept } from './rows.ts';
 import { NOTHING } from './rows.ts';
 
@@ -12,13 +13,23 @@ export type Invariant =
   | 'the first copy is what is handled'
   | 'an older status is never applied after a newer one'
   | 'a completed event was handled'
+  | 'bytes that come again use up no attempts'
+  | 'only runs that it had to itself make an event DEAD by crashes'
   | 'every event comes to its end';
 
 /** An event that the seller has to tell. Its copies differ in their bytes. */
 export interface ToldEvent {
   readonly name: string;
   readonly copies: number;
-  readonly task?: { readonly id: string; readonly instant: number; readonly terminal: boolean };
+  /** Its handler ends its process. */
+  readonly poison?: true;
+  readonly task?: {
+    readonly id: string;
+    readonly instant: number;
+    readonly terminal: boolean;
+    /** What a terminal status says, where a second one is refused: edition 3.2. */
+    readonly says?: string;
+  };
 }
 
 /** How often what the environment may do can happen; everything else happens as often as it can. */
@@ -49,6 +60,8 @@ export interface Scenario {
   readonly modes: readonly ['inline' | 'inbox', 'inline' | 'inbox'];
   /** Whether the processes work the inbox too. */
   readonly workers: boolean;
+  /** Events that a process's worker runs at once. */
+  readonly runs: number;
   /** Effects outside the store, or written by `ctx.transaction`. */
   readonly effects: 'outside' | 'transaction';
   readonly onChanged: 'first-wins' | 'conflict';
@@ -80,7 +93,11 @@ export interface Thread {
   readonly copy: number;
   /** Absent for workers, and for a waiting delivery that takes over. */
   readonly nonce?: string;
-  readonly at: 'arrived' | 'decided' | 'waiting' | 'running' | 'effected' | 'settled';
+  /** Its bytes came before, as the store has told it: it has waited, and takes over. */
+  readonly replay?: boolean;
+  /** Its bytes came to the store before. */
+  readonly again?: boolean;
+  readonly at: 'looking' | 'arrived' | 'decided' | 'waiting' | 'running' | 'effected' | 'settled';
   /** Atomic steps of the admission that are done. */
   readonly step: number;
   readonly decision?: AcceptDecision | { readonly kind: 'gave-up' };
@@ -88,6 +105,10 @@ export interface Thread {
   /** As its process was told: until then nobody else may run. Unix ms. */
   readonly until: number;
   readonly fence: number;
+  /** Of its lease, or, while it looks for work, that it asks for one. */
+  readonly suspect: boolean;
+  /** What its operation on the store is planned on, which is under way since. */
+  readonly seen?: Seen;
   /** Somebody waits for an answer. */
   readonly answerable: boolean;
 }
@@ -96,16 +117,37 @@ export interface Thread {
 export interface Account {
   /** Its sender was, or may have been, told that it need not come again: 2xx, or 401 `replayed`. */
   readonly acknowledged: boolean;
+  /** Its sender was told that another terminal status of its task is kept. */
+  readonly refused: boolean;
   /** Leases that `complete` told `done`. */
   readonly completedBy: readonly string[];
   /** Effects outside: whether there was one. In a transaction: how many were committed. */
   readonly effects: number;
   readonly leases: number;
+  /** Of them the first, those by deliveries with a fresh nonce, and by workers. */
+  readonly attempts: number;
   readonly failed: number;
   readonly returned: number;
+  /** Processes that ended while it ran there as their suspect. */
+  readonly crashedAlone: number;
   readonly permanent: boolean;
   /** The copy that was stored first. */
   readonly first?: number;
+}
+
+/** Rows and clock at one moment. */
+export interface Seen {
+  readonly kept: Kept;
+  readonly now: number;
+}
+
+/** Through which a step looks at the store, where an operation is a plan and a commit; no part of a state. */
+export interface View {
+  readonly protocol?: Protocol;
+  /** Undefined: nothing is planned yet. */
+  readonly seen?: Seen;
+  /** `unseen`: the step has to look first. */
+  readonly outcome?: 'unseen' | 'refused' | 'taken';
 }
 
 /** A state of the exploration; never changed, only followed by others. */
@@ -114,11 +156,16 @@ export interface World {
   readonly now: number;
   readonly kept: Kept;
   readonly threads: readonly Thread[];
+  /** How often each of the two processes has died. */
+  readonly deaths: readonly [number, number];
   readonly sent: readonly Sent[];
   readonly accounts: readonly Account[];
   readonly budget: Budget;
   /** Numbers for new ids. */
   readonly next: number;
+  /** What the commit before was planned on. */
+  readonly planned?: Kept;
+  readonly view?: View;
   /** What a step did that must not be done. */
   readonly breach?: Breach<Invariant>;
 }
@@ -130,11 +177,14 @@ export const RETENTION_MS = 86_400_000;
 
 const UNTOUCHED: Account = {
   acknowledged: false,
+  refused: false,
   completedBy: [],
   effects: 0,
   leases: 0,
+  attempts: 0,
   failed: 0,
   returned: 0,
+  crashedAlone: 0,
   permanent: false,
 };
 
@@ -143,11 +193,17 @@ export function worldOf({ events, budget }: Scenario): World {
     now: 1_000_000,
     kept: NOTHING,
     threads: [],
+    deaths: [0, 0],
     sent: [],
     accounts: events.map(() => UNTOUCHED),
     budget,
     next: 1,
   };
+}
+
+/** A process that died and comes again is another one. */
+export function processOf({ deaths }: Pick<World, 'deaths'>, process: number): string {
+  return `${process}.${deaths[process === 0 ? 0 : 1]}`;
 }
 
 export function eventOf({ events }: Scenario, index: number): ToldEvent {

@@ -4,7 +4,7 @@ import type { Completion } from './backends.ts';
 
 /**
  * The completions of a Redis store, from the file to which the server appended every write before it answered: that of
- * a process that did not live to hear of it is there too. (`src/stores/redis/lua/rows.ts` has the form of a record.)
+ * a process that did not live to hear of it is there too. (`src/stores/redis/lua/rows.lua` has the form of a row.)
  * @param folder of the server, whose file was never rewritten.
  */
 export function completionsInAof(folder: string): Completion[] {
@@ -15,9 +15,9 @@ export function completionsInAof(folder: string): Completion[] {
   const completions: Completion[] = [];
   for (const command of commandsOf(readFileSync(join(logs, files[0] ?? '')))) {
     const [verb, name, value] = command;
-    const key = /^[^{]*\{[^}]*\}:r:(.*)$/s.exec(name?.toString() ?? '')?.[1];
+    const key = /^[^{]*\{[^}]*\}:2:r:(.*)$/s.exec(name?.toString() ?? '')?.[1];
     if (key === undefined || value === undefined || verb?.toString().toUpperCase() !== 'SET') continue;
-    const [state = '', , , owner = ''] = packedTexts(value);
+    const { state, owner } = recordOf(value);
     const now = `${state} ${owner}`;
     if (state === 'applied' && seen.get(key) !== now) completions.push({ key, owner });
     seen.set(key, now);
@@ -47,15 +47,13 @@ function* commandsOf(log: Buffer): Generator<Buffer[]> {
   }
 }
 
-/** The first four fields, each a text or nil: state, claim, claimedBy, owner. (MessagePack: fixstr, str 8, nil.) */
-function packedTexts(value: Buffer): string[] {
-  const texts: string[] = [];
-  for (let at = 0; texts.length < 4;) {
-    const type = value[at] ?? 0xc0;
-    const [head, length] = type === 0xd9 ? [2, value[at + 1] ?? 0] : [1, type === 0xc0 ? 0 : type & 0x1f];
-    if (type !== 0xc0 && type !== 0xd9 && type >> 5 !== 5) throw new Error('not a record of the store');
-    texts.push(value.toString('utf8', at + head, at + head + length));
-    at += head + length;
-  }
-  return texts;
+/** Version and head, and behind a line feed what the driver says of the record, as JSON. */
+function recordOf(value: Buffer): { readonly state: string; readonly owner: string } {
+  const text = value.toString();
+  if (!/^\d{16} \[/.test(text)) throw new Error('not a row of the store');
+  const { state, owner } = JSON.parse(text.slice(text.indexOf('\n') + 1)) as {
+    state: string;
+    owner?: string;
+  };
+  return { state, owner: owner ?? '' };
 }

@@ -29,6 +29,8 @@ export interface Backend {
   readonly completions: () => Promise<readonly Completion[]>;
   /** What `ctx.transaction` has committed. No constraint keeps an effect from being there twice. */
   readonly effects: () => Promise<readonly EffectRow[]>;
+  /** The server hangs, or goes on: SIGSTOP, SIGCONT. Absent where it is not this test's own. */
+  readonly hang?: (isHanging: boolean) => void;
   readonly remove: () => Promise<void>;
 }
 
@@ -66,11 +68,12 @@ CREATE TABLE effect (key text NOT NULL, copy text NOT NULL);
 CREATE TABLE completion (id bigint GENERATED ALWAYS AS IDENTITY, key text NOT NULL, owner text NOT NULL);
 CREATE FUNCTION completed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-  INSERT INTO completion (key, owner) VALUES (new.key, new.owner);
+  INSERT INTO completion (key, owner) VALUES (new.id, new.data::json ->> 'owner');
   RETURN NULL;
 END $$;
-CREATE TRIGGER completed AFTER UPDATE ON webhook_record FOR EACH ROW
-  WHEN (new.state = 'applied' AND (old.state <> 'applied' OR old.owner IS DISTINCT FROM new.owner))
+CREATE TRIGGER completed AFTER UPDATE ON webhook_row FOR EACH ROW
+  WHEN (new.kind = 'r' AND new.data::json ->> 'state' = 'applied' AND (old.data::json ->> 'state' <> 'applied'
+    OR old.data::json ->> 'owner' IS DISTINCT FROM new.data::json ->> 'owner'))
   EXECUTE FUNCTION completed();
 `;
 
@@ -95,12 +98,16 @@ async function postgres(shared: string): Promise<Backend> {
 
 async function redis(): Promise<Backend> {
   // A server of its own: its append-only file is the ledger, and a rewritten one has forgotten.
-  const { port, folder, remove } = await startServer({ ...ON_DISK, 'auto-aof-rewrite-percentage': '0' });
+  const { port, folder, hang, remove } = await startServer({
+    ...ON_DISK,
+    'auto-aof-rewrite-percentage': '0',
+  });
   return {
     place: { kind: 'Redis', port },
     hasTransactions: false,
     completions: async () => completionsInAof(folder),
     effects: async () => [],
+    hang,
     remove,
   };
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { InboxRecord } from '../../../src/stores/contract.ts';
 import { sellerKey } from '../../receiver/setup.ts';
 import { BACKENDS, type Backend } from './backends.ts';
 import type { Break } from './breaks.ts';
@@ -10,7 +11,7 @@ import { ledgerReader, type LedgerReader } from './ledger.ts';
 import { randomOf, type Random } from './random.ts';
 import { AGENT_URL, PUBLIC_URL, sellerOf, type Seller } from './seller.ts';
 import { openStore, type Kind, type OpenStore } from './stores.ts';
-import type { Mode, Role } from './wire.ts';
+import type { Mode, ProcessOptions, Role } from './wire.ts';
 
 export interface GroundOptions {
   readonly kind: Kind;
@@ -25,6 +26,7 @@ export interface GroundOptions {
   readonly timeoutMs: number;
   /** Everything fails loudly when it is over. Ms. */
   readonly deadlineMs: number;
+  readonly retry?: ProcessOptions['retry'];
   readonly breaks?: Break;
   /** `inject('shared')`. */
   readonly shared: string;
@@ -40,6 +42,8 @@ export interface Ground {
   readonly fleet: Fleet;
   readonly seller: Seller;
   readonly ledger: LedgerReader;
+  /** Of the ledger: handlers look for files here. */
+  readonly folder: string;
   readonly stateOf: (key: string) => Promise<FinalState>;
   /** Waits until nothing is queued or leased any more. @throws Error that names an event which is. */
   readonly drained: () => Promise<void>;
@@ -49,18 +53,27 @@ export interface Ground {
 
 const LOOK_MS = 15;
 
+/**
+ * One that is queued or leased. What is leased can be queued between two looks, and leased again before the next: that
+ * of a process that died becomes a suspect, whose turn may come at once.
+ */
+async function unfinished({ inbox }: OpenStore['store']): Promise<InboxRecord | undefined> {
+  for (const state of ['queued', 'leased', 'queued', 'leased'] as const) {
+    const [record] = (await inbox.list({ state, limit: 1 })).records;
+    if (record) return record;
+  }
+  return undefined;
+}
+
 /** A checker has to let the backlog drain before it calls an event lost. */
 async function drain({ store }: OpenStore, fleet: Fleet, signal: AbortSignal): Promise<void> {
-  // What is leased can be queued again.
-  for (const state of ['queued', 'leased', 'queued'] as const) {
-    for (;;) {
-      const [record] = (await store.inbox.list({ state, limit: 1 })).records;
-      if (!record) break;
-      const problem = fleet.problem();
-      if (problem) throw problem;
-      if (signal.aborted) throw new Error(`never done: ${JSON.stringify(record)}`);
-      await sleep(LOOK_MS);
-    }
+  for (;;) {
+    const record = await unfinished(store);
+    if (!record) return;
+    const problem = fleet.problem();
+    if (problem) throw problem;
+    if (signal.aborted) throw new Error(`never done: ${JSON.stringify(record)}`);
+    await sleep(LOOK_MS);
   }
 }
 
@@ -70,7 +83,7 @@ async function groundIn(
   backend: Backend,
   open: OpenStore,
 ): Promise<Ground> {
-  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, breaks } = options;
+  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, retry, breaks } = options;
   const { publicJwk, privateJwk } = await sellerKey();
   const random = randomOf(seed);
   const signal = AbortSignal.timeout(deadlineMs);
@@ -83,6 +96,7 @@ async function groundIn(
     leaseMs,
     waitMs,
     ...urls,
+    ...(retry && { retry }),
     ...(breaks && { breaks }),
   };
   // Goes with the run.
@@ -93,6 +107,7 @@ async function groundIn(
     fleet,
     seller: sellerOf({ fleet, privateJwk, random, timeoutMs, signal }),
     ledger: ledgerReader(file),
+    folder,
     stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
     drained: () => drain(open, fleet, signal),
     signal,

@@ -2,10 +2,9 @@ import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
-import { postgresStore } from '../../../src/stores/postgres.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
 import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
-import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import type { Build } from './build.ts';
+import { OWN } from './build.ts';
 
 /** Where a store's data are: processes are told this. */
 export type Place =
@@ -27,14 +26,16 @@ export interface OpenStore {
 /** Connections of a process to Postgres. */
 const POOL = 6;
 
-const OPEN: { readonly [K in Kind]: (place: Extract<Place, { kind: K }>) => OpenStore } = {
-  SQLite: ({ file }) => ({
+type Open<K extends Kind> = (place: Extract<Place, { kind: K }>, build: Build) => OpenStore;
+
+const OPEN: { readonly [K in Kind]: Open<K> } = {
+  SQLite: ({ file }, { sqliteStore }) => ({
     store: sqliteStore(file),
     writeEffect: (tx, key, copy) =>
       (tx as SqliteHandle).prepare('INSERT INTO effect (key, copy) VALUES (?, ?)').run(key, copy),
     end: async () => undefined,
   }),
-  Postgres: ({ url, schema }) => {
+  Postgres: ({ url, schema }, { postgresStore }) => {
     const pool = new Pool({ connectionString: url, max: POOL });
     pool.on('error', () => undefined);
     return {
@@ -44,13 +45,13 @@ const OPEN: { readonly [K in Kind]: (place: Extract<Place, { kind: K }>) => Open
       end: () => pool.end(),
     };
   },
-  Redis: ({ port }) => {
+  Redis: ({ port }, { redisStore }) => {
     const client = new Redis({ host: '127.0.0.1', port });
     client.on('error', () => undefined);
     return { store: redisStore({ client }), end: async () => client.disconnect() };
   },
 };
 
-export function openStore(place: Place): OpenStore {
-  return (OPEN[place.kind] as (place: Place) => OpenStore)(place);
+export function openStore(place: Place, build: Build = OWN): OpenStore {
+  return (OPEN[place.kind] as (place: Place, build: Build) => OpenStore)(place, build);
 }

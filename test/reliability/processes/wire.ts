@@ -1,4 +1,5 @@
 import type { Jwk } from '../../../src/sender/sign.ts';
+import type { RetryLimits } from '../../../src/stores/contract.ts';
 import type { Break } from './breaks.ts';
 import type { Place } from './stores.ts';
 
@@ -19,7 +20,11 @@ export interface ProcessOptions {
   readonly publicJwk: Jwk;
   readonly leaseMs: number;
   readonly waitMs: number;
+  /** When an event is DEAD; never, by default. */
+  readonly retry?: Pick<RetryLimits, 'attempts' | 'crashes'>;
   readonly breaks?: Break;
+  /** Folder of another build of the package, which it runs. */
+  readonly build?: string;
 }
 
 /** It serves. `port`: 0 where it has no door. */
@@ -31,6 +36,10 @@ export interface Ready {
 export interface Orders {
   readonly inTransaction: boolean;
   readonly takesMs: number;
+  /** Goes on until there is a file of this name beside the ledger. */
+  readonly until?: string;
+  /** Kills its process on every run, once it has taken its time. */
+  readonly isPoison?: boolean;
   /** Throws on the first run, after its effect. */
   readonly fails?: boolean;
   /** Kills its process on the first run, before or after its effect. */

@@ -35,12 +35,9 @@ export interface Granted extends Span {
   readonly body: string;
 }
 
-/** What is known of a lease: it lasts at least until `surelyUntil`, and no longer than `surelyOver`. Store's clock, ms. */
+/** What is known of a lease: nobody else has one before `surelyUntil`. Store's clock, ms. */
 export interface Held extends Granted {
   surelyUntil: number;
-  surelyOver: number;
-  /** Calls of its owner that may prolong it, under way. */
-  renewing: number;
 }
 
 /** A task's status: which one a key is never changes, so the ledger knows it of both copies. */

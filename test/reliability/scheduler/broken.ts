@@ -50,7 +50,7 @@ function anyOwner(): Spoil {
   });
 }
 
-/** A lease that is over is as good as any. */
+/** A lease that somebody else has by now is as good as any. */
 const renewedAnyway: Spoil = (store) => ({
   ...store,
   renew: async (request) => {

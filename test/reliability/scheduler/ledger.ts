@@ -23,8 +23,7 @@ export interface Ledger {
   readonly leased: (event: LeasedEvent, span: Span, leaseMs: number) => void;
   /** The owner ends its lease from here on, whether or not it is told so. */
   readonly ending: (of: Owned, sentAt: number) => void;
-  readonly renewing: (of: Owned) => void;
-  readonly renewed: (of: Owned, answer: 'renewed' | 'lost', span: Span, leaseMs: number) => void;
+  readonly renewed: (of: Owned, answer: 'renewed' | 'lost', span: Span) => void;
   /** A transaction committed, and its row with it. */
   readonly committed: (of: Owned, span: Span) => void;
   readonly ended: (of: Owned, answer: 'done' | 'queued' | 'dead' | 'lost', span: Span) => void;
@@ -72,8 +71,6 @@ export function createLedger(): Ledger {
     const lease: Held = {
       ...of,
       surelyUntil: of.sentAt + leaseMs - TICK_MS,
-      surelyOver: of.heardAt + leaseMs + TICK_MS,
-      renewing: 0,
     };
     for (const other of accounts.values()) {
       if (other === account || isSameTask(account, other)) checkApart(lease, other);
@@ -116,9 +113,10 @@ export function createLedger(): Ledger {
     return known.toSorted((a, b) => b.fence - a.fence)[0];
   }
 
-  /** Told yes, an owner held the lease: nobody had a newer one before it asked, and its own was not over. */
-  function checkOwner(of: Owned, said: string, { sentSeq, sentAt }: Span): void {
-    const { leases, completedBy } = accountOf(of.sender, of.key);
+  /** Told yes, an owner held the lease: nobody had a newer one of its event, or of its task, before it asked. */
+  function checkOwner(of: Owned, said: string, { sentSeq }: Span): void {
+    const account = accountOf(of.sender, of.key);
+    const { leases, completedBy } = account;
     const own = leases.filter(({ owner }) => owner === of.owner);
     const what = `${of.owner} was told ${said} of ${of.key}`;
     if (own.length === 0) breach('an owner of old changes nothing', `${what}, and never had it`);
@@ -128,8 +126,11 @@ export function createLedger(): Ledger {
     }
     // Told before, it is told again.
     if (said !== 'renewed' && (said !== 'done' || completedBy.has(of.owner))) return;
-    const isOver = own.every(({ surelyOver, renewing }) => renewing === 0 && surelyOver < sentAt);
-    if (isOver) breach('an owner of old changes nothing', `${what} after its lease`);
+    const taker = [...accounts.values()]
+      .filter((other) => other !== account && isSameTask(account, other))
+      .flatMap((other) => other.leases)
+      .find((lease) => lease.heardSeq < sentSeq && own.every(({ heardSeq }) => heardSeq < lease.sentSeq));
+    if (taker) breach('an owner of old changes nothing', `${what}, whose task ${taker.owner} had since`);
   }
 
   return {
@@ -150,18 +151,8 @@ export function createLedger(): Ledger {
         if (lease.owner === of.owner) lease.surelyUntil = Math.min(lease.surelyUntil, sentAt);
       }
     },
-    renewing: (of) => {
-      for (const lease of accountOf(of.sender, of.key).leases)
-        if (lease.owner === of.owner) lease.renewing += 1;
-    },
-    renewed: (of, answer, span, leaseMs) => {
+    renewed: (of, answer, span) => {
       if (answer === 'renewed') checkOwner(of, answer, span);
-      for (const lease of accountOf(of.sender, of.key).leases) {
-        if (lease.owner !== of.owner) continue;
-        lease.renewing -= 1;
-        if (answer === 'lost') continue;
-        lease.surelyOver = Math.max(lease.surelyOver, span.heardAt + leaseMs + TICK_MS);
-      }
     },
     committed: (of, { sentSeq }) => {
       const account = accountOf(of.sender, of.key);

@@ -13,22 +13,22 @@ const at = ownSchema();
 beforeEach(() => at.clear());
 
 describe('concurrent calls share a transaction', () => {
-  it('64 accepts at once, then their completions: a statement for each half, and so two commits', async () => {
+  it('64 accepts at once, then their completions: each half is written at once, by the two batches that may be under way', async () => {
     const said: string[] = [];
     const pool = wrappedPool(at.pools[0], (run, text) => {
       said.push(text);
       return run();
     });
-    const store = at.store(at.pools[0], { pool });
+    // No accept sweeps.
+    const store = at.store(at.pools[0], { pool, random: () => 0.99 });
     await store.open();
+    await store.accept(acceptRequest());
     said.length = 0;
-    const requests = Array.from({ length: 64 }, (_, n) => acceptRequest({ key: key(n) }));
+    const requests = Array.from({ length: 64 }, (_, n) => acceptRequest({ key: key(10 + n) }));
     const results = await Promise.all(requests.map((request) => store.accept(request)));
     expect(results.every(({ kind }) => kind === 'won')).toBe(true);
     const ends = await Promise.all(
-      requests.map(({ acceptId }, n) =>
-        store.complete({ sender: SENDER, key: key(n), owner: acceptId, retentionMs: RETENTION_MS }),
-      ),
+      requests.map((request) => store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS })),
     );
     expect(new Set(ends)).toEqual(new Set(['done']));
     expect(said).toHaveLength(4);
@@ -53,19 +53,32 @@ describe('concurrent calls share a transaction', () => {
   it('a call that the server cannot take fails alone', async () => {
     const store = at.store();
     await store.open();
+    await at.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'not this one' USING ERRCODE = '23514'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON webhook_row FOR EACH ROW WHEN (NEW.id = '${key(7)}')
+      EXECUTE FUNCTION refuse()`);
+    try {
+      const calls = Array.from({ length: 20 }, (_, n) => store.accept(acceptRequest({ key: key(n) })));
+      const settled = await Promise.allSettled(calls);
+      const failed = settled.flatMap((result, n) => (result.status === 'rejected' ? [n] : []));
+      expect(failed).toEqual([7]);
+      const reason: unknown = settled[7]?.status === 'rejected' ? settled[7].reason : undefined;
+      expect(reason).toBeInstanceOf(Fault);
+      expect(reason).toMatchObject({ code: 'store_unavailable' });
+    } finally {
+      await at.sql('DROP TRIGGER refuse ON webhook_row; DROP FUNCTION refuse');
+    }
+    await store.close();
+  });
+
+  it('keys of any length are told apart', async () => {
+    const store = at.store();
+    await store.open();
     // Longer than an entry of an index may be, and not to be compressed.
     const long = randomBytes(4000).toString('hex');
-    const calls = Array.from({ length: 20 }, (_, n) =>
-      store.accept(acceptRequest({ key: n === 7 ? long : key(n) })),
-    );
-    const settled = await Promise.allSettled(calls);
-    const failed = settled.flatMap((result, n) => (result.status === 'rejected' ? [n] : []));
-    expect(failed).toEqual([7]);
-    const [, , , , , , , reason] = settled.map((result) =>
-      result.status === 'rejected' ? result.reason : undefined,
-    );
-    expect(reason).toBeInstanceOf(Fault);
-    expect(reason).toMatchObject({ code: 'store_unavailable' });
+    expect((await store.accept(acceptRequest({ key: `${long}a` }))).kind).toBe('won');
+    expect((await store.accept(acceptRequest({ key: `${long}b` }))).kind).toBe('won');
+    expect((await store.accept(acceptRequest({ key: `${long}a` }))).kind).toBe('in-flight');
     await store.close();
   });
 
@@ -113,36 +126,38 @@ describe('concurrent calls share a transaction', () => {
 
 describe('the barrier', () => {
   it('every answer that a 2xx or a replayed may rest on comes from a transaction that writes', async () => {
-    const wrote: boolean[] = [];
+    let wrote = false;
     const pool = wrappedPool(at.pools[0], async (run, text, client) => {
-      if (!text.includes('webhook_run')) return run();
+      if (!/webhook_(commit|load)/.test(text)) return run();
       await client.query('BEGIN');
       const result = await run();
       const { rows } = await client.query('SELECT txid_current_if_assigned() IS NOT NULL AS wrote');
       await client.query('COMMIT');
-      // Not fresh: nobody was answered, and the same call follows row by row.
-      if (/webhook_run_(lone|done)/.test(text) && (result.rows as [{ answer: unknown }])[0].answer === null)
-        return result;
-      wrote.push((rows as [{ wrote: boolean }])[0].wrote);
+      // The last one before the answer.
+      wrote = (rows as [{ wrote: boolean }])[0].wrote;
       return result;
     });
     const store = at.store(at.pools[0], { pool });
     await store.open();
     const first = acceptRequest();
     const lease = leaseOf(first);
-    await store.accept(first);
-    expect(await store.peek(SENDER, lease.key)).toBe('busy');
-    expect(wrote).toEqual([true, false]);
-    wrote.length = 0;
-    expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
-    expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
-    expect((await store.accept(first)).kind).toBe('won');
-    expect((await store.accept({ ...first, acceptId: 'another' })).kind).toBe('replayed');
-    expect((await store.accept(acceptRequest())).kind).toBe('done');
     const { nonce: _nonce, ...legacy } = acceptRequest();
-    expect((await store.accept(legacy)).kind).toBe('done');
-    expect(await store.peek(SENDER, lease.key)).toBe('applied');
-    expect(wrote).toEqual([true, true, true, true, true, true, true]);
+    const answers: readonly (readonly [call: () => Promise<unknown>, says: unknown, wrote: boolean])[] = [
+      [() => store.accept(first), 'won', true],
+      [() => store.peek(SENDER, lease.key), 'busy', false],
+      [() => store.complete({ ...lease, retentionMs: RETENTION_MS }), 'done', true],
+      [() => store.complete({ ...lease, retentionMs: RETENTION_MS }), 'done', true],
+      [() => store.accept(first), 'won', true],
+      [() => store.accept({ ...first, acceptId: 'another' }), 'replayed', true],
+      [() => store.accept(acceptRequest()), 'done', true],
+      [() => store.accept(legacy), 'done', true],
+      [() => store.peek(SENDER, lease.key), 'applied', true],
+    ];
+    for (const [place, [call, says, writes]] of answers.entries()) {
+      const answer = await call();
+      expect((answer as { readonly kind?: string }).kind ?? answer, String(place)).toBe(says);
+      expect(wrote, `${place} ${String(says)}`).toBe(writes);
+    }
     await store.close();
   });
 });
@@ -151,11 +166,15 @@ describe('behind a pooler in transaction mode', () => {
   it('nothing of a session is used: each transaction runs on a connection that knows nothing', async () => {
     const small = new Pool({ connectionString: at.url, max: 3 });
     const left: unknown[] = [];
+    const owners = new Set<PgClient>();
     const pool = wrappedPool(small, async (run, text, client) => {
       // The owner's transaction goes on until its COMMIT; all else is a transaction by itself.
-      if (!text.includes('webhook_finish') && !text.startsWith('INSERT')) await client.query('DISCARD ALL');
+      const isOwners = owners.has(client);
+      if (text.startsWith('BEGIN')) owners.add(client);
+      if (text.startsWith('COMMIT')) owners.delete(client);
+      if (!isOwners && !text.startsWith('INSERT')) await client.query('DISCARD ALL');
       const result = await run();
-      if (text.startsWith('BEGIN')) return result;
+      if (owners.has(client)) return result;
       const { rows } = await client.query(
         `SELECT name, setting FROM pg_settings WHERE source = 'session'
          UNION ALL SELECT 'prepared', name FROM pg_prepared_statements
@@ -225,7 +244,7 @@ describe('with many rows', () => {
     await filling.close();
     const reads: number[] = [];
     const pool = wrappedPool(at.pools[0], async (run, text, client) => {
-      if (!text.includes('webhook_run') && !text.includes('webhook_lease')) return run();
+      if (!/webhook_(commit|load|due)/.test(text)) return run();
       await client.query('BEGIN');
       const before = await readsOf(client, at.schema);
       const result = await run();
@@ -248,9 +267,7 @@ describe('with many rows', () => {
     expect(await store.renew({ ...lease, leaseMs })).toBe('renewed');
     expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
     expect(await store.peek(SENDER, key(8))).toBe('applied');
-    // One of the accepts is not fresh, which takes a look of its own.
-    expect(reads).toHaveLength(7);
-    expect(Math.max(...reads), String(reads)).toBeLessThan(60);
+    expect(Math.max(...reads), String(reads)).toBeLessThan(100);
     await store.close();
   });
 });

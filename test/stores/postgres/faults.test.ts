@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { Pool } from 'pg';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
-import { wrappedPool } from './wrapped-pool.ts';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
+import { notingPool, wrappedPool } from './wrapped-pool.ts';
 
 const UNAVAILABLE = { code: 'store_unavailable' };
 
@@ -54,7 +54,9 @@ describe('the server ends at once and starts again', () => {
 
     expect(faults.length).toBeGreaterThan(0);
     for (const fault of faults) expect(fault).toMatchObject(UNAVAILABLE);
-    const { rows } = await pool.query<{ key: string }>('SELECT key FROM proto_webhooks.webhook_record');
+    const { rows } = await pool.query<{ key: string }>(
+      "SELECT id AS key FROM proto_webhooks.webhook_row WHERE kind = 'r'",
+    );
     const kept = new Set(rows.map(({ key }) => key));
     expect(answered.filter((key) => !kept.has(key))).toEqual([]);
     await store.close();
@@ -147,7 +149,7 @@ describe('a server that does not answer in time', () => {
     await store.accept(first);
     const other = await at.pools[1].connect();
     await other.query('BEGIN');
-    await other.query(`SELECT FROM ${at.schema}.webhook_record FOR UPDATE`);
+    await other.query(`SELECT FROM ${at.schema}.webhook_row WHERE kind = 'r' FOR UPDATE`);
     const again = acceptRequest();
     await expect(store.accept(again)).rejects.toMatchObject(UNAVAILABLE);
     const lease = leaseOf(first);
@@ -163,7 +165,7 @@ describe('a server that does not answer in time', () => {
     let lose = true;
     const pool = wrappedPool(at.pools[0], async (run, text, client) => {
       const result = await run();
-      if (!text.includes('webhook_run') || !lose) return result;
+      if (!text.includes('webhook_commit') || !lose) return result;
       lose = false;
       client.release(true);
       throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
@@ -188,7 +190,7 @@ describe('a server that does not answer in time', () => {
     const request = acceptRequest();
     await expect(store.accept(request)).rejects.toMatchObject(UNAVAILABLE);
     lose = true;
-    expect(await at.sql('SELECT state FROM webhook_record')).toEqual([{ state: 'leased' }]);
+    expect(await at.sql('SELECT state FROM record')).toEqual([{ state: 'leased' }]);
     await store.close();
     const next = at.store();
     await next.open();
@@ -200,36 +202,37 @@ describe('a server that does not answer in time', () => {
 
 describe('rolled back because of others', () => {
   it('a deadlock is tried again inside', async () => {
-    const random = vi.fn(() => 0);
-    const store = at.store(at.pools[0], { random, timeoutMs: 20_000 });
+    const rolledBack: string[] = [];
+    // A look at who waits for whom is taken once, so long after the wait began: the other one has to wait by then.
+    const patient = new Pool({ connectionString: at.url, max: 3, options: '-c deadlock_timeout=4s' });
+    const pool = notingPool(patient, rolledBack);
+    const store = at.store(patient, { pool, random: () => 0, timeoutMs: 60_000 });
     await store.open();
-    await store.accept(acceptRequest());
+    for (const n of [1, 2]) await store.accept(acceptRequest({ key: key(n) }));
     const other = await at.pools[1].connect();
-    await other.query("BEGIN; SET LOCAL deadlock_timeout = '30s'");
+    await other.query("BEGIN; SET LOCAL deadlock_timeout = '60s'");
     const { rows } = await other.query<{ pid: number }>(
-      `SELECT pg_backend_pid() AS pid FROM ${at.schema}.webhook_record FOR UPDATE`,
+      `SELECT pg_backend_pid() AS pid FROM ${at.schema}.webhook_row WHERE id = '${key(2)}' FOR UPDATE`,
     );
-    const accepting = store.accept(acceptRequest());
+    const accepting = Promise.all([1, 2].map((n) => store.accept(acceptRequest({ key: key(n) }))));
     const blocked = async (): Promise<boolean> =>
       (await at.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [rows[0]?.pid]))
         .length > 0;
     await expect.poll(blocked, { timeout: 10_000 }).toBe(true);
-    // Now the other way round: a bucket of the accept, which waits for the row.
-    const taken = other.query(
-      `SET LOCAL search_path TO ${at.schema}; SELECT pg_advisory_xact_lock(webhook_class('bucket'), b) FROM generate_series(0, 127) b`,
-    );
-    await taken;
-    expect(random, 'tries').toHaveBeenCalledTimes(1);
+    // Now the other way round: a row that the accept has locked already, which waits for this one.
+    await other.query(`SELECT FROM ${at.schema}.webhook_row WHERE id = '${key(1)}' FOR UPDATE`);
+    await expect.poll(() => rolledBack).toEqual(['40P01']);
     await other.query('ROLLBACK');
     other.release();
-    expect((await accepting).kind).toBe('in-flight');
+    expect((await accepting).map(({ kind }) => kind)).toEqual(['in-flight', 'in-flight']);
     await store.close();
+    await patient.end();
   });
 
   it('a serialization failure too, and given up after some tries', async () => {
     let left = 2;
     const failing = wrappedPool(at.pools[0], (run, text) => {
-      if (!text.includes('webhook_run') || left === 0) return run();
+      if (!text.includes('webhook_commit') || left === 0) return run();
       left -= 1;
       return Promise.reject(
         Object.assign(new Error('could not serialize'), { code: '40001', severity: 'ERROR' }),
@@ -250,7 +253,7 @@ describe('the server refuses', () => {
   it.each([
     ['25006', 'cannot execute INSERT in a read-only transaction', /connect the pool to the primary/],
     ['53100', 'could not extend file: No space left on device', /No space left/],
-    ['42P01', 'relation "webhook_record" does not exist', /Run migrate\(pool\)/],
+    ['42P01', 'relation "webhook_row" does not exist', /Run migrate\(pool\)/],
     ['57014', 'canceling statement due to statement timeout', /statement timeout/],
   ])('%s is store_unavailable, with what to do', async (code, message, says) => {
     let refuse = true;

@@ -61,7 +61,7 @@ describe('workers that race for the events of few tasks', () => {
         await work(store, handled);
       }
       const left = await at.sql(
-        "SELECT key, state, parked_until FROM webhook_record WHERE state NOT IN ('applied', 'stale')",
+        "SELECT key, state, parked_until FROM record WHERE state NOT IN ('applied', 'stale')",
       );
       expect(left).toEqual([]);
       expect(new Set(handled).size).toBe(handled.length);

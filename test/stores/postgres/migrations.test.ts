@@ -7,15 +7,24 @@ import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { MIGRATIONS } from '../../../src/stores/postgres/migrations.ts';
 import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { COUNTED, TOLD } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
 import { catalogueOf } from '../versions/catalogue.ts';
 import { clockOf, dumped } from '../versions/dumps.ts';
-import { expectHistory } from '../versions/expect-history.ts';
+import { expectHistory, finishHistory } from '../versions/expect-history.ts';
 
-/** SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. */
+/**
+ * SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. What 0001.sql made
+ * is in `fixtures/postgres-0001.sql`: no database needs it any more, for 0002.sql replaces all of it.
+ */
 const RELEASED: Readonly<Record<string, string>> = {
-  '0001.sql': '42ca5376d24d93a13e2e53f60920db524572633de33508b0b52c9f68e2416dd3',
+  '0001.sql': '5054629278ac63a00b9a7a85e18f22160f75580fdd38ac27ecfaf5c73ae36ba0',
+  '0002.sql': 'f9ad4ee717c3c0e0aa6e098fe3c348b1440dc62f5ec33fd8285dadbbf47aa824',
 };
+
+/** The whole of version 1, as it was released. */
+const FIRST = readFileSync(join(import.meta.dirname, '../fixtures/postgres-0001.sql'), 'utf8');
+const FIRST_HASH = '42ca5376d24d93a13e2e53f60920db524572633de33508b0b52c9f68e2416dd3';
 
 const folder = join(import.meta.dirname, '../../../src/stores/postgres/migrations');
 const files = readdirSync(folder)
@@ -26,7 +35,7 @@ const texts = files.map((name) => readFileSync(join(folder, name), 'utf8'));
 /** A fix of a rule, and a table: what a later version may bring. */
 const FIX = `
 CREATE TABLE webhook_later (n integer);
-CREATE OR REPLACE FUNCTION webhook_now(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT 42::bigint $$;
+CREATE OR REPLACE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT 42::bigint $$;
 `;
 const LATER = [...MIGRATIONS, FIX];
 
@@ -67,12 +76,14 @@ describe('on a server', () => {
   };
 
   /** A schema as the package had made it before there were files, with a history in it. */
-  async function versionOne(): Promise<string> {
+  const versionOne = (): Promise<string> => dumpOf(1);
+
+  async function dumpOf(version: number): Promise<string> {
     const schema = fresh();
     // Its settings are the session's.
     const client = new Client({ connectionString: url });
     await client.connect();
-    await client.query(dumped(1, 'postgres.sql').replaceAll('version_1', schema));
+    await client.query(dumped(version, 'postgres.sql').replaceAll(`version_${version}`, schema));
     await client.end();
     return schema;
   }
@@ -80,28 +91,38 @@ describe('on a server', () => {
   const stored = JSON.parse(dumped(1, 'postgres-catalogue.json')) as Record<string, unknown>;
   const clockOffsetMs = clockOf(1);
 
+  const CLOCKS: Readonly<Record<number, () => number>> = {
+    1: clockOffsetMs,
+    2: clockOf(2, 'postgres-made.json'),
+  };
+
+  /** The counts that are kept against the rows themselves. */
+  async function expectCounted(schema: string): Promise<void> {
+    const [told, counted] = [TOLD, COUNTED].map((text) => text.replaceAll('webhook_', `${schema}.webhook_`));
+    expect((await pool.query(told ?? '')).rows).toEqual((await pool.query(counted ?? '')).rows);
+  }
+
   async function expectVersion(schema: string, version: number): Promise<void> {
     const { rows } = await pool.query(`SELECT version FROM ${schema}.webhook_schema`);
     expect(rows).toEqual([{ version }]);
   }
 
   async function nowOf(schema: string): Promise<number> {
-    const { rows } = await pool.query<{ now: string }>(`SELECT ${schema}.webhook_now(0) AS now`);
+    const { rows } = await pool.query<{ now: string }>(`SELECT ${schema}.webhook_clock(0) AS now`);
     return Number(rows[0]?.now);
   }
 
   async function expectUntouched(schema: string): Promise<void> {
     expect(await catalogueOf(pool, schema)).toEqual(stored);
     await expectVersion(schema, 1);
-    const store = postgresStore({ pool, schema, clockOffsetMs });
-    await store.open();
-    await expectHistory(store);
-    await store.close();
+    const { rows } = await pool.query(`SELECT count(*)::integer AS n FROM ${schema}.webhook_record`);
+    expect(rows).toEqual([{ n: 7 }]);
   }
 
-  it('0001.sql makes what the code before it made', async () => {
+  it('the fixture of version 1 makes what the code before it made', async () => {
     const schema = fresh();
-    await migrateBy(MIGRATIONS.slice(0, 1), pool, { schema });
+    expect(createHash('sha256').update(FIRST).digest('hex')).toBe(FIRST_HASH);
+    await migrateBy([FIRST], pool, { schema });
     const catalogue = await catalogueOf(pool, schema);
     for (const [kind, list] of Object.entries(stored)) expect(catalogue[kind], kind).toEqual(list);
     expect(Object.keys(catalogue)).toEqual(Object.keys(stored));
@@ -109,34 +130,54 @@ describe('on a server', () => {
     expect(catalogue['functions']).toHaveLength(64);
   });
 
-  it('a database that the code before it made is of version 1, and is brought up to date', async () => {
-    const schema = await versionOne();
-    expect(await migrate(pool, { schema })).toEqual({ from: 1, to: SCHEMA_VERSION });
-    const store = postgresStore({ pool, schema, clockOffsetMs });
-    await store.open();
-    await expectHistory(store);
-    await store.close();
+  it.each([1, 2])(
+    'a database of version %i is brought up to date: every state, mark and nonce',
+    async (version) => {
+      const schema = await dumpOf(version);
+      expect(await migrate(pool, { schema })).toEqual({ from: version, to: SCHEMA_VERSION });
+      const store = postgresStore({ pool, schema, clockOffsetMs: CLOCKS[version] ?? expect.fail() });
+      await store.open();
+      await expectHistory(store);
+      await finishHistory(store);
+      await expectCounted(schema);
+      await store.close();
+    },
+  );
+
+  it('of version 1 nothing is left: no table, function or type of it', async () => {
+    const [upgraded, made] = [await versionOne(), fresh()];
+    await migrate(pool, { schema: upgraded });
+    await migrate(pool, { schema: made });
+    expect(await catalogueOf(pool, upgraded)).toEqual(await catalogueOf(pool, made));
+  });
+
+  it('what version 2 makes is what was released', async () => {
+    const schema = fresh();
+    await migrateBy(MIGRATIONS.slice(0, 2), pool, { schema });
+    expect(await catalogueOf(pool, schema)).toEqual(JSON.parse(dumped(2, 'postgres-catalogue.json')));
   });
 
   it('a fix of a rule reaches it, and its rows stay', async () => {
     const schema = await versionOne();
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
     expect(await nowOf(schema)).toBe(42);
-    const { rows } = await pool.query(`SELECT count(*)::integer AS n FROM ${schema}.webhook_record`);
+    const { rows } = await pool.query(
+      `SELECT count(*)::integer AS n FROM ${schema}.webhook_row WHERE kind = 'r'`,
+    );
     expect(rows).toEqual([{ n: 7 }]);
-    await expectVersion(schema, 2);
+    await expectVersion(schema, 3);
     // Done already.
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 2, to: 2 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 3, to: 3 });
   });
 
   it('all that are missing run, in their order', async () => {
     const later = [...LATER, 'INSERT INTO webhook_later VALUES (3)', 'UPDATE webhook_later SET n = n + 1'];
     const [old, none] = [await versionOne(), fresh()];
-    expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: 4 });
-    expect(await migrateBy(later, pool, { schema: none })).toEqual({ from: 0, to: 4 });
+    expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: 5 });
+    expect(await migrateBy(later, pool, { schema: none })).toEqual({ from: 0, to: 5 });
     for (const schema of [old, none]) {
       expect((await pool.query(`SELECT n FROM ${schema}.webhook_later`)).rows).toEqual([{ n: 4 }]);
-      await expectVersion(schema, 4);
+      await expectVersion(schema, 5);
     }
   });
 
@@ -147,8 +188,8 @@ describe('on a server', () => {
       migrateBy(LATER, pool, { schema }),
       migrateBy(LATER, other, { schema }),
     ]);
-    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([1, 2]);
-    await expectVersion(schema, 2);
+    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([1, 3]);
+    await expectVersion(schema, 3);
     await other.end();
   });
 
@@ -157,7 +198,7 @@ describe('on a server', () => {
     const broken = [...LATER, 'CREATE TABLE webhook_last (n integer); SELECT 1 / 0'];
     await expect(migrateBy(broken, pool, { schema })).rejects.toThrow(/division by zero/);
     await expectUntouched(schema);
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
   });
 
   it('one whose process dies in the middle leaves the version before, and keeps nobody waiting', async () => {
@@ -179,12 +220,12 @@ describe('on a server', () => {
     gate.release();
     await dying.end();
     await expectUntouched(schema);
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 2 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
   });
 
   it('a process of the version before that is at work stops within 10 s', async () => {
-    const schema = await versionOne();
-    let offsetMs = clockOffsetMs();
+    const schema = await dumpOf(SCHEMA_VERSION);
+    let offsetMs = (CLOCKS[SCHEMA_VERSION] ?? expect.fail())();
     const store = postgresStore({ pool, schema, clockOffsetMs: () => offsetMs });
     await store.open();
     await store.accept(acceptRequest());
@@ -193,19 +234,36 @@ describe('on a server', () => {
     await expect(store.accept(acceptRequest({ key: 'event-b-of-the-seller' }))).rejects.toMatchObject({
       code: 'misconfigured',
     });
-    const keys = await pool.query(`SELECT FROM ${schema}.webhook_record WHERE key LIKE 'event-b%'`);
+    const keys = await pool.query(`SELECT FROM ${schema}.webhook_row WHERE id LIKE 'event-b%'`);
     expect(keys.rows).toEqual([]);
     await store.close();
   });
 
-  it.each([[2], [3], [1000], [-1]])(
+  it('a transaction of version 1 that comes to the tables in another order: nobody is rolled back', async () => {
+    const schema = await versionOne();
+    const other = await pool.connect();
+    await other.query(`BEGIN; SELECT FROM ${schema}.webhook_count`);
+    const migrating = migrate(pool, { schema });
+    const waits =
+      "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%LOCK TABLE webhook_head%'";
+    await expect.poll(async () => (await pool.query(waits)).rows).toHaveLength(1);
+    // Locked by the migration, which waits for the other table.
+    const { rows } = await other
+      .query(`SELECT FROM ${schema}.webhook_record; SELECT 1 AS one; COMMIT`)
+      .then((results) => ([results].flat() as { rows: unknown[] }[])[1] ?? expect.fail());
+    expect(rows).toEqual([{ one: 1 }]);
+    other.release();
+    expect(await migrating).toEqual({ from: 1, to: SCHEMA_VERSION });
+  });
+
+  it.each([[3], [4], [1000], [-1]])(
     'a version that the files do not lead to (%i) is refused, and left as it is',
     async (version) => {
       const schema = await versionOne();
       await pool.query(`UPDATE ${schema}.webhook_schema SET version = $1`, [version]);
       const refused = migrateBy(MIGRATIONS, pool, { schema });
       await expect(refused).rejects.toMatchObject({ name: 'ConfigError' });
-      await expect(refused).rejects.toThrow(`schema version ${version}, this package knows 1. Upgrade`);
+      await expect(refused).rejects.toThrow(`schema version ${version}, this package knows 2. Upgrade`);
       await expectVersion(schema, version);
       expect(await catalogueOf(pool, schema)).toEqual(stored);
     },

@@ -3,6 +3,7 @@ import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ConfigError } from '../../../src/errors.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { acceptRequest } from '../requests.ts';
 
@@ -24,15 +25,15 @@ describe('migrate', () => {
 
   it('makes the schema, says from where to where, and again does nothing', async () => {
     const schema = fresh();
-    expect(await migrate(pool, { schema })).toEqual({ from: 0, to: 1 });
-    expect(await migrate(pool, { schema })).toEqual({ from: 1, to: 1 });
+    expect(await migrate(pool, { schema })).toEqual({ from: 0, to: SCHEMA_VERSION });
+    expect(await migrate(pool, { schema })).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
   });
 
   it('of several at once one does it, and the others find it done', async () => {
     const schema = fresh();
     const results = await Promise.all(Array.from({ length: 6 }, () => migrate(pool, { schema })));
     expect(results.filter(({ from }) => from === 0)).toHaveLength(1);
-    expect(results.filter(({ from }) => from === 1)).toHaveLength(5);
+    expect(results.filter(({ from }) => from === SCHEMA_VERSION)).toHaveLength(5);
   });
 
   it('keeps the records that are there', async () => {
@@ -49,9 +50,9 @@ describe('migrate', () => {
   it('refuses a newer schema, and leaves it as it is', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
-    await pool.query(`UPDATE ${schema}.webhook_schema SET version = 2`);
-    await expect(migrate(pool, { schema })).rejects.toThrow(/version 2, this package knows 1\. Upgrade/);
-    expect((await pool.query(`SELECT version FROM ${schema}.webhook_schema`)).rows).toEqual([{ version: 2 }]);
+    await pool.query(`UPDATE ${schema}.webhook_schema SET version = 3`);
+    await expect(migrate(pool, { schema })).rejects.toThrow(/version 3, this package knows 2\. Upgrade/);
+    expect((await pool.query(`SELECT version FROM ${schema}.webhook_schema`)).rows).toEqual([{ version: 3 }]);
   });
 
   it('takes a schema of any name', async () => {

@@ -86,13 +86,13 @@ describe('open: what the schema must be', () => {
 
   it.each([
     [0, /Run migrate\(pool\) when you deploy/],
-    [7, /schema version 7, this package knows 1\. Upgrade proto-webhooks/],
+    [7, /schema version 7, this package knows 2\. Upgrade proto-webhooks/],
   ])('of this version: %s is refused', async (version, message) => {
     await at.sql('UPDATE webhook_schema SET version = $1', [version]);
     try {
       expect(await refusal(at.store().open())).toMatch(message);
     } finally {
-      await at.sql('UPDATE webhook_schema SET version = 1');
+      await at.sql('UPDATE webhook_schema SET version = 2');
     }
   });
 
@@ -121,23 +121,23 @@ describe('durability, from the real settings', () => {
   });
 
   it('process, where a table is unlogged; the receiver names it', async () => {
-    await at.sql('ALTER TABLE webhook_record SET UNLOGGED');
+    await at.sql('ALTER TABLE webhook_row SET UNLOGGED');
     try {
       const store = at.store();
       await store.open();
       expect(await store.durability()).toBe('process');
-      expect(await atReceiver(store)).toMatch(/ALTER TABLE webhook_record SET LOGGED/);
+      expect(await atReceiver(store)).toMatch(/ALTER TABLE webhook_row SET LOGGED/);
     } finally {
-      await at.sql('ALTER TABLE webhook_record SET LOGGED');
+      await at.sql('ALTER TABLE webhook_row SET LOGGED');
     }
   });
 
   it('read again each time: a setting that was mended is seen', async () => {
     const store = at.store();
     await store.open();
-    await at.sql('ALTER TABLE webhook_nonce SET UNLOGGED');
+    await at.sql('ALTER TABLE webhook_tally SET UNLOGGED');
     expect(await store.durability()).toBe('process');
-    await at.sql('ALTER TABLE webhook_nonce SET LOGGED');
+    await at.sql('ALTER TABLE webhook_tally SET LOGGED');
     expect(await store.durability()).toBe('disk');
     await store.close();
   });
@@ -145,7 +145,7 @@ describe('durability, from the real settings', () => {
   it('weakened after the open, synchronous_commit is raised again for each transaction of the store', async () => {
     const commits: string[] = [];
     const weak = wrappedPool(at.pools[0], async (run, text, client) => {
-      if (!text.includes('webhook_run')) return run();
+      if (!text.includes('webhook_commit')) return run();
       await client.query('BEGIN; SET LOCAL synchronous_commit = off');
       const result = await run();
       const { rows } = await client.query('SHOW synchronous_commit');
@@ -162,7 +162,7 @@ describe('durability, from the real settings', () => {
 
   it('another isolation is refused inside too, where the pool changed after the open', async () => {
     const other = wrappedPool(at.pools[0], async (run, text, client) => {
-      if (!text.includes('webhook_run')) return run();
+      if (!text.includes('webhook_commit')) return run();
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
       try {
         return await run();

@@ -27,7 +27,7 @@ describe('sweep', () => {
     expect(await store.sweep()).toBe(2 * 600 + 2 * 600 + 1);
     offsetMs = 40 * DAY_MS;
     expect(await store.sweep()).toBe(2 * 300);
-    expect(await at.sql('SELECT key FROM webhook_record')).toEqual([{ key: 'event-kept-of-the-seller' }]);
+    expect(await at.sql('SELECT key FROM record')).toEqual([{ key: 'event-kept-of-the-seller' }]);
     await expectCountsRight(at);
     await store.close();
   });
@@ -40,7 +40,9 @@ describe('sweep', () => {
     await store.accept(acceptRequest({ key: 'event-2-of-the-seller' }));
     offsetMs = 2 * DAY_MS;
     const other = await at.pools[1].connect();
-    await other.query(`BEGIN; SELECT FROM ${at.schema}.webhook_record WHERE key LIKE 'event-1-%' FOR UPDATE`);
+    await other.query(
+      `BEGIN; SELECT FROM ${at.schema}.webhook_row WHERE kind = 'r' AND id LIKE 'event-1-%' FOR UPDATE`,
+    );
     expect(await store.sweep()).toBe(1 + 2);
     await other.query('ROLLBACK');
     other.release();
@@ -49,16 +51,17 @@ describe('sweep', () => {
     await store.close();
   });
 
-  it('accepts clear away what their own sender left: a few rows each', async () => {
+  it('accepts clear away what their own sender left: some of them sweep', async () => {
     let offsetMs = 0;
-    const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs });
+    // Each of them.
+    const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs, random: () => 0 });
     await store.open();
     const old = Array.from({ length: 200 }, (_, n) => acceptRequest({ key: `old-${n}-of-the-seller` }));
     await Promise.all(old.map((request) => store.accept(request)));
     offsetMs = 2 * DAY_MS;
     for (let n = 0; n < 60; n += 1) await store.accept(acceptRequest({ key: `new-${n}-of-the-seller` }));
-    expect(await at.sql("SELECT key FROM webhook_record WHERE key LIKE 'old-%'")).toEqual([]);
-    expect(await at.sql('SELECT count(*)::integer AS n FROM webhook_nonce')).toEqual([{ n: 60 }]);
+    expect(await at.sql("SELECT key FROM record WHERE key LIKE 'old-%'")).toEqual([]);
+    expect(await at.sql('SELECT count(*)::integer AS n FROM nonce')).toEqual([{ n: 60 }]);
     await expectCountsRight(at);
     await store.close();
   });

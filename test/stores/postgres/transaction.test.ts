@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/errors.ts';
 import type { CompleteRequest } from '../../../src/stores/contract.ts';
 import type { PgClient, PostgresStore } from '../../../src/stores/postgres.ts';
-import { ownSchema } from '../postgres-schemas.ts';
+import { ownSchema, TAKE_OVER } from '../postgres-schemas.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownSchema();
@@ -44,12 +44,12 @@ describe('ctx.transaction on Postgres', () => {
 
   it('taken over by another owner meanwhile: lease_lost, and its writes are gone', async () => {
     const lease = await won({}, 1);
+    const first = await won({}, 8000);
     const running = store.transaction({ ...lease }, async (tx) => write(tx));
     await expect(running).rejects.toMatchObject({ code: 'lease_lost' });
-    const first = await won({}, 8000);
     const late = store.transaction(first, async (tx) => {
       await write(tx);
-      await at.sql("UPDATE webhook_record SET owner = 'somebody else'");
+      await at.sql(TAKE_OVER);
     });
     await expect(late).rejects.toMatchObject({ code: 'lease_lost' });
     expect(await notes()).toEqual([]);
@@ -197,5 +197,94 @@ describe('ctx.transaction on Postgres', () => {
     await small.close();
     expect(pool.totalCount).toBe(pool.idleCount);
     await pool.end();
+  });
+});
+
+describe('a client that outlives its transaction', () => {
+  it.each([
+    ['committed', undefined],
+    ['rolled back', 'the function failed'],
+  ])(
+    '%s: what was not awaited and comes later is refused, told, and in nobody’s transaction',
+    async (_, fails) => {
+      const pool = new Pool({ connectionString: at.url, max: 2 });
+      const small = at.store(pool);
+      await small.open();
+      const [first, second] = [await won(), await won({ key: 'event-2-of-the-seller' })];
+      const told: Error[] = [];
+      let kept: PgClient | undefined;
+      const ending = small.transaction({ ...first, onLateUse: (error) => told.push(error) }, async (tx) => {
+        kept = tx;
+        await write(tx, 'the first');
+        if (fails !== undefined) throw new Error(fails);
+      });
+      await (fails === undefined ? ending : expect(ending).rejects.toThrow(fails));
+      // The pool gives the same connection again.
+      await small.transaction(second, async (tx) => {
+        await expect(kept && write(kept, 'late')).rejects.toMatchObject({ code: 'transaction_over' });
+        await write(tx, 'the second');
+      });
+      expect(await notes()).toEqual(fails === undefined ? ['the first', 'the second'] : ['the second']);
+      expect(told).toMatchObject([{ code: 'transaction_over' }]);
+      const called = await new Promise((resolve) => {
+        const calling = kept as unknown as { query(text: string, done: (error: unknown) => void): void };
+        calling.query('SELECT 1', resolve);
+      });
+      expect(called).toMatchObject({ code: 'transaction_over' });
+      expect(() => kept?.release()).toThrow(/after the transaction had ended/);
+      await small.close();
+      await pool.end();
+    },
+  );
+
+  it('is not released by the function, which is told so; nothing is written', async () => {
+    const lease = await won();
+    const running = store.transaction(lease, async (tx) => {
+      await write(tx);
+      tx.release();
+    });
+    await expect(running).rejects.toThrow(/released its client/);
+    expect(await notes()).toEqual([]);
+  });
+});
+
+describe('how long a function may leave its transaction idle', () => {
+  const idleMs = async (lease: CompleteRequest & { leaseMs?: number }, of = store): Promise<unknown> =>
+    of.transaction(lease, async (tx) => {
+      const { rows } = await tx.query(
+        "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'",
+      );
+      return Number((rows[0] as { setting: string }).setting);
+    });
+
+  it('is the longer of the lease and 30 s, or as the option says; the session keeps nothing of it', async () => {
+    expect(await idleMs(await won())).toBe(30_000);
+    expect(await idleMs({ ...(await won({ key: 'event-2-of-the-seller' })), leaseMs: 45_000 })).toBe(45_000);
+    const other = at.store(at.pools[0], { idleInTransactionMs: 1234 });
+    const asSetUp = at.store(at.pools[0], { idleInTransactionMs: 0 });
+    await Promise.all([other.open(), asSetUp.open()]);
+    expect(await idleMs(await won({ key: 'event-3-of-the-seller' }), other)).toBe(1234);
+    expect(await idleMs(await won({ key: 'event-4-of-the-seller' }), asSetUp)).toBe(0);
+    await Promise.all([other.close(), asSetUp.close()]);
+  });
+
+  it.each([-1, 1.5, 2 ** 31])('%s is no such time: ConfigError', (idleInTransactionMs) => {
+    expect(() => at.store(at.pools[0], { idleInTransactionMs })).toThrow(ConfigError);
+  });
+
+  it('over: the rows that it has written are free again, and nothing is written', async () => {
+    await at.sql('CREATE TABLE held (n integer); INSERT INTO held VALUES (0)');
+    const short = at.store(at.pools[1], { idleInTransactionMs: 200 });
+    await short.open();
+    const lease = await won();
+    const running = short.transaction(lease, async (tx) => {
+      await tx.query(`UPDATE ${at.schema}.held SET n = n + 1`);
+      // Waits for the row until the server has ended the transaction that holds it.
+      await at.sql('UPDATE held SET n = n + 10');
+    });
+    await expect(running).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await at.sql('SELECT n FROM held')).toEqual([{ n: 10 }]);
+    expect(await short.complete(lease)).toBe('done');
+    await short.close();
   });
 });

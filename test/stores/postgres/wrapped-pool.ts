@@ -14,11 +14,25 @@ export function wrappedPool(pool: Pool, around: Around): PgPool {
   };
 }
 
+/** The pool, which notes the SQLSTATE of each transaction that the server rolls back because of another one. */
+export function notingPool(pool: Pool, rolledBack: string[]): PgPool {
+  return wrappedPool(pool, async (run) => {
+    try {
+      return await run();
+    } catch (error) {
+      const { code = '' } = error as { readonly code?: string };
+      if (code.startsWith('40')) rolledBack.push(code);
+      throw error;
+    }
+  });
+}
+
 function wrappedClient(client: PgClient, around: Around): PgClient {
   return {
     query: (text, values) => around(() => client.query(text, values), text, client),
     release: (error) => client.release(error),
-    on: (event, listener) => client.on(event, listener),
-    removeListener: (event, listener) => client.removeListener(event, listener),
+    on: (event: 'error' | 'notice', listener: never) => client.on(event as 'error', listener),
+    removeListener: (event: 'error' | 'notice', listener: never) =>
+      client.removeListener(event as 'error', listener),
   };
 }

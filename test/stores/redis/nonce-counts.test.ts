@@ -1,46 +1,83 @@
 import { describe, expect, it } from 'vitest';
-import { nonceCounts } from '../../../src/stores/redis/nonce-counts.ts';
+import type { NonceCounts } from '../../../src/stores/redis/nonce-counts.ts';
+import { keyidsOf, nonceCounts } from '../../../src/stores/redis/nonce-counts.ts';
 
-const at = (
-  nonces: number,
-  now = 1000,
-  lifeMs = 360_000,
-): Parameters<ReturnType<typeof nonceCounts>['note']>[1] => ({
+const at = (nonces: number, now = 1000, untilMs = 361_000): Parameters<NonceCounts['seen']>[1] => ({
   nonces,
   now,
-  lifeMs,
+  untilMs,
 });
 
-describe('live nonces of all senders (verification.md §2.9a)', () => {
-  it('are those of the others: one’s own are counted by its script', () => {
+describe('nonces of all senders (verification.md §2.9a)', () => {
+  it('are those of the others, and what the script has said just now', () => {
     const counts = nonceCounts();
-    counts.note('a', at(3));
-    counts.note('b', at(4));
-    expect(counts.others('a')).toBe(4);
-    expect(counts.others('b')).toBe(3);
-    expect(counts.others('c')).toBe(7);
+    expect(counts.seen('a', at(3))).toBe(3);
+    expect(counts.seen('b', at(4))).toBe(7);
+    expect(counts.seen('a', at(2))).toBe(6);
   });
 
-  it('are what was seen last, and nothing once they are forgotten', () => {
+  it('are not known where the script was not asked, which forgets nothing', () => {
     const counts = nonceCounts();
-    counts.note('a', at(3));
-    counts.note('a', at(5));
-    expect(counts.others('b')).toBe(5);
-    counts.note('b', at(1, 361_000));
-    expect(counts.others('c')).toBe(1);
+    counts.seen('a', at(3));
+    expect(counts.seen('a', { nonces: undefined, now: 1000, untilMs: 361_000 })).toBe(undefined);
+    expect(counts.seen('b', at(1))).toBe(4);
+  });
+
+  it('are nothing once they are over', () => {
+    const counts = nonceCounts();
+    counts.seen('a', at(3));
+    expect(counts.seen('b', at(1, 361_000, 0))).toBe(1);
   });
 
   it('are told once, and heard of senders that this process has not seen since', () => {
     const counts = nonceCounts();
-    counts.note('a', at(3));
+    counts.seen('a', at(3));
     expect(counts.take()).toEqual([{ sender: 'a', nonces: 3, untilMs: 361_000 }]);
     expect(counts.take()).toEqual([]);
-    counts.note('b', at(2));
+    counts.seen('b', at(2));
     counts.hear([
       { sender: 'a', nonces: 30, untilMs: 361_000 },
       { sender: 'b', nonces: 20, untilMs: 361_000 },
       { sender: 'c', nonces: 10, untilMs: 361_000 },
     ]);
-    expect(counts.others('')).toBe(42);
+    expect(counts.seen('d', at(0))).toBe(42);
+  });
+});
+
+describe('key ids of a sender', () => {
+  const HOUR_MS = 3_600_000;
+  const units = (keyid: string | undefined, expiresAt: number): Parameters<typeof toNote>[0] => {
+    const scope = { sender: 'a', ...(keyid !== undefined && { keyid }) };
+    const row = {
+      scope,
+      kind: 'nonce',
+      id: 'nonce',
+      version: undefined,
+      next: 1,
+      data: '',
+      expiresAt,
+    } as const;
+    const none = {
+      body: null,
+      dueAt: null,
+      suspect: null,
+      list: null,
+      waitsFor: null,
+      link: null,
+      bytes: 0,
+      bytesBefore: 0,
+    };
+    return [{ expects: [], counts: [], writes: [{ ...row, ...none, before: undefined }] }];
+  };
+  const { toNote, noted } = keyidsOf();
+
+  it('are noted with the first nonce, and again an hour later', () => {
+    expect(toNote(units('key', 1000))).toEqual([['key', 1000 + HOUR_MS]]);
+    // Not before the script has it.
+    expect(toNote(units('key', 1000))).toHaveLength(1);
+    noted('a', toNote(units('key', 1000)));
+    expect(toNote(units('key', 1000 + HOUR_MS))).toEqual([]);
+    expect(toNote(units('key', 1001 + HOUR_MS))).toHaveLength(1);
+    expect(toNote(units(undefined, 1000))).toEqual([]);
   });
 });

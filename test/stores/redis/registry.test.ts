@@ -56,7 +56,7 @@ describe('what processes tell each other', () => {
     expect(await registered()).toEqual([sender]);
     // As after a failover to a replica that had not heard of it.
     const redis = clientOf.url(server.url);
-    await redis.del(`${prefix}{registry}:s`);
+    await redis.del(`${prefix}{registry}:2:s`);
     redis.disconnect();
     expect(await registered()).toEqual([]);
     vi.advanceTimersByTime(10_001);

@@ -13,7 +13,7 @@ import type { Keys } from '../versions/keys.ts';
 import { loadKeys } from '../versions/keys.ts';
 
 const KEYS = JSON.parse(dumped(1, 'redis.json')) as Keys;
-const NEWER = /the keys have schema version 2, this package knows 1\. Upgrade .* a prefix of its own/;
+const NEWER = /the keys have schema version 3, this package knows 2\. Upgrade .* a prefix of its own/;
 
 describe('one server', () => {
   let server: RedisServer;
@@ -40,7 +40,7 @@ describe('one server', () => {
   it('the version is looked for behind the client’s keyPrefix', async () => {
     const client = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
     const prefix = newPrefix();
-    await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '2'));
+    await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '3'));
     await expect(redisStore({ client, prefix }).open()).rejects.toThrow(NEWER);
   });
 
@@ -67,7 +67,7 @@ describe('a Cluster', () => {
       redisStore({ client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs });
     const store = make();
     await store.open();
-    await other.set(`${prefix}{registry}:v`, '2');
+    await other.set(`${prefix}{registry}:v`, '3');
     await expect(make().open()).rejects.toThrow(NEWER);
     offsetMs = 10_000;
     await expect(store.peek('https://seller.example/mcp', 'event')).rejects.toMatchObject({

@@ -9,7 +9,7 @@ import { clockOf, dumped } from '../versions/dumps.ts';
 import { expectHistory } from '../versions/expect-history.ts';
 import { acceptRequest } from '../requests.ts';
 
-/** SHA-256 of each step that was ever released. A line is added for a new one; none is ever changed. */
+/** SHA-256 of each step that was ever released. A line is added with the release of a new one; none is ever changed. */
 const RELEASED = ['c267282f8b3833d0d642776a324faf42c4a7ca56efbcbf080b0b0e29dc4b3010'];
 
 let temp: TempFile;
@@ -22,6 +22,9 @@ afterEach(() => {
   db.close();
   temp.remove();
 });
+
+/** The version that this package knows. */
+const KNOWN = MIGRATIONS.length;
 
 /** Each CREATE as it was given. */
 const madeBy = (of: DatabaseSync): unknown[] =>
@@ -46,7 +49,8 @@ function step(run: () => void): void {
 
 describe('the steps', () => {
   it('are as they were released', () => {
-    expect(MIGRATIONS.map((text) => createHash('sha256').update(text).digest('hex'))).toEqual(RELEASED);
+    const released = MIGRATIONS.slice(0, RELEASED.length);
+    expect(released.map((text) => createHash('sha256').update(text).digest('hex'))).toEqual(RELEASED);
   });
 
   it('the first makes what the release before made', () => {
@@ -70,12 +74,14 @@ describe('a file of version 1', () => {
 
   it('is brought up to date by a later version, and its rows stay; then it is refused here', async () => {
     step(() => migrate(db, LATER));
-    expect(versionOf(db)).toEqual([{ version: 2 }]);
+    expect(versionOf(db)).toEqual([{ version: KNOWN + 1 }]);
     expect(db.prepare('SELECT count(*) AS n FROM webhook_record WHERE later IS NULL').get()).toEqual({
       n: 7,
     });
     step(() => migrate(db, LATER));
-    await expect(sqliteStore(temp.file).open()).rejects.toThrow(/version 2, this package knows 1\. Upgrade/);
+    await expect(sqliteStore(temp.file).open()).rejects.toThrow(
+      `version ${KNOWN + 1}, this package knows ${KNOWN}. Upgrade`,
+    );
   });
 
   it('is whole, and at work, where a later version fails in the middle', async () => {
@@ -91,9 +97,9 @@ describe('a file of version 1', () => {
     await store.close();
   });
 
-  it.each([2, 7, -1])('version %i is refused, and left as it is', (version) => {
+  it.each([KNOWN + 1, 7, -1])('version %i is refused, and left as it is', (version) => {
     db.exec(`UPDATE webhook_schema SET version = ${version}`);
-    expect(() => step(() => migrate(db))).toThrow(`schema version ${version}, this package knows 1`);
+    expect(() => step(() => migrate(db))).toThrow(`schema version ${version}, this package knows ${KNOWN}`);
     expect(versionOf(db)).toEqual([{ version }]);
   });
 });

@@ -58,3 +58,41 @@ export async function expectHistory(store: InboxStore): Promise<void> {
     [{ kind: 'stale' }, { kind: 'won', reemission: true }, { kind: 'won', afterFinal: true }],
   );
 }
+
+/** After `expectHistory`: what was under way, waiting or given up is brought to its end, each once. */
+export async function finishHistory(store: InboxStore): Promise<void> {
+  const complete = (n: number, owner: string): Promise<unknown> =>
+    store.complete({ sender: SENDER, key: keyOf(n), owner, retentionMs: RETENTION_MS });
+  const leased = async (): Promise<readonly (readonly [key: string, body: string])[]> => {
+    const { events } = await store.inbox.lease({
+      owner: 'worker-2',
+      max: 10,
+      leaseMs: 600_000,
+      retry: RETRY,
+      retentionMs: RETENTION_MS,
+      senders: [],
+    });
+    return events.map(({ key, body }) => [key, Buffer.from(body).toString()]);
+  };
+  const whole = (n: number): readonly [key: string, body: string] => [
+    keyOf(n),
+    Buffer.from(bodyOf(n)).toString(),
+  ];
+  expect(await complete(1, 'worker-1')).toBe('done');
+  expect(await leased()).toEqual([]);
+  // The owner of before has its lease still; what waited for its task is due then.
+  expect(await complete(4, acceptOf(4).acceptId)).toBe('done');
+  expect(await leased()).toEqual([whole(5)]);
+  expect(await complete(5, 'worker-2')).toBe('done');
+  expect(await store.inbox.redrive(SENDER, keyOf(3))).toBe('queued');
+  expect(await leased()).toEqual([whole(3)]);
+  expect(await complete(3, 'worker-2')).toBe('done');
+  for (const n of [10, 11]) expect(await complete(n, acceptOf(n).acceptId)).toBe('done');
+  for (const state of ['queued', 'leased', 'dead'] as const) {
+    expect((await store.inbox.list({ state, limit: 10 })).records, state).toEqual([]);
+  }
+  for (const n of [1, 2, 3, 4, 5, 6, 7, 10, 11]) {
+    expect(await store.accept(again(again(acceptOf(n))))).toMatchObject({ kind: 'done', state: 'applied' });
+  }
+  expect(await store.accept(again(again(acceptOf(9))))).toMatchObject({ kind: 'done', state: 'stale' });
+}

@@ -1,0 +1,20 @@
+/**
+ * Writes `src/stores/redis/lua.ts` from the Lua files beside it: a module is what the build, the tests and plain Node load
+ * alike. `npm run lua`; a test says when it is due.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+const redis = join(import.meta.dirname, '../src/stores/redis');
+const files = readdirSync(join(redis, 'lua')).toSorted();
+const lines = files.map(
+  (name) =>
+    `  ${basename(name, '.lua')}: ${JSON.stringify(readFileSync(join(redis, 'lua', name), 'utf8'))},\n`,
+);
+writeFileSync(
+  join(redis, 'lua.ts'),
+  `/** \`lua/*.lua\`, written by \`npm run lua\`. */
+export const LUA = {
+${lines.join('')}} as const;
+`,
+);

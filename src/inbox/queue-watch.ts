@@ -1,0 +1,57 @@
+import { backgroundTimer, noTimer } from '../keys/schedule.ts';
+import type { Equipped, Parts } from '../parts.ts';
+
+/** One look never follows another sooner than after this share of `queueUnattendedMs`. */
+const SHORTEST_SHARE = 0.1;
+
+/**
+ * Says so where nobody leases what is queued (admission.md §4.13), in a process that only receives too. A look is set for
+ * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
+ * no delivery waits for it.
+ * @param shared whether a timer outlives the request that set it (`requestsMayShare`); else there are no looks.
+ */
+export function createQueueWatch(parts: Parts, shared: boolean): Pick<Equipped, 'queued' | 'watchQueue'> {
+  const { bell, closed, config, logger, raiseAlarm, store } = parts;
+  const limitMs = config.queueUnattendedMs;
+  const schedule = shared ? backgroundTimer : noTimer;
+  let isSet = false;
+  let isFirst = true;
+
+  function set(ms: number): void {
+    isSet = true;
+    schedule(() => void look(), ms);
+  }
+
+  async function look(): Promise<void> {
+    // Before it asks: what is queued meanwhile may not be in the answer, and sets the next look.
+    isSet = false;
+    // A store that cannot say is heard of by deliveries and workers.
+    const overdueMs = await (async () => store.inbox?.overdueMs?.())().catch(() => undefined);
+    if (overdueMs === undefined || closed.aborted) return;
+    if (overdueMs >= limitMs) raise(overdueMs);
+    if (isSet) return;
+    set(Math.max(overdueMs < limitMs ? limitMs - overdueMs : limitMs, limitMs * SHORTEST_SHARE));
+  }
+
+  function raise(overdueMs: number): void {
+    const overdueSeconds = Math.floor(overdueMs / 1000);
+    const message = `an event has been due for ${overdueSeconds} s and no worker has leased it: call receiver.start() in a process that keeps running, on this store; where one runs, it does not keep up (worker.concurrency, or another process)`;
+    raiseAlarm({ code: 'queue_unattended', overdueSeconds, message });
+  }
+
+  function watchQueue(): void {
+    if (!isSet) set(limitMs);
+  }
+
+  return {
+    watchQueue,
+    queued() {
+      bell.ring();
+      if (isFirst && !bell.listened) {
+        logger.info({}, 'events are queued here for processes that call receiver.start(): this one has not');
+      }
+      isFirst = false;
+      watchQueue();
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import type { Equipped } from '../parts.ts';
+import { announceStep, raiseDead } from '../stages/announce.ts';
+import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
+import { createFailures } from './failures.ts';
+
+/** What is to be leased: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
+export type Next = 'any' | 'alone';
+
+export interface RoundRequest {
+  /** Events at most. */
+  readonly max: number;
+  readonly next: Next;
+}
+
+export interface RoundResult {
+  /** How long to wait for the next round. Ms. */
+  readonly napMs: number;
+  /** What the next one is for. */
+  readonly next: Next;
+}
+
+/** A worker's calls of the store. */
+export interface Round {
+  /** One of them; `take` is given each event. Never rejects. */
+  readonly lease: (
+    request: RoundRequest,
+    take: (event: LeasedEvent) => Promise<unknown>,
+  ) => Promise<RoundResult>;
+  /** The worker has slept for so long because it wanted to: no gap with the store. Ms. */
+  readonly napped: (ms: number) => void;
+}
+
+/** However soon something is due, an idle worker does not look more often than this. Ms. */
+const SHORTEST_NAP_MS = 20;
+
+/**
+ * How long the store has not been heard of, though it was asked, or the process stood still. After more than a lease
+ * the leases of everybody may have run out, and each is given the time to renew them.
+ */
+interface Gap {
+  /** @param at when the call began that was answered, on the clock of `performance.now()`. */
+  readonly heard: (at: number) => void;
+  readonly failed: () => void;
+  readonly napped: (ms: number) => void;
+  readonly ms: () => number;
+}
+
+function createGap(leaseMs: number): Gap {
+  let since = performance.now();
+  let isAway = false;
+  return {
+    heard(at) {
+      since = at;
+      isAway = false;
+    },
+    failed: () => {
+      isAway = true;
+    },
+    napped(ms) {
+      // A timer is a little late each time; one that is a lease late stood still with its process.
+      if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
+    },
+    ms: () => performance.now() - since,
+  };
+}
+
+export function createRound(parts: Equipped, inbox: StoreInbox): Round {
+  const { running, config } = parts;
+  const { leaseMs, renewMs, retry, retentionMs, senders, worker } = config;
+  const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
+  const failures = createFailures(parts);
+  const gap = createGap(leaseMs);
+  let quietUntil = -Infinity;
+  // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
+  let owner = parts.newId();
+
+  /** Ms until something may be leased. Rejects where the store is still away. */
+  async function quietMs(): Promise<number> {
+    if (gap.ms() > leaseMs) {
+      const asked = performance.now();
+      await running.announce();
+      gap.heard(asked);
+      quietUntil = performance.now() + renewMs;
+    }
+    return quietUntil - performance.now();
+  }
+
+  async function ask({ max, next }: RoundRequest, take: (event: LeasedEvent) => Promise<unknown>) {
+    const except = running.all();
+    const asked = performance.now();
+    const result = await inbox.lease({
+      owner,
+      max,
+      leaseMs,
+      process: running.process(),
+      ...(except.length > 0 && { except }),
+      ...(next === 'alone' && { alone: true }),
+      retry,
+      retentionMs,
+      senders: agentUrls,
+    });
+    owner = parts.newId();
+    gap.heard(asked);
+    announceStep(result, parts.raiseAlarm);
+    const { events, died } = result;
+    for (const { sender, key } of died) raiseDead(sender, key, 'its runs are used up', parts.raiseAlarm);
+    await Promise.all(events.map(take));
+    return result;
+  }
+
+  return {
+    napped: gap.napped,
+    async lease(request, take) {
+      try {
+        const quiet = await quietMs();
+        if (quiet > 0) return { napMs: quiet, next: request.next };
+        const { events, died, suspectDue, nextDueMs = worker.pollMs } = await ask(request, take);
+        failures.over();
+        // After a suspect, or where another worker has it, the others have their turn.
+        const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
+        const hasMore = next === 'alone' || events.length + died.length > 0;
+        const napMs = hasMore ? 0 : Math.max(SHORTEST_NAP_MS, Math.min(nextDueMs, worker.pollMs));
+        return { napMs, next };
+      } catch (error) {
+        gap.failed();
+        return { napMs: failures.napAfter(error, 'the inbox could not be read'), next: request.next };
+      }
+    },
+  };
+}

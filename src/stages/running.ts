@@ -1,0 +1,113 @@
+import type { Logger } from '../alarms.ts';
+import type { Config } from '../config/resolve.ts';
+import type { Store } from '../stores/contract.ts';
+
+/** An event, as the store names it. */
+export interface EventName {
+  readonly sender: string;
+  readonly key: string;
+}
+
+/** An event whose handler is about to be called. */
+export interface RunStart extends EventName {
+  /** Of sender and key. */
+  readonly deliveryId: string;
+  /** A lease of it ended with its process (admission.md §4.6). */
+  readonly suspect: boolean;
+}
+
+/** What this process runs, whoever leased it: a delivery, a worker, a redrive (admission.md §4.7). */
+export interface Running {
+  /** Id of this process, for the leases that it takes. */
+  readonly process: () => string;
+  readonly has: (deliveryId: string) => boolean;
+  readonly all: () => readonly EventName[];
+  readonly hasSuspect: () => boolean;
+  /**
+   * Undefined where it runs here already, or is a suspect and another one runs: it must not be started. Else to be
+   * called twice: when its handler has settled, and when the store knows, or will not be told. Until both, and at
+   * most for `maxRunMs`, it counts as running.
+   */
+  readonly begin: (start: RunStart) => (() => void) | undefined;
+  /** A lease is renewed about now: keeps the process's row alive, one call for all leases. Never rejects. */
+  readonly beat: () => void;
+  /** Tells the store at once that this process is alive. Rejects where the store cannot be reached. */
+  readonly announce: () => Promise<void>;
+}
+
+export interface RunningOptions {
+  readonly store: Pick<Store, 'alive'>;
+  readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs'>;
+  readonly logger: Logger;
+  readonly newId: () => string;
+  /**
+   * `requestsMayShare`. Where a request can end without an end of its own, what it ran would count as running for
+   * `maxRunMs`: nothing is remembered there.
+   */
+  readonly shared: boolean;
+}
+
+interface Run extends EventName {
+  readonly suspect: boolean;
+  /** On the clock of `performance.now()`. */
+  readonly until: number;
+  /** Of the two ends of `begin`. */
+  left: number;
+}
+
+/** Timers come a little early: the one lease of a process is to bring a beat with each renewal. */
+const BEAT_SHARE = 0.9;
+
+export function createRunning({ store, config, logger, newId, shared }: RunningOptions): Running {
+  const { leaseMs, renewMs, maxRunMs } = config;
+  const runs = new Map<string, Run>();
+  let beatenAt = -Infinity;
+  // Made at first use: some runtimes give no random value before the first request.
+  let id: string | undefined;
+  const process = (): string => (id ??= newId());
+
+  function has(deliveryId: string): boolean {
+    const run = runs.get(deliveryId);
+    return run !== undefined && performance.now() < run.until;
+  }
+
+  function all(): readonly Run[] {
+    const now = performance.now();
+    for (const [deliveryId, { until }] of runs) if (now >= until) runs.delete(deliveryId);
+    return [...runs.values()];
+  }
+
+  const hasSuspect = (): boolean => all().some(({ suspect }) => suspect);
+
+  async function announce(): Promise<void> {
+    beatenAt = performance.now();
+    // Every lease that is kept was renewed within the last `renewMs`: of a process that dies, the row is over no later
+    // than its leases, so that none of them looks like one that a living process has let go.
+    await store.alive?.({ process: process(), forMs: leaseMs - renewMs });
+  }
+
+  return {
+    process,
+    has,
+    all: () => all().map(({ sender, key }) => ({ sender, key })),
+    hasSuspect,
+    begin({ deliveryId, sender, key, suspect }) {
+      if (!shared) return () => {};
+      if (has(deliveryId) || (suspect && hasSuspect())) return undefined;
+      const run: Run = { sender, key, suspect, until: performance.now() + maxRunMs, left: 2 };
+      runs.set(deliveryId, run);
+      return () => {
+        run.left -= 1;
+        if (run.left === 0 && runs.get(deliveryId) === run) runs.delete(deliveryId);
+      };
+    },
+    beat() {
+      if (!store.alive || performance.now() - beatenAt < BEAT_SHARE * renewMs) return;
+      announce().catch((error: unknown) => {
+        // No run ends for it: a crash that is charged wrongly is taken back once this process is heard again.
+        logger.warn({ err: error }, 'the store could not be told that this process is alive');
+      });
+    },
+    announce,
+  };
+}

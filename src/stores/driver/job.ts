@@ -1,0 +1,33 @@
+import type { Scope } from '../backend.ts';
+import type { Rows } from '../rules/rows.ts';
+import type { PlannedJob } from './journal.ts';
+import type { Job } from './round.ts';
+
+/** What is said of an operation beside its plan. */
+export type Ask = Pick<PlannedJob, 'isBarrier' | 'guessesAbsent' | 'limits'> & {
+  readonly bytes?: number;
+  readonly scopes?: readonly Scope[];
+};
+
+/** Only what was written is a word that has to be kept. */
+export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
+
+export type Plan<T> = (rows: Rows, now: number) => T;
+
+export function jobOf<T>(
+  plan: Plan<T>,
+  ask: Ask,
+  resolve: (answer: T) => void,
+  reject: (error: unknown) => void,
+): Job {
+  const { isBarrier, guessesAbsent, limits } = ask;
+  return {
+    plan,
+    isBarrier,
+    guessesAbsent,
+    ...(limits && { limits }),
+    tries: 0,
+    resolve: (answer) => resolve(answer as T),
+    reject,
+  };
+}

@@ -1,0 +1,155 @@
+import type { Backend, DueRequest, DueResult } from '../backend.ts';
+import type { LeaseDueRequest, LeaseDueResult, LeasedEvent } from '../contract.ts';
+import type { Looked, RecordName } from '../rules/inbox.ts';
+import { isExcepted, leasedEvent, leaseOne } from '../rules/inbox.ts';
+import { isLive } from '../rules/order.ts';
+import { dueAt } from '../rules/park.ts';
+import type { RecordRow, Rows } from '../rules/rows.ts';
+import type { Plan } from './job.ts';
+import { jobOf, READING } from './job.ts';
+import { mendFar } from './mend.ts';
+import type { Job, Known, Shared } from './round.ts';
+import { runJobs } from './round.ts';
+import { nameOf, unpacked } from './row-data.ts';
+
+/** Candidates that one call of `lease` looks at, and how long others leave them alone meanwhile (admission.md §8.15). */
+const LOOK_MOST = 256;
+const HOLD_MS = 1000;
+
+/** The sender whose event was looked at last: the next look begins behind it, so that each has its turn. */
+export interface SenderTurn {
+  last: string;
+}
+
+/**
+ * `StoreInbox.lease`: rows that are due are taken off the others' way for a moment, planned one after the other, and
+ * those whose plans hold are leased. Several rounds where many of them cannot run; each leaves the due ones.
+ */
+export async function leaseDue(
+  backend: Backend,
+  shared: Shared,
+  request: LeaseDueRequest,
+  turn: SenderTurn,
+): Promise<LeaseDueResult> {
+  const clockSteppedMs = await mendFar(backend, shared, request);
+  const events: LeasedEvent[] = [];
+  const died: { sender: string; key: string }[] = [];
+  const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
+  const { max: most, senders, alone: suspects = false } = asked;
+  let nextDueMs: number | undefined;
+  let suspectDue = false;
+  for (let looked = 0; looked < LOOK_MOST && events.length < most;) {
+    const max = Math.min(most - events.length, LOOK_MOST - looked);
+    const hasSome = events.length + died.length > 0;
+    const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
+    const since = performance.now();
+    const found = await dueRows(backend, wanted, hasSome);
+    if (!found) break;
+    shared.clock.seen(found.now, since);
+    if (!suspects) turn.last = found.due.at(-1)?.scope.sender ?? turn.last;
+    nextDueMs = found.nextDueMs;
+    suspectDue = found.isSuspectDue;
+    looked += found.due.length;
+    if (found.due.length === 0) break;
+    const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
+    for (const one of came) {
+      if (one.event) events.push(one.event);
+      if (one.dead) died.push(one.dead);
+      suspectDue ||= one.isSuspected === true;
+    }
+    if (faults.length === 0) continue;
+    if (events.length + died.length === 0) throw faults[0];
+    break;
+  }
+  if (events.length > 0 && !suspects) nextDueMs = Math.min(nextDueMs ?? Infinity, request.leaseMs);
+  return shared.watch.told({
+    events,
+    died,
+    ...(nextDueMs !== undefined && { nextDueMs }),
+    ...(suspectDue && { suspectDue }),
+    ...(clockSteppedMs > 0 && { clockSteppedMs }),
+  });
+}
+
+/** A worker's request, and when the call began, on the clock of `performance.now()`. */
+type Asked = LeaseDueRequest & { readonly since: number };
+
+/** A later look that fails takes nothing from what is leased already: undefined. */
+async function dueRows(
+  backend: Backend,
+  request: DueRequest,
+  hasSome: boolean,
+): Promise<DueResult | undefined> {
+  try {
+    return await backend.due(request);
+  } catch (error) {
+    if (hasSome) return undefined;
+    throw error;
+  }
+}
+
+interface FoundDue extends Known {
+  readonly result: DueResult;
+}
+
+interface LeaseFound {
+  readonly came: readonly Looked[];
+  /** Of those that could not be leased: they stay due. */
+  readonly faults: readonly unknown[];
+}
+
+async function leaseFound(
+  known: FoundDue,
+  backend: Backend,
+  shared: Shared,
+  request: Asked,
+): Promise<LeaseFound> {
+  const { result: found } = known;
+  const records = new Map(found.rows.map((row) => [nameOf(row), row]));
+  const came: Promise<Looked>[] = [];
+  const faults: unknown[] = [];
+  const jobs = new Map<string, Job[]>();
+  for (const id of found.due) {
+    const row = records.get(nameOf(id));
+    if (!row) continue;
+    const { sender, key } = unpacked(row) as RecordRow;
+    came.push(
+      new Promise((resolve) => {
+        const plan: Plan<Looked> = (rows, now) => leaseFoundRecord(rows, { sender, key }, request, now);
+        const group = backend.bySender ? sender : '';
+        const job = jobOf(plan, READING, resolve, (error) => {
+          faults.push(error);
+          resolve({});
+        });
+        jobs.set(group, [...(jobs.get(group) ?? []), job]);
+      }),
+    );
+  }
+  await Promise.all([...jobs.values()].map((group) => runJobs(group, backend, shared, known)));
+  return { came: await Promise.all(came), faults };
+}
+
+/**
+ * `leaseOne` for a record that was due when it was looked for. One that this very call has leased already, and was not
+ * told of, is given again.
+ */
+function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
+  const found = rows.record(sender, key, now);
+  if (!found) return {};
+  if (found.owner === request.owner && isLive(found, now)) {
+    return { event: leasedEvent(rows, found, request.owner) };
+  }
+  const at = dueAt(found);
+  const isDue = at !== null && at <= now && found.suspect === (request.alone ?? false);
+  return isDue && !isExcepted(request, found) && !isAway(request, found)
+    ? leaseOne(rows, found, request, now)
+    : {};
+}
+
+/**
+ * The store has been away for longer than a lease: leases and rows of processes may have run out only because they could
+ * not be renewed. Those who have them are given the time to.
+ */
+function isAway({ since, leaseMs }: Asked, { state }: RecordRow): boolean {
+  return state === 'leased' && performance.now() - since > leaseMs;
+}

@@ -1,0 +1,252 @@
+import type { Backend, Scope, Within } from '../backend.ts';
+import type {
+  CompleteResult,
+  InboxPage,
+  InboxQuery,
+  Store,
+  StoreInbox,
+  TransactionRequest,
+} from '../contract.ts';
+import { accept } from '../rules/accept.ts';
+import { checkedQuery, discard, inspect, redrive, seen } from '../rules/inbox.ts';
+import type { RecordRow, Rows } from '../rules/rows.ts';
+import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle.ts';
+import { stepWatch } from '../step-watch.ts';
+import { storeClock } from './clock.ts';
+import type { Ask, Plan } from './job.ts';
+import { jobOf, READING } from './job.ts';
+import { scopesOf } from './journal.ts';
+import type { SenderTurn } from './lease.ts';
+import { leaseDue } from './lease.ts';
+import { countBook, rememberedRows } from './remembered.ts';
+import type { Shared } from './round.ts';
+import { runJobs } from './round.ts';
+import { PROCESSES, scopeName, unpacked } from './row-data.ts';
+import { stateOf } from './state.ts';
+import type { Queued } from './turns.ts';
+import { turnsOf } from './turns.ts';
+import { versions } from './versions.ts';
+
+/** `storeOf`'s options. */
+export interface DriverOptions {
+  /** Added to the store's own time; the backend has the same. */
+  readonly clockOffsetMs: () => number;
+  /** 0 ≤ n < 1: spreads the retries of several processes. */
+  readonly random: () => number;
+}
+
+/** A store whose rules are `rules/`, over a backend that keeps the rows. */
+export type DrivenStore<Tx> = Store<Tx> & {
+  readonly inbox: StoreInbox;
+  /** Deletes what has expired in the named scopes, all of it. @returns how many rows. */
+  readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
+};
+
+const always = (): boolean => true;
+
+/** An end that was made before is answered 2xx too. */
+const ENDING: Ask = { isBarrier: (answer) => answer !== 'lost', guessesAbsent: false };
+
+const ENDED: ReadonlySet<unknown> = new Set(['applied', 'stale', 'dead']);
+
+/** Of so many accepts one sweeps what it has added to, and so many expired rows at most: more than they add. */
+const SWEEP_EVERY = 64;
+const SWEEP_MOST = 1024;
+
+/** Expired rows that one step of `sweep` deletes: it is over soon. */
+const SWEEP_STEP = 500;
+
+/**
+ * A store over rows that are compared and set: rules, batches, retries and the clock are its own, and the same for every
+ * backend. Unstable, as `Backend` is: for a database that this package has no store for. Prove it by
+ * `describeStoreContract`.
+ * @throws Fault, from its methods, `store_unavailable` or `not_durable` as `Store` has it.
+ */
+export function storeOf<Tx>(
+  backend: Backend<Tx> & Required<Pick<Backend<Tx>, 'transaction'>>,
+  options: DriverOptions,
+): DrivenStore<Tx> & Required<Pick<Store<Tx>, 'transaction'>>;
+export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx>;
+export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx> {
+  const watch = stepWatch();
+  const clock = storeClock(options.clockOffsetMs, watch);
+  const shared: Shared = {
+    clock,
+    watch,
+    rows: rememberedRows(),
+    counts: countBook(),
+    nextVersion: versions(),
+    random: options.random,
+  };
+  const turn: SenderTurn = { last: '' };
+  const state = stateOf(backend);
+  const turns = turnsOf({
+    lanes: backend.lanes,
+    bySender: backend.bySender,
+    timeoutMs: backend.timeoutMs,
+    run: async (jobs) => {
+      await runJobs(jobs, backend, shared);
+      await sweepSome(jobs, backend, options.random);
+    },
+  });
+
+  const run = <T>(sender: string, plan: (rows: Rows, now: number) => T, ask: Ask): Promise<T> =>
+    new Promise((resolve, reject) => {
+      state.check();
+      turns.add({
+        ...jobOf(plan, ask, resolve, (error) => reject(backend.asFault(error))),
+        sender,
+        bytes: ask.bytes ?? 0,
+        ...(ask.scopes && { scopes: ask.scopes }),
+        since: performance.now(),
+      });
+    });
+  const direct = <T>(work: () => Promise<T>): Promise<T> =>
+    state.during(work).catch((error: unknown) => {
+      throw backend.asFault(error);
+    });
+
+  const { identity } = backend;
+  const store: DrivenStore<Tx> = {
+    name: backend.name,
+    open: async () => {
+      await state.open();
+      const since = performance.now();
+      await direct(async () => clock.seen(await backend.clock(), since));
+    },
+    durability: () => direct(() => backend.durability()),
+    ...(identity && { identity: () => direct(identity) }),
+    ...(backend.keepDurability && { keepDurability: backend.keepDurability }),
+    get durabilityAdvice() {
+      return backend.advice();
+    },
+    accept: (request) =>
+      run(request.sender, (rows, now) => watch.told(accept(rows, request, now)), {
+        // What is over a cap is compared too: what was counted and what was found may be of two moments.
+        isBarrier: always,
+        guessesAbsent: true,
+        limits: request.limits,
+        bytes: request.event?.body.length ?? 0,
+        scopes: scopesOf(request.sender, request.nonce?.keyid),
+      }),
+    complete: (request) => run(request.sender, (rows, now) => complete(rows, request, now), ENDING),
+    fail: (request) => run(request.sender, (rows, now) => fail(rows, request, now), ENDING),
+    renew: (request) => run(request.sender, (rows, now) => renew(rows, request, now), READING),
+    alive: (request) =>
+      run(PROCESSES.sender, (rows, now) => alive(rows, request, now), {
+        isBarrier: () => false,
+        guessesAbsent: true,
+        scopes: [PROCESSES],
+      }),
+    peek: (sender, key) =>
+      run(sender, (rows, now) => peek(rows, sender, key, now), {
+        isBarrier: (answer) => ENDED.has(answer),
+        guessesAbsent: false,
+      }),
+    clock: () =>
+      direct(async () => {
+        const since = performance.now();
+        const now = await backend.clock();
+        clock.seen(now, since);
+        return now;
+      }),
+    inbox: {
+      lease: (request) => direct(() => leaseDue(backend, shared, request, turn)),
+      overdueMs: () => direct(() => backend.overdueMs()),
+      list: (query) => direct(() => list(backend, query)),
+      inspect: (sender, key) =>
+        run(sender, (rows, now) => inspect(rows, { sender, key }, now), {
+          isBarrier: always,
+          guessesAbsent: false,
+        }),
+      redrive: (sender, key) => run(sender, (rows, now) => redrive(rows, { sender, key }, now), READING),
+      discard: (sender, key, retentionMs) =>
+        run(sender, (rows, now) => discard(rows, { sender, key, retentionMs }, now), READING),
+    },
+    sweep: (scopes) => direct(() => sweepAll(backend, scopes)),
+    close: () => state.close(() => turns.idle()),
+  };
+  if (!backend.transaction) return store;
+  const { transaction } = backend;
+  return Object.assign(store, {
+    transaction: <T>(
+      request: TransactionRequest,
+      fn: (tx: Tx) => T | Promise<T>,
+      over?: AbortSignal,
+    ): Promise<T> =>
+      state.during(() =>
+        transaction(
+          request,
+          async (tx, within) => {
+            const runIn = <A>(plan: (rows: Rows, now: number) => A): Promise<A> =>
+              runOne(plan, READING, within, shared);
+            if (!(await runIn((rows, now) => heldBy(rows, request, now) !== undefined))) throw leaseLost();
+            const value = await unlessOver(async () => fn(tx), over);
+            const end = (rows: Rows, now: number): CompleteResult =>
+              heldBy(rows, request, now) ? complete(rows, request, now) : 'lost';
+            if ((await runIn(end)) === 'lost') throw leaseLost();
+            return value;
+          },
+          over,
+        ),
+      ),
+  });
+}
+
+/** @throws the signal's reason where it aborts first. */
+async function unlessOver<T>(work: () => Promise<T>, over: AbortSignal | undefined): Promise<T> {
+  if (!over) return work();
+  over.throwIfAborted();
+  let leave = (): void => {};
+  const ended = new Promise<never>((_, reject) => {
+    leave = () => reject(over.reason);
+  });
+  over.addEventListener('abort', leave);
+  try {
+    return await Promise.race([work(), ended]);
+  } finally {
+    over.removeEventListener('abort', leave);
+  }
+}
+
+/** Beside the batches. */
+function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Promise<T> {
+  return new Promise((resolve, reject) => {
+    void runJobs([jobOf(plan, ask, resolve, reject)], within, shared);
+  });
+}
+
+/** What an accept adds to is swept now and then: what is kept stays in proportion to what comes. */
+async function sweepSome(
+  jobs: readonly Queued[],
+  backend: Pick<Backend, 'sweep'>,
+  random: () => number,
+): Promise<void> {
+  const due = new Map<string, Scope>();
+  for (const { scopes = [] } of jobs) {
+    if (scopes.length === 0 || random() * SWEEP_EVERY >= 1) continue;
+    for (const scope of scopes) due.set(scopeName(scope), scope);
+  }
+  try {
+    for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
+  } catch {
+    // Whoever comes later sweeps what could not be swept now: a backend that is down is not waited for each time.
+  }
+}
+
+async function sweepAll(backend: Pick<Backend, 'sweep'>, scopes: readonly Scope[]): Promise<number> {
+  let deleted = 0;
+  for (const scope of scopes) {
+    for (let last = SWEEP_STEP; last > 0; deleted += last) last = await backend.sweep(scope, SWEEP_STEP);
+  }
+  return deleted;
+}
+
+/** `StoreInbox.list`. */
+async function list(backend: Backend, query: InboxQuery): Promise<InboxPage> {
+  const { rows, next } = await backend.page(checkedQuery(query));
+  return {
+    records: rows.map((row) => seen(unpacked(row) as RecordRow)),
+    ...(next !== undefined && { next }),
+  };
+}

@@ -1,0 +1,482 @@
+-- Rows that are compared and set (`src/stores/backend.ts`). What they mean, no statement here knows.
+
+-- A schema of version 1 had the rules in its functions. They go first: a process of that version fails from now on,
+-- and answers 503. None of the names is used again.
+DO $do$
+DECLARE
+  v_name text;
+  v_timeout text := current_setting('lock_timeout');
+BEGIN
+  IF to_regclass('webhook_record') IS NULL THEN RETURN; END IF;
+  -- Processes of that version are at work, and come to the tables in no one order: all or none, and then again.
+  FOR v_try IN 1..30 LOOP
+    PERFORM set_config('lock_timeout', least(100 * v_try, 2000)::text, true);
+    BEGIN
+      LOCK TABLE webhook_head, webhook_sender, webhook_keyid, webhook_record, webhook_task, webhook_nonce,
+        webhook_notification, webhook_count IN ACCESS EXCLUSIVE MODE;
+      EXIT;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+      IF v_try = 30 THEN RAISE; END IF;
+      PERFORM pg_sleep(random() / 5);
+    END;
+  END LOOP;
+  PERFORM set_config('lock_timeout', v_timeout, true);
+  DROP VIEW webhook_head CASCADE;
+  FOR v_name IN SELECT format('%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) FROM pg_proc p
+    WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'webhook\_%' LOOP
+    EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', v_name);
+  END LOOP;
+  DROP TYPE webhook_call, webhook_change, webhook_step, webhook_fresh, webhook_ended CASCADE;
+END $do$;
+
+-- Which store this is: one row. told: a process has said that it was made; version 1 was there already.
+CREATE TABLE webhook_identity (id text NOT NULL, told boolean NOT NULL);
+INSERT INTO webhook_identity
+  SELECT md5(random()::text || random()::text || clock_timestamp()::text || pg_backend_pid()::text)::uuid::text,
+    to_regclass('webhook_record') IS NOT NULL;
+-- Whose row: a sender (key ''), or one key id of it ('=' and the key id). Few, and never deleted. 0: nonces of all.
+CREATE TABLE webhook_scope (
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  sender text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  UNIQUE (sender, key)
+);
+-- Each backend adds to a stripe of its own number, so that two of them seldom wait for one row. A count is their sum.
+CREATE TABLE webhook_tally (
+  scope_id integer NOT NULL,
+  stripe integer NOT NULL,
+  rows bigint NOT NULL,
+  bytes bigint NOT NULL,
+  PRIMARY KEY (scope_id, stripe)
+) WITH (fillfactor = 25);
+-- kind: r record, t task, n nonce, i notification, p process. seq is the order of insertion; null in expires_at and due_at:
+-- never. A suspect is due at suspect_at, by its crashes, and never at due_at.
+CREATE TABLE webhook_row (
+  version bigint NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY,
+  expires_at bigint,
+  due_at bigint,
+  suspect_at bigint,
+  scope_id integer NOT NULL,
+  bytes integer NOT NULL,
+  crashes integer,
+  kind text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  list text COLLATE "C",
+  waits_for text COLLATE "C",
+  link text COLLATE "C",
+  data text COLLATE "C" NOT NULL,
+  body bytea,
+  PRIMARY KEY (scope_id, kind, id)
+);
+-- A body is neither compressed (its life is short) nor moved where the row is updated.
+ALTER TABLE webhook_row ALTER body SET STORAGE EXTERNAL;
+CREATE INDEX webhook_row_expiry ON webhook_row (scope_id, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX webhook_row_due ON webhook_row (scope_id, due_at, seq) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_row_suspect ON webhook_row (crashes, seq) WHERE suspect_at IS NOT NULL;
+CREATE INDEX webhook_row_list ON webhook_row (seq) WHERE list IS NOT NULL;
+CREATE INDEX webhook_row_waits ON webhook_row (scope_id, waits_for, seq) WHERE waits_for IS NOT NULL;
+
+CREATE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + p_offset
+$$;
+
+-- Of every transaction that writes: isolation, the longest wait for a lock, and what its commit waits for at least.
+CREATE FUNCTION webhook_begin(p_lock_ms integer, p_sync text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_levels text[] := '{off,local,remote_write,on,remote_apply}';
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'the transaction must be READ COMMITTED' USING ERRCODE = 'PW002';
+  END IF;
+  PERFORM set_config('lock_timeout', p_lock_ms::text, true);
+  -- Somebody may have weakened it since the store was opened.
+  IF array_position(v_levels, current_setting('synchronous_commit')) < array_position(v_levels, p_sync) THEN
+    PERFORM set_config('synchronous_commit', p_sync, true);
+  END IF;
+  -- That a wait for the standby was cancelled comes as a warning.
+  IF current_setting('client_min_messages') = 'error' THEN
+    PERFORM set_config('client_min_messages', 'warning', true);
+  END IF;
+END $$;
+
+-- Ids of scopes, made where they are new.
+CREATE FUNCTION webhook_scopes(p_senders text[], p_keys text[]) RETURNS TABLE (id integer)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+BEGIN
+  INSERT INTO webhook_scope (sender, key) SELECT DISTINCT e.sender COLLATE "C", e.key COLLATE "C"
+    FROM unnest(p_senders, p_keys) e (sender, key) ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+  RETURN QUERY SELECT s.id FROM unnest(p_senders, p_keys) WITH ORDINALITY e (sender, key, place)
+    JOIN webhook_scope s ON s.sender = e.sender COLLATE "C" AND s.key = e.key COLLATE "C" ORDER BY e.place;
+END $$;
+
+-- Rows by name, with what comes with them: with a record its task; with a task the record that holds it and the two
+-- oldest of those that wait for it.
+CREATE FUNCTION webhook_look(p_scopes integer[], p_kinds text[], p_ids text[])
+RETURNS TABLE (scope_id integer, kind text, id text, version bigint, data text, seq bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+  WITH asked AS (
+    SELECT r.scope_id, r.kind, r.id, r.link FROM unnest(p_scopes, p_kinds, p_ids) e (scope_id, kind, id)
+      JOIN webhook_row r ON r.scope_id = e.scope_id AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"),
+  task AS (
+    SELECT a.scope_id, a.id FROM asked a WHERE a.kind = 't'
+    UNION SELECT a.scope_id, a.link FROM asked a WHERE a.kind = 'r' AND a.link IS NOT NULL),
+  named AS (
+    SELECT a.scope_id, a.kind, a.id FROM asked a
+    UNION SELECT t.scope_id, 't', t.id FROM task t
+    UNION SELECT h.scope_id, 'r', h.link FROM task t JOIN webhook_row h
+      ON h.scope_id = t.scope_id AND h.kind = 't' AND h.id = t.id WHERE h.link IS NOT NULL
+    UNION SELECT w.scope_id, 'r', w.id FROM task t CROSS JOIN LATERAL (
+      SELECT x.scope_id, x.id FROM webhook_row x WHERE x.scope_id = t.scope_id AND x.waits_for = t.id
+      ORDER BY x.seq LIMIT 2) w)
+  SELECT r.scope_id, r.kind, r.id, r.version, r.data, r.seq FROM named n JOIN webhook_row r
+    ON r.scope_id = n.scope_id AND r.kind = n.kind COLLATE "C" AND r.id = n.id COLLATE "C" ORDER BY r.seq;
+END $$;
+
+-- [[scope, rows, bytes, nonces of all key ids where it is a sender's], …], and nonces of all as that of scope 0.
+CREATE FUNCTION webhook_counts(p_scopes integer[]) RETURNS json LANGUAGE sql STABLE AS $$
+  SELECT json_agg(json_build_array(s.id, coalesce(c.rows, 0), coalesce(c.bytes, 0), (
+    SELECT sum(t.rows::float8) FROM webhook_scope o JOIN webhook_scope k ON k.sender = o.sender AND k.key <> ''
+      JOIN webhook_tally t ON t.scope_id = k.id WHERE o.id = s.id AND o.key = '')))
+  FROM unnest(p_scopes || 0) s (id) CROSS JOIN LATERAL (
+    -- Sums of bigint are numeric, which costs more than all the rest.
+    SELECT sum(t.rows::float8) AS rows, sum(t.bytes::float8) AS bytes FROM webhook_tally t WHERE t.scope_id = s.id) c
+$$;
+
+-- One commit for all units that hold. Rows are sorted, tasks first, and so are the locks that they take.
+--   p_at       the plans' clock; over 1 s old, or ahead of the store's: nothing is done, and the answer says "old"
+--   p_reads    some rows have to be absent and are not written; p_new, p_old: how many are inserted, updated
+--   p_version  what a row has to have; null: it has to be absent
+--   p_next     its new version; null: it is only compared
+--   p_suspect, p_crashes  of suspects; none is inserted
+--   p_at_data, p_at_body  where they begin in p_bytes; a body at -1: dropped; null: stays
+--   p_tally_*  what a unit adds to the counts; unit -1: in any case
+--   p_exact_*  counts that have to be what they were, by unit
+--   p_counts   scopes whose counts are told
+--   p_names    synchronous_standby_names as it was; where it, p_sync or fsync is otherwise, that is told
+--   p_started  in a transaction of the owner's: when it began, for a function may have ended it
+-- Answers a number, the clock, where there is nothing else to say; else JSON.
+CREATE FUNCTION webhook_commit(p_at bigint, p_offset bigint, p_lock_ms integer, p_sync text,
+  p_reads boolean, p_new integer, p_old integer,
+  p_unit integer[], p_scope integer[], p_kind text[], p_id text[], p_version bigint[], p_next bigint[],
+  p_expires bigint[], p_due bigint[], p_suspect bigint[], p_crashes integer[], p_list text[], p_waits text[], p_link text[], p_of integer[],
+  p_at_data integer[], p_of_data integer[], p_at_body integer[], p_of_body integer[], p_bytes bytea,
+  p_tally_unit integer[], p_tally_scope integer[], p_tally_rows bigint[], p_tally_bytes bigint[],
+  p_exact_unit integer[], p_exact_scope integer[], p_exact_rows bigint[], p_exact_bytes bigint[], p_counts integer[],
+  p_names text, p_started text)
+RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+  v_refused integer[] := '{}';
+  v_new integer;
+  v_lost integer[];
+  v_kept json;
+BEGIN
+  IF p_started <> transaction_timestamp()::text THEN
+    RAISE EXCEPTION 'the transaction was ended by the function' USING ERRCODE = 'PW004';
+  END IF;
+  IF p_at < v_now - 1000 OR p_at > v_now + 5 THEN RETURN json_build_object('now', v_now, 'old', true); END IF;
+  IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('synchronous_commit') <> p_sync
+    OR current_setting('client_min_messages') = 'error'
+    OR set_config('lock_timeout', p_lock_ms::text, true) IS NULL THEN
+    PERFORM webhook_begin(p_lock_ms, p_sync);
+  END IF;
+  IF p_names <> current_setting('synchronous_standby_names') OR p_sync <> current_setting('synchronous_commit')
+    OR current_setting('fsync') <> 'on' THEN
+    v_kept := json_build_array(current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+      current_setting('fsync'));
+  END IF;
+  -- Near a cap: one at a time for each scope, and over what they have counted.
+  IF p_exact_unit IS NOT NULL THEN
+    PERFORM FROM webhook_scope WHERE id = ANY (p_exact_scope) ORDER BY id FOR UPDATE;
+    v_refused := ARRAY(SELECT DISTINCT e.unit
+      FROM unnest(p_exact_unit, p_exact_scope, p_exact_rows, p_exact_bytes) e (unit, scope, rows, bytes)
+      WHERE (SELECT ROW(coalesce(sum(t.rows), 0)::bigint, coalesce(sum(t.bytes), 0)::bigint) FROM webhook_tally t
+        WHERE t.scope_id = e.scope) IS DISTINCT FROM ROW(e.rows, e.bytes));
+  END IF;
+  -- Locked in their order, and compared as they are then.
+  IF p_version IS NOT NULL THEN
+    v_refused := v_refused || ARRAY(SELECT e.unit
+      FROM unnest(p_unit, p_scope, p_kind, p_id, p_version) e (unit, scope, kind, id, version)
+      WHERE e.version IS NOT NULL AND e.version IS DISTINCT FROM (SELECT r.version FROM webhook_row r
+        WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C" FOR UPDATE));
+  END IF;
+  IF p_reads THEN
+    v_refused := v_refused || ARRAY(SELECT e.unit
+      FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
+      WHERE e.version IS NULL AND e.next IS NULL AND EXISTS (SELECT FROM webhook_row r
+        WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"));
+  END IF;
+  IF p_new > 0 THEN
+    INSERT INTO webhook_row (version, expires_at, due_at, scope_id, bytes, kind, id, list, waits_for, link, data, body)
+      SELECT e.next, e.expires, e.due, e.scope, e.of, e.kind, e.id, e.list, e.waits, e.link,
+        convert_from(substring(p_bytes FROM e.at_data + 1 FOR e.of_data), 'UTF8'),
+        CASE WHEN e.at_body >= 0 THEN substring(p_bytes FROM e.at_body + 1 FOR e.of_body) END
+      FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next, p_expires, p_due, p_list, p_waits, p_link, p_of,
+        p_at_data, p_of_data, p_at_body, p_of_body)
+        e (unit, scope, kind, id, version, next, expires, due, list, waits, link, of, at_data, of_data, at_body, of_body)
+      WHERE e.version IS NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS v_new = ROW_COUNT;
+    IF v_new < p_new THEN
+      -- Where another was faster, what the unit has inserted beside it goes.
+      v_lost := ARRAY(SELECT e.unit
+        FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
+        WHERE e.version IS NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
+          AND e.next IS DISTINCT FROM (SELECT r.version FROM webhook_row r
+            WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"));
+      DELETE FROM webhook_row r USING unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next)
+        e (unit, scope, kind, id, version, next)
+        WHERE e.version IS NULL AND e.unit = ANY (v_lost) AND r.scope_id = e.scope AND r.kind = e.kind COLLATE "C"
+          AND r.id = e.id COLLATE "C" AND r.version = e.next;
+      v_refused := v_refused || v_lost;
+    END IF;
+  END IF;
+  IF p_old > 0 THEN
+    UPDATE webhook_row r SET version = e.next, expires_at = e.expires, due_at = e.due, suspect_at = e.suspect,
+      crashes = e.crashes, list = e.list, waits_for = e.waits, link = e.link, bytes = e.of,
+      data = convert_from(substring(p_bytes FROM e.at_data + 1 FOR e.of_data), 'UTF8'),
+      body = CASE WHEN e.at_body IS NULL THEN r.body
+        WHEN e.at_body >= 0 THEN substring(p_bytes FROM e.at_body + 1 FOR e.of_body) END
+      FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next, p_expires, p_due, p_suspect, p_crashes, p_list,
+        p_waits, p_link, p_of, p_at_data, p_of_data, p_at_body, p_of_body)
+        e (unit, scope, kind, id, version, next, expires, due, suspect, crashes, list, waits, link, of, at_data, of_data,
+          at_body, of_body)
+      WHERE e.version IS NOT NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
+        AND r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C";
+  END IF;
+  -- Last of all and sorted, for counts are what all transactions write.
+  INSERT INTO webhook_tally AS n (scope_id, stripe, rows, bytes)
+    SELECT c.scope, pg_backend_pid() % 16, sum(c.rows), sum(c.bytes)
+    FROM unnest(p_tally_unit, p_tally_scope, p_tally_rows, p_tally_bytes) c (unit, scope, rows, bytes)
+    WHERE c.unit <> ALL (v_refused) GROUP BY c.scope ORDER BY c.scope
+    ON CONFLICT (scope_id, stripe) DO UPDATE SET rows = n.rows + excluded.rows, bytes = n.bytes + excluded.bytes;
+  IF v_refused = '{}' AND p_counts IS NULL AND v_kept IS NULL THEN RETURN v_now; END IF;
+  RETURN json_build_object('now', v_now, 'kept', v_kept, 'counts', CASE WHEN p_counts IS NOT NULL THEN webhook_counts(p_counts) END,
+    'refused', to_json(v_refused),
+    'rows', (SELECT json_agg(json_build_array(l.scope_id, l.kind, l.id, l.version, l.data)) FROM webhook_look(
+      ARRAY(SELECT e.scope FROM unnest(p_scope, p_unit) e (scope, unit) WHERE e.unit = ANY (v_refused)),
+      ARRAY(SELECT e.kind FROM unnest(p_kind, p_unit) e (kind, unit) WHERE e.unit = ANY (v_refused)),
+      ARRAY(SELECT e.id FROM unnest(p_id, p_unit) e (id, unit) WHERE e.unit = ANY (v_refused))) l));
+END $$;
+
+-- Rows by name and what comes with them, some with their bodies. The first row is the clock, and the counts.
+CREATE FUNCTION webhook_load(p_offset bigint, p_scopes integer[], p_kinds text[], p_ids text[], p_bodies boolean[],
+  p_counts integer[]) RETURNS TABLE (scope_id integer, kind text, id text, version text, data text, body bytea)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+BEGIN
+  RETURN QUERY SELECT NULL::integer, NULL::text, NULL::text, webhook_clock(p_offset)::text,
+    CASE WHEN p_counts IS NOT NULL THEN webhook_counts(p_counts)::text END, NULL::bytea;
+  IF p_scopes IS NULL THEN RETURN; END IF;
+  RETURN QUERY SELECT l.scope_id, l.kind, l.id, l.version::text, l.data, (
+      SELECT r.body FROM unnest(p_scopes, p_kinds, p_ids, p_bodies) e (scope_id, kind, id, body)
+        JOIN webhook_row r ON r.scope_id = e.scope_id AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"
+        WHERE e.body AND e.scope_id = l.scope_id AND e.kind = l.kind AND e.id = l.id LIMIT 1)
+    FROM webhook_look(p_scopes, p_kinds, p_ids) l ORDER BY l.seq;
+END $$;
+
+-- Records that are due later than p_after ms from now: the last of each sender, and suspects. As JSON [[sender, id], …].
+CREATE FUNCTION webhook_far(p_offset bigint, p_after bigint, p_most integer) RETURNS TABLE (now text, rows json)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+BEGIN
+  RETURN QUERY SELECT v_now::text, (SELECT json_agg(json_build_array(d.sender, d.id)) FROM
+    (SELECT s.sender, f.id FROM webhook_scope s CROSS JOIN LATERAL
+      (SELECT r.id FROM webhook_row r WHERE r.scope_id = s.id AND r.due_at IS NOT NULL AND r.due_at > v_now + p_after
+        ORDER BY r.due_at DESC LIMIT p_most) f WHERE s.key = ''
+      UNION ALL (SELECT s.sender, r.id FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope_id
+        WHERE r.suspect_at IS NOT NULL AND r.suspect_at > v_now + p_after LIMIT p_most)) d);
+END $$;
+
+-- Whether a suspect is due.
+CREATE FUNCTION webhook_has_suspect(p_now bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT FROM webhook_row r WHERE r.suspect_at IS NOT NULL AND r.suspect_at <= p_now)
+$$;
+
+-- Rows that are due but suspects, the earliest of each sender, then the second of each; senders by their names, from the
+-- one behind p_after on. Each is due again after p_hold ms. Not one that somebody else has locked. The first row is the
+-- clock, ms until another one comes due, and 's' where a suspect is due; place: of those that are due, the order.
+CREATE FUNCTION webhook_due(p_offset bigint, p_most integer, p_hold integer, p_after text)
+RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+  v_next bigint;
+  v_scopes integer[];
+  v_ids text[];
+  v_found bigint;
+BEGIN
+  -- That a row is left alone for a moment need not outlive the server.
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH RECURSIVE scope AS (
+    (SELECT r.scope_id AS of FROM webhook_row r WHERE r.due_at IS NOT NULL ORDER BY r.scope_id LIMIT 1)
+    UNION ALL SELECT (SELECT r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND r.scope_id > s.of
+      ORDER BY r.scope_id LIMIT 1) FROM scope s WHERE s.of IS NOT NULL),
+  found AS (
+    SELECT d.scope_id, d.kind, d.id, d.due_at, d.seq,
+      row_number() OVER (PARTITION BY d.scope_id ORDER BY d.due_at, d.seq) AS turn
+    FROM scope s CROSS JOIN LATERAL (SELECT r.scope_id, r.kind, r.id, r.due_at, r.seq FROM webhook_row r
+      WHERE r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at <= v_now
+      ORDER BY r.due_at, r.seq LIMIT p_most + 1 FOR UPDATE SKIP LOCKED) d),
+  taken AS (SELECT f.scope_id, f.id, row_number() OVER (ORDER BY f.turn, c.sender <= p_after COLLATE "C", c.sender) AS nth
+    FROM found f JOIN webhook_scope c ON c.id = f.scope_id ORDER BY nth LIMIT p_most)
+  SELECT array_agg(t.scope_id ORDER BY t.nth), array_agg(t.id ORDER BY t.nth),
+    (SELECT count(*) FROM found),
+    (SELECT min(l.due_at) FROM scope s CROSS JOIN LATERAL (SELECT r.due_at FROM webhook_row r
+      WHERE r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1) l)
+    INTO v_scopes, v_ids, v_found, v_next FROM taken t;
+  IF v_found > p_most THEN v_next := v_now; END IF;
+  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
+    v_now::text, (v_next - v_now)::text, NULL::bytea, NULL::bigint;
+  IF v_ids IS NULL THEN RETURN; END IF;
+  UPDATE webhook_row r SET due_at = v_now + p_hold FROM unnest(v_scopes, v_ids) e (scope_id, id)
+    WHERE r.scope_id = e.scope_id AND r.kind = 'r' AND r.id = e.id COLLATE "C";
+  RETURN QUERY SELECT c.sender, l.scope_id, l.kind, l.id, l.version::text, l.data, b.body, e.place
+    FROM webhook_look(v_scopes, array_fill('r'::text, ARRAY[cardinality(v_ids)]), v_ids) l
+    JOIN webhook_scope c ON c.id = l.scope_id
+    LEFT JOIN unnest(v_scopes, v_ids) WITH ORDINALITY e (scope_id, id, place)
+      ON e.scope_id = l.scope_id AND e.id = l.id AND l.kind = 'r'
+    LEFT JOIN webhook_row b ON e.place IS NOT NULL AND b.scope_id = l.scope_id AND b.kind = l.kind COLLATE "C"
+      AND b.id = l.id COLLATE "C"
+    ORDER BY l.seq;
+END $$;
+
+-- Of the suspects that are due the one with the fewest crashes, of those the oldest: as webhook_due gives rows.
+CREATE FUNCTION webhook_suspect(p_offset bigint, p_hold integer)
+RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+  v_scope integer;
+  v_id text;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT r.scope_id, r.id INTO v_scope, v_id FROM webhook_row r
+    WHERE r.suspect_at IS NOT NULL AND r.suspect_at <= v_now ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+  IF v_id IS NOT NULL THEN
+    UPDATE webhook_row r SET suspect_at = v_now + p_hold
+      WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id COLLATE "C";
+  END IF;
+  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
+    v_now::text, NULL::text, NULL::bytea, NULL::bigint;
+  IF v_id IS NULL THEN RETURN; END IF;
+  RETURN QUERY SELECT c.sender, l.scope_id, l.kind, l.id, l.version::text, l.data, b.body,
+      CASE WHEN b.id IS NOT NULL THEN 1::bigint END
+    FROM webhook_look(ARRAY[v_scope], ARRAY['r'], ARRAY[v_id]) l JOIN webhook_scope c ON c.id = l.scope_id
+    LEFT JOIN webhook_row b ON l.kind = 'r' AND l.id = v_id COLLATE "C" AND l.scope_id = v_scope
+      AND b.scope_id = v_scope AND b.kind = 'r' AND b.id = v_id COLLATE "C"
+    ORDER BY l.seq;
+END $$;
+
+CREATE FUNCTION webhook_page(p_offset bigint, p_list text, p_sender text, p_after bigint, p_most integer)
+RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  RETURN QUERY SELECT c.sender, r.scope_id, r.kind, r.id, r.version::text, r.data, NULL::bytea, r.seq
+    FROM webhook_row r JOIN webhook_scope c ON c.id = r.scope_id
+    WHERE r.list IS NOT NULL AND r.list = p_list COLLATE "C" AND r.seq > p_after
+      AND (p_sender IS NULL OR c.sender = p_sender COLLATE "C")
+      AND (r.expires_at IS NULL OR r.expires_at > webhook_clock(p_offset))
+    ORDER BY r.seq LIMIT p_most;
+END $$;
+
+-- Expired rows of a scope, or of all key ids (0), or of those of a sender (its scope, negative), some at a time. @returns
+-- how many.
+CREATE FUNCTION webhook_clear(p_scope integer, p_most integer, p_offset bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+  v_deleted bigint;
+BEGIN
+  WITH gone AS (
+    DELETE FROM webhook_row WHERE ctid = ANY (ARRAY(
+      SELECT x.ctid FROM webhook_scope c CROSS JOIN LATERAL (SELECT r.ctid FROM webhook_row r
+        WHERE r.scope_id = c.id AND r.expires_at IS NOT NULL AND r.expires_at <= v_now
+        ORDER BY r.expires_at LIMIT p_most FOR UPDATE SKIP LOCKED) x
+      WHERE c.id = p_scope OR (p_scope = 0 AND c.key <> '')
+        OR (p_scope < 0 AND c.key <> '' AND c.sender = (SELECT o.sender FROM webhook_scope o WHERE o.id = -p_scope))
+      LIMIT p_most))
+    RETURNING scope_id, kind, bytes),
+  counted AS (
+    SELECT scope_id, count(*) AS rows, sum(bytes) AS bytes FROM gone GROUP BY 1
+    UNION ALL SELECT 0, count(*), 0 FROM gone WHERE kind = 'n' HAVING count(*) > 0),
+  told AS (
+    INSERT INTO webhook_tally AS n (scope_id, stripe, rows, bytes)
+      SELECT scope_id, pg_backend_pid() % 16, -rows, -bytes FROM counted ORDER BY scope_id
+      ON CONFLICT (scope_id, stripe) DO UPDATE SET rows = n.rows + excluded.rows, bytes = n.bytes + excluded.bytes)
+  SELECT count(*) INTO v_deleted FROM gone;
+  RETURN v_deleted;
+END $$;
+
+-- The rows of version 1, which had a column for each member. A column's text may be encoded (`stores/text.ts`).
+CREATE FUNCTION webhook_plain(p_column text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN left(p_column, 1) = chr(1) THEN substr(p_column, 2)::json ELSE to_json(p_column) END
+$$;
+CREATE FUNCTION webhook_fitted(p_column text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN left(p_column, 1) = chr(2) THEN chr(1) || '#' || substr(p_column, 2)
+    WHEN length(p_column) > 512 THEN chr(1) || '#' || encode(sha256(convert_to(p_column, 'UTF8')), 'hex')
+    ELSE p_column END
+$$;
+DO $do$
+BEGIN
+  IF to_regclass('webhook_record') IS NULL THEN RETURN; END IF;
+  INSERT INTO webhook_scope (sender, key) SELECT url, '' FROM webhook_sender ORDER BY id;
+  INSERT INTO webhook_scope (sender, key)
+    SELECT w.url, '=' || webhook_fitted(k.keyid) FROM webhook_keyid k JOIN webhook_sender w ON w.id = k.sender_id;
+  INSERT INTO webhook_row (version, expires_at, due_at, scope_id, bytes, kind, id, list, waits_for, link, data, body)
+    SELECT floor(random() * 4503599627370496), r.expires_at,
+      CASE WHEN r.acked AND r.state = 'queued' THEN greatest(r.not_before, r.parked_until)
+        WHEN r.acked AND r.state = 'leased' THEN greatest(r.lease_until, r.parked_until) END,
+      s.id, CASE WHEN r.state IN ('applied', 'stale') THEN 0 ELSE r.body_bytes END, 'r', webhook_fitted(r.key),
+      CASE WHEN r.state IN ('queued', 'leased', 'dead') THEN r.state END,
+      CASE WHEN r.parked_until > 0 THEN webhook_fitted(r.task_id) END, webhook_fitted(r.task_id),
+      json_strip_nulls(json_build_object('key', CASE WHEN length(r.key) > 512 THEN webhook_plain(r.key) END,
+        'state', r.state, 'claim', r.claim, 'claimedBy', webhook_plain(r.claimed_by), 'owner', webhook_plain(r.owner),
+        'fence', r.fence, 'leaseUntil', r.lease_until, 'attempts', r.attempts, 'crashes', r.crashes, 'acked', r.acked,
+        'insertedAt', r.inserted_at, 'notBefore', r.not_before, 'parkedUntil', r.parked_until,
+        'lastError', webhook_plain(r.last_error), 'rawHash', encode(r.raw_hash, 'hex'),
+        'canonicalHash', encode(r.canonical_hash, 'hex'),
+        'task', CASE WHEN r.task_id IS NOT NULL THEN json_strip_nulls(json_build_object('id', webhook_plain(r.task_id),
+          'instant', r.instant, 'instantMs', r.instant_ms, 'terminal', r.terminal)) END,
+        'reemission', r.reemission, 'afterTerminal', r.after_terminal, 'ahead', r.ahead, 'afterFinal', r.after_final,
+        'bodyBytes', CASE WHEN r.state IN ('applied', 'stale') THEN 0 ELSE r.body_bytes END,
+        'expiresAt', r.expires_at)), r.body
+    FROM webhook_record r JOIN webhook_sender w ON w.id = r.sender_id
+      JOIN webhook_scope s ON s.sender = w.url AND s.key = '' ORDER BY r.seq;
+  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, link, data)
+    SELECT floor(random() * 4503599627370496), t.expires_at, s.id, 0, 't', webhook_fitted(t.task_id),
+      webhook_fitted(t.holder), json_strip_nulls(json_build_object(
+        'id', CASE WHEN length(t.task_id) > 512 THEN webhook_plain(t.task_id) END, 'holder', webhook_plain(t.holder),
+        'mark', t.mark, 'markTerminal', t.mark_terminal, 'waiting', EXISTS (SELECT FROM webhook_record r
+          WHERE r.sender_id = t.sender_id AND r.task_id = t.task_id AND r.parked_until > 0),
+        'expiresAt', t.expires_at))
+    FROM webhook_task t JOIN webhook_sender w ON w.id = t.sender_id
+      JOIN webhook_scope s ON s.sender = w.url AND s.key = '';
+  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, data)
+    SELECT floor(random() * 4503599627370496), n.expires_at, s.id, 0, 'n', webhook_fitted(n.nonce),
+      json_strip_nulls(json_build_object('nonce', CASE WHEN length(n.nonce) > 512 THEN webhook_plain(n.nonce) END,
+        'key', webhook_plain(n.record_key), 'acceptId', webhook_plain(n.accept_id), 'expiresAt', n.expires_at))
+    FROM webhook_nonce n JOIN webhook_keyid k ON k.id = n.keyid_id JOIN webhook_sender w ON w.id = k.sender_id
+      JOIN webhook_scope s ON s.sender = w.url AND s.key = '=' || webhook_fitted(k.keyid);
+  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, data)
+    SELECT floor(random() * 4503599627370496), n.expires_at, s.id, 0, 'i', webhook_fitted(n.notification_id),
+      json_strip_nulls(json_build_object(
+        'id', CASE WHEN length(n.notification_id) > 512 THEN webhook_plain(n.notification_id) END,
+        'key', webhook_plain(n.record_key), 'expiresAt', n.expires_at))
+    FROM webhook_notification n JOIN webhook_sender w ON w.id = n.sender_id
+      JOIN webhook_scope s ON s.sender = w.url AND s.key = '';
+  INSERT INTO webhook_tally (scope_id, stripe, rows, bytes)
+    SELECT scope_id, 0, count(*), sum(bytes) FROM webhook_row GROUP BY 1
+    UNION ALL SELECT 0, 0, count(*), 0 FROM webhook_row WHERE kind = 'n';
+  DROP TABLE webhook_record, webhook_task, webhook_nonce, webhook_notification, webhook_count, webhook_keyid,
+    webhook_sender;
+END $do$;
+DROP FUNCTION webhook_plain(text);
+DROP FUNCTION webhook_fitted(text);

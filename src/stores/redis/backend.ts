@@ -1,0 +1,45 @@
+import { ConfigError, Fault } from '../../errors.ts';
+import type { Backend } from '../backend.ts';
+import { commit } from './commit.ts';
+import { asFault, isAboutOne } from './faults.ts';
+import { load } from './load.ts';
+import { due, far, overdueMs, page, sweep } from './senders.ts';
+import type { Session, SessionOptions } from './session.ts';
+import { openSession } from './session.ts';
+import { ADVICE } from './settings.ts';
+
+/** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
+export function redisBackend(options: SessionOptions): Backend {
+  let opening: Promise<Session> | undefined;
+  const opened = async (): Promise<Session> => {
+    if (!opening) throw new Fault('store_unavailable', 'The Redis store is not open.');
+    return opening;
+  };
+  return {
+    name: 'redis',
+    lanes: Infinity,
+    bySender: true,
+    timeoutMs: options.timeoutMs,
+    open: async () => {
+      opening = openSession(options);
+      await opening;
+    },
+    durability: async () => (await opened()).durability(),
+    identity: async () => (await opened()).identity(),
+    advice: () => ADVICE,
+    clock: async () => (await opened()).clock(),
+    commit: async (request) => commit(await opened(), request),
+    load: async (request) => load(await opened(), request),
+    due: async (request) => due(await opened(), request),
+    far: async (request) => far(await opened(), request),
+    page: async (query) => page(await opened(), query),
+    overdueMs: async () => overdueMs(await opened()),
+    sweep: async (of, most) => sweep(await opened(), of, most),
+    isAboutOne,
+    asFault: (error) => (error instanceof ConfigError ? error : asFault(error)),
+    close: async () => {
+      const session = await opening?.catch(() => undefined);
+      await session?.close();
+    },
+  };
+}

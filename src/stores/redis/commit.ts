@@ -1,0 +1,79 @@
+import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../backend.ts';
+import { PROCESSES } from '../driver/row-data.ts';
+import type { Seen } from './rows.ts';
+import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './rows.ts';
+import type { Session } from './session.ts';
+
+/** In the place of a body's length. */
+const BODY = { stays: -1, dropped: -2 } as const;
+
+interface Asked {
+  readonly names: string[];
+  readonly versions: string[];
+  readonly units: (readonly [rows: number, writes: number, counts: readonly unknown[]])[];
+  readonly writes: (readonly unknown[])[];
+  readonly rows: string[];
+  readonly bodies: Uint8Array[];
+}
+
+/** `Backend.commit`: one script. The first one of a sender in this process registers it before. */
+export async function commit(session: Session, request: CommitRequest): Promise<CommitResult> {
+  const sender = senderOf(request);
+  // Rows of processes are no sender's: workers need not look there.
+  const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
+  if (registering) await registering;
+  const { more, ...seen } = await commitRows(session, sender, request);
+  session.registry.tick();
+  return { ...seen, refused: more[0] as readonly number[] };
+}
+
+/** Of a sender that is registered. */
+export async function commitRows(session: Session, sender: string, request: CommitRequest): Promise<Seen> {
+  const asked: Asked = { names: [], versions: [], units: [], writes: [], rows: [], bodies: [] };
+  const offsetMs = session.offsetMs();
+  for (const unit of request.units) addUnit(asked, unit, offsetMs);
+  const { rows, bodies, ...rest } = asked;
+  const keyids = session.keyids.toNote(request.units);
+  const told = { at: request.at, ...rest, keyids, counts: request.counts.map(indexOf) };
+  // A client takes as long over a short argument as over a long one.
+  const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
+  const seen = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
+  session.keyids.noted(sender, keyids);
+  const untilMs = Math.max(0, ...keyids.map(([, until]) => until));
+  return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs }) };
+}
+
+/** All of a request are of one sender; a unit without rows is nobody's. */
+function senderOf({ units, counts }: CommitRequest): string {
+  const [unit] = units;
+  const scope: Scope | undefined = unit?.writes[0]?.scope ?? unit?.expects[0]?.scope ?? counts[0];
+  return scope?.sender ?? '';
+}
+
+function addUnit(asked: Asked, { writes, expects, counts }: Unit, offsetMs: number): void {
+  for (const write of writes) {
+    addRow(asked, write);
+    addWrite(asked, write, offsetMs);
+  }
+  for (const row of expects) addRow(asked, row);
+  asked.units.push([writes.length + expects.length, writes.length, counts.map(countArgs)]);
+}
+
+function addRow({ names, versions }: Asked, row: Expected): void {
+  names.push(rowName(row));
+  versions.push(versionText(row.version));
+}
+
+function addWrite({ writes, rows, bodies }: Asked, write: Write, offsetMs: number): void {
+  const { body, bytes, bytesBefore, before } = write;
+  const list = listName(before?.list ?? null);
+  const row = rowText(write);
+  rows.push(row);
+  if (body) bodies.push(body);
+  const kept = body ? body.length : body === null && bytesBefore > 0 ? BODY.dropped : BODY.stays;
+  const ttl = ttlOf(write, offsetMs);
+  const change = [list, bytes - bytesBefore, ttl, Buffer.byteLength(row), kept];
+  writes.push([...change, ...changesOf(write)]);
+}
+
+const countArgs = ({ scope, rows, bytes }: Counted): readonly unknown[] => [indexOf(scope), rows, bytes];

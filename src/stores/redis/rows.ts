@@ -1,0 +1,147 @@
+import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
+
+/** How `lua/rows.lua` names and writes rows. */
+
+const LETTERS: Record<RowKind, string> = {
+  record: 'r',
+  task: 't',
+  nonce: 'o',
+  notification: 'n',
+  process: 'p',
+};
+const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as RowKind]));
+const LISTS: Record<NonNullable<Write['list']>, string> = { queued: 'q', leased: 'l', dead: 'k' };
+
+/** Stands in no id (`columnText`). */
+const BEHIND_KEYID = '\0';
+
+/** A version's digits: 52 bits. */
+const VERSION_DIGITS = 16;
+
+/**
+ * What is finished is deleted by Redis itself if no sweep has come so long after its expiry: memory of senders that fell
+ * silent. Ms.
+ */
+const SLACK_MS = 3_600_000;
+
+export function rowName({ scope: { keyid }, kind, id }: RowId): string {
+  return keyid === undefined ? `${LETTERS[kind]}:${id}` : `${LETTERS[kind]}:${keyid}${BEHIND_KEYID}${id}`;
+}
+
+export function versionText(version: number | undefined): string {
+  return version === undefined ? '' : String(version).padStart(VERSION_DIGITS, '0');
+}
+
+/** The index whose size is the count of a scope. */
+export function indexOf({ keyid }: Scope): string {
+  return keyid === undefined ? 'x' : `z:${keyid}`;
+}
+
+export function listName(list: Write['list']): string {
+  return list === null ? '' : LISTS[list];
+}
+
+export function rowText({ next, link, expiresAt, list, waitsFor, bytes, suspect, data }: Write): string {
+  const head = [link ?? '', expiresAt ?? 0, listName(list), waitsFor ?? '', bytes];
+  if (suspect) head.push(suspect.crashes);
+  return `${versionText(next)} ${JSON.stringify(head)}\n${data}`;
+}
+
+/** When Redis may delete a row by itself, Unix ms on its own clock; 0: not. */
+export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): number {
+  return expiresAt === null || list !== null || bytes > 0 ? 0 : Math.ceil(expiresAt - offsetMs) + SLACK_MS;
+}
+
+/** A row that was inserted before: `place` is when, in microseconds. */
+export type PlacedWrite = Write & { readonly place?: number };
+
+/** By turns index and score: false where the row leaves it, true for the place that the script gives the row. */
+export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
+  const { scope, expiresAt, dueAt, suspect, list, waitsFor, before, place = true } = write;
+  const out: (string | number | boolean)[] = [];
+  if (!before || before.expiresAt !== expiresAt) out.push(indexOf(scope), expiresAt ?? '+inf');
+  const was = before?.list ?? null;
+  if (was !== list) {
+    if (was !== null) out.push(LISTS[was], false);
+    if (list !== null) out.push(LISTS[list], place);
+  }
+  // Set again where it is the same: it may have been put off while a worker looked at it.
+  if (dueAt !== null) out.push('d', dueAt);
+  else if (before && before.dueAt !== null) out.push('d', false);
+  if (suspect) out.push('u', suspect.at);
+  else if (before?.suspect) out.push('u', false);
+  const waited = before?.waitsFor ?? null;
+  if (waited !== waitsFor) {
+    if (waited !== null) out.push(`y:${waited}`, false);
+    if (waitsFor !== null) out.push(`y:${waitsFor}`, place);
+  }
+  return out;
+}
+
+export function textOf(reply: unknown): string {
+  return Buffer.isBuffer(reply) ? reply.toString() : String(reply);
+}
+
+/** @param name as `rowName` makes it. */
+export function rowOf(sender: string, name: string, text: string): Row {
+  const kind = KINDS.get(name.slice(0, 1)) ?? 'record';
+  const at = kind === 'nonce' ? name.indexOf(BEHIND_KEYID) : 1;
+  const scope = kind === 'nonce' ? { sender, keyid: name.slice(2, at) } : { sender };
+  return {
+    scope,
+    kind,
+    id: name.slice(at + 1),
+    version: Number(text.slice(0, VERSION_DIGITS)),
+    data: text.slice(text.indexOf('\n') + 1),
+  };
+}
+
+/** Of `look` in `lua/rows.lua`, with bodies by id. */
+function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[]): Row[] {
+  const byId = new Map<string, Uint8Array>();
+  for (let at = 0; at < bodies.length; at += 2) {
+    const body = bodies[at + 1];
+    if (Buffer.isBuffer(body)) byId.set(textOf(bodies[at]), new Uint8Array(body));
+  }
+  const rows: Row[] = [];
+  for (let at = 0; at < reply.length; at += 2) {
+    const row = rowOf(sender, textOf(reply[at]), textOf(reply[at + 1]));
+    const body = row.kind === 'record' ? byId.get(row.id) : undefined;
+    rows.push(body ? { ...row, body } : row);
+  }
+  return rows;
+}
+
+/** What `lua/commit.lua`, `load.lua` and `take.lua` answer. */
+export interface Seen extends LoadResult {
+  readonly isOld: boolean;
+  /** Of the sender. */
+  readonly nonces: number | undefined;
+  /** What the script says beside it. */
+  readonly more: readonly unknown[];
+}
+
+/** @param scopes whose counts were asked for. */
+export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown): Seen {
+  const [now, isOld, rows, counts, bodies = [], ...more] = reply as [
+    number,
+    number,
+    unknown[],
+    unknown[],
+    unknown[]?,
+    ...unknown[],
+  ];
+  const nonces = counts[scopes.length] as number | undefined;
+  const counted = scopes.map((scope, at): Counted => {
+    const [rowCount = 0, bytes = 0] = (counts[at] ?? []) as number[];
+    return { scope, rows: rowCount, bytes, ...(nonces !== undefined && { nonces }) };
+  });
+  return {
+    now,
+    isOld: isOld === 1,
+    rows: rowsOf(sender, rows, bodies),
+    counts: counted,
+    nonces,
+    more,
+  };
+}

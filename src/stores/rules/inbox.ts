@@ -1,0 +1,228 @@
+import { ConfigError } from '../../errors.ts';
+import type { StepWatch } from '../step-watch.ts';
+import { stepWatch } from '../step-watch.ts';
+import type {
+  InboxPage,
+  InboxQuery,
+  InboxRecord,
+  LeaseDueRequest,
+  LeaseDueResult,
+  LeasedEvent,
+  StoreInbox,
+} from '../contract.ts';
+import { claimRecord } from './claim.ts';
+import { leaseOf } from './lease.ts';
+import { freeTask, PARKED_MS, parkedUntil } from './park.ts';
+import type { QueueRows, RecordRow, Rows } from './rows.ts';
+import { mend, steppedMs } from './set-at.ts';
+
+/** One atomic step of a backend, on its clock. */
+type Atomic = <T>(step: (rows: QueueRows, now: number) => T) => Promise<T>;
+
+/** Rows that one call looks at, of each sender, for what a clock that was set back has left in the future. */
+export const FAR_MOST = 64;
+
+/** `Store.inbox` of a backend that brings the rows. */
+export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreInbox {
+  return {
+    lease: (request) =>
+      atomic((rows, now) => {
+        const clockSteppedMs = mendFar(rows, request, now, watch);
+        const result = leaseDue(rows, request, now);
+        return watch.told(clockSteppedMs > 0 ? { ...result, clockSteppedMs } : result);
+      }),
+    list: (query) => atomic((rows, now) => list(rows, query, now)),
+    inspect: (sender, key) => atomic((rows, now) => inspect(rows, { sender, key }, now)),
+    redrive: (sender, key) => atomic((rows, now) => redrive(rows, { sender, key }, now)),
+    discard: (sender, key, retentionMs) =>
+      atomic((rows, now) => discard(rows, { sender, key, retentionMs }, now)),
+    overdueMs: () => atomic((rows, now) => overdueMs(rows, now)),
+  };
+}
+
+/** The longest that a row waits which a worker looks for. Ms. */
+export function longestWaitMs({ leaseMs, retry }: LeaseDueRequest): number {
+  return Math.max(PARKED_MS, leaseMs, retry.maxMs ?? 0);
+}
+
+/** What is due later than it can be. @returns how far the clock was set back, at least; 0: nothing was found. */
+function mendFar(rows: QueueRows, request: LeaseDueRequest, now: number, watch: StepWatch): number {
+  const beyondMs = watch.beyondMs(longestWaitMs(request), request.leaseMs);
+  if (beyondMs === undefined) return 0;
+  let mended = 0;
+  let longest = 0;
+  for (const found of rows.far(now + beyondMs, FAR_MOST)) {
+    longest = Math.max(longest, steppedMs(found, now));
+    if (mend(rows, found, now)) mended += 1;
+  }
+  watch.looked(mended);
+  return longest;
+}
+
+/** Candidates that one call looks at: bounds how long a synchronous backend keeps its process. */
+const LOOK_MOST = 256;
+
+/** Longest page. */
+const PAGE_MOST = 1000;
+
+type DeadEvent = LeaseDueResult['died'][number];
+
+/** What came of a record that a worker looked at; nothing: it has to wait, or has come to its end without a run. */
+export interface Looked {
+  readonly event?: LeasedEvent;
+  readonly dead?: DeadEvent;
+  /** It has become a suspect, and is due. */
+  readonly isSuspected?: true;
+}
+
+/**
+ * `StoreInbox.lease`, for one record that is due. It leaves the due ones, leased, ended or parked, so that no sender
+ * can keep workers busy with events that cannot run.
+ */
+export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
+  const claimant = { ...request, takesSuspects: request.alone === true };
+  const claimed = claimRecord(rows, found, claimant, now, () => ({}));
+  if (claimed.kind === 'won') return { event: leasedEvent(rows, claimed.record, request.owner) };
+  if (claimed.kind === 'died') return { dead: { sender: found.sender, key: found.key } };
+  if (claimed.kind === 'suspect') return { isSuspected: true };
+  if (claimed.kind === 'busy') {
+    rows.updateRecord({ ...claimed.record, parkedUntil: parkedUntil(claimed.holder, now), setAt: now });
+  }
+  return {};
+}
+
+/** Whether the caller's process runs it already. */
+export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: RecordName): boolean {
+  return except.some((one) => one.key === key && one.sender === sender);
+}
+
+function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): LeaseDueResult {
+  const events: LeasedEvent[] = [];
+  const died: DeadEvent[] = [];
+  const excepted: RecordRow[] = [];
+  const max = request.alone ? 1 : request.max;
+  for (let looked = 0; looked < LOOK_MOST && events.length < max; looked += 1) {
+    const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
+    if (!found) break;
+    if (isExcepted(request, found)) {
+      // Out of the search's way, in this step alone.
+      rows.updateRecord({ ...found, acked: false });
+      excepted.push(found);
+      continue;
+    }
+    const { event, dead } = leaseOne(rows, found, request, now);
+    if (event) events.push(event);
+    if (dead) died.push(dead);
+  }
+  const next = request.alone ? undefined : rows.nextDue();
+  for (const row of excepted) rows.updateRecord(row);
+  return {
+    events,
+    died,
+    ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }),
+    ...(rows.dueSuspect(now) && { suspectDue: true }),
+  };
+}
+
+/** `StoreInbox.overdueMs`. */
+function overdueMs(rows: QueueRows, now: number): number | undefined {
+  const first = Math.min(rows.nextDue() ?? Infinity, rows.nextSuspect() ?? Infinity);
+  return first <= now ? now - first : undefined;
+}
+
+/** A leased record, for who runs it. */
+export function leasedEvent(rows: Rows, record: RecordRow, owner: string): LeasedEvent {
+  const { sender, key, reemission, afterTerminal, afterFinal, ahead } = record;
+  return {
+    sender,
+    key,
+    lease: leaseOf(record, owner),
+    body: rows.body(sender, key),
+    reemission,
+    afterTerminal,
+    afterFinal,
+    ahead,
+  };
+}
+
+/** `StoreInbox.list`. @throws ConfigError for an `after` that no page gave. */
+function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
+  const page = rows.page(checkedQuery(query), now);
+  return { records: page.rows.map(seen), ...(page.next !== undefined && { next: page.next }) };
+}
+
+/** @throws ConfigError for an `after` that no page gave. */
+export function checkedQuery(query: InboxQuery): InboxQuery {
+  if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
+    throw new ConfigError('inbox.list: after is not the next of a page before.');
+  }
+  return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };
+}
+
+/** Which record an operator means. */
+export interface RecordName {
+  readonly sender: string;
+  readonly key: string;
+}
+
+/** `StoreInbox.inspect`. */
+export function inspect(rows: Rows, { sender, key }: RecordName, now: number): InboxRecord | undefined {
+  const record = rows.record(sender, key, now);
+  if (!record) return undefined;
+  const kept = record.state !== 'applied' && record.state !== 'stale';
+  return { ...seen(record), ...(kept && { body: rows.body(sender, key) }) };
+}
+
+/** A record as its owner sees it. */
+export function seen(record: RecordRow): InboxRecord {
+  const { sender, key, state, acked, attempts, crashes, insertedAt, notBefore, leaseUntil } = record;
+  return {
+    sender,
+    key,
+    state,
+    acked,
+    attempts,
+    crashes,
+    insertedAt,
+    notBefore,
+    leaseUntil,
+    bodyBytes: record.bodyBytes,
+    ...(record.suspect && { suspect: true }),
+    ...(record.task && { taskId: record.task.id }),
+    ...(record.lastError !== null && { lastError: record.lastError }),
+  };
+}
+
+/** `StoreInbox.redrive`. */
+export function redrive(rows: Rows, { sender, key }: RecordName, now: number): 'queued' | 'absent' | 'other' {
+  const record = rows.record(sender, key, now);
+  if (!record) return 'absent';
+  if (record.state !== 'dead') return 'other';
+  const anew = { attempts: 0, crashes: 0, suspect: false, crashedIn: null } as const;
+  rows.updateRecord({ ...record, ...anew, state: 'queued', owner: null, notBefore: now, setAt: now });
+  return 'queued';
+}
+
+/** `StoreInbox.discard`. */
+export function discard(
+  rows: Rows,
+  of: RecordName & { readonly retentionMs: number },
+  now: number,
+): 'discarded' | 'absent' | 'other' {
+  const record = rows.record(of.sender, of.key, now);
+  if (!record) return 'absent';
+  if (record.state !== 'dead' && record.state !== 'queued') return 'other';
+  const expiresAt = now + of.retentionMs;
+  const ended = {
+    state: 'stale',
+    owner: null,
+    suspect: false,
+    acked: true,
+    bodyBytes: 0,
+    parkedUntil: 0,
+    expiresAt,
+  } as const;
+  rows.updateRecord({ ...record, ...ended });
+  freeTask(rows, record, now);
+  return 'discarded';
+}

@@ -1,0 +1,68 @@
+import type { TaskClaim } from '../contract.ts';
+import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
+import type { RecordRow, Rows, TaskRow } from './rows.ts';
+
+/**
+ * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3): older than the mark, or equal to a terminal one and
+ * not terminal itself. Events without an instant are not ordered.
+ */
+export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
+  if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
+  if (claim.instant === task.mark) return task.markTerminal && !claim.terminal;
+  return claim.instant < task.mark;
+}
+
+/** The newest status applied is terminal and this event is newer still: applied, but worth a warning. */
+export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
+  if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
+  return task.markTerminal && claim.instant > task.mark;
+}
+
+/** So far ahead of the store's clock that it must not raise the mark: it would make every true status stale. */
+export function isAhead(claim: TaskClaim | null | undefined, now: number): boolean {
+  return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
+}
+
+/** The record whose live lease holds the task: handlers of one task never overlap. */
+export function holderOf(rows: Rows, task: TaskRow | undefined, now: number): RecordRow | undefined {
+  if (task === undefined || task.holder === null) return undefined;
+  const holder = rows.record(task.sender, task.holder, now);
+  // A key that was forgotten may have come again for another task.
+  return holder?.task?.id === task.id && isLive(holder, now) ? holder : undefined;
+}
+
+/** LEASED, and the lease has not run out. */
+export function isLive(record: RecordRow, now: number): boolean {
+  return record.state === 'leased' && record.leaseUntil > now;
+}
+
+/** Marks and notification ids outlive the records that made them. Unix ms. */
+export function markExpiry(now: number, retentionMs: number): number {
+  return now + Math.max(retentionMs, MARK_RETENTION_MS);
+}
+
+/** What stays as it is, is absent. */
+export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
+  /** null: nobody. */
+  readonly holder?: string | null | undefined;
+  readonly mark?: string;
+  readonly markTerminal?: boolean;
+  readonly terminal?: TaskRow['terminal'] | undefined;
+}
+
+/** The task's row after a change; `known` is undefined for a task that is new or was forgotten. */
+export function taskRow(
+  known: TaskRow | undefined,
+  of: { readonly sender: string; readonly id: string },
+  change: TaskChange,
+): TaskRow {
+  return {
+    sender: of.sender,
+    id: of.id,
+    holder: change.holder === undefined ? (known?.holder ?? null) : change.holder,
+    mark: change.mark ?? known?.mark ?? null,
+    markTerminal: change.markTerminal ?? known?.markTerminal ?? false,
+    terminal: change.terminal ?? known?.terminal ?? null,
+    expiresAt: change.expiresAt,
+  };
+}

@@ -1,0 +1,41 @@
+import type { AcceptDecision, EventClaim } from '../contract.ts';
+import type { FirstTerminal, RecordRow, TaskRow } from './rows.ts';
+import type { Step } from './step.ts';
+
+/**
+ * Rule 3, behind what is stale: a second terminal status of a task (verification.md §2.19). Undefined: it is taken, as
+ * every one is that has no `terminalHash`. The answer 409 ends the event at its sender, so the status that it loses to has
+ * to be safe: a 503 brings it again until that is so.
+ */
+export function secondTerminal(
+  step: Step,
+  event: EventClaim,
+  task: TaskRow | undefined,
+): AcceptDecision | undefined {
+  const first = task?.terminal;
+  if (event.terminalHash === undefined || !first) return undefined;
+  if (first.state === 'open') {
+    const record = step.rows.record(step.request.sender, first.key, step.now);
+    // Forgotten, or over without a run: the task has no terminal status.
+    if (record?.task?.id !== task.id || record.state === 'stale') return undefined;
+    if (!record.acked) return { kind: 'final-unsafe' };
+  }
+  if (first.hash !== event.terminalHash) return { kind: 'already-final' };
+  if (first.state === 'followed') return undefined;
+  return { kind: 'done', changed: false, state: 'stale', died: false };
+}
+
+/** Of the task's row, when an event is inserted that `secondTerminal` let pass; undefined: it stays. */
+export function terminalAtInsert(event: EventClaim, task: TaskRow | undefined): FirstTerminal | undefined {
+  if (event.terminalHash === undefined) return undefined;
+  const state = task?.terminal?.state === 'followed' ? 'followed' : 'open';
+  return { key: event.key, hash: event.terminalHash, state };
+}
+
+/** Of the task's row, when one of its events is applied; undefined: it stays. */
+export function terminalAtEnd(record: RecordRow, task: TaskRow | undefined): FirstTerminal | undefined {
+  const first = task?.terminal;
+  if (!first) return undefined;
+  if (first.key === record.key) return { ...first, state: 'applied' };
+  return first.state === 'applied' ? { ...first, state: 'followed' } : undefined;
+}

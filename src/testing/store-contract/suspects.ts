@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import type { AliveRequest } from '../../stores/contract.ts';
+import { inboxOf, lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
+import type { Cases, Kit } from './kit.ts';
+import { HOUR_MS, KEY, LEASE_MS, SENDER } from './kit.ts';
+
+const INBOX = { mode: 'inbox' } as const;
+const ALONE = { alone: true } as const;
+
+const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
+/** Keeps a process's row alive; undefined where the store has no `alive`: every lease that runs out is a crash. */
+async function beat(
+  kit: Kit,
+  process: string,
+  forMs: AliveRequest['forMs'] = 2 * LEASE_MS,
+): Promise<boolean> {
+  await kit.b.alive?.({ process, forMs });
+  return kit.b.alive !== undefined;
+}
+
+/** Leases them together, and lets them run out; the next look makes them suspects. */
+async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
+  for (const of of keys) await kit.accept({ ...INBOX, key: of });
+  assert.deepEqual(await leasedKeys(kit, { process: 'dies' }), keys);
+  kit.advance(LEASE_MS + 1);
+  assert.equal((await leaseNone(kit)).suspectDue, true);
+}
+
+/** Crashes, and who is charged with them (admission.md §4.4, §4.6, §4.7). */
+export const suspectCases: Cases = {
+  'events that crashed together are suspects, none is charged, and each has its attempt back': async (
+    kit,
+  ) => {
+    await crashTogether(kit, [key(1), key(2)]);
+    for (const of of [key(1), key(2)]) {
+      const { state, attempts, crashes, suspect } = await seen(kit, of);
+      assert.deepEqual([state, attempts, crashes, suspect], ['queued', 0, 0, true]);
+    }
+    const { records } = await inboxOf(kit.b).list({ state: 'queued', limit: 10 });
+    assert.deepEqual(
+      records.map(({ suspect }) => suspect),
+      [true, true],
+    );
+  },
+  'the store’s clock is set back by an hour: suspects are leased all the same': async (kit) => {
+    await crashTogether(kit, [key(1), key(2)]);
+    kit.advance(-HOUR_MS);
+    const keys: string[] = [];
+    for (let look = 0; look < 6; look += 1) keys.push(...(await leasedKeys(kit, ALONE)));
+    assert.deepEqual(keys.toSorted(), [key(1), key(2)]);
+  },
+  'a suspect is leased to who asks for one, by itself, and says so': async (kit) => {
+    await crashTogether(kit, [key(1), key(2)]);
+    await kit.accept({ ...INBOX, key: key(3) });
+    const other = await lease(kit);
+    assert.deepEqual([other.events.map((event) => event.key), other.suspectDue], [[key(3)], true]);
+    const alone = await lease(kit, { ...ALONE, owner: 'worker', max: 10 }, kit.b);
+    assert.deepEqual(
+      alone.events.map((event) => [event.key, event.lease]),
+      [[key(1), { owner: 'worker', fence: 2, attempt: 1, suspect: true }]],
+    );
+    assert.equal(alone.suspectDue, true, 'the other one');
+    assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit, ALONE)).key, key(2));
+    const { events, suspectDue } = await lease(kit, ALONE);
+    assert.deepEqual([events, suspectDue], [[], undefined]);
+  },
+  'who asks for a suspect gets nothing else': async (kit) => {
+    await kit.accept(INBOX);
+    await leaseNone(kit, ALONE);
+    await leaseOne(kit);
+  },
+  'a crash alone is charged, and the one with the fewest goes first, of those the oldest': async (kit) => {
+    await crashTogether(kit, [key(1), key(2), key(3)]);
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+    kit.advance(LEASE_MS + 1);
+    const taken: string[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const { key: of, lease: held } = await leaseOne(kit, ALONE);
+      taken.push(of);
+      assert.equal(await kit.complete(held.owner, { key: of }), 'done');
+    }
+    // The first one's lease ran out and is looked at when its turn comes by what is known: no charge yet.
+    assert.deepEqual(taken, [key(1), key(2), key(3)]);
+    const { crashes, suspect } = await seen(kit, key(1));
+    assert.deepEqual([crashes, suspect], [1, undefined]);
+  },
+  'of those that were charged the one with fewer goes first': async (kit) => {
+    await crashTogether(kit, [key(1), key(2)]);
+    for (let n = 0; n < 2; n += 1) {
+      assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+      kit.advance(LEASE_MS + 1);
+    }
+    // Leased for the third time, it has been charged once.
+    const third = await leaseOne(kit, { ...ALONE, owner: 'worker' });
+    assert.deepEqual([third.key, (await seen(kit, key(1))).crashes], [key(2), 1]);
+  },
+  'a completion clears the mark, a failure of the handler too, but not what was given back': async (kit) => {
+    await crashTogether(kit, [key(1), key(2), key(3)]);
+    await leaseOne(kit, { ...ALONE, owner: 'one' });
+    assert.equal(await kit.fail('one', { key: key(1), unstarted: true, backoffMs: 0 }), 'queued');
+    assert.equal((await seen(kit, key(1))).suspect, true);
+    await leaseOne(kit, { ...ALONE, owner: 'two' });
+    assert.equal(await kit.fail('two', { key: key(1), overrun: true, backoffMs: 0 }), 'queued');
+    const { suspect, crashes } = await seen(kit, key(1));
+    assert.deepEqual([suspect, crashes], [true, 1]);
+    assert.equal((await leaseOne(kit, { ...ALONE, owner: 'three' })).key, key(2));
+    assert.equal(await kit.fail('three', { key: key(2), backoffMs: 0 }), 'queued');
+    assert.equal((await seen(kit, key(2))).suspect, undefined);
+    assert.equal((await leaseOne(kit, { owner: 'four' })).lease.suspect, undefined);
+    assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
+    assert.equal(await kit.complete('five', { key: key(3) }), 'done');
+    assert.equal((await seen(kit, key(3))).suspect, undefined);
+  },
+  'a suspect’s task is free for others until its turn comes': async (kit) => {
+    await kit.accept({ ...INBOX, key: key(1), task: 't' });
+    await leaseOne(kit, { process: 'dies' });
+    await kit.accept({ ...INBOX, key: key(2), task: 't' });
+    kit.advance(LEASE_MS + 1);
+    assert.deepEqual(await leasedKeys(kit, { owner: 'worker' }), [key(2)]);
+    await leaseNone(kit, ALONE);
+    assert.equal(await kit.complete('worker', { key: key(2) }), 'done');
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+  },
+  'a lease that ran out is no crash where its process is alive: the attempt stays, nothing is marked': async (
+    kit,
+  ) => {
+    const retry = { crashes: 1 };
+    await kit.accept(INBOX);
+    await leaseOne(kit, { process: 'lives', retry });
+    if (!(await beat(kit, 'lives'))) return;
+    kit.advance(LEASE_MS + 1);
+    const { lease: second } = await leaseOne(kit, { owner: 'second', process: 'lives', retry });
+    assert.deepEqual(second, { owner: 'second', fence: 2, attempt: 2 });
+    await beat(kit, 'lives');
+    kit.advance(LEASE_MS + 1);
+    const third = await kit.win({ id: 'third', process: 'other', retry });
+    assert.deepEqual(third.lease, { owner: 'third', fence: 3, attempt: 3 });
+  },
+  'it is one where the row of its process is over, or there is none': async (kit) => {
+    await beat(kit, 'died', LEASE_MS - 1000);
+    await kit.win({ process: 'died' });
+    await kit.win({ key: key(2), process: 'never heard of' });
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await kit.win({ process: 'other' })).lease.suspect, true);
+    assert.equal((await kit.win({ key: key(2), process: 'other' })).lease.suspect, true);
+  },
+  'a process that leases again what it had is alive': async (kit) => {
+    await kit.win({ process: 'same' });
+    kit.advance(LEASE_MS + 1);
+    const { lease: second } = await kit.win({ id: 'second', process: 'same' });
+    assert.deepEqual(second, { owner: 'second', fence: 2, attempt: 2 });
+  },
+  'a charge is taken back where its process is heard again, once': async (kit) => {
+    const retry = { crashes: 2 };
+    const win = async (process: string): Promise<number> => {
+      await kit.win({ process, retry });
+      return (await kit.b.inbox?.inspect(SENDER, KEY))?.crashes ?? -1;
+    };
+    if (!kit.a.inbox || !kit.a.alive) return;
+    assert.equal(await win('one'), 0);
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await win('hangs'), 0);
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await win('three'), 1);
+    assert.equal(await beat(kit, 'hangs', 10 * LEASE_MS), true);
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await win('four'), 1, 'one taken back, one charged');
+    kit.advance(LEASE_MS + 1);
+    const { kind } = await kit.accept({ process: 'five', retry });
+    assert.equal(kind, 'done', 'what was charged for others stays');
+  },
+  'what its process runs already is in-flight there, and taken over elsewhere': async (kit) => {
+    await kit.win();
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await kit.accept({ isRunning: true })).kind, 'in-flight');
+    assert.equal((await kit.accept({}, kit.b)).kind, 'won');
+    assert.equal(await kit.complete('none'), 'lost');
+  },
+  'what its process runs already is in-flight there, until it is done': async (kit) => {
+    await kit.apply();
+    assert.equal((await kit.accept({ isRunning: true })).kind, 'done');
+  },
+  'a worker is not given what its process runs already, and nothing of it changes': async (kit) => {
+    await kit.accept({ ...INBOX, key: key(1) });
+    await kit.accept({ ...INBOX, key: key(2) });
+    await leaseOne(kit, { owner: 'runs', max: 1, process: 'lives' });
+    kit.advance(LEASE_MS + 1);
+    const { events } = await lease(kit, { process: 'lives', except: [key(1)] });
+    assert.deepEqual(
+      events.map((event) => event.key),
+      [key(2)],
+    );
+    await leaseNone(kit, { process: 'lives', except: [key(1)] });
+    assert.equal((await seen(kit, key(1))).state, 'leased');
+    assert.equal(await kit.renew('runs', { key: key(1) }), 'renewed');
+    assert.equal(await kit.complete('runs', { key: key(1) }), 'done');
+  },
+  'a process is alive for as long as it said last': async (kit) => {
+    if (!(await beat(kit, 'lives', 60_000))) return;
+    await beat(kit, 'lives', LEASE_MS - 1000);
+    await beat(kit, 'another', 60_000);
+    await kit.win({ process: 'lives' });
+    await kit.win({ key: key(2), process: 'another' });
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await kit.win({ process: 'other' })).lease.suspect, true);
+    assert.equal((await kit.win({ key: key(2), process: 'other' })).lease.suspect, undefined);
+  },
+};

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { walkChain } from '../../../src/cli/keys/chain.ts';
+import { defaultTransport } from '../../../src/keys/safe-fetch.ts';
+import { generateKey } from '../../../src/sender/sign.ts';
+import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
+
+it('keys check: says where this machine’s clock is not that of the servers, and it is no fault', async () => {
+  await using seller = await createFakeSeller();
+  const { publicJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'first' });
+  seller.documents.set('/.well-known/jwks.json', { keys: [publicJwk] });
+  const walk = (offsetMs: number) =>
+    walkChain({
+      sender: { agentUrl: seller.agentUrl },
+      protocol: undefined,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: () => Date.now() + offsetMs,
+    });
+  const right = await walk(0);
+  expect([right.faults, right.notes]).toEqual([[], []]);
+  const ahead = await walk(3_600_000);
+  expect(ahead.faults).toEqual([]);
+  expect(ahead.notes).toEqual([
+    expect.stringMatching(/^This machine's clock is 3[56]\d\d s ahead of that of 127\.0\.0\.1:\d+ \(Date\)/),
+  ]);
+  const behind = await walk(-3_600_000);
+  expect(behind.notes).toEqual([expect.stringContaining(' s behind that of ')]);
+});

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { generateKey } from '../../../src/sender/sign.ts';
+import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
+import type { Jwk } from '../../../src/sender/sign.ts';
+import { walkChain } from '../../../src/cli/keys/chain.ts';
+import { sharedNotes } from '../../../src/cli/keys/shared.ts';
+import { defaultTransport } from '../../../src/keys/safe-fetch.ts';
+
+it('keys check --beside: names the key ids that another seller publishes too', async () => {
+  await using one = await createFakeSeller();
+  await using other = await createFakeSeller();
+  const keyOf = async (kid: string): Promise<Jwk> =>
+    (await generateKey('ed25519', 'webhook-signing', { kid })).publicJwk;
+  const [shared, own, theirs, sameName] = await Promise.all(
+    ['shared', 'own', 'theirs', 'same-name'].map(keyOf),
+  );
+  const jwks = '/.well-known/jwks.json';
+  one.documents.set(jwks, { keys: [shared, own, sameName] });
+  other.documents.set(jwks, { keys: [theirs, shared, await keyOf('same-name')] });
+  const walk = ({ agentUrl }: { readonly agentUrl: string }) =>
+    walkChain({
+      sender: { agentUrl },
+      protocol: undefined,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: Date.now,
+    });
+  const [mine, beside] = await Promise.all([walk(one), walk(other)]);
+  expect(sharedNotes(mine, beside)).toEqual([
+    expect.stringMatching(`^${other.agentUrl} publishes "shared", "same-name" too\\.`),
+  ]);
+  other.documents.set(jwks, { keys: [theirs] });
+  expect(sharedNotes(mine, await walk(other))).toEqual([]);
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { hintOf } from '../../../src/cli/probe/hints.ts';
+import type { Identity } from '../../../src/cli/probe/identity.ts';
+import { reportOf } from '../../../src/cli/probe/report.ts';
+import type { ReceiverOptions } from '../../../src/options.ts';
+import { generateKey } from '../../../src/sender/sign.ts';
+import { bench, probed } from './bench.ts';
+
+const PINS: Identity = { how: 'pins', config: 'senders: […]', close: async () => undefined };
+
+const HOUR_MS = 3_600_000;
+
+/** What is said after a probe with everything that a hint looks at. */
+async function hinted(options: Partial<ReceiverOptions>, withUrl = true): Promise<readonly string[]> {
+  await using house = await bench(options, (inner, { verifyAndDispatch }) =>
+    withUrl
+      ? inner
+      : (req, res) => {
+          const chunks: Buffer[] = [];
+          req.on('data', (chunk: Buffer) => chunks.push(chunk));
+          req.on('end', () => {
+            verifyAndDispatch(Buffer.concat(chunks), req.rawHeaders)
+              .then(({ response: { status, headers } }) => res.writeHead(status, headers).end())
+              .catch(() => res.destroy());
+          });
+        },
+  );
+  const results = await probed(house.url, {}, ['unknown-key', 'tool-completed', 'agent-completed', 'report']);
+  const lines = hintOf(results, { url: house.url, identity: PINS, waitedMs: 0 });
+  return lines.map((line) => line.replaceAll(house.url, 'URL'));
+}
+
+describe('where every good delivery is answered alike, the probe names the likely cause', () => {
+  it('another publicUrl: 503 while the keys are known', async () => {
+    const [what, ...more] = await hinted({ publicUrl: 'http://127.0.0.1:1/elsewhere' });
+    expect(what).toMatch(
+      /^Every good delivery was answered 503: .* so it has the keys\..*publicUrl is not exactly URL/,
+    );
+    expect(what).toContain('public_url_mismatch');
+    expect(what).toContain('clock_skew');
+    expect(more).toEqual([]);
+  });
+
+  it('another publicUrl, by a receiver that does not try: 401 webhook_signature_invalid', async () => {
+    const lines = await hinted({ publicUrl: 'http://127.0.0.1:1/elsewhere', hostCheck: 'off' }, false);
+    expect(lines).toEqual([
+      expect.stringMatching(/answered 401 webhook_signature_invalid: it verifies for another URL than URL/),
+    ]);
+  });
+
+  it('another clock: 401 webhook_signature_window_invalid', async () => {
+    const lines = await hinted({ now: () => Date.now() + HOUR_MS });
+    expect(lines).toEqual([
+      expect.stringMatching(/window_invalid: the clock of this machine or the receiver's/),
+    ]);
+  });
+
+  it('keys that it does not know: what to configure', async () => {
+    const { publicJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'somebody-else' });
+    const unknown = await hinted({ senders: [{ agentUrl: 'https://probe.invalid/mcp', pins: [publicJwk] }] });
+    expect(unknown).toEqual([
+      expect.stringContaining('does not know these keys'),
+      expect.stringContaining('pins'),
+      PINS.config,
+    ]);
+  });
+
+  it('nothing where they are accepted', async () => {
+    expect(await hinted({})).toEqual([]);
+  });
+});
+
+it('404 for a method that the route does not take passes, with a note', async () => {
+  await using house = await bench({}, (inner) => (req, res) => {
+    if (req.method === 'POST') return inner(req, res);
+    res.writeHead(404).end('Cannot PUT');
+  });
+  const results = await probed(house.url, {}, ['put', 'tool-completed']);
+  expect(results.map(({ name, verdict, answered, note }) => [name, verdict, answered, note])).toEqual([
+    ['tool-completed', 'pass', '200', undefined],
+    ['put', 'pass', '404', expect.stringContaining('app.all')],
+  ]);
+  const { ok, text } = reportOf(house.url, results, []);
+  expect(ok).toBe(true);
+  expect(text((_, plain) => plain)).toMatch(/-> 404\n {6}the route takes POST alone/);
+  await using right = await bench();
+  const [put] = await probed(right.url, {}, ['put']);
+  expect(put).toMatchObject({ verdict: 'pass', answered: '405' });
+  expect(put).not.toHaveProperty('note');
+});

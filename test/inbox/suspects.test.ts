@@ -1,0 +1,231 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import type { LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import { AGENT, gate, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  BACKENDS,
+  channel,
+  eventKey,
+  inboxHouse,
+  inboxOf,
+  seenRecord,
+  status,
+  type Backend,
+  type Channel,
+} from './setup.ts';
+
+const [A, B, C] = [eventKey(1), eventKey(2), eventKey(3)];
+
+/** A worker on the memory store, whose `lease` and `alive` are the test's. */
+let backend: Backend;
+let started: Channel<string>;
+let asked: Channel<LeaseDueRequest>;
+let houses: House[];
+
+type Lease = (
+  request: LeaseDueRequest,
+  real: (more?: object) => Promise<LeaseDueResult>,
+) => Promise<LeaseDueResult>;
+
+beforeEach(() => {
+  backend = (BACKENDS['memory'] ?? expect.fail('memory'))();
+  started = channel();
+  asked = channel();
+  houses = [];
+});
+
+afterEach(async () => {
+  for (const { receiver } of houses) await receiver.stop();
+  backend.remove();
+});
+
+async function open(lease: Lease, options: HouseOptions, more: Partial<Store> = {}): Promise<House> {
+  const store = backend.open();
+  const inbox = inboxOf(store);
+  const own = {
+    ...store,
+    ...more,
+    inbox: {
+      ...inbox,
+      lease: (request: LeaseDueRequest) => {
+        asked.push(request);
+        return lease(request, (change = {}) => inbox.lease({ ...request, ...change }));
+      },
+    },
+  };
+  const house = await inboxHouse(backend, { ...options, store: own });
+  houses.push(house);
+  return house;
+}
+
+const suspects = ({ events, ...rest }: LeaseDueResult): LeaseDueResult => ({
+  ...rest,
+  events: events.map((event) => ({ ...event, lease: { ...event.lease, suspect: true } })),
+});
+
+/** As many turns as a worker would need to ask, were it to. */
+async function turns(): Promise<void> {
+  for (let n = 0; n < 50; n += 1) await turn();
+}
+
+describe('a worker that is told of a suspect', () => {
+  it('lets what runs finish, leases the suspect alone, and nothing else until it has ended', async () => {
+    const gates = new Map([A, B, C].map((key) => [key, gate()]));
+    const calls: boolean[] = [];
+    const house = await open(
+      async ({ alone = false }, real) => {
+        calls.push(alone);
+        // C is left for after the suspect.
+        if (alone) return suspects(await real({ alone: false, max: 1 }));
+        const result = await real({ max: 1 });
+        return { ...result, suspectDue: calls.length === 1 };
+      },
+      {
+        handler: async ({ idempotencyKey }) => {
+          started.push(idempotencyKey);
+          await gates.get(idempotencyKey)?.opened;
+        },
+        worker: { concurrency: 2, pollMs: 1 },
+      },
+    );
+    for (const [n, key] of [A, B, C].entries()) await house.deliver(status(key, `task-${n}`));
+    await house.receiver.start();
+    expect(await started.next()).toBe(A);
+    await turns();
+    expect(calls).toEqual([false]);
+    gates.get(A)?.open();
+    expect(await started.next()).toBe(B);
+    await turns();
+    expect(calls).toEqual([false, true]);
+    gates.get(B)?.open();
+    expect(await started.next()).toBe(C);
+    expect(calls.slice(0, 3)).toEqual([false, true, false]);
+    gates.get(C)?.open();
+    const [first, second] = [await asked.next(), await asked.next()];
+    expect([first.max, first.alone, second.max, second.alone]).toEqual([2, undefined, 1, true]);
+    expect(second.process).toBe(first.process);
+  });
+
+  it('goes on with the others where somebody else has taken it', async () => {
+    const calls: boolean[] = [];
+    const house = await open(
+      async ({ alone = false }, real) => {
+        calls.push(alone);
+        if (alone) return { events: [], died: [], suspectDue: true };
+        return calls.length === 1 ? { events: [], died: [], suspectDue: true } : real();
+      },
+      { handler: ({ idempotencyKey }) => started.push(idempotencyKey), worker: { pollMs: 1 } },
+    );
+    await house.deliver(status(A, 'task-1'));
+    await house.receiver.start();
+    expect(await started.next()).toBe(A);
+    expect(calls.slice(0, 3)).toEqual([false, true, false]);
+  });
+});
+
+describe('what runs here', () => {
+  it('is excepted from what is asked for', async () => {
+    const { opened, open: release } = gate();
+    const house = await open((_, real) => real(), {
+      handler: async ({ idempotencyKey }) => {
+        started.push(idempotencyKey);
+        await opened;
+      },
+    });
+    await house.deliver(status(A, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    expect((await asked.next()).except).toBeUndefined();
+    expect((await asked.next()).except).toEqual([{ sender: AGENT, key: A }]);
+    release();
+  });
+
+  it('is not started a second time, also where a store gives it a second time', async () => {
+    const { opened, open: release } = gate();
+    const back = gate<unknown>();
+    const store = backend.open();
+    const house = await open(
+      // A store that knows no `except`.
+      async ({ except: _except, ...request }) => inboxOf(store).lease(request),
+      {
+        handler: async ({ idempotencyKey }) => {
+          started.push(idempotencyKey);
+          await opened;
+        },
+        leaseMs: 60_000,
+        worker: { pollMs: 5 },
+      },
+      {
+        fail: async (request) => {
+          back.open(request);
+          return store.fail(request);
+        },
+      },
+    );
+    await house.deliver(status(A, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    backend.advance(61_000);
+    expect(await back.opened).toMatchObject({ key: A, unstarted: true });
+    expect(house.seen).toHaveLength(1);
+    release();
+  });
+});
+
+describe('after a gap with the store that is longer than a lease', () => {
+  const TIMES = { leaseMs: 80, renewMs: 60, worker: { pollMs: 5 } } as const;
+
+  it('a worker says first that it lives, and waits one renewMs before it leases', async () => {
+    const steps: { readonly what: string; readonly at: number }[] = [];
+    const note = (what: string): number => steps.push({ what, at: performance.now() });
+    const began = performance.now();
+    let isBack = false;
+    const house = await open(
+      async (_, real) => {
+        if (performance.now() - began < 2 * TIMES.leaseMs) throw new Fault('store_unavailable', 'away');
+        note('lease');
+        isBack = true;
+        return real();
+      },
+      { ...TIMES, handler: ({ idempotencyKey }) => started.push(idempotencyKey) },
+      {
+        alive: async () => {
+          if (!isBack && performance.now() - began < 2 * TIMES.leaseMs) {
+            throw new Fault('store_unavailable', 'away');
+          }
+          note('alive');
+        },
+      },
+    );
+    await house.deliver(status(A, 'task-1'));
+    await house.receiver.start();
+    await started.next();
+    const [alive, lease] = steps;
+    expect([alive?.what, lease?.what]).toEqual(['alive', 'lease']);
+    expect((lease?.at ?? 0) - (alive?.at ?? 0)).toBeGreaterThanOrEqual(TIMES.renewMs - 1);
+  });
+
+  it('a nap is none: an idle worker leases at once what it is told of', async () => {
+    let beats = 0;
+    const house = await open(
+      (_, real) => real(),
+      { leaseMs: 1_000, handler: ({ idempotencyKey }) => started.push(idempotencyKey) },
+      {
+        alive: async () => {
+          beats += 1;
+        },
+      },
+    );
+    await house.receiver.start();
+    await asked.next();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1_100);
+    });
+    await house.deliver(status(A, 'task-1'));
+    await started.next();
+    expect(beats).toBe(0);
+    await house.receiver.stop();
+    expect(await seenRecord(await open((_, real) => real(), {}), A)).toMatchObject({ state: 'applied' });
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import { ConfigError } from '../../src/errors.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import type { Store, StoreIdentity } from '../../src/stores/contract.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import type { House, HouseOptions } from './setup.ts';
+import { house, payloads, said } from './setup.ts';
+
+const identified = (...said: readonly StoreIdentity[]): Store => {
+  let asked = 0;
+  return {
+    ...memoryStore(),
+    name: 'identified',
+    identity: async () => said[Math.min(asked++, said.length - 1)] ?? { id: 'none', isNew: false },
+  };
+};
+const omitIdentity = (store: Store): Store =>
+  Object.fromEntries(Object.entries(store).filter(([name]) => name !== 'identity')) as unknown as Store;
+const created = ({ alarms }: House): Alarm[] => alarms.filter(({ code }) => code === 'store_created');
+
+describe('which store it is', () => {
+  it('ready() says it; memory has one for each state, and says of none that it is new', async () => {
+    const state = createMemoryState();
+    const [one, same, other] = await Promise.all([house({ state }), house({ state }), house()]);
+    const ids = await Promise.all(
+      [one, same, other].map(async ({ receiver }) => (await receiver.ready()).storeId),
+    );
+    expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(ids[1]).toBe(ids[0]);
+    expect(ids[2]).not.toBe(ids[0]);
+    expect([one, same, other].flatMap(created)).toEqual([]);
+  });
+
+  it('undefined where the store does not say', async () => {
+    const store = omitIdentity(memoryStore());
+    const { receiver } = await house({ store });
+    expect(await receiver.ready()).toEqual({ storeId: undefined });
+  });
+
+  it('one that was made just now: a line at level warn and the alarm store_created, once', async () => {
+    const lines: object[] = [];
+    const none = (): void => undefined;
+    const warn = (fields: object): number => lines.push(fields);
+    const at = await house({
+      store: identified({ id: 'store-1', isNew: true }, { id: 'store-1', isNew: false }),
+      logger: { debug: none, info: none, warn, error: none },
+    });
+    await at.receiver.ready();
+    expect(await at.receiver.ready()).toEqual({ storeId: 'store-1' });
+    expect(lines).toEqual([{ code: 'store_created', storeId: 'store-1' }]);
+    expect(created(at)).toMatchObject([
+      { storeId: 'store-1', message: expect.stringMatching(/made just now/) as string },
+    ]);
+  });
+});
+
+describe('expectStoreId', () => {
+  it('the one that it is: nothing is said', async () => {
+    const { receiver, deliver } = await house({
+      store: identified({ id: 'store-1', isNew: false }),
+      expectStoreId: 'store-1',
+    });
+    expect(await receiver.ready()).toEqual({ storeId: 'store-1' });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+  });
+
+  it('another: ready() rejects with both and the fix, deliveries get 503; the one that is expected, and they go on', async () => {
+    const store = identified(
+      { id: 'store-2', isNew: true },
+      { id: 'store-2', isNew: false },
+      { id: 'store-1', isNew: false },
+    );
+    const at = await house({ store, expectStoreId: 'store-1' });
+    const error: unknown = await at.receiver.ready().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect((error as Error).message).toMatch(
+      /^expectStoreId: the identified store is store-2, and store-1 is expected\. Connect .*or set expectStoreId: 'store-2'/,
+    );
+    expect(created(at)).toHaveLength(1);
+    expect(said(await at.deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(at.seen).toEqual([]);
+    expect(said(await at.deliver(payloads.tool('completed')))).toBe('accepted 200');
+  });
+
+  const options = (more: HouseOptions): Parameters<typeof createReceiver>[0] => ({
+    publicUrl: 'https://buyer.example/hook',
+    senders: [{ agentUrl: 'https://seller.example/mcp' }],
+    store: memoryStore(),
+    requireDurability: 'process',
+    handlers: { other: () => undefined },
+    ...more,
+  });
+
+  it('a store without identity, or no text: ConfigError at construction', () => {
+    const store = omitIdentity(memoryStore());
+    expect(() => createReceiver(options({ store, expectStoreId: 'store-1' }))).toThrow(
+      /^expectStoreId: the memory store has no identity/,
+    );
+    expect(() => createReceiver(options({ expectStoreId: '' }))).toThrow(/^expectStoreId: .*ready\(\)/);
+  });
+});

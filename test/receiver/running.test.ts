@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import type { FailRequest, Store } from '../../src/stores/contract.ts';
+import { AGENT, gate, house, payloads, said } from './setup.ts';
+
+describe('inline, suspects', () => {
+  /** Every lease is that of a suspect. */
+  function suspicious(store: Store): Store {
+    return {
+      ...store,
+      accept: async (request) => {
+        const result = await store.accept(request);
+        return result.kind === 'won' ? { ...result, lease: { ...result.lease, suspect: true } } : result;
+      },
+    };
+  }
+
+  it('one runs at a time: another one is given back and answered 503', async () => {
+    const { opened, open } = gate();
+    const started = gate();
+    const { deliver, receiver, seen } = await house({
+      store: suspicious(memoryStore()),
+      handler: async () => {
+        started.open();
+        await opened;
+      },
+    });
+    const [first, second] = [1, 2].map((n) =>
+      payloads.report('scheduled', {}, { idempotency_key: `suspect-of-the-seller-${n}` }),
+    );
+    if (!first || !second) throw new TypeError('two payloads');
+    const running = deliver(first);
+    await started.opened;
+    expect(said(await deliver(second))).toBe('unavailable in_flight 503');
+    expect(await receiver.inbox.inspect(AGENT, 'suspect-of-the-seller-2')).toMatchObject({
+      state: 'queued',
+      attempts: 0,
+    });
+    expect(await receiver.inbox.redrive(AGENT, 'suspect-of-the-seller-2')).toBe('busy');
+    expect(seen).toHaveLength(1);
+    open();
+    expect(said(await running)).toBe('accepted 200');
+    expect(said(await deliver(second))).toBe('accepted 200');
+  });
+});
+
+describe('maxRunMs', () => {
+  it('is reported when it is over, and the lease is released', async () => {
+    const failed = gate<FailRequest>();
+    const store = memoryStore();
+    const { deliver, receiver } = await house({
+      store: {
+        ...store,
+        fail: async (request) => {
+          const result = await store.fail(request);
+          failed.open(request);
+          return result;
+        },
+      },
+      handlerDeadlineMs: 10,
+      maxRunMs: 40,
+      handler: () => new Promise(() => {}),
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable handler_timeout 503');
+    expect(await failed.opened).toMatchObject({
+      overrun: true,
+      permanent: false,
+      error: 'the handler ran over maxRunMs (40 ms)',
+    });
+    expect(await receiver.inbox.inspect(AGENT, payload.idempotency_key)).toMatchObject({ state: 'queued' });
+  });
+});
+
+describe('a store that does not take a completion', () => {
+  it('is asked on after the reply: the retry is told 200, and the handler ran once', async () => {
+    let isAway = true;
+    const done = gate();
+    const store = memoryStore();
+    const { deliver, seen } = await house({
+      store: {
+        ...store,
+        complete: async (request) => {
+          if (isAway) throw new Fault('store_unavailable', 'away');
+          const result = await store.complete(request);
+          done.open();
+          return result;
+        },
+      },
+      waitMs: 1,
+    });
+    const payload = payloads.tool('completed');
+    expect(said(await deliver(payload))).toBe('unavailable store_unavailable 503');
+    // Its handler has settled, and the store does not know.
+    expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
+    isAway = false;
+    await done.opened;
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    expect(seen).toHaveLength(1);
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, Fault } from '../../src/errors.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { channel, eventKey, status, type Channel } from '../inbox/setup.ts';
+import { house, type House, type HouseOptions } from './setup.ts';
+
+const AWAY = new Fault('store_unavailable', 'the database starts');
+
+interface Bench extends House {
+  /** What was thrown, each time that a start did not succeed. */
+  readonly failed: Channel<unknown>;
+  readonly opens: () => number;
+  readonly closed: () => boolean;
+}
+
+/** @param answers to `open`, one by one; the last one again and again. */
+async function bench(answers: readonly (Error | undefined)[], options: HouseOptions = {}): Promise<Bench> {
+  const failed = channel<unknown>();
+  const none = (): void => {};
+  const error = (fields: object, message: string): void => {
+    if (message === 'the worker could not start yet') failed.push((fields as { err: unknown }).err);
+  };
+  const state = createMemoryState();
+  const real = memoryStore({ state });
+  let opens = 0;
+  let closed = false;
+  const store: Store = {
+    ...real,
+    open: async () => {
+      opens += 1;
+      const answer = answers[Math.min(opens, answers.length) - 1];
+      if (answer) throw answer;
+      await real.open();
+    },
+    close: async () => {
+      closed = true;
+      await real.close();
+    },
+  };
+  const made = await house({
+    store,
+    state,
+    mode: 'inbox',
+    worker: { pollMs: 1 },
+    logger: { debug: none, info: none, warn: none, error },
+    ...options,
+  });
+  return { ...made, failed, opens: () => opens, closed: () => closed };
+}
+
+describe('start', () => {
+  it('stays pending while the store is away, says so each time, and works when it is back', async () => {
+    const driver = new TypeError('a driver that throws what it likes');
+    const handled = channel<string>();
+    const { receiver, deliver, failed, opens } = await bench([AWAY, driver, AWAY, undefined], {
+      handler: ({ idempotencyKey }) => handled.push(idempotencyKey),
+    });
+    await receiver.start();
+    expect(opens()).toBe(4);
+    expect([await failed.next(), await failed.next(), await failed.next()]).toEqual([AWAY, driver, AWAY]);
+    await deliver(status(eventKey(1), 'task-1'));
+    expect(await handled.next()).toBe(eventKey(1));
+    await receiver.stop();
+  });
+
+  it('stop ends what waits for the store: the promise resolves, and there is no worker', async () => {
+    const { receiver, failed, opens, closed } = await bench([AWAY], { worker: { pollMs: 2_147_483_647 } });
+    const starting = receiver.start();
+    await failed.next();
+    await receiver.stop();
+    await starting;
+    expect(opens()).toBe(1);
+    expect(closed()).toBe(true);
+    await expect(receiver.start()).rejects.toThrow(/stopped/);
+  });
+
+  it('a ConfigError ends it, also after tries that did not; the next start checks anew', async () => {
+    const wrong = new ConfigError('the schema is a newer one. Upgrade.');
+    const { receiver, failed, opens } = await bench([AWAY, wrong, AWAY, undefined]);
+    await expect(receiver.start()).rejects.toBe(wrong);
+    expect(await failed.next()).toBe(AWAY);
+    await receiver.start();
+    expect(opens()).toBe(4);
+    await receiver.stop();
+  });
+
+  it('called twice at once there is one check at a time and one worker', async () => {
+    const started = channel<string>();
+    const { receiver, deliver, opens, seen } = await bench([AWAY, undefined], {
+      handler: ({ idempotencyKey }) => started.push(idempotencyKey),
+    });
+    await Promise.all([receiver.start(), receiver.start()]);
+    await receiver.start();
+    expect(opens()).toBe(2);
+    await deliver(status(eventKey(1), 'task-1'));
+    await started.next();
+    await receiver.stop();
+    expect(seen).toHaveLength(1);
+  });
+});

@@ -1,0 +1,77 @@
+import { samplePayloads } from '../../../src/testing/payloads.ts';
+import { judge } from '../kill/judge.ts';
+import type { Planned } from '../kill/traffic.ts';
+import type { FinalState, Ground } from '../processes/ground.ts';
+import type { Orders } from '../processes/wire.ts';
+
+/** A run in numbers, for docs/reliability.md. */
+export interface Outcome {
+  readonly events: number;
+  /** Deaths of processes, or hangs of the store. */
+  readonly faults: number;
+  /** Acknowledged, and neither handled and completed nor meant to end DEAD. */
+  readonly lost: readonly string[];
+  /** Became `applied` more than once, or two owners were told that they completed it. */
+  readonly twice: readonly string[];
+  readonly dead: readonly string[];
+  /** Runs of handlers. */
+  readonly runs: number;
+  /** Called in a process in which an earlier run of the same event had not ended. */
+  readonly besideItself: readonly string[];
+}
+
+/** A delivery report: none waits for another. */
+export function report(name: string, orders: Partial<Orders>): Planned {
+  const key = `event-${name}-of-the-seller`;
+  const context: Orders = { inTransaction: false, takesMs: 0, ...orders };
+  const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context });
+  return { key, inTransaction: false, payload: () => made };
+}
+
+/** Delivers them all at once, each until its answer is final. */
+export async function sell({ seller }: Ground, events: readonly Planned[]): Promise<Set<string>> {
+  const acknowledged = new Set<string>();
+  const one = async ({ key, payload }: Planned): Promise<void> => {
+    if (await seller.deliver(payload(1), 'fresh')) acknowledged.add(key);
+  };
+  await Promise.all(events.map(one));
+  return acknowledged;
+}
+
+/** Runs that were begun and have not ended, by event and process: a handler's last line is its effect. */
+function besideItself({ ledger }: Ground): readonly string[] {
+  const under = new Set<string>();
+  const beside = new Set<string>();
+  for (const { what, key, pid } of ledger.read()) {
+    const run = `${key} in ${pid}`;
+    if (what === 'effect' || what === 'die') under.delete(run);
+    if (what !== 'run') continue;
+    if (under.has(run)) beside.add(key);
+    under.add(run);
+  }
+  return [...beside];
+}
+
+/** What became of them, once nothing is under way any more. */
+export async function outcomeOf(
+  ground: Ground,
+  events: readonly Planned[],
+  acknowledged: ReadonlySet<string>,
+  faults: number,
+): Promise<Outcome> {
+  const states = new Map<string, FinalState>();
+  for (const { key } of events) states.set(key, await ground.stateOf(key));
+  const ledger = ground.ledger.read();
+  const completions = await ground.backend.completions();
+  const { lost, completedTwice } = judge({ events, acknowledged, states, completions, ledger, effects: [] });
+  const dead = events.map(({ key }) => key).filter((key) => states.get(key) === 'dead');
+  return {
+    events: events.length,
+    faults,
+    lost: lost.filter((key) => !dead.includes(key)),
+    twice: completedTwice,
+    dead,
+    runs: ledger.filter(({ what }) => what === 'run').length,
+    besideItself: besideItself(ground),
+  };
+}

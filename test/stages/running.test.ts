@@ -1,0 +1,149 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import { createRunning, type Running, type RunStart } from '../../src/stages/running.ts';
+import type { AliveRequest, Store } from '../../src/stores/contract.ts';
+
+const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
+let beats: AliveRequest[];
+let warnings: string[];
+
+const logger = {
+  debug() {},
+  info() {},
+  warn: (_: object, message: string) => void warnings.push(message),
+  error() {},
+};
+const alive: NonNullable<Store['alive']> = async (request) => void beats.push(request);
+
+function table(store: Pick<Store, 'alive'> = { alive }, shared = true): Running {
+  let ids = 0;
+  const newId = (): string => `id-${++ids}`;
+  return createRunning({ store, config, logger, newId, shared });
+}
+
+function begun(running: Running, deliveryId: string, suspect = false): () => void {
+  return running.begin(start(deliveryId, suspect)) ?? expect.fail(`${deliveryId} was refused`);
+}
+
+const start = (deliveryId: string, suspect = false): RunStart => ({
+  deliveryId,
+  sender: 'https://seller.example/mcp',
+  key: `key of ${deliveryId}`,
+  suspect,
+});
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  beats = [];
+  warnings = [];
+});
+
+afterEach(() => vi.useRealTimers());
+
+describe('what runs', () => {
+  it('counts until its handler has settled and the store knows', () => {
+    const running = table();
+    const over = begun(running, 'a');
+    expect([running.has('a'), running.has('b'), running.all()]).toEqual([
+      true,
+      false,
+      [{ sender: 'https://seller.example/mcp', key: 'key of a' }],
+    ]);
+    expect(running.begin(start('a'))).toBeUndefined();
+    over();
+    expect(running.begin(start('a'))).toBeUndefined();
+    over();
+    expect([running.has('a'), running.all()]).toEqual([false, []]);
+  });
+
+  it('counts no longer than maxRunMs, and what ends then takes nothing from the run after it', () => {
+    const running = table();
+    const first = begun(running, 'a');
+    vi.advanceTimersByTime(899_999);
+    expect(running.has('a')).toBe(true);
+    vi.advanceTimersByTime(1);
+    expect([running.has('a'), running.all()]).toEqual([false, []]);
+    begun(running, 'a');
+    first();
+    first();
+    expect(running.has('a')).toBe(true);
+  });
+
+  it('one suspect at a time, beside others', () => {
+    const running = table();
+    begun(running, 'healthy');
+    const over = begun(running, 'suspect', true);
+    expect([running.hasSuspect(), running.begin(start('another', true))]).toEqual([true, undefined]);
+    begun(running, 'healthy too');
+    over();
+    over();
+    expect(running.hasSuspect()).toBe(false);
+    begun(running, 'another', true);
+  });
+
+  it('nothing is remembered where a request can end without an end of its own', () => {
+    const running = table({ alive }, false);
+    begun(running, 'a', true);
+    begun(running, 'a', true);
+    expect([running.has('a'), running.all()]).toEqual([false, []]);
+  });
+});
+
+describe('the beat', () => {
+  it('one call for all leases that are renewed, with the same id', () => {
+    const running = table();
+    for (let lease = 0; lease < 3; lease += 1) running.beat();
+    vi.advanceTimersByTime(1_000);
+    running.beat();
+    vi.advanceTimersByTime(999);
+    running.beat();
+    expect(beats).toEqual([1, 2].map(() => ({ process: running.process(), forMs: 6_000 })));
+  });
+
+  it('is over no later than the leases of a process that died, whenever they were renewed last', () => {
+    const running = table();
+    const died = 40_000;
+    const renewed = [0, 1_300, 1_900].map((phase) => {
+      let last = 0;
+      for (let at = phase; at < died; at += config.renewMs) last = at;
+      return last;
+    });
+    const beatAt: number[] = [];
+    for (let at = 0; at < died; at += 100) {
+      if (
+        at % config.renewMs === 0 ||
+        (at - 1_300) % config.renewMs === 0 ||
+        (at - 1_900) % config.renewMs === 0
+      ) {
+        const before = beats.length;
+        running.beat();
+        if (beats.length > before) beatAt.push(at);
+      }
+      vi.advanceTimersByTime(100);
+    }
+    const rowUntil = (beatAt.at(-1) ?? 0) + (beats.at(-1)?.forMs ?? 0);
+    const leasesUntil = renewed.map((at) => at + config.leaseMs);
+    expect(rowUntil).toBeLessThanOrEqual(Math.min(...leasesUntil));
+    // And never over under one that lives.
+    const gaps = beatAt.slice(1).map((at, n) => at - (beatAt[n] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThan(6_000);
+  });
+
+  it('a store that cannot be reached is a warning, and the next beat comes', async () => {
+    const away = (): Promise<void> => Promise.reject(new Fault('store_unavailable', 'away'));
+    const running = table({ alive: away });
+    running.beat();
+    await vi.advanceTimersByTimeAsync(2_000);
+    running.beat();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(warnings).toHaveLength(2);
+    await expect(running.announce()).rejects.toThrow('away');
+  });
+
+  it('a store that keeps no processes is not asked', async () => {
+    const running = table({});
+    running.beat();
+    await running.announce();
+    expect(warnings).toEqual([]);
+  });
+});

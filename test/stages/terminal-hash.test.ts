@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { createHashes } from '../../src/crypto/hashes.ts';
+import { readBody } from '../../src/events/reading.ts';
+import { terminalHash } from '../../src/stages/terminal-hash.ts';
+import { payloads } from '../receiver/setup.ts';
+
+const hashes = createHashes();
+
+function hashOf(payload: object): string {
+  const bytes = new TextEncoder().encode(JSON.stringify(payload));
+  const reading = readBody(bytes, { hash: (raw) => hashes.sha256Hex(raw) });
+  if (!reading.ok || reading.event.kind !== 'task') throw new Error('a status of a task');
+  return terminalHash(reading.event, hashes);
+}
+
+const KEY = 'another-key-of-the-seller';
+
+describe('what a terminal status says', () => {
+  const payload = payloads.tool('completed');
+
+  it('is its status and data, whatever is around them and in whichever order', () => {
+    const { status, result, task_id, ...rest } = payload;
+    const other = {
+      result: Object.fromEntries(Object.entries(result as object).toReversed()),
+      task_id,
+      status,
+      ...rest,
+      idempotency_key: KEY,
+      timestamp: '2026-01-01T00:00:00Z',
+      message: 'said otherwise',
+    };
+    expect(hashOf(other)).toBe(hashOf(payload));
+    expect(hashOf({ ...payload, status: 'failed' })).not.toBe(hashOf(payload));
+    expect(hashOf({ ...payload, result: { media_buy_id: 'mb_2' } })).not.toBe(hashOf(payload));
+  });
+
+  it.each([undefined, null])('without data (%s) the payload less keys, timestamps and metadata', (result) => {
+    const bare = { ...payload, result };
+    const again = { ...bare, idempotency_key: KEY, timestamp: '2026-01-01T00:00:00Z' };
+    expect(hashOf(again)).toBe(hashOf(bare));
+    expect(hashOf({ ...again, message: 'said otherwise' })).not.toBe(hashOf(bare));
+  });
+
+  it('of an agent too: key, time and metadata stand inside', () => {
+    const task = (key: string, timestamp: string, text: string): object => ({
+      id: 'task_1',
+      kind: 'task',
+      status: { state: 'failed', timestamp, message: { role: 'agent', parts: [{ kind: 'text', text }] } },
+      metadata: { idempotency_key: key, attempt: key },
+    });
+    const one = hashOf(task('key-0001-of-the-seller', '2026-01-01T00:00:00Z', 'no'));
+    expect(hashOf(task('key-0002-of-the-seller', '2026-01-02T00:00:00Z', 'no'))).toBe(one);
+    expect(hashOf(task('key-0002-of-the-seller', '2026-01-02T00:00:00Z', 'never'))).not.toBe(one);
+  });
+});

@@ -1,0 +1,85 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../src/stores/contract.ts';
+import { redisStore } from '../../src/stores/redis.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { startRedis } from '../support/redis.ts';
+import { ownSchema } from './postgres-schemas.ts';
+import { newPrefix } from './redis-harness.ts';
+import { dumped } from './versions/dumps.ts';
+
+/** What it says first, and then. */
+async function twice(store: Store): Promise<{ id: string; isNew: readonly boolean[] }> {
+  await store.open();
+  const said = [await store.identity?.(), await store.identity?.()];
+  await store.close();
+  expect(said[1]?.id).toBe(said[0]?.id);
+  return { id: said[0]?.id ?? '', isNew: said.map((each) => each?.isNew ?? false) };
+}
+
+const folderIn = (parent: string): string => mkdtempSync(join(parent, 'proto-webhooks-'));
+
+describe('a store that is made says so once, whoever asks; one that was there and had no identity does not', () => {
+  it('SQLite', async () => {
+    const folder = folderIn(tmpdir());
+    const file = join(folder, 'webhooks.db');
+    const made = await twice(sqliteStore(file));
+    expect(made.isNew).toEqual([true, false]);
+    expect(await twice(sqliteStore(file))).toEqual({ id: made.id, isNew: [false, false] });
+    const older = new DatabaseSync(join(folder, 'older.db'));
+    older.exec(dumped(1, 'sqlite.sql'));
+    older.close();
+    expect((await twice(sqliteStore(join(folder, 'older.db')))).isNew).toEqual([false, false]);
+    expect((await twice(sqliteStore(':memory:'))).isNew).toEqual([false, false]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('Redis: its key never expires, and of two that open at once one says it', async () => {
+    const server = await startRedis();
+    const client = new Redis(server.url);
+    const prefix = newPrefix();
+    const [one, two] = await Promise.all([
+      twice(redisStore({ client, prefix })),
+      twice(redisStore({ client, prefix })),
+    ]);
+    expect(one.id).toBe(two.id);
+    expect([...one.isNew, ...two.isNew].filter(Boolean)).toHaveLength(1);
+    expect(await client.ttl(`${prefix}{registry}:id`)).toBe(-1);
+    expect(await twice(redisStore({ client, prefix }))).toEqual({ id: one.id, isNew: [false, false] });
+    // As version 1 left it, and as it was before there were identities.
+    for (const known of ['s', 'v']) {
+      const older = newPrefix();
+      await (known === 's'
+        ? client.sadd(`${older}{registry}:s`, 'https://seller.example/mcp')
+        : client.set(`${older}{registry}:v`, '2'));
+      expect((await twice(redisStore({ client, prefix: older }))).isNew).toEqual([false, false]);
+    }
+    client.disconnect();
+    await server.stop();
+  });
+
+  describe('Postgres', () => {
+    const at = ownSchema();
+    it('made by migrate(), said by the first that asks', async () => {
+      const made = await twice(at.store());
+      expect(made.isNew).toEqual([true, false]);
+      expect(await twice(at.store(at.pools[1]))).toEqual({ id: made.id, isNew: [false, false] });
+    });
+  });
+});
+
+// Linux has it; elsewhere there is none to be asked.
+describe.runIf(existsSync('/dev/shm'))('SQLite on tmpfs', () => {
+  it('is process, not disk, for what is there goes with the machine’s power', async () => {
+    const folder = folderIn('/dev/shm');
+    const store = sqliteStore(join(folder, 'webhooks.db'));
+    await store.open();
+    expect(await store.durability()).toBe('process');
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+});

@@ -1,0 +1,14 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { expect, it } from 'vitest';
+import { LUA } from '../../../src/stores/redis/lua.ts';
+
+const folder = join(import.meta.dirname, '../../../src/stores/redis/lua');
+
+it('the scripts are what the package carries: else npm run lua', () => {
+  const files = readdirSync(folder).map((name) => [
+    basename(name, '.lua'),
+    readFileSync(join(folder, name), 'utf8'),
+  ]);
+  expect(LUA).toEqual(Object.fromEntries(files));
+});

@@ -1,0 +1,66 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { stepWatch } from '../../src/stores/step-watch.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A watch, and this process's own clock. */
+function watched() {
+  let own = 1000;
+  vi.spyOn(performance, 'now').mockImplementation(() => own);
+  const watch = stepWatch();
+  return {
+    watch,
+    pass: (ms: number) => {
+      own += ms;
+      return own;
+    },
+  };
+}
+
+describe('stepWatch', () => {
+  it('tells a step back once, and looks for all rows until a look finds none', () => {
+    const { watch, pass } = watched();
+    watch.seen(5_000_000, 1000);
+    const since = pass(500);
+    watch.seen(1_400_500, since);
+    expect(watch.told({})).toEqual({ clockSteppedMs: 3_600_000 });
+    expect(watch.told({})).toEqual({});
+    expect(watch.beyondMs(600_000, 8000)).toBe(0);
+    watch.looked(3);
+    expect(watch.beyondMs(600_000, 8000)).toBe(0);
+    watch.looked(0);
+    expect(watch.beyondMs(600_000, 8000)).toBeUndefined();
+  });
+
+  it('looks once in a while for what it has not seen', () => {
+    const { watch, pass } = watched();
+    expect(watch.beyondMs(600_000, 8000)).toBe(600_000);
+    watch.looked(0);
+    pass(7999);
+    expect(watch.beyondMs(600_000, 8000)).toBeUndefined();
+    pass(1);
+    expect(watch.beyondMs(600_000, 8000)).toBe(600_000);
+  });
+
+  it('takes no late answer, no node’s other clock and no drift for a step', () => {
+    const { watch, pass } = watched();
+    watch.seen(5_000_000, 1000);
+    // Asked at once, and read a minute later, for the process stood still.
+    pass(60_000);
+    watch.seen(5_000_010, 1010);
+    watch.seen(5_059_100, pass(0));
+    // Ten hours, and the two clocks 20 s apart.
+    const since = pass(36_000_000);
+    watch.seen(5_059_100 + 36_000_000 - 20_000, since);
+    expect(watch.told({})).toEqual({});
+  });
+
+  it('keeps the larger of what it has seen and what the answer says', () => {
+    const { watch } = watched();
+    watch.seen(5_000_000, 1000);
+    watch.seen(4_990_000, 1000);
+    expect(watch.told({ clockSteppedMs: 20_000 })).toEqual({ clockSteppedMs: 20_000 });
+  });
+});
