@@ -6,6 +6,10 @@ import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
+/** From here on the offset alone is the clock of a schema: how slow the machine is changes no answer. */
+export const HANDED_CLOCK =
+  "CREATE OR REPLACE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT p_offset'";
+
 /** A schema of its own on a server, and two pools that have it, as two processes do. */
 export interface TestSchema {
   readonly url: string;

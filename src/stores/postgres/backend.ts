@@ -84,6 +84,7 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
     suspect: call('suspect', 2),
     page: call('page', 5),
     clear: call('clear', 3, 'webhook_clear::text AS answer'),
+    clock: call('clock', 1, 'webhook_clock::text AS answer'),
     scopes: call('scopes', 2),
   };
   const readVersion = async (): Promise<number> =>
@@ -208,7 +209,7 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       return { id: row.id, isNew: row.isNew };
     },
     advice: () => (seen ? adviceOf(seen) : ''),
-    clock: async () => Number(answerOf(await once(CLOCK_SQL, []))) + offset(),
+    clock: async () => Number(answerOf(await once(texts.clock, [offset()]))),
     commit: (request) => retried(() => commit(ask, request, null), options.random),
     load: (request) => load(ask, request),
     due: async ({ suspects, max, holdMs, after }) => {
@@ -309,9 +310,6 @@ function identitySql(name: string): string {
   return `WITH told AS (UPDATE ${name}.webhook_identity SET told = true WHERE NOT told RETURNING id)
     SELECT id, EXISTS (SELECT FROM told) AS "isNew" FROM ${name}.webhook_identity`;
 }
-
-/** No function of the schema, so that it needs no migration. */
-const CLOCK_SQL = 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS answer';
 
 function keptOf([standbyNames, synchronousCommit, fsync]: NonNullable<Said['kept']>): Kept {
   return { standbyNames, synchronousCommit, fsync };

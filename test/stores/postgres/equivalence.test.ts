@@ -1,19 +1,31 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, HANDED_CLOCK, ownSchema } from '../postgres-schemas.ts';
 import type { Call, Form } from '../calls.ts';
-import { answerOf, call, capped, history, stepBefore, timeless } from '../calls.ts';
+import { answerOf, call, capped, history, stepBefore } from '../calls.ts';
 
 /** Lists are compared by the contract suite: whether they show what has expired is not the same before it is deleted. */
 const compared = call.filter(({ does }) => does !== 'list');
 
+/** The clock of both at the first call. Unix ms. */
+const START_MS = 1_767_225_600_000;
+
 describe('memory and Postgres', () => {
   const at = ownSchema();
+  beforeAll(async () => {
+    await at.sql(HANDED_CLOCK);
+  });
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 0 });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
 
   const runCalls = async (calls: readonly Call[], form: Form): Promise<void> => {
     await at.clear();
-    let offsetMs = 0;
+    let offsetMs = START_MS;
     const clockOffsetMs = (): number => offsetMs;
     const stores = at.pools.map((pool) => at.store(pool, { clockOffsetMs }));
     for (const store of stores) await store.open();
@@ -22,7 +34,7 @@ describe('memory and Postgres', () => {
       offsetMs += stepBefore(made);
       const expected = await answerOf(memory, made);
       const store = form(stores[index % stores.length] ?? expect.fail());
-      expect(timeless(await answerOf(store, made))).toEqual(timeless(expected));
+      expect(await answerOf(store, made)).toEqual(expected);
     }
     await expectCountsRight(at);
     for (const store of stores) await store.close();
