@@ -37,8 +37,8 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     load: () => import('./sections/peers.ts'),
   },
   http: {
-    title: 'Over HTTP: 32 connections, load from a second process (1 KB, Ed25519)',
-    parts: [''],
+    title: 'Over HTTP: 32 connections unless a row says how many, load from a second process (1 KB, Ed25519)',
+    parts: ['32', '1', '128', '1000'],
     load: () => import('./sections/http.ts'),
   },
   refusals: {

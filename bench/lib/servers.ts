@@ -13,7 +13,7 @@ import { webhookHandler as nodeHandler } from '../../dist/node.js';
 import type { KeyPair } from '../../dist/sender.js';
 import { bareVerify, receiverFor } from './contestants.ts';
 import { PUBLIC_URL, type Prepared } from './deliveries.ts';
-import { OFF_THREAD } from './variants.ts';
+import { OFF_THREAD, ON_THREAD } from './variants.ts';
 
 const path = new URL(PUBLIC_URL).pathname;
 
@@ -123,7 +123,7 @@ function listenHono(app: Hono): Promise<number> {
 /** What a server process is told to be. `samples`: what a bare server verifies, one a request and each in its turn. */
 export interface ServerJob {
   readonly framework: string;
-  readonly kind: 'bare' | 'door' | 'off-thread';
+  readonly kind: 'bare' | 'door' | 'off-thread' | 'on-thread';
   readonly key: KeyPair;
   readonly samples: readonly Pick<Prepared, 'base' | 'bareSignature'>[];
 }
@@ -138,6 +138,7 @@ export function listenFor({ framework, kind, key, samples }: ServerJob): Promise
   const kinds: Readonly<Record<ServerJob['kind'], Listen>> = {
     bare: () => made.bare(verifyOne),
     door: () => made.door(receiverFor(key)),
+    'on-thread': () => made.door(receiverFor(key, {}, ON_THREAD)),
     'off-thread': () => made.door(receiverFor(key, {}, OFF_THREAD)),
   };
   return kinds[kind]();

@@ -1,7 +1,5 @@
 import type { ReceiverOptions } from '../../dist/index.js';
 
-/**
- * The options with which a receiver verifies off the main thread. By default it does so while deliveries overlap, which
- * they never do on the memory store with a handler that waits for nothing.
- */
+/** The options with which a receiver verifies off the main thread, and on it. By default it is as the traffic is. */
 export const OFF_THREAD: Partial<ReceiverOptions> = { verification: 'pool' };
+export const ON_THREAD: Partial<ReceiverOptions> = { verification: 'main' };

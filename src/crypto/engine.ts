@@ -25,7 +25,8 @@ export interface CryptoEngine {
 
 /**
  * Where signatures are verified. `main`: in the thread that runs the receiver, at once. `pool`: on the threads of the
- * runtime's pool (Node and Bun; elsewhere as `main`). `auto`: there while more than one delivery is in flight.
+ * runtime's pool (Node and Bun; elsewhere as `main`). `auto`: there where more than one delivery is under way, as long as
+ * the pool answers; with one processor as `main`.
  */
 export type Verification = 'main' | 'pool' | 'auto';
 

@@ -12,7 +12,8 @@ type EngineName = CryptoEngine['name'];
 export interface EngineOptions {
   /**
    * Engine `native`, on runtimes with a thread pool (Node, Bun): whether the next verification is done there. Asked
-   * once a verification. Never by default.
+   * before each, and once more of those that are there when nothing comes back from the pool for 5 ms: where it says no
+   * then, the main thread verifies too, and the first verdict counts. Never by default.
    */
   readonly offMain?: OffMain | undefined;
   /** Verifies Ed25519 instead of OpenSSL, in the main thread. Only with the engine `native`. */

@@ -1,34 +1,49 @@
 import type { Verification } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 
-/**
- * Whether the verification that is about to begin goes to the thread pool.
- * @param waiting how many of this engine are there already.
- */
-export type OffMain = (waiting: number) => boolean;
+/** What is known when a verification is given its thread. */
+export interface PoolState {
+  /** Another verification began in this turn of the event loop: there is other work for the main thread. */
+  readonly hasBegun: boolean;
+  /** Nothing came back from the pool for 5 ms, and nothing has since: others keep its threads busy. */
+  readonly isStalled: boolean;
+}
 
 /**
- * As many as the pool gets from `auto` at once: a few ms of work for its four threads. The pool is the whole process's,
- * and where others keep it busy (password hashes, zlib) the rest of the deliveries must not queue behind them.
+ * Whether a verification goes to the thread pool. Asked when it is about to begin, and again of those that are there
+ * when the pool stalls: where it says no then, the main thread does the work too, and the first verdict counts.
+ * @param waiting how many others of this engine are there.
  */
-const MOST_WAITING = 64;
+export type OffMain = (waiting: number, state: PoolState) => boolean;
+
+/** Available to this process; a container's share counts where the runtime knows it. */
+function availableProcessors(): number {
+  const os = globalThis.process?.getBuiltinModule?.('node:os') as
+    { availableParallelism?: () => number } | undefined;
+  return os?.availableParallelism?.() ?? 1;
+}
 
 /**
- * There a verification takes little of the main thread's time, but a lone one takes a third longer to its answer: so
- * `auto` sends one only where others are under way that get on meanwhile.
+ * In the pool a verification takes little of the main thread's time, but a lone one takes a third longer to its answer:
+ * so `auto` sends one there only where the main thread has others to get on with. How many arrived in one turn of the
+ * event loop says so best: on a store that waits for nothing, one delivery is over before the next is read.
  */
-const RULES: Readonly<Record<Verification, (inFlight: () => number) => OffMain | undefined>> = {
-  main: () => undefined,
-  pool: () => () => true,
-  auto: (inFlight) => (waiting) => waiting < MOST_WAITING && inFlight() > 1,
-};
+const auto =
+  (inFlight: () => number): OffMain =>
+  (waiting, { hasBegun, isStalled }) =>
+    !isStalled && (hasBegun || waiting > 0 || inFlight() > 1);
 
 /**
- * The rule of a receiver; undefined: always the main thread.
+ * The rule of a receiver; undefined: always the main thread, where `auto` stays with one processor.
  * @param inFlight deliveries from arrival to answer, the one that asks among them.
  */
-export function offMainRule(verification: Verification, inFlight: () => number): OffMain | undefined {
-  return RULES[verification](inFlight);
+export function offMainRule(
+  verification: Verification,
+  inFlight: () => number,
+  processors: () => number = availableProcessors,
+): OffMain | undefined {
+  if (verification === 'pool') return () => true;
+  return verification === 'auto' && processors() > 1 ? auto(inFlight) : undefined;
 }
 
 /** Node and Bun. Deno takes the callback too, but verifies before it returns; workerd has no threads. */
@@ -47,36 +62,94 @@ type VerifyArguments = readonly [
 /** `crypto.verify`, on whichever thread. */
 export type NodeVerify = (...what: VerifyArguments) => boolean | Promise<boolean>;
 
-/** The callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
-function verifyInPool(crypto: NodeCrypto, what: VerifyArguments): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const said = crypto.verify(...what, (error, verdict) => {
-      if (error) reject(error);
-      else resolve(verdict);
-    });
-    // A runtime that knows no callback has answered already.
-    if (typeof said === 'boolean') resolve(said);
-  });
-}
+/** Ms without anything back from the pool after which others are taken to fill it: 50 verifications' time. */
+const STALL_MS = 5;
+
+/** Verifications of a stalled pool that the main thread does before it looks at its sockets again: about 2 ms. */
+const MOST_A_TURN = 20;
 
 /** `crypto.verify` on the pool's threads where `offMain` says so, else at once. The verdict is the same. */
 export function pooledVerify(crypto: NodeCrypto, offMain: OffMain): NodeVerify {
-  let waiting = 0;
+  /** Those in the pool without a verdict yet, oldest first: each verifies its own on the main thread. */
+  const waiting = new Set<() => void>();
+  const state = { hasBegun: false, isStalled: false };
+  let cameBack = 0;
+  let watched = false;
 
-  async function inPool(what: VerifyArguments): Promise<boolean> {
-    waiting += 1;
-    try {
-      return await verifyInPool(crypto, what);
-    } catch {
-      // No thread, no memory: that says nothing of the signature.
-      return crypto.verify(...what);
-    } finally {
-      waiting -= 1;
+  /** The timer may be late, with verdicts there already: they are heard before the look. */
+  function watch(): void {
+    if (watched || state.isStalled || waiting.size === 0) return;
+    watched = true;
+    const before = cameBack;
+    setTimeout(() => {
+      setImmediate(() => {
+        watched = false;
+        state.isStalled = cameBack === before && waiting.size > 0;
+        if (state.isStalled) relieve();
+        else watch();
+      });
+    }, STALL_MS);
+  }
+
+  function relieve(): void {
+    if (!state.isStalled) return;
+    let left = MOST_A_TURN;
+    for (const verifyHere of waiting) {
+      if (left === 0) {
+        setImmediate(relieve);
+        return;
+      }
+      if (offMain(waiting.size - 1, state)) continue;
+      left -= 1;
+      verifyHere();
     }
   }
 
-  return (algorithm, data, key, signature) =>
-    offMain(waiting)
-      ? inPool([algorithm, data, key, signature])
-      : crypto.verify(algorithm, data, key, signature);
+  /** The callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
+  function inPool([algorithm, data, key, signature]: VerifyArguments): Promise<boolean> {
+    // Copies for the main thread too: whoever asked may change its bytes meanwhile.
+    const what: VerifyArguments = [algorithm, data.slice(), key, signature.slice()];
+    return new Promise((resolve, reject) => {
+      const verifyHere = (): void => {
+        waiting.delete(verifyHere);
+        try {
+          resolve(crypto.verify(...what));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const done = (error: unknown, verdict: boolean): void => {
+        cameBack += 1;
+        state.isStalled = false;
+        if (waiting.delete(verifyHere)) {
+          // No thread, no memory: that says nothing of the signature.
+          if (error) verifyHere();
+          else resolve(verdict);
+        }
+        watch();
+      };
+      waiting.add(verifyHere);
+      try {
+        const said = crypto.verify(...what, done);
+        // A runtime that knows no callback has answered already.
+        if (typeof said === 'boolean') done(undefined, said);
+      } catch (error) {
+        done(error, false);
+      }
+      watch();
+    });
+  }
+
+  const endTurn = (): void => {
+    state.hasBegun = false;
+  };
+
+  return (algorithm, data, key, signature) => {
+    const off = offMain(waiting.size, state);
+    if (!state.hasBegun) {
+      state.hasBegun = true;
+      setImmediate(endTurn);
+    }
+    return off ? inPool([algorithm, data, key, signature]) : crypto.verify(algorithm, data, key, signature);
+  };
 }

@@ -1,8 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CryptoEngine, VerifyKey } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { type NodeCrypto, nodeCrypto } from '../../src/crypto/node-crypto.ts';
-import { hasThreadPool, type NodeVerify, offMainRule, pooledVerify } from '../../src/crypto/pool.ts';
+import {
+  hasThreadPool,
+  type NodeVerify,
+  offMainRule,
+  pooledVerify,
+  type PoolState,
+} from '../../src/crypto/pool.ts';
 import { edSign, okp, utf8 } from './make.ts';
 
 const message = utf8('"@method": POST');
@@ -27,6 +33,8 @@ function made(onMain: () => boolean, inPool: (done: Done) => unknown): NodeCrypt
 
 const ask = (verify: NodeVerify): ReturnType<NodeVerify> => verify(null, message, {}, signature);
 
+const QUIET = { hasBegun: false, isStalled: false };
+
 describe('verification: which thread', () => {
   it('main: never the pool', () => {
     expect(offMainRule('main', () => 1000)).toBeUndefined();
@@ -34,15 +42,34 @@ describe('verification: which thread', () => {
 
   it('pool: always the pool', () => {
     const rule = offMainRule('pool', () => 1);
-    expect([rule?.(0), rule?.(1000)]).toEqual([true, true]);
+    expect([rule?.(0, QUIET), rule?.(1000, { hasBegun: true, isStalled: true })]).toEqual([true, true]);
   });
 
-  it('auto: the pool where another delivery is in flight, and not many wait for it', () => {
-    let inFlight = 1;
-    const rule = offMainRule('auto', () => inFlight);
-    expect(rule?.(0)).toBe(false);
-    inFlight = 2;
-    expect([rule?.(0), rule?.(63), rule?.(64)]).toEqual([true, true, false]);
+  it.each([
+    { waiting: 0, hasBegun: false, inFlight: 1, pool: false },
+    { waiting: 0, hasBegun: true, inFlight: 1, pool: true },
+    { waiting: 1, hasBegun: false, inFlight: 1, pool: true },
+    { waiting: 0, hasBegun: false, inFlight: 2, pool: true },
+    { waiting: 5000, hasBegun: true, inFlight: 5001, pool: true },
+  ])('auto: the pool where there is other work: $waiting, $hasBegun, $inFlight', (given) => {
+    const { waiting, hasBegun, inFlight, pool } = given;
+    const rule = offMainRule(
+      'auto',
+      () => inFlight,
+      () => 2,
+    );
+    expect(rule?.(waiting, { hasBegun, isStalled: false })).toBe(pool);
+    expect(rule?.(waiting, { hasBegun, isStalled: true })).toBe(false);
+  });
+
+  it('auto: the main thread where this process has one processor', () => {
+    const rule = (processors: number): unknown =>
+      offMainRule(
+        'auto',
+        () => 1000,
+        () => processors,
+      );
+    expect([rule(1), typeof rule(2)]).toEqual([undefined, 'function']);
   });
 
   it('this runtime has a pool', () => {
@@ -95,19 +122,6 @@ describe('verification in the pool', () => {
     expect(seen).toEqual([0, 1, 2, 3, 0]);
   });
 
-  it('auto: a pool that others keep busy holds up no more than 64', () => {
-    let onMain = 0;
-    const crypto = made(
-      () => (onMain += 1) > 0,
-      () => undefined,
-    );
-    const verify = pooledVerify(crypto, offMainRule('auto', () => 100) ?? (() => false));
-    const said = Array.from({ length: 70 }, () => ask(verify));
-    expect(said.slice(64)).toEqual([true, true, true, true, true, true]);
-    expect(said.slice(0, 64).every((each) => typeof each !== 'boolean')).toBe(true);
-    expect(onMain).toBe(6);
-  });
-
   it.each<[string, (done: Done) => unknown]>([
     ['fails', (done) => done(new Error('no memory'), false)],
     [
@@ -143,5 +157,152 @@ describe('verification in the pool', () => {
       );
       expect(await ask(verify)).toBe(verdict);
     }
+  });
+});
+
+describe('a turn of the event loop', () => {
+  it('is told to the rule: whether another verification began in it', async () => {
+    const seen: boolean[] = [];
+    const crypto = made(
+      () => true,
+      () => undefined,
+    );
+    const verify = pooledVerify(crypto, (_, { hasBegun }) => {
+      seen.push(hasBegun);
+      return false;
+    });
+    const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+    for (const often of [1, 3, 2]) {
+      for (let at = 0; at < often; at += 1) await ask(verify);
+      await turn();
+    }
+    expect(seen).toEqual([false, false, true, true, false, true]);
+  });
+});
+
+describe('a pool that others keep busy', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const AUTO = (): ((waiting: number, state: PoolState) => boolean) => {
+    const rule = offMainRule(
+      'auto',
+      () => 100,
+      () => 2,
+    );
+    if (!rule) throw new Error('no rule');
+    return rule;
+  };
+
+  /** Verifications by `offMain`: the main thread says true, the pool what it is told, when it is told. */
+  function busy(offMain = AUTO()) {
+    const pool: Done[] = [];
+    const onMain: Uint8Array[] = [];
+    const verdicts: unknown[] = [];
+    const real = nodeCrypto();
+    if (!real) throw new Error('no node:crypto');
+    const verify = pooledVerify(
+      {
+        ...real,
+        verify: (...given: readonly unknown[]) => {
+          if (given.length > 4) return void pool.push(given[4] as Done);
+          return onMain.push(given[1] as Uint8Array) > 0;
+        },
+      } as NodeCrypto,
+      offMain,
+    );
+    const begin = (count: number, data: Uint8Array = message): void => {
+      for (let at = 0; at < count; at += 1) {
+        const said = verify(null, data, {}, signature);
+        if (typeof said === 'boolean') verdicts.push(said);
+        else void said.then((verdict) => verdicts.push(verdict));
+      }
+    };
+    return { pool, onMain, verdicts, begin };
+  }
+
+  /** So many ms, and then the turn of the event loop in which verdicts are heard. */
+  async function after(ms: number): Promise<void> {
+    await vi.advanceTimersByTimeAsync(ms);
+    vi.advanceTimersToNextTimer();
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  it('is not waited for longer than 5 ms: the main thread does it, 20 a turn, and new ones at once', async () => {
+    const { pool, onMain, verdicts, begin } = busy();
+    begin(45);
+    await vi.advanceTimersByTimeAsync(4);
+    expect([pool.length, onMain.length]).toEqual([45, 0]);
+    await vi.advanceTimersByTimeAsync(1);
+    const turns: number[] = [];
+    while (onMain.length < 45 && turns.length < 10) {
+      vi.advanceTimersToNextTimer();
+      turns.push(onMain.length);
+    }
+    expect(turns.filter((each) => each > 0)).toEqual([20, 40, 45]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(verdicts).toEqual(Array.from({ length: 45 }, () => true));
+    begin(1);
+    expect([pool.length, onMain.length]).toEqual([45, 46]);
+  });
+
+  it('gives no second verdict, and is used again once something came back', async () => {
+    const { pool, onMain, verdicts, begin } = busy();
+    begin(2);
+    await after(5);
+    expect([onMain.length, verdicts]).toEqual([2, [true, true]]);
+    for (const done of pool) done(null, false);
+    await after(5);
+    expect(verdicts).toEqual([true, true]);
+    begin(2);
+    expect([pool.length, onMain.length]).toEqual([4, 2]);
+    for (const done of pool.slice(2)) done(null, false);
+    await after(5);
+    expect([onMain.length, verdicts]).toEqual([2, [true, true, false, false]]);
+  });
+
+  it('is not stalled while something comes back, and is looked at again', async () => {
+    const { pool, onMain, verdicts, begin } = busy();
+    begin(3);
+    await vi.advanceTimersByTimeAsync(4);
+    pool[0]?.(null, true);
+    await after(1);
+    expect([onMain.length, verdicts]).toEqual([0, [true]]);
+    await after(5);
+    expect([onMain.length, verdicts]).toEqual([2, [true, true, true]]);
+  });
+
+  it('is not stalled where the timer is late and verdicts are there', async () => {
+    const { pool, onMain, verdicts, begin } = busy();
+    begin(1);
+    vi.advanceTimersByTime(5);
+    pool[0]?.(null, false);
+    await after(0);
+    expect([onMain.length, verdicts]).toEqual([0, [false]]);
+  });
+
+  it("is waited for where verification is 'pool'", async () => {
+    const { pool, onMain, verdicts, begin } = busy(() => true);
+    begin(2);
+    await after(60_000);
+    begin(1);
+    await after(60_000);
+    expect([pool.length, onMain.length, verdicts]).toEqual([3, 0, []]);
+    for (const done of pool) done(null, true);
+    await after(5);
+    expect(verdicts).toEqual([true, true, true]);
+  });
+
+  it('leaves to the main thread the bytes as they were when it began', async () => {
+    const { onMain, begin } = busy();
+    const data = new Uint8Array(message);
+    begin(1, data);
+    data.fill(0);
+    await after(5);
+    expect(onMain).toEqual([message]);
   });
 });
