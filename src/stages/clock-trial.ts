@@ -9,6 +9,8 @@ import type { TrialPace } from './trial-pace.ts';
 
 /** The store's clock is asked at most once in so many ms. */
 const STORE_CLOCK_MS = 10_000;
+/** Clocks that are less apart agree: to ask the store takes time, and a window may end in between. Ms. */
+const AGREE_MS = 1_000;
 /** What several operators' deliveries show counts so long. Ms. */
 const WITNESS_MS = 600_000;
 /** Operators that have to agree that it is this clock. One seller alone is told that it is the seller's. */
@@ -53,7 +55,8 @@ async function byStore(
   arrivedAt: number,
 ): Promise<Finding | undefined> {
   const offsetMs = await storeOffset(context);
-  if (offsetMs === undefined || !windowHolds(window, arrivedAt + offsetMs)) return undefined;
+  if (offsetMs === undefined || Math.abs(offsetMs) < AGREE_MS) return undefined;
+  if (!windowHolds(window, arrivedAt + offsetMs)) return undefined;
   return { offsetMs, why: `by the clock of the ${context.store.name} store` };
 }
 

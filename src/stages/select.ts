@@ -60,7 +60,7 @@ export function select({ delivery }: Guarded, context: SelectContext): Eventual<
     publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
   if ('kind' in target) return target;
   if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
-    return import('./stray.ts').then((it) => it.refuseStray(delivery, publicUrl.prefix, context));
+    return import('./stray.ts').then((it) => it.refuseStray(delivery, publicUrl, context));
   }
   return whenThere(sendersFor(target, senders, context.raiseAlarm), (found) =>
     isUsual(found)
@@ -76,7 +76,7 @@ function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'
 /** A look-up that hangs would hold the delivery, and `stop()`, for ever. Ms. */
 const SENDERS_DEADLINE_MS = 5_000;
 
-async function inTime<T>(work: Promise<T>): Promise<T> {
+export async function inTime<T>(work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {

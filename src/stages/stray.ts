@@ -1,32 +1,62 @@
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
+import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import type { Delivery } from '../delivery.ts';
 import { Fault } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { SelectContext } from './select.ts';
+import { inTime, type SelectContext } from './select.ts';
+
+type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
 /** Whether it has the field of a legacy scheme that a sender is registered with. */
 function hasLegacyField({ headers }: Delivery, senders: readonly SenderEntry[], protocol: Protocol): boolean {
-  const field = { hmac: protocol.hmacSignatureHeader, bearer: 'authorization', signature: undefined };
   return senders.some(({ auth }) => {
-    const name = field[auth.scheme];
-    return name !== undefined && headers.has(name);
+    if (auth.scheme === 'signature') return false;
+    return headers.has(
+      auth.scheme === 'hmac' ? protocol.hmacSignatureHeader : (auth.header ?? 'authorization'),
+    );
   });
 }
 
 /** Whether it names a key of a registered sender; looked for as for any delivery. */
 async function hasKnownKey(
   { headers }: Delivery,
-  senders: readonly SenderEntry[] | undefined,
+  senders: readonly SenderEntry[],
   { keys, now }: SelectContext,
 ): Promise<boolean> {
   const fields = readSignatureFields(headers);
   const keyid = fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
-  if (keyid === undefined) return false;
-  if (!senders) return keys.whose(keyid) !== undefined;
   const signing = senders.filter(({ auth }) => auth.scheme === 'signature');
+  if (keyid === undefined || signing.length === 0) return false;
   const { candidates } = await keys.find(keyid, { senders: signing, arrivedAt: now() });
   return candidates.length > 0;
+}
+
+/** What sellers can have been given: the path as received, or that with as much of the prefix as can have been cut off. */
+function meantUrls({ url = '/' }: Delivery, { origin, prefix }: Prefix): ReadonlySet<string> {
+  const received = pathAndQuery(url);
+  const path = prefix.slice(origin.length);
+  const cut = Array.from(path.matchAll(/\//g), ({ index }) => index)
+    .filter((at) => received.startsWith(path.slice(at)))
+    .map((at) => path.slice(0, at));
+  const meant = ['', ...cut].map((lost) => canonicalOrUndefined(origin + lost + received)?.targetUri);
+  return new Set(meant.filter((target) => target !== undefined));
+}
+
+/** Who may have sent it: a function of the owner's knows them by the URL that they were given. */
+async function possibleSenders(
+  delivery: Delivery,
+  publicUrl: Prefix,
+  { config }: SelectContext,
+): Promise<readonly SenderEntry[]> {
+  const { fixed, forUrl } = config.senders;
+  if (fixed) return fixed;
+  const found: SenderEntry[] = [];
+  for (const targetUri of meantUrls(delivery, publicUrl)) {
+    // One that throws for a path that it does not know says the same as one that gives nobody.
+    found.push(...(await inTime((async () => forUrl(targetUri))()).catch(() => [])));
+  }
+  return found;
 }
 
 /**
@@ -36,14 +66,16 @@ async function hasKnownKey(
  */
 export async function refuseStray(
   delivery: Delivery,
-  prefix: string,
+  publicUrl: Prefix,
   context: SelectContext,
 ): Promise<never> {
-  const message = `the request target is not under publicUrl ${prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
-  const { config, protocol, raiseAlarm } = context;
-  const { fixed } = config.senders;
-  if (hasLegacyField(delivery, fixed ?? [], protocol) || (await hasKnownKey(delivery, fixed, context))) {
-    raiseAlarm({ code: 'misconfigured', message });
+  const message = `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
+  const senders = await possibleSenders(delivery, publicUrl, context);
+  if (
+    hasLegacyField(delivery, senders, context.protocol) ||
+    (await hasKnownKey(delivery, senders, context))
+  ) {
+    context.raiseAlarm({ code: 'misconfigured', message });
   }
   throw new Fault('misconfigured', message);
 }

@@ -104,6 +104,19 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
     expect(made.storeAsked).toBe(1);
   });
 
+  it.each([
+    [999, OUTSIDE],
+    [1_000, SKEWED],
+  ])('clocks that are %d ms apart: a second is what asking the store may take', async (skew, answer) => {
+    const made = await skewedHouse({ skew });
+    made.time -= skew;
+    const edge = await made.sign(completed(), { now: () => START - 360_000 });
+    // Its 300 s and 60 s of tolerance ended 1 ms ago, by our clock alone.
+    made.time += 1;
+    expect(said(await made.send(edge))).toBe(answer);
+    expect(made.alarms.some(({ proved }) => proved === true)).toBe(answer === SKEWED);
+  });
+
   it('an old delivery that is sent again is refused, whatever our clock says', async () => {
     const made = await skewedHouse({ skew: 10 * MINUTE });
     const captured = await made.sign(completed());

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Sender } from '../../src/senders.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { AGENT, house, payloads, said, sellerKey } from './setup.ts';
 
@@ -33,4 +34,78 @@ it('the field of a registered legacy scheme counts too', async () => {
   const headers = { 'Content-Type': 'application/json', Authorization: 'Bearer x' };
   await receiver.verifyAndDispatch(new Uint8Array(2), headers, { url: '/x' });
   expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
+});
+
+it('the field that a bearer sender has instead of Authorization counts as well', async () => {
+  const auth = { bearer: { token: 'a-shared-token-of-32-characters!', header: 'X-A2A-Notification-Token' } };
+  const { receiver, alarms } = await house({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
+  const send = (field: object): unknown =>
+    receiver.verifyAndDispatch(
+      new Uint8Array(2),
+      { 'Content-Type': 'application/json', ...field },
+      { url: '/x' },
+    );
+  await send({ Authorization: 'Bearer x' });
+  expect(alarms).toEqual([]);
+  await send({ 'X-A2A-Notification-Token': 'x' });
+  expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
+});
+
+describe('where a function gives the senders', () => {
+  const bearer = { bearer: { token: 'a-shared-token-of-32-characters!' } };
+  const deep = 'https://buyer.example/api/webhooks/*';
+
+  /** What it was asked for, and what the alarms were; the seller is known by the URL that it was given. */
+  async function stray(prefix: string, given: string, url: string, change: Partial<Sender> = {}) {
+    const asked: string[] = [];
+    const pins = change.auth ? {} : { pins: [(await sellerKey()).publicJwk] };
+    const sellers: Readonly<Record<string, readonly Sender[]>> = {
+      [given]: [{ agentUrl: AGENT, ...pins, ...change }],
+    };
+    const made = await house({
+      publicUrl: prefix,
+      senders: ({ pathname }) => {
+        asked.push(pathname);
+        return sellers[pathname] ?? [];
+      },
+    });
+    const { body, headers } = change.auth
+      ? {
+          body: new Uint8Array(2),
+          headers: { 'Content-Type': 'application/json', Authorization: 'Bearer x' },
+        }
+      : await made.sign(payloads.tool('completed'), { url: `https://buyer.example${given}` });
+    expect(said(await made.receiver.verifyAndDispatch(body, headers, { url }))).toBe(
+      'unavailable misconfigured 503',
+    );
+    return { ...made, asked, codes: made.alarms.map(({ code }) => code) };
+  }
+
+  it.each([
+    ['publicUrl has another path', 'https://buyer.example/hooks/*', '/webhooks/seller', '/webhooks/seller'],
+    ['the whole prefix was cut off', publicUrl, '/webhooks/seller', '/seller'],
+    ['the first part of it was cut off', deep, '/api/webhooks/seller', '/webhooks/seller'],
+    ['all of it was, with a query', deep, '/api/webhooks/seller', '/seller?a=1'],
+  ])('it is asked for what the path can have been: %s', async (_, prefix, given, url) => {
+    expect((await stray(prefix, given, url)).codes).toEqual(['misconfigured']);
+    expect((await stray(prefix, given, url, { auth: bearer })).codes).toEqual(['misconfigured']);
+  });
+
+  it('whom it does not know raises none', async () => {
+    const { asked, codes } = await stray(publicUrl, '/webhooks/seller', '/other');
+    expect(codes).toEqual([]);
+    expect(asked).toEqual(['/other', '/webhooks/other']);
+  });
+
+  it('one that throws has said nothing: it is 503 all the same, and no alarm', async () => {
+    const senders = (): never => {
+      throw new Error('no such path');
+    };
+    const { receiver, sign, alarms } = await house({ publicUrl, senders });
+    const { body, headers } = await sign(payloads.tool('completed'));
+    expect(said(await receiver.verifyAndDispatch(body, headers, { url: '/seller' }))).toBe(
+      'unavailable misconfigured 503',
+    );
+    expect(alarms).toEqual([]);
+  });
 });
