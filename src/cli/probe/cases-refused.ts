@@ -10,7 +10,7 @@ const asCase = ({ name, sends, code, sign, spoil, needs }: Refusal): ProbeCase =
   ...(needs && { needs }),
   run: async (kit) => {
     const delivery = await kit.sign(kit.payloads.tool('completed'), sign?.(kit));
-    return kit.send(spoil?.(delivery) ?? delivery);
+    return kit.send(spoil?.(delivery, kit) ?? delivery);
   },
 });
 
@@ -53,6 +53,7 @@ const KEYS: readonly Refusal[] = [
     sends: 'a signature for another URL',
     code: 'invalid',
     sign: ({ url }) => ({ url: `${url}${url.includes('?') ? '&' : '?'}elsewhere` }),
+    spoil: (delivery, { url }) => ({ ...delivery, url }),
   },
   {
     name: 'tampered-header',

@@ -12,7 +12,7 @@ export interface Refusal {
   /** Without `webhook_signature_`. */
   readonly code: string;
   readonly sign?: (kit: ProbeKit) => Sign;
-  readonly spoil?: (delivery: SignedDelivery) => SignedDelivery;
+  readonly spoil?: (delivery: SignedDelivery, kit: ProbeKit) => SignedDelivery;
   readonly needs?: ProbeCase['needs'];
 }
 

@@ -30,16 +30,17 @@ export interface Bench extends AsyncDisposable {
 
 /** A receiver on a real server, behind whatever `wrap` does to its requests. */
 export async function bench(
-  options: Partial<ReceiverOptions> = {},
+  { publicPath, ...options }: Partial<ReceiverOptions> & { readonly publicPath?: string } = {},
   wrap: (inner: RequestListener, receiver: Receiver) => RequestListener = (inner) => inner,
 ): Promise<Bench> {
   const late: { listener?: RequestListener } = {};
   const server = createServer((req, res) => late.listener?.(req, res));
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks/proto`;
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `${origin}/webhooks/proto`;
   const pins = (await probeKeys()).map(({ publicJwk }) => publicJwk);
   const receiver = createReceiver({
-    publicUrl: url,
+    publicUrl: publicPath === undefined ? url : origin + publicPath,
     senders: [
       { agentUrl: 'https://probe.invalid/mcp', pins, revocation: { revokedKids: ['probe-revoked'] } },
     ],

@@ -40,6 +40,11 @@ describe('probe: our own receiver passes every case, through a real server', () 
     ]);
   });
 
+  it('with a URL for each sender: path and query are those of the request', async () => {
+    await using house = await bench({ publicPath: '/webhooks/*' });
+    expect(failures(await probed(house.url))).toEqual([]);
+  });
+
   it('that does not compare Host with its URL', async () => {
     await using house = await bench({ hostCheck: 'off' });
     expect(failures(await probed(house.url, { hostCheck: 'off' }))).toEqual([]);
