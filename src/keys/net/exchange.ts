@@ -22,14 +22,15 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADER_LINES = 256;
 
 /**
- * Bytes that the connection may bring for a body of `maxBytes`: head, trailers and the framing of small chunks fit.
- * Interim answers (100, 103) and extensions of chunks are no bytes of a body, and some servers never end them.
+ * Ends the connection once it has brought more than is right for a body of `maxBytes`: head, trailers and the framing of
+ * small chunks fit. Interim answers (100, 103), extensions of chunks, empty lines before an answer and zeros before the
+ * size of a chunk are no bytes of a body, and some servers never end them.
  */
-function createWatch(socket: Socket, maxBytes: number): () => void {
+function capBytes(socket: Socket, maxBytes: number): void {
   const limit = 2 * maxBytes + 65_536;
-  return () => {
+  socket.on('data', () => {
     if (socket.bytesRead > limit) socket.destroy(new Error(`more than ${limit} bytes on the connection`));
-  };
+  });
 }
 
 /** Says why an answer could not be had. */
@@ -67,11 +68,13 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
       first ??= error;
       reject(explain(error));
     });
-    const watch = createWatch(socket, asked.maxBytes);
-    request.on('information', watch);
+    // Not before it is read by the request: what came until then would be lost.
+    request.once('socket', () => {
+      capBytes(socket, asked.maxBytes);
+    });
     request.once('response', (message) => {
       try {
-        resolve(asResponse(message, explain, watch));
+        resolve(asResponse(message, explain));
       } catch (error) {
         socket.destroy();
         reject(error);
@@ -86,7 +89,7 @@ export async function exchange(http: NetModules['http'], socket: Socket, asked: 
   });
 }
 
-function asResponse(message: IncomingMessage, explain: Explain, watch: () => void): Response {
+function asResponse(message: IncomingMessage, explain: Explain): Response {
   // Its failures are the body's reader's to hear of, if there is one.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
@@ -96,20 +99,19 @@ function asResponse(message: IncomingMessage, explain: Explain, watch: () => voi
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
-  if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain, watch), { status, headers });
+  if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
   message.resume();
   return new Response(null, { status, headers });
 }
 
 /** Reads from the connection only what is asked for: an endless answer waits in the sender's buffers, not in ours. */
-function bodyOf(message: IncomingMessage, explain: Explain, watch: () => void): ReadableStream<Uint8Array> {
+function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
   const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
         try {
           const { done, value } = await chunks.next();
-          watch();
           if (done === true) controller.close();
           else controller.enqueue(value);
         } catch (error) {

@@ -154,6 +154,8 @@ describe('bytes of the connection are bounded, not only those of the body', () =
     ['100 Continue', '', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)],
     ['103 Early Hints', '', `HTTP/1.1 103 Early Hints\r\nlink: <${'a'.repeat(15_000)}>\r\n\r\n`],
     ['extensions of chunks', chunked, `1;a=${'x'.repeat(16_000)}\r\nx\r\n`],
+    ['empty lines before the answer', '', '\r\n'.repeat(1_000)],
+    ['zeros in front of the size of a chunk', chunked, '0'.repeat(1_000)],
   ])('a mebibyte of %s is not read to its end', async (_what, head, piece) => {
     const bench = await rawBench((socket) => {
       Readable.from([head, ...mebibyteOf(piece), '0\r\n\r\n']).pipe(socket);
