@@ -21,6 +21,16 @@ describe('ed25519KeyFlaw', () => {
     expect(flaws.filter((flaw) => flaw?.includes('not canonically encoded'))).toHaveLength(4);
   });
 
+  it('a point is of small order by all of its bytes', () => {
+    for (const encoding of SMALL_ORDER_ENCODINGS) {
+      for (let at = 0; at < 32; at += 1) {
+        const bytes = Uint8Array.from(encoding);
+        bytes[at] = (bytes[at] ?? 0) ^ 0x10;
+        expect(ed25519KeyFlaw(bytes) ?? '', `byte ${at}`).not.toContain('small order');
+      }
+    }
+  });
+
   it('finds y ≥ p', () => {
     expect(NON_CANONICAL_ENCODINGS.length).toBeGreaterThan(0);
     for (const bytes of NON_CANONICAL_ENCODINGS) expect(ed25519KeyFlaw(bytes)).toContain('canonical');

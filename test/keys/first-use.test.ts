@@ -312,6 +312,15 @@ describe('pins', () => {
     expect(bench.alarmsOf('key_shared')).toMatchObject([{ sender: thief.sender.agentUrl }]);
   });
 
+  test('of a sender with pins nothing is fetched to ask it: its keys are those', async () => {
+    const one = await startSeller(publicJwk('new'));
+    const pinned = await startSeller();
+    const bench = await setup();
+    const senders = [one.sender, { ...pinned.sender, pins: [publicJwk('own')] }];
+    expect(await used(bench, 'new', ...senders)).toEqual({ [one.sender.agentUrl]: 'may' });
+    expect(pinned.server.count()).toBe(0);
+  });
+
   test('one that is configured for two is nobody’s', async () => {
     const key = publicJwk('k');
     const both = ['https://a.example/', 'https://b.example/'].map((url) => senderEntry(url, { pins: [key] }));

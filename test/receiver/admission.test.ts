@@ -481,6 +481,7 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
     expect(said(await deliver(second))).toBe('duplicate 200');
     expect(new Set(alarms.map(({ code }) => code))).toEqual(new Set(['cap_near', 'cap_reached']));
     expect(alarms.filter(({ code }) => code === 'cap_reached')).toMatchObject([{ limit: 'records' }]);
+    expect(alarms.filter(({ code }) => code === 'cap_near')).toMatchObject([{ limit: 'records' }]);
   });
 
   it('sender_over_limit by bytes that wait: the alarm names that limit', async () => {
@@ -495,6 +496,7 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
     const over = await deliver(payloads.tool('completed'));
     expect(said(over)).toBe('refused webhook_signature_rate_abuse 429');
     expect(alarms.filter(({ code }) => code === 'cap_reached')).toMatchObject([{ limit: 'nonces' }]);
+    expect(alarms.filter(({ code }) => code === 'cap_near')).toMatchObject([{ limit: 'nonces' }]);
     expect(over).toMatchObject({ check: '9a' });
     expect(over.response.headers).toEqual({ 'Retry-After': '5' });
   });

@@ -438,6 +438,13 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     expect(await deliver({ ...found(sellerKey), revocation }).result).toMatchObject(expected);
   });
 
+  test('a key that two publish and one has revoked is the other’s', async () => {
+    const { sender: _, ...key } = sellerKey;
+    const revocation = { [other.agentUrl]: () => Promise.resolve('revoked' as const) };
+    const { result } = deliver({ ...found({ ...key, sender: other }, sellerKey), revocation });
+    expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
+  });
+
   test('a list that fails while nobody needs it harms nothing', async () => {
     const revocation = { [other.agentUrl]: () => Promise.reject(new Fault('keys_unavailable', 'list')) };
     const { result } = deliver({ ...found(otherKey, sellerKey), revocation });
