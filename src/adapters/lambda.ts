@@ -6,6 +6,12 @@ import { noRequest, wiringOf } from './wiring.ts';
 export type { DoorReceiver } from './door.ts';
 export type { LambdaEvent, LambdaResult } from './lambda-event.ts';
 
+/** Something in front of the handler has decoded it. */
+const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';
+
+const PARSED =
+  'event.body is not the text that API Gateway gives: it was parsed before the webhook handler, and the bytes that were signed are gone. Take middleware that parses bodies (e.g. middy’s httpJsonBodyParser) off this function.';
+
 function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
   return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
 }
@@ -19,7 +25,9 @@ async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefi
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
     const info = { method, url: shape.target(event) };
-    const early = receiver.door.check(headers, info);
+    const early =
+      receiver.door.check(headers, info) ??
+      (isParsed(event) ? receiver.door.refuse('body_consumed', PARSED) : undefined);
     const { response } = early ?? (await receiver.verifyAndDispatch(bodyOf(event), headers, info));
     return shape.result(response, event);
   } catch (error) {

@@ -49,6 +49,9 @@ function contextOf(process: CliProcess): CliContext {
 /** What a command was given wrongly, or what cannot be reached. */
 const EXPECTED = [UsageError, ConfigError, Fault, RegistryError, TargetUriError] as const;
 
+/** Of every line that says what went wrong. */
+const PREFIX = 'proto-webhooks: ';
+
 /** Characters of a message: what it repeats of a file may be long. */
 const MAX_MESSAGE = 4000;
 
@@ -58,6 +61,14 @@ function usageText(error: unknown): string | undefined {
   if (!expected || !(error instanceof Error)) return undefined;
   const text = error.message.slice(0, MAX_MESSAGE).replace(/\s+/g, ' ');
   return error.message.length > MAX_MESSAGE ? `${text} …` : text;
+}
+
+/** Stable, for scripts: what is printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool. */
+function codeOf(error: unknown): string {
+  if (error instanceof UsageError || error instanceof CommanderError) return 'usage';
+  return EXPECTED.some((kind) => error instanceof kind) && error instanceof Error && 'code' in error
+    ? String(error.code)
+    : 'internal';
 }
 
 /** Of the package that this file is part of, wherever it was bundled to. */
@@ -75,6 +86,7 @@ function program(run: RunVerb, process: CliProcess): Command {
     .configureOutput({
       writeOut: (text) => void process.stdout.write(text),
       writeErr: (text) => void process.stderr.write(text),
+      outputError: (text, writeErr) => writeErr(text.replace(/^error: /, PREFIX)),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
@@ -106,16 +118,23 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
     exit = ok ? EXIT.pass : EXIT.fail;
   };
+  const fail = (error: unknown, message: string): number => {
+    if (args.includes('--json')) {
+      write(process.stdout, JSON.stringify({ error: { code: codeOf(error), message } }, undefined, 2));
+    }
+    return EXIT.usage;
+  };
   try {
     await program(run, process).parseAsync([...args], { from: 'user' });
     return exit;
   } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;
     // commander has written its own line by now.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.pass : EXIT.usage;
+    if (error instanceof CommanderError) return fail(error, error.message.replace(/^error: /, ''));
     const text =
       usageText(error) ??
       `a fault of this tool: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
-    write(process.stderr, `proto-webhooks: ${text}`);
-    return EXIT.usage;
+    write(process.stderr, `${PREFIX}${text}`);
+    return fail(error, text);
   }
 }

@@ -1,13 +1,17 @@
 import { ConfigError } from '../errors.ts';
 
-/** Refuses what is no object, and members that `known` lacks, naming those that exist. */
-export function onlyKnown(where: string, given: object, known: Readonly<Record<string, true>>): void {
-  // JavaScript may give anything.
-  if (typeof given !== 'object' || given === null) throw new ConfigError(`${where}: is not an object.`);
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(known, name)) {
-      throw new ConfigError(`${where}: ${name} is not known. Known: ${Object.keys(known).join(', ')}.`);
-    }
+/**
+ * @throws ConfigError for what is no object, and for a member that does not exist, naming those that do: misspelt, it
+ *   would silently do nothing.
+ */
+export function onlyKnown(where: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  const names = Object.keys(known);
+  if (typeof given !== 'object' || given === null) {
+    throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);
+  }
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined) {
+    throw new ConfigError(`${where}: ${unknown} is not known. Known: ${names.join(', ')}.`);
   }
 }
 

@@ -1,7 +1,8 @@
+import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import { DAY_MS, optionsFor, requireKnown, requireOptions, webhookJob, within } from './job.ts';
+import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
 import type { JobSettings, WebhookJob } from './job.ts';
 
 export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
@@ -108,7 +109,7 @@ export function enqueue(
   options: EnqueueOptions<unknown, object> = {},
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
   requireQueue(queue);
-  requireKnown('bullmq enqueue', options, OPTION_NAMES);
+  onlyKnown('bullmq enqueue: options', options, OPTION_NAMES);
   const { jobName = ({ kind }) => kind, data = webhookJob, jobOptions } = options;
   const ttl = rememberFor(options.rememberMs);
   requireDeduplication(queue);

@@ -1,4 +1,3 @@
-import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
@@ -41,14 +40,6 @@ export function requireOptions(
       throw new ConfigError(`${who}: jobOptions.${name} ${why} Leave it out.`);
     }
   }
-}
-
-/** @throws ConfigError for an option that does not exist: misspelt, it would silently promise nothing. */
-export function requireKnown(who: string, options: unknown, known: Readonly<Record<string, true>>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new ConfigError(`${who}: options must be an object. Known: ${Object.keys(known).join(', ')}.`);
-  }
-  onlyKnown(`${who}: options`, options, known);
 }
 
 export function optionsFor<E, Options extends object>(

@@ -1,8 +1,9 @@
 import { flag } from '../config/validate.ts';
+import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import { DAY_MS, optionsFor, requireKnown, requireOptions, webhookJob, within } from './job.ts';
+import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
 import type { JobSettings } from './job.ts';
 import { storableJson } from './storable-json.ts';
 
@@ -167,7 +168,7 @@ export function enqueue(
   options: EnqueueOptions<object> = {},
 ): (event: Event, ctx: HandlerContext) => Promise<void> {
   requireBoss(boss, name);
-  requireKnown('pg-boss enqueue', options, OPTION_NAMES);
+  onlyKnown('pg-boss enqueue: options', options, OPTION_NAMES);
   const { data = webhookJob, jobOptions } = options;
   const transaction = flag('pg-boss enqueue: transaction', options.transaction);
   if (typeof jobOptions === 'object') requireOptions('pg-boss enqueue', jobOptions, REFUSED);

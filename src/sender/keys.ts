@@ -1,5 +1,6 @@
 import { encodeBase64Url } from '../codec/base64.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+import { oneOf, onlyKnown, text } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../errors.ts';
 import { protocolFor } from '../protocol.ts';
@@ -47,6 +48,8 @@ const SUITES: Readonly<Record<SignatureAlgorithm, Suite>> = {
   },
 };
 
+const GENERATE_NAMES: Readonly<Record<keyof GenerateKeyOptions, true>> = { kid: true, protocol: true };
+
 const ALGORITHMS = Object.keys(SUITES) as readonly SignatureAlgorithm[];
 
 /**
@@ -90,12 +93,16 @@ function thumbprint(members: Jwk, names: readonly string[]): string {
 /**
  * Makes a key as a seller publishes it: `use` `sig`, `key_ops` `verify`, and the purpose.
  * @param purpose value of `<protocol>_use`.
+ * @throws ConfigError (rejects) for an argument that is none, and an option that does not exist.
  */
 export async function generateKey(
   alg: SignatureAlgorithm,
   purpose = 'webhook-signing',
   options: GenerateKeyOptions = {},
 ): Promise<KeyPair> {
+  oneOf('generateKey: alg', alg, ALGORITHMS);
+  text('generateKey: purpose', purpose);
+  onlyKnown('generateKey', options, GENERATE_NAMES);
   const suite = SUITES[alg];
   const pair = await crypto.subtle.generateKey(suite.key, true, ['sign', 'verify']);
   const signingKey: SigningKey = 'privateKey' in pair ? pair.privateKey : pair;

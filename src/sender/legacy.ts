@@ -1,5 +1,6 @@
 import { hex } from '../codec/hex.ts';
 import { requireSecret } from '../config/auth.ts';
+import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { protocolFor } from '../protocol.ts';
 import { bytesToSign, mergeHeaders, payloadBytes } from './delivery.ts';
@@ -31,12 +32,27 @@ export interface BearerDeliveryOptions extends LegacyDelivery {
   readonly header?: string;
 }
 
+const DELIVERY_NAMES = { url: true, body: true, headers: true } as const;
+const HMAC_NAMES: Readonly<Record<keyof HmacDeliveryOptions, true>> = {
+  ...DELIVERY_NAMES,
+  allowMalformed: true,
+  secret: true,
+  protocol: true,
+  now: true,
+};
+const BEARER_NAMES: Readonly<Record<keyof BearerDeliveryOptions, true>> = {
+  ...DELIVERY_NAMES,
+  token: true,
+  header: true,
+};
+
 /**
  * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`
  * (contract.md §5.14). Use `signDelivery` unless the buyer registered a secret.
- * @throws ConfigError for a secret under 32 characters, and for a body with a member twice.
+ * @throws ConfigError for a secret under 32 characters, a body with a member twice, an option that does not exist.
  */
 export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
+  onlyKnown('signHmac', options, HMAC_NAMES);
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(options.protocol);
   const { now = Date.now } = options;
   requireSecret('secret', options.secret);
@@ -56,8 +72,12 @@ export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
   return { method: 'POST', url: options.url, headers: mergeHeaders(headers, options.headers), body };
 }
 
-/** Makes a delivery of the deprecated bearer scheme (contract.md §5.17). */
+/**
+ * Makes a delivery of the deprecated bearer scheme (contract.md §5.17).
+ * @throws ConfigError for an option that does not exist.
+ */
 export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
+  onlyKnown('bearerDelivery', options, BEARER_NAMES);
   const { token, header } = options;
   const credential = header === undefined ? { Authorization: `Bearer ${token}` } : { [header]: token };
   const headers = { 'Content-Type': 'application/json', ...credential };

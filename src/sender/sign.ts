@@ -2,6 +2,7 @@ import { REQUIRED_COMPONENTS } from '../auth/rfc9421/components.ts';
 import { signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
 import { encodeBase64, encodeBase64Url } from '../codec/base64.ts';
+import { onlyKnown } from '../config/validate.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { headerFields } from '../delivery.ts';
@@ -57,6 +58,31 @@ export interface SignDeliveryOptions extends SigningInput {
   readonly params?: { readonly [K in keyof SignatureParams]?: SignatureParams[K] | undefined };
 }
 
+const SIGN_NAMES: Readonly<Record<keyof SignDeliveryOptions, true>> = {
+  url: true,
+  body: true,
+  allowMalformed: true,
+  key: true,
+  protocol: true,
+  now: true,
+  lifetimeSeconds: true,
+  nonce: true,
+  headers: true,
+  components: true,
+  alphabet: true,
+  padded: true,
+  params: true,
+};
+
+const PARAM_NAMES: Readonly<Record<keyof SignatureParams, true>> = {
+  created: true,
+  expires: true,
+  nonce: true,
+  keyid: true,
+  alg: true,
+  tag: true,
+};
+
 const LABEL = 'sig1';
 const NONCE_BYTES = 16;
 
@@ -105,11 +131,14 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
 /**
  * Signs a delivery as contract.md §5.2 to §5.8 say (RFC 9421 with five covered components and a tag). Sign
  * anew for every attempt, so that each has its own nonce, and keep the payload's `idempotency_key`.
- * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body with a member twice.
+ * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body with a member twice, an
+ *   option that does not exist.
  * @throws TargetUriError for a URL without a canonical form.
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
-  const { url, key, components = PROFILE_COMPONENTS } = options;
+  onlyKnown('signDelivery', options, SIGN_NAMES);
+  const { url, key, components = PROFILE_COMPONENTS, params: given = {} } = options;
+  onlyKnown('signDelivery: params', given, PARAM_NAMES);
   const body = bytesToSign(options);
   const digest = `sha-256=${byteSequence(createHashes().sha256(body), options)}`;
   const headers = mergeHeaders(

@@ -3,7 +3,7 @@ import { protocolFor } from '../protocol.ts';
 import { samplePayloads } from './payloads.ts';
 import { serveDocuments } from './seller-documents.ts';
 import { sellerKeys } from './seller-keys.ts';
-import { revocationList } from './seller-revocations.ts';
+import { REVOKE_NAMES, revocationList } from './seller-revocations.ts';
 import { deliveries } from './seller-sending.ts';
 import type { FakeSeller, FakeSellerOptions } from './seller-types.ts';
 
@@ -48,6 +48,7 @@ export async function createFakeSeller(options: FakeSellerOptions = {}): Promise
   });
   const { keys, rotate } = await sellerKeys(options.protocol, (keySet) => documents.set(JWKS, keySet));
   const revoke: FakeSeller['revoke'] = (kids, how = {}) => {
+    onlyKnown('revoke', how, REVOKE_NAMES);
     documents.set(revocationsPath, () => revocationList({ origin, keys, now }, kids, how));
   };
   const closing = new AbortController();

@@ -1,4 +1,4 @@
-import { oneOf } from '../config/validate.ts';
+import { oneOf, onlyKnown } from '../config/validate.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import { generateKey, type KeyPair } from '../sender/sign.ts';
 
@@ -19,6 +19,8 @@ export interface SellerKeys {
   /** Makes a new key and publishes it instead of the old one. */
   readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
 }
+
+const ROTATE_NAMES: Readonly<Record<keyof RotateOptions, true>> = { overlap: true, kid: true };
 
 const ALGORITHMS: Readonly<Record<SellerKeyName, SignatureAlgorithm>> = {
   ed25519: 'ed25519',
@@ -45,7 +47,9 @@ export async function sellerKeys(
   const publishAll = (): void =>
     publish({ keys: [keys.ed25519.publicJwk, keys.p256.publicJwk, ...older.ed25519, ...older.p256] });
   publishAll();
-  const rotate: SellerKeys['rotate'] = async (name, { overlap = false, kid } = {}) => {
+  const rotate: SellerKeys['rotate'] = async (name, options = {}) => {
+    onlyKnown('rotate', options, ROTATE_NAMES);
+    const { overlap = false, kid } = options;
     requireKeyName(name);
     const pair = await make(name, kid);
     older[name] = overlap ? [keys[name].publicJwk, ...older[name]] : [];

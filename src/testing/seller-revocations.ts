@@ -15,6 +15,13 @@ export interface RevokeOptions {
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
+export const REVOKE_NAMES: Readonly<Record<keyof RevokeOptions, true>> = {
+  form: true,
+  key: true,
+  lifeMs: true,
+  members: true,
+};
+
 export interface Publisher {
   readonly origin: string;
   readonly keys: SellerKeys['keys'];

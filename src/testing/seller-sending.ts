@@ -22,11 +22,13 @@ const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   onAttempt: true,
 };
 
-const policyOf = (options: FakeSellerOptions, more?: Partial<RetryPolicy>): RetryPolicy => ({
-  ...DEFAULT_RETRY,
-  ...options.retry,
-  ...more,
-});
+const RETRY_NAMES = Object.fromEntries(Object.keys(DEFAULT_RETRY).map((name) => [name, true as const]));
+
+function policyOf(options: FakeSellerOptions, more: Partial<RetryPolicy> = {}): RetryPolicy {
+  const policy = { ...DEFAULT_RETRY, ...options.retry, ...more };
+  onlyKnown('retry', policy, RETRY_NAMES);
+  return policy;
+}
 
 /** Signing and sending, with the seller's defaults. */
 export function deliveries(
@@ -37,11 +39,11 @@ export function deliveries(
 ): Pick<FakeSeller, 'sign' | 'send' | 'deliver' | 'challenge'> {
   const { protocol = 'proto', now = Date.now } = options;
   const sign: FakeSeller['sign'] = async (payload, more = {}) => {
+    onlyKnown('deliver', more, DELIVER_NAMES);
     const url = more.url ?? options.url;
     if (url === undefined) throw new ConfigError('url: give the webhook URL to createFakeSeller or deliver.');
     const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
     const { mistake, sign, key: name = 'ed25519' } = more;
-    onlyKnown('deliver', more, DELIVER_NAMES);
     oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
     if (typeof name === 'string') requireKeyName(name);
     const key = typeof name === 'string' ? keys[name].privateJwk : name;
@@ -70,6 +72,9 @@ export function deliveries(
     return untilFinal(attempt, policyOf(options, more.retry), signal);
   };
 
-  const send: FakeSeller['send'] = (delivery, more = {}) => sendOnce(delivery, 1, more);
+  const send: FakeSeller['send'] = async (delivery, more = {}) => {
+    onlyKnown('send', more, DELIVER_NAMES);
+    return sendOnce(delivery, 1, more);
+  };
   return { sign, send, deliver, challenge: challenging(agentUrl, options.auth, { sign, send }) };
 }

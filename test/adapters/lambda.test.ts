@@ -138,6 +138,19 @@ describe('events that are no HTTP request, or cannot be read, are never answered
     expect(fault).toMatch(/was called with something that is no HTTP request.*export const handler/);
   });
 
+  test.each([[{ a: 1 }], [7], [false]])(
+    'a body that was parsed, %j: 503 body_consumed, and the fix',
+    async (body) => {
+      const receiver = recordingReceiver();
+      const result = await webhookHandler(receiver)({ ...REST, body } as unknown as LambdaEvent);
+      expect(result.statusCode).toBe(503);
+      expect(receiver.handed).toEqual([]);
+      expect(receiver.refused).toMatchObject([
+        { code: 'body_consumed', detail: expect.stringMatching(/was parsed before/) as string },
+      ]);
+    },
+  );
+
   test('the first event of all, without a method: 503 likewise', async () => {
     const receiver = recordingReceiver();
     const result = await webhookHandler(receiver)({ requestContext: {}, headers: {} });
@@ -148,7 +161,6 @@ describe('events that are no HTTP request, or cannot be read, are never answered
   test.each([
     ['a lone surrogate in a query', { ...REST, multiValueQueryStringParameters: { a: ['\ud800'] } }],
     ['multiValueHeaders that hold no lists', { ...REST, multiValueHeaders: { 'content-type': 'text' } }],
-    ['a body that is no text', { ...REST, requestContext: null, body: 7 }],
   ])('%s: 503', async (_, event) => {
     expect((await handler(event)).status).toBe(503);
   });

@@ -164,9 +164,25 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
       ['explain', 'good.http', '--keys', 'jwks.json', '--received-at', '9999999999999999'],
       /is no instant. Expected Unix seconds/,
     ],
-    ['an unknown verb', ['nonsense'], /unknown command 'nonsense'/],
-    ['an unknown option', ['explain', 'x', '--nonsense'], /unknown option '--nonsense'/],
-    ['a missing argument', ['send'], /missing required argument 'url'/],
+    ['an unknown verb', ['nonsense'], /^proto-webhooks: unknown command 'nonsense'/],
+    ['an unknown option', ['explain', 'x', '--nonsense'], /^proto-webhooks: unknown option '--nonsense'/],
+    ['a missing argument', ['send'], /^proto-webhooks: missing required argument 'url'/],
+    ...(
+      [
+        [['http://127.0.0.1:9/mcp'], /^proto-webhooks: agent URL: .* give --allow-loopback\./],
+        [['https://s.example/mcp', '--brand-json', 'ftp://x'], /^proto-webhooks: --brand-json: "ftp:/],
+        [['https://s.example/mcp', '--publisher', 'https://x/'], /^proto-webhooks: --publisher: "https:/],
+        [['https://s.example/mcp', '--revocations', 'x'], /^proto-webhooks: --revocations: "x" is not/],
+        [
+          ['https://s.example/mcp', '--protocol', 'A_b'],
+          /^proto-webhooks: --protocol: .* --protocol proto\./,
+        ],
+      ] as const
+    ).map(([args, message]): [string, string[], RegExp] => [
+      `keys check ${args.join(' ')}: by the names of the command line`,
+      ['keys', 'check', ...args],
+      message,
+    ]),
   ])('%s', async (_, args, message) => {
     using folder = tempFolder();
     await keyFiles(folder);
@@ -181,6 +197,36 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
       stdout: '',
       lines: 1,
     });
+  });
+});
+
+describe('bad input with --json', () => {
+  it.concurrent.each([
+    ['a missing argument', ['send', '--json'], 'usage', /missing required argument 'url'/],
+    [
+      'no such file',
+      ['explain', 'nowhere.http', '--json', '--keys', 'k'],
+      'usage',
+      /nowhere.http: there is no/,
+    ],
+    [
+      'an option that the package refuses',
+      ['keys', 'generate', '--json', '--protocol', 'A_b'],
+      'config_error',
+      /is not a protocol name/,
+    ],
+    [
+      'an unreachable database',
+      ['inbox', 'list', '--json', '--postgres', 'postgres://127.0.0.1:9/x'],
+      'store_unavailable',
+      /./,
+    ],
+  ])('%s: 2, the code and the message as JSON, and the line on stderr', async (_, args, code, message) => {
+    const ended = await cli(args);
+    const { error } = JSON.parse(ended.stdout) as { error: { code: string; message: string } };
+    expect(ended.code).toBe(2);
+    expect(error).toEqual({ code, message: expect.stringMatching(message) as string });
+    expect(ended.stderr).toBe(`proto-webhooks: ${error.message}\n`);
   });
 });
 

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { EditionName } from '../../edition.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
+import { ConfigError } from '../../errors.ts';
 import { defaultTransport } from '../../keys/safe-fetch.ts';
 import { collect } from '../key-files.ts';
 import { requireHttpUrl } from '../numbers.ts';
@@ -22,11 +23,28 @@ export interface ChainFlags {
   readonly dns?: NameLookUp;
 }
 
+/** As the command line names what a receiver's options are called. */
+const FLAG_NAMES: readonly (readonly [option: RegExp, flag: string])[] = [
+  [/^senders\[0\]\.agentUrl\b/, 'agent URL'],
+  [/^senders\[0\]\.brandJsonUrl\b/, '--brand-json'],
+  [/^senders\[0\]\.publishers\b/, '--publisher'],
+  [/^senders\[0\]\.revocation\.url\b/, '--revocations'],
+  [/^protocol:/, '--protocol:'],
+  [/e\.g\. protocol: '(\w+)'/, 'e.g. --protocol $1'],
+  [/set allowLoopback: true/, 'give --allow-loopback'],
+];
+
+function inFlags(error: unknown): unknown {
+  if (!(error instanceof ConfigError)) return error;
+  const message = FLAG_NAMES.reduce((text, [option, flag]) => text.replace(option, flag), error.message);
+  return new UsageError(message, { cause: error });
+}
+
 /** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
 export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
   requireHttpUrl('agent URL', agentUrl);
   const allowLoopback = flags.allowLoopback ?? false;
-  const chain = await walkChain({
+  const walking = walkChain({
     sender: {
       agentUrl,
       ...(flags.brandJson !== undefined && { brandJsonUrl: flags.brandJson }),
@@ -38,6 +56,9 @@ export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliC
     allowLoopback,
     transport: defaultTransport(allowLoopback, flags.dns),
     now: context.now,
+  });
+  const chain = await walking.catch((error: unknown) => {
+    throw inFlags(error);
   });
   const [first] = chain.links;
   if (first?.state === 'unreachable' && chain.keys.length === 0) {
