@@ -38,7 +38,11 @@ function* urlTrials(scene: Scene, plain: Trial, budget: Budget): Generator<Trial
     if (!budget.take(TRIAL_COST + CHAR_COST * length)) return;
     const target = canonicalOrUndefined(`${scheme}://${authority}${path}${query}`);
     const known = target && scene.tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE;
-    const fix = `Set publicUrl to exactly the URL that the seller was given: '${target?.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl). ${known}`;
+    const mended =
+      scene.target.targetUri.startsWith('https:') && scheme === 'http'
+        ? `publicUrl has to be https: no receiver has ${target?.targetUri}. Give the seller the https URL.`
+        : `Set publicUrl to exactly the URL that the seller was given: '${target?.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
+    const fix = `${mended} ${known}`;
     const changes = choices.flatMap(({ change }) => (change ? [{ ...change, fix }] : []));
     if (target && changes.length > 0) yield { ...plain, target, changes };
   }

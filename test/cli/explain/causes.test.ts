@@ -288,14 +288,15 @@ describe('explain says of a URL whether the receiver finds it by itself, and it 
     const capture = captured(way?.(made) ?? made, changes);
     const { findings } = await explained(capture, input);
     const alarms: string[] = [];
+    const publicUrl = input.url ?? URL_GIVEN;
     const { ed25519, p256, other } = await keys();
     const pins = [ed25519, p256, other].map(({ publicJwk }) => publicJwk);
     const receiver = createReceiver({
-      publicUrl: input.url ?? URL_GIVEN,
+      publicUrl,
       senders: [{ agentUrl: 'https://seller.example/mcp', pins }],
       store: memoryStore(),
       requireDurability: 'process',
-      allowLoopback: true,
+      allowLoopback: publicUrl.startsWith('http:'),
       now: () => NOW,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
       handlers: { other: () => {} },
@@ -310,6 +311,18 @@ describe('explain says of a URL whether the receiver finds it by itself, and it 
       if (cause !== 'not-canonical') expect(fix).toContain(saysSo[`${isFound}`]);
     }
     await receiver.stop();
+  });
+
+  it('an http URL is none that publicUrl can be set to: it is the seller that needs another one', async () => {
+    const url = URL_GIVEN.replace('https:', 'http:');
+    const { findings } = await explained(captured(await signed({ url })));
+    expect(findings[0]?.fix).toContain(`no receiver has ${url}`);
+    expect(findings[0]?.fix).not.toContain('Set publicUrl');
+    // In development one has.
+    const there = await explained(captured(await signed()), { url });
+    expect(there.findings[0]?.fix).toContain(
+      `Set publicUrl to exactly the URL that the seller was given: '${URL_GIVEN}'`,
+    );
   });
 
   it('both are among them', async () => {
