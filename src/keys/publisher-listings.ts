@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { putBounded } from '../bounded.ts';
 import { ADAGENTS, type AdAgents } from './adagents.ts';
 import type { Copy } from './document.ts';
 import { type KeySet, spoiltKey } from './jwks.ts';
@@ -39,13 +40,6 @@ export function createPublisherListings(
   const words = new Map<string, Word>();
   const complain = createComplaints(options.raiseAlarm);
 
-  const keep = (key: string, word: Word): void => {
-    words.delete(key);
-    const [oldest] = words.keys();
-    if (words.size >= MAX_WORDS && oldest !== undefined) words.delete(oldest);
-    words.set(key, word);
-  };
-
   return (agentUrl, url, copy) => {
     const key = `${agentUrl} ${url}`;
     const word = words.get(key);
@@ -63,7 +57,7 @@ export function createPublisherListings(
       return { ...(inForce.set && { set: inForce.set }), broken: reason };
     }
     const sound = typeof set === 'object' ? set : undefined;
-    keep(key, { copy, set: sound });
+    putBounded(words, key, { copy, set: sound }, MAX_WORDS);
     if (sound !== undefined && word?.set === undefined) noteFirstPin(options.raiseAlarm, agentUrl, url);
     if (sound === undefined) warnOfNearMisses(options.raiseAlarm, agentUrl, url, copy.value);
     return sound ? { set: sound } : {};

@@ -1,3 +1,4 @@
+import { putBounded } from '../bounded.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Allowance } from './allowance.ts';
 
@@ -21,10 +22,7 @@ export function createTurns(): Turns {
   let turn = 0;
   const note = ({ agentUrl }: SenderEntry): void => {
     turn += 1;
-    turns.delete(agentUrl);
-    const [oldest] = turns.keys();
-    if (turns.size >= MAX_NOTED && oldest !== undefined) turns.delete(oldest);
-    turns.set(agentUrl, turn);
+    putBounded(turns, agentUrl, turn, MAX_NOTED);
   };
   const last = ({ agentUrl }: SenderEntry): number => turns.get(agentUrl) ?? 0;
   return {

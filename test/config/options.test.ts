@@ -148,7 +148,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     [
       'a token under 32 characters',
       { senders: [{ agentUrl: 'https://a.example', auth: { bearer: { token: 'short' } } }] },
-      /at least 32/,
+      /senders\[0\]\.auth\.bearer.*at least 32/,
     ],
     [
       'a previous secret under 32 characters',
@@ -193,7 +193,12 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     [
       'a revocation that is no object',
       { senders: [{ agentUrl: 'https://a.example', revocation: null }] },
-      /senders\[0\]\.revocation/,
+      /senders\[0\]\.revocation: must be an object like/,
+    ],
+    [
+      'a revocation that is a key id',
+      { senders: [{ agentUrl: 'https://a.example', revocation: 'k' }] },
+      /senders\[0\]\.revocation: must be an object like/,
     ],
     [
       'over 32 static senders',
@@ -217,6 +222,8 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a pool for a store', { store: new Pool() }, /postgresStore\(\{ pool \}\)/],
     ['a Redis for a store', { store: new Redis({ lazyConnect: true }) }, /redisStore\(\{ client \}\)/],
     ['no handlers', { handlers: undefined }, /handlers: missing/],
+    ['null for handlers', { handlers: null }, /handlers: missing/],
+    ['an empty publicUrl', { publicUrl: '' }, /publicUrl: missing/],
     ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
     ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
     [
@@ -280,6 +287,11 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /one character, repeated/,
     ],
     ['a content type that is no list', { contentTypes: 'application/a2a+json' }, /contentTypes.*array/],
+    [
+      'a content type of another kind beside one that is right',
+      { contentTypes: ['application/a2a+json', 'text/json'] },
+      /application\/…\+json/,
+    ],
     ['a content type of another kind', { contentTypes: ['text/json'] }, /application\/…\+json/],
     ['a wildcard content type', { contentTypes: ['application/*+json'] }, /application\/…\+json/],
     [

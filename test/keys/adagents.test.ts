@@ -70,6 +70,10 @@ describe('a broken list is told apart from none', () => {
     expect(pinned(file(entry(keys)))).toBe(flaw);
   });
 
+  test('beside a sound one for the same agent too', () => {
+    expect(pinned(file(entry([publicJwk('a')]), entry({ b: 1 })))).toBe('signing_keys is not an array');
+  });
+
   test('and harms no other agent', () => {
     const json = file(entry('broken', 'https://other.example/'), entry([publicJwk('a')]));
     expect(pinned(json)).toEqual(['a']);

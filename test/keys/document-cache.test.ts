@@ -338,6 +338,18 @@ describe('a refetch beyond the life of a copy', () => {
     expect(textOf(await later())).toBe('two');
   });
 
+  test('where the copy is over its hard limit meanwhile nothing is held back: the next fetch is a first one', async () => {
+    const { cache, url, say, fail, current, advance } = await setup();
+    say('one', { 'cache-control': 'max-age=1800' });
+    await current();
+    advance(30 * MINUTE - 5_000);
+    fail();
+    expect(await cache.renewed(TEXT, url, nothing, LEAVE)).toMatchObject({ ok: false });
+    advance(6_000);
+    say('two');
+    expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('two');
+  });
+
   test('a first fetch that lacked what was wanted counts as one', async () => {
     const { cache, url, say, fetches } = await setup();
     say('one');

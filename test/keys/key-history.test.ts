@@ -53,6 +53,13 @@ describe('key ids by the minute in which they were first seen', () => {
     expect(history.note('s', 'a', 11)).toBe(false);
   });
 
+  test('what was counted before a clock went back far counts for no later minute', () => {
+    const history = createKeyHistory();
+    history.note('s', 'a', 1445 + 3);
+    history.note('s', 'b', 3);
+    expect(history.count(0, 1)).toBe(1);
+  });
+
   test('remembers a bounded number of them', () => {
     const history = createKeyHistory();
     for (let n = 0; n <= 100_000; n += 1) history.note('s', String(n), 0);

@@ -316,6 +316,22 @@ describe('a list that was rolled back', () => {
     expect(await check('other')).toBe('stale');
   });
 
+  test('is one alarm however often it is fetched, and none when a good one follows', async () => {
+    const { check, server, advance, alarmsOf } = await polled();
+    server.serve(LIST, list(server, START));
+    await check('k');
+    server.serve(LIST, list(server, START - 1000));
+    for (let time = 0; time < 3; time += 1) {
+      advance(5 * MINUTE);
+      await check('k');
+    }
+    expect(alarmsOf('key_document_invalid')).toHaveLength(1);
+    server.serve(LIST, list(server, START + 15 * MINUTE, { revoked_kids: ['k'] }));
+    advance(5 * MINUTE);
+    expect(await check('k')).toBe('revoked');
+    expect(alarmsOf('key_document_invalid')).toHaveLength(1);
+  });
+
   test('and of the same instant: what either revokes is revoked', async () => {
     const { check, server, advance } = await polled();
     server.serve(LIST, list(server, START, { revoked_kids: ['a'] }));

@@ -497,7 +497,7 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
     expect(said(over)).toBe('refused webhook_signature_rate_abuse 429');
     expect(alarms.filter(({ code }) => code === 'cap_reached')).toMatchObject([{ limit: 'nonces' }]);
     expect(alarms.filter(({ code }) => code === 'cap_near')).toMatchObject([{ limit: 'nonces' }]);
-    expect(over).toMatchObject({ check: '9a' });
+    expect(over).toMatchObject({ check: '9a', detail: 'too many live nonces' });
     expect(over.response.headers).toEqual({ 'Retry-After': '5' });
   });
 });

@@ -191,6 +191,7 @@ describe('403 with an alarm that names what is missing', () => {
     ['subscriber_id', 1],
     ['event_types', 'impairment'],
     ['event_types', [1]],
+    ['event_types', ['impairment', 1]],
     ['delivery_auth', 'rfc9421'],
     ['delivery_auth', {}],
     ['delivery_auth', { mode: 'Bearer', credential_fingerprint: 1 }],

@@ -232,6 +232,15 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     }
   });
 
+  it('one that was inside longer ago says nothing', async () => {
+    const made = await skewedHouse({ storeClock: false }, await sellers());
+    expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
+    made.time += 10 * MINUTE;
+    made.skew = 10 * MINUTE;
+    for (const index of [0, 1]) expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
+    expect(said(await made.deliver(completed(), of(2)))).toBe(SKEWED);
+  });
+
   it('two on one side and one on the other: it is theirs', async () => {
     const made = await skewedHouse({ storeClock: false }, await sellers());
     for (const [index, off] of [-10, 10, -10].entries()) {

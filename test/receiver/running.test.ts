@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { FailRequest, Store } from '../../src/stores/contract.ts';
+import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
 import { AGENT, gate, house, payloads, said } from './setup.ts';
 
 describe('inline, suspects', () => {
@@ -42,6 +42,42 @@ describe('inline, suspects', () => {
     open();
     expect(said(await running)).toBe('accepted 200');
     expect(said(await deliver(second))).toBe('accepted 200');
+  });
+});
+
+describe('what the store is told with a delivery', () => {
+  it('which process it is, and whether the event runs there already', async () => {
+    const told: Partial<AcceptRequest>[] = [];
+    const [started, held] = [gate(), gate()];
+    const store = memoryStore();
+    const { deliver } = await house({
+      store: {
+        ...store,
+        accept: async (request) => {
+          const { process, isRunning } = request;
+          told.push({
+            ...(process !== undefined && { process }),
+            ...(isRunning !== undefined && { isRunning }),
+          });
+          return store.accept(request);
+        },
+      },
+      waitMs: 0,
+      handler: async () => {
+        started.open();
+        await held.opened;
+      },
+    });
+    const payload = payloads.tool('completed');
+    const running = deliver(payload);
+    await started.opened;
+    expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
+    held.open();
+    await running;
+    expect(said(await deliver(payload))).toBe('duplicate 200');
+    const process = expect.stringMatching(/./);
+    expect(told).toEqual([{ process }, { process, isRunning: true }, { process }]);
+    expect(new Set(told.map((one) => one.process)).size).toBe(1);
   });
 });
 

@@ -139,7 +139,7 @@ describe('several senders on one endpoint', () => {
         said(
           await made.deliver(payloads.tool('completed'), { ...(key && { key: key.privateJwk }), ...changes }),
         );
-      return { ...made, keys, send };
+      return { ...made, keys, send, senders };
     };
 
     it('the first 32 are considered, with an alarm, and what none of them explains is 503, never 401', async () => {
@@ -152,6 +152,15 @@ describe('several senders on one endpoint', () => {
       expect(alarms).toMatchObject([
         { code: 'misconfigured', message: expect.stringContaining('a path of its own'), url: URL_GIVEN },
       ]);
+    });
+
+    it('a key id that one of them has revoked may be another’s', async () => {
+      const made = await crowd(33);
+      const [first, ...others] = made.senders;
+      const revoked = { ...first, revocation: { revokedKids: ['k0'] } };
+      const { deliver } = await house({ senders: () => [revoked, ...others] as Sender[] });
+      const key = made.keys[0]?.privateJwk ?? {};
+      expect(said(await deliver(payloads.tool('completed'), { key }))).toBe('unavailable misconfigured 503');
     });
 
     it('what one of them explains is refused as ever', async () => {
@@ -208,6 +217,14 @@ describe('several senders on one endpoint', () => {
     });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
+  });
+
+  it('a senders function that gives no array is told so', async () => {
+    const { deliver, alarms } = await house({ senders: () => ({ agentUrl: AGENT }) as never });
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(alarms).toMatchObject([
+      { code: 'senders_failed', message: expect.stringContaining('must return an array of senders') },
+    ]);
   });
 });
 

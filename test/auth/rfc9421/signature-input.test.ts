@@ -119,6 +119,17 @@ describe('Signature-Input (verification.md §2.1)', () => {
     );
   });
 
+  test('the fast way leaves whatever stands for a semicolon to the general way', () => {
+    const field = `sig1=("@method")${TAIL}`;
+    expect(parseUsualSignatureInput(field)).toBeDefined();
+    for (const { index } of field.matchAll(/;/g)) {
+      for (const other of ',: x') {
+        const changed = field.slice(0, index) + other + field.slice(index + 1);
+        expect(parseUsualSignatureInput(changed), changed).toBeUndefined();
+      }
+    }
+  });
+
   test('the fast way gives what the general way gives', () => {
     const name = fc.constantFrom('"@method"', '"content-type"', '"x"', '"X"', '"y";sf', '');
     const parameters = [

@@ -55,6 +55,13 @@ describe('verifySignature (./rfc9421)', () => {
     expect(result).toMatchObject({ kind: 'refused', check, code: `webhook_signature_${code}` });
   });
 
+  test('a refusal says what is wrong', async () => {
+    const url = 'https://buyer.example/other';
+    expect(await verifySignature(message({ url }), signer.jwk, options)).toMatchObject({
+      detail: 'The signature does not verify.',
+    });
+  });
+
   test('check 8: the purpose, by edition and dialect', async () => {
     const jwk = { ...signer.jwk, proto_use: 'request-signing' };
     expect(await verifySignature(message(), jwk, options)).toMatchObject({
