@@ -45,6 +45,8 @@ export interface Parts {
   readonly raiseAlarm: RaiseAlarm;
   /** Refusals that are a line at level warn. */
   readonly refusals: Thinning;
+  /** Errors of handlers whose stack is logged. */
+  readonly handlerErrors: Thinning;
   readonly onOutcome: (outcome: Outcome) => void;
   /** Unix ms. */
   readonly now: () => number;
@@ -156,6 +158,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     logger,
     raiseAlarm,
     refusals: createThinning(),
+    handlerErrors: createThinning(),
     onOutcome: harmless(options.onOutcome),
     now,
     newId,

@@ -8,6 +8,7 @@ import { backoffMs } from './backoff.ts';
 import type { Dispatched, Run } from './dispatch.ts';
 import { errorText } from './error-text.ts';
 import { isCommitted } from './transaction.ts';
+import type { Thinning } from '../thinning.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
 import type { Won } from './won.ts';
@@ -17,6 +18,10 @@ export interface SettleContext {
   readonly store: Store;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
+  /** What handlers throw, by its text: of each the stack is logged once in a minute. */
+  readonly handlerErrors: Thinning;
+  /** Unix ms. */
+  readonly now: () => number;
   /** In [0, 1). */
   readonly random: () => number;
   /** Aborts when the receiver has stopped: its store is closed. */
@@ -38,8 +43,7 @@ export interface Settled {
   readonly state: 'applied' | 'dead';
 }
 
-interface Settling extends SettleContext {
-  readonly log: Logger;
+interface Settling extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'isUnattended'>> {
   /** Whoever waits is told that the store has not answered; it is asked on. Called again, nothing. */
   readonly replyWith: (error: unknown) => void;
 }
@@ -103,13 +107,27 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
   const { won } = run;
   const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
-  context.log.error({ err: error, attempt: won.lease.attempt }, 'a handler failed');
-  const end = { permanent, unstarted: interrupted && !permanent, error: errorText(error) };
+  const text = errorText(error);
+  logFailure(error, text, won, context);
+  const end = { permanent, unstarted: interrupted && !permanent, error: text };
   const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
-  if (result === 'queued') return unavailable('handler_failed', 'the handler failed');
+  if (result === 'queued') return unavailable('handler_failed', `the handler failed: ${text}`);
   raiseDead(run.complete.sender, run.complete.key, whyDead(error, won), context.raiseAlarm);
   return DEAD;
+}
+
+/** A delivery that is answered has a line of its own, with the text. */
+function logFailure(
+  error: unknown,
+  text: string,
+  { lease: { attempt } }: Won,
+  { log, handlerErrors, now, isUnattended }: Settling,
+): void {
+  const suppressed = handlerErrors(text, now());
+  if (suppressed !== undefined) {
+    log.error({ err: error, attempt, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
+  } else if (isUnattended) log.error({ error: text, attempt }, 'a handler failed');
 }
 
 function failLease(
@@ -182,8 +200,19 @@ export function settle(
   { log, background, isUnattended = false }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, random, closed } = rooms;
-  const context: Settling = { config, store, waiting, raiseAlarm, random, closed, log, replyWith() {} };
+  const { config, store, waiting, raiseAlarm, handlerErrors, now, random, closed } = rooms;
+  const own = { log, isUnattended, replyWith() {} };
+  const context: Settling = {
+    config,
+    store,
+    waiting,
+    raiseAlarm,
+    handlerErrors,
+    now,
+    random,
+    closed,
+    ...own,
+  };
   const goOn = (late: Promise<unknown>): void =>
     background(
       late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import type { Logger } from '../../src/alarms.ts';
+import type { ReceiverOptions } from '../../src/options.ts';
+import { house, payloads, type House } from './setup.ts';
+
+interface Line {
+  readonly message: string;
+  readonly err?: unknown;
+  readonly error?: unknown;
+  readonly detail?: unknown;
+  readonly suppressed?: unknown;
+}
+
+const MINUTE_MS = 60_000;
+
+/** A receiver whose handler throws what `thrown` says, and what its owner sees at level error. */
+async function failing(thrown: { text: string }, more: Partial<ReceiverOptions> = {}) {
+  const errors: Line[] = [];
+  const clock = { now: Date.now() };
+  const error: Logger['error'] = (fields, message) => void errors.push({ ...fields, message });
+  const made: House = await house({
+    now: () => clock.now,
+    logger: { debug() {}, info() {}, warn() {}, error },
+    handlers: {
+      other: () => {
+        throw new Error(thrown.text);
+      },
+    },
+    ...more,
+  });
+  const post = async (): Promise<readonly Line[]> => {
+    const signed = await made.sign(payloads.tool('completed'), { now: () => clock.now });
+    await made.send(signed);
+    return errors.splice(0);
+  };
+  return { clock, post };
+}
+
+describe('a handler that fails', () => {
+  it('is one line an attempt, with the text; the stack comes once a minute for each error', async () => {
+    const thrown = { text: 'the database is away' };
+    const { clock, post } = await failing(thrown);
+    const told = { message: 'delivery unavailable', detail: 'the handler failed: the database is away' };
+
+    expect(await post()).toMatchObject([
+      { message: 'a handler failed', err: { stack: expect.any(String) as string } },
+      told,
+    ]);
+    for (let again = 0; again < 3; again += 1) {
+      const lines = await post();
+      expect(lines).toMatchObject([told]);
+      expect(lines[0]).not.toHaveProperty('err');
+    }
+
+    thrown.text = 'another one';
+    expect(await post()).toMatchObject([
+      { message: 'a handler failed' },
+      { message: 'delivery unavailable' },
+    ]);
+
+    thrown.text = 'the database is away';
+    clock.now += MINUTE_MS;
+    expect(await post()).toMatchObject([{ message: 'a handler failed', suppressed: 3 }, told]);
+  });
+});
