@@ -104,8 +104,10 @@ describe('a signed list is in force', () => {
       if (req.headers['cache-control'] === 'no-cache') res.end(JSON.stringify({ keys: [ed25519.publicJwk] }));
       else res.setHeader('age', '100').end(JSON.stringify({ keys: [p256.publicJwk] }));
     });
-    await keys.warm([sender]);
     await signed(server, ed25519);
+    await keys.warm([sender]);
+    // Nobody waits for what is fetched ahead.
+    await server.asked(JWKS_PATH, 1);
     expect(await check('revoked')).toBe('revoked');
     expect(server.count(JWKS_PATH)).toBe(2);
   });
