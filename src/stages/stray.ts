@@ -51,12 +51,10 @@ async function possibleSenders(
 ): Promise<readonly SenderEntry[]> {
   const { fixed, forUrl } = config.senders;
   if (fixed) return fixed;
-  const found: SenderEntry[] = [];
-  for (const targetUri of meantUrls(delivery, publicUrl)) {
-    // One that throws for a path that it does not know says the same as one that gives nobody.
-    found.push(...(await inTime((async () => forUrl(targetUri))()).catch(() => [])));
-  }
-  return found;
+  // One that throws for a path that it does not know says the same as one that gives nobody.
+  const ask = async (targetUri: string): Promise<readonly SenderEntry[]> =>
+    inTime((async () => forUrl(targetUri))()).catch(() => []);
+  return (await Promise.all(Array.from(meantUrls(delivery, publicUrl), ask))).flat();
 }
 
 /**
