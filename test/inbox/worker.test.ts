@@ -89,6 +89,22 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(most).toBe(4);
   });
 
+  it('what was queued before the clock of the store was set back is run, and the step is an alarm', async () => {
+    backend.advance(7_200_000);
+    const { deliver, receiver, alarms } = await working(() => undefined);
+    await deliver(status(eventKey(1), 'task-1'));
+    backend.advance(-7_200_000);
+    await receiver.start();
+    await started.next();
+    expect(alarms.filter(({ code }) => code === 'clock_stepped')).toEqual([
+      {
+        code: 'clock_stepped',
+        seconds: expect.any(Number),
+        message: expect.stringMatching(/^the store's clock was set back by \d+ s: back-offs and leases/),
+      },
+    ]);
+  });
+
   it('back-pressure: leases no more than it can run', async () => {
     const gates = Array.from({ length: 6 }, () => gate());
     let runs = 0;

@@ -468,6 +468,18 @@ describe('an accept that finds the runs used up', () => {
   });
 });
 
+it('a store whose clock was set back is an alarm, with what to look at', async () => {
+  const store = memoryStore();
+  const accept: Store['accept'] = async (request) => ({
+    ...(await store.accept(request)),
+    clockSteppedMs: 90_400,
+  });
+  const { deliver, alarms } = await house({ store: { ...store, accept } });
+  expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
+  const message = expect.stringContaining('set back by 90 s: back-offs and leases are put right');
+  expect(alarms).toEqual([{ code: 'clock_stepped', seconds: 90, message }]);
+});
+
 describe('caps: 429 with Retry-After, duplicates still 200', () => {
   it('sender_over_limit', async () => {
     const { deliver, alarms } = await house({ maxRecordsPerSender: 3 });

@@ -279,6 +279,8 @@ describe('keys through brand.json (verification.md §5)', () => {
     expect([seller.brandJsonUrl, seller.jwksUrl].map((url) => seller.fetches(new URL(url).pathname))).toEqual(
       [1, 1],
     );
+    // A refetch, where the first answer rested on what was fetched at the start.
+    await receiver.verifyAndDispatch(unknown.body, unknown.headers);
     // Within the cooldown no document can be decisive: 503, and the seller comes back.
     expect(said(await receiver.verifyAndDispatch(unknown.body, unknown.headers))).toBe(
       'unavailable keys_unavailable 503',
