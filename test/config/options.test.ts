@@ -196,6 +196,11 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /senders\[0\]\.revocation: must be an object like/,
     ],
     [
+      'a brandJsonUrl that is no URL',
+      { senders: [{ agentUrl: 'https://a.example', brandJsonUrl: '/brand.json' }] },
+      /senders\[0\]\.brandJsonUrl: .* is not an absolute URL/,
+    ],
+    [
       'a revocation that is a key id',
       { senders: [{ agentUrl: 'https://a.example', revocation: 'k' }] },
       /senders\[0\]\.revocation: must be an object like/,
