@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
-import { createLocate, type Location } from '../../src/keys/agent-location.ts';
+import { brandJsonUrl, createLocate, type Location } from '../../src/keys/agent-location.ts';
 import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
 import type { Answer } from '../../src/keys/document.ts';
 import type { SenderEntry } from '../../src/senders.ts';
@@ -220,4 +220,13 @@ test('a jwks_uri other than the one first learned is reported once for each valu
   publish(BRAND, listing('https://a.example/'));
   await locate(sender);
   expect(alarms).toHaveLength(1);
+});
+
+test.each([
+  [AGENT, true, BRAND],
+  [AGENT, false, BRAND],
+  ['http://127.0.0.1:4555/mcp', true, 'http://127.0.0.1:4555/.well-known/brand.json'],
+  ['http://127.0.0.1:4555/mcp', false, 'https://127.0.0.1:4555/.well-known/brand.json'],
+])('the brand.json of %s, where loopback is allowed: %j, is at %s', (agentUrl, allowLoopback, url) => {
+  expect(brandJsonUrl(senderEntry(agentUrl), allowLoopback)).toBe(url);
 });

@@ -22,7 +22,8 @@ it('a path outside the prefix is 503, and an alarm once a minute, for deliveries
   for (let count = 0; count < 3; count += 1) {
     expect(await send(await sellerKey())).toBe('unavailable misconfigured 503');
   }
-  expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
+  const message = expect.stringContaining(`is not under publicUrl ${publicUrl}: pass the whole path`);
+  expect(alarms).toMatchObject([{ code: 'misconfigured', message }]);
   now += 60_000;
   await send(await sellerKey());
   expect(alarms).toMatchObject([{}, { code: 'misconfigured', suppressed: 2 }]);

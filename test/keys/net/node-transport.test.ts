@@ -23,6 +23,12 @@ test('a document comes from the judged address, under the name that was asked fo
   expect(bench.network.dialled).toEqual([PUBLIC]);
 });
 
+test('certificates that are trusted may be a list', async () => {
+  const bench = await httpsBench((_req, res) => res.end('x'));
+  expect(textOf(await fetched(transportIn(bench.network, bench.ca, { ca: [bench.ca.pem] })))).toBe('x');
+  expect(await fetched(transportIn(bench.network, bench.ca, { ca: [] }))).toMatchObject({ ok: false });
+});
+
 test('the request says who asks, wants identity encoding, and ends its connection', async () => {
   let raw: readonly string[] = [];
   const bench = await httpsBench((req, res) => {
