@@ -71,6 +71,17 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
     run: changed,
   },
   {
+    name: 'second-outcome',
+    sends: 'a later, other outcome of a task that has one',
+    expect: ({ edition }) => (edition === '3.2' ? { status: 409, code: 'task_already_final' } : ACCEPTED),
+    run: async (kit) => {
+      const first = kit.payloads.tool('completed');
+      await kit.begin(await kit.sign(first));
+      const after = { task_id: first['task_id'], timestamp: later(String(first['timestamp']), 1_000) };
+      return kit.send(await kit.sign(kit.payloads.tool('failed', after)));
+    },
+  },
+  {
     name: 'stale',
     sends: 'an older status of a task after a newer one',
     expect: ACCEPTED,

@@ -145,6 +145,17 @@ describe('probe finds what is wrong with', () => {
     expect(failures(await probed(house.url))).toEqual(['duplicate', 'changed-payload']);
   });
 
+  it('one of edition 3.2 that takes a second outcome of a task', async () => {
+    await using house = await bench(
+      { edition: '3.2' },
+      custom(async (receiver, req, body) => {
+        const { code, response } = await ask(receiver, req, body);
+        return code === 'task_already_final' ? { status: 200 } : response;
+      }),
+    );
+    expect(failures(await probed(house.url, { edition: '3.2' }))).toEqual(['second-outcome']);
+  });
+
   it('one that does not look at the digest', async () => {
     await using house = await bench(
       {},
