@@ -64,7 +64,7 @@ export const fuzzOptions = (place: Place): ReceiverOptions => ({
   requireDurability: 'process',
   maxBodyBytes: MAX_BODY_BYTES,
   waitMs: 0,
-  // By full jitter a short one may be none, and not at each of the ways.
+  // A short one may be over at some of the ways, and not at others.
   retry: { baseMs: DAY_MS, maxMs: DAY_MS },
   now: () => NOW * 1000,
   logger: quiet,
