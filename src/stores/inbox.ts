@@ -46,7 +46,10 @@ export interface LeaseDueRequest {
   readonly leaseMs: number;
   /** As in `AcceptRequest`. */
   readonly process?: string;
-  /** What the caller's process runs already: neither given nor changed, also where its lease has run out. */
+  /**
+   * What the caller's process runs already: neither given nor changed, also where its lease has run out. It still holds
+   * its task then, where nobody has taken that over.
+   */
   readonly except?: readonly { readonly sender: string; readonly key: string }[];
   /**
    * true: at most one event, and only a suspect, fewest crashes first, then oldest: nothing else runs in the caller's

@@ -15,7 +15,6 @@ type Does =
   | 'redrive'
   | 'discard'
   | 'overdue'
-  | 'alive'
   | 'wait';
 
 const OFTEN: readonly Does[] = [
@@ -49,29 +48,17 @@ export interface Call {
   readonly task: number;
   readonly second: number;
   readonly flags: number;
-  /** 0: none is named. */
-  readonly process: number;
 }
 
-const calls = (processes: number, ...more: readonly Does[]): fc.Arbitrary<Call> =>
-  fc.record({
-    does: fc.constantFrom(...OFTEN, ...SOMETIMES, ...more),
-    accept: fc.nat(5),
-    key: fc.nat(3),
-    nonce: fc.nat(6),
-    task: fc.nat(2),
-    second: fc.nat(3),
-    flags: fc.nat(63),
-    process: fc.nat(processes),
-  });
-
-export const call: fc.Arbitrary<Call> = calls(0);
-
-/**
- * With processes that hold leases, and are alive or not. For stores that run a call in one step: elsewhere a record whose
- * process has to be asked for may be looked at after a younger one of its task, and is answered as in that order.
- */
-export const callOfProcess: fc.Arbitrary<Call> = calls(2, 'alive', 'alive');
+export const call: fc.Arbitrary<Call> = fc.record({
+  does: fc.constantFrom(...OFTEN, ...SOMETIMES),
+  accept: fc.nat(5),
+  key: fc.nat(3),
+  nonce: fc.nat(6),
+  task: fc.nat(2),
+  second: fc.nat(3),
+  flags: fc.nat(63),
+});
 
 const RETENTION_MS = 61_000;
 
@@ -83,12 +70,8 @@ function finalOf(task: number, instant: string, n: number): Pick<EventClaim, 're
     : { mediaBuy: { id, instant } };
 }
 
-const processOf = ({ process }: Call): { readonly process?: string } =>
-  process > 0 ? { process: `process-${process}` } : {};
-
 /** The accept that a call is, with names from small sets. */
-export function requestOf(made: Call): AcceptRequest {
-  const { accept, key, nonce, task, second, flags } = made;
+export function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
   const base = acceptRequest({ key: `key-${key}`, body: flags & 1 ? 'first' : 'changed' });
   const instant = `00000000000${second}.`;
   const claim = { id: `task-${task}`, instant, instantMs: second * 1000, terminal: (flags & 2) !== 0 };
@@ -114,8 +97,6 @@ export function requestOf(made: Call): AcceptRequest {
       maxNoncesPerSender: 5,
       maxNonces: 6,
     },
-    ...processOf(made),
-    isRunning: nonce === 6 && second === 3,
     retry: { attempts: 4, crashes: 2 },
     retentionMs: RETENTION_MS,
   };
@@ -233,8 +214,6 @@ export async function answerOf(store: Store, made: Call): Promise<unknown> {
         owner: `worker-${made.accept % 3}`,
         max: 1 + (made.second % 3),
         leaseMs: 8000,
-        ...processOf(made),
-        alone: made.nonce % 3 === 0,
         retry,
         retentionMs: RETENTION_MS,
         senders: [],
@@ -247,7 +226,6 @@ export async function answerOf(store: Store, made: Call): Promise<unknown> {
     inspect: () => inbox.inspect(sender, key),
     redrive: () => inbox.redrive(sender, key),
     discard: () => inbox.discard(sender, key, RETENTION_MS),
-    alive: async () => store.alive?.({ process: `process-${made.process}`, forMs: 4000 * (1 + made.second) }),
     overdue: async () => (await inbox.overdueMs?.()) !== undefined,
   };
   return made.does === 'wait' ? undefined : answers[made.does]();

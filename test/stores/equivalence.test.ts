@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { SqliteStore } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { answerOf, callOfProcess, createTally, history, untilReached } from './calls.ts';
+import { answerOf, call, createTally, history, untilReached } from './calls.ts';
 
 /** The counts, against the rows themselves. */
 function expectCountsRight(db: DatabaseSync): void {
@@ -45,7 +45,7 @@ describe('memory and SQLite', () => {
     const tally = createTally();
     await untilReached(tally, () =>
       fc.assert(
-        fc.asyncProperty(history(callOfProcess), async (calls) => {
+        fc.asyncProperty(history(call), async (calls) => {
           let offsetMs = 0;
           const clockOffsetMs = (): number => offsetMs;
           const db = new DatabaseSync(':memory:');

@@ -11,6 +11,8 @@ export interface Claimant extends Lessee {
   readonly retry: RetryLimits;
   /** It runs a suspect apart from others: an accept, whose process has one place for them, and a worker that asks so. */
   readonly takesSuspects: boolean;
+  /** Whether its process runs this record, perhaps on a lease that has run out: then the task is held. */
+  readonly runsHere?: (record: RecordRow) => boolean;
 }
 
 /**
@@ -36,7 +38,7 @@ export function claimRecord(
   const record = known.state === 'leased' ? lapsed(rows, known, claimant, now) : known;
   if (isUsedUp(record, claimant.retry)) return end(rows, { ...record, state: 'dead' }, note('died'), now);
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
-  const holder = holderOf(rows, task, now);
+  const holder = holderOf(rows, task, now, claimant.runsHere);
   if (holder) return { kind: 'busy', record, holder: stamped(rows, holder, now) };
   if (isStale(record.task, task)) {
     const expiresAt = now + claimant.retentionMs;

@@ -80,7 +80,8 @@ export interface Looked {
  * can keep workers busy with events that cannot run.
  */
 export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
-  const claimant = { ...request, takesSuspects: request.alone === true };
+  const runsHere = (record: RecordRow): boolean => isExcepted(request, record);
+  const claimant = { ...request, takesSuspects: request.alone === true, runsHere };
   const claimed = claimRecord(rows, found, claimant, now, () => ({}));
   if (claimed.kind === 'won') return { event: leasedEvent(rows, claimed.record, request.owner) };
   if (claimed.kind === 'died') return { dead: { sender: found.sender, key: found.key } };

@@ -23,12 +23,21 @@ export function isAhead(claim: TaskClaim | null | undefined, now: number): boole
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** The record whose live lease holds the task: handlers of one task never overlap. */
-export function holderOf(rows: Rows, task: TaskRow | undefined, now: number): RecordRow | undefined {
+/**
+ * The record whose live lease holds the task: handlers of one task never overlap.
+ * @param runsHere of a record whose lease has run out: whether the asking process runs it still.
+ */
+export function holderOf(
+  rows: Rows,
+  task: TaskRow | undefined,
+  now: number,
+  runsHere?: (holder: RecordRow) => boolean,
+): RecordRow | undefined {
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
   // A key that was forgotten may have come again for another task.
-  return holder?.task?.id === task.id && isLive(holder, now) ? holder : undefined;
+  if (holder?.task?.id !== task.id || holder.state !== 'leased') return undefined;
+  return isLive(holder, now) || runsHere?.(holder) ? holder : undefined;
 }
 
 /** LEASED, and the lease has not run out. */

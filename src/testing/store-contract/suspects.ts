@@ -197,6 +197,15 @@ export const suspectCases: Cases = {
     assert.equal(await kit.renew('runs', { key: key(1) }), 'renewed');
     assert.equal(await kit.complete('runs', { key: key(1) }), 'done');
   },
+  'what runs in a worker’s process holds its task there, its lease over or not': async (kit) => {
+    await kit.accept({ ...INBOX, key: key(1), task: 't' });
+    await leaseOne(kit, { owner: 'runs', max: 1, process: 'lives' });
+    kit.advance(LEASE_MS + 1);
+    await kit.accept({ ...INBOX, key: key(2), task: 't' });
+    await leaseNone(kit, { process: 'lives', except: [key(1)] });
+    assert.equal(await kit.complete('runs', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit, { process: 'lives' })).key, key(2), 'due as soon as that is done');
+  },
   'a process is alive for as long as it said last': async (kit) => {
     if (!(await beat(kit, 'lives', 60_000))) return;
     await beat(kit, 'lives', LEASE_MS - 1000);

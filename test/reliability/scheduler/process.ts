@@ -74,7 +74,6 @@ export function delivery(
   return {
     ...request,
     ...(sent && { event: withoutHash(sent) }),
-    isRunning: false,
     acceptId,
     sender: senderOf(made),
     // Some come again; most are new, or nearly every delivery would be a replay.
@@ -307,8 +306,6 @@ const DOES: Readonly<Record<Call['does'], Do>> = {
     };
     return made(process, `discard(${key})`, () => inboxOf(process).discard(sender, key, RETENTION_MS), heard);
   },
-  // Others may hold leases as it; it is alive for them too.
-  alive: async ({ store }, call) => store.alive?.({ process: `process-${call.process}`, forMs: LEASE_MS }),
   peek: look,
   list: look,
   inspect: look,
