@@ -1,6 +1,7 @@
 import { deliveryId } from '../delivery-id.ts';
 import { boundLogger } from '../logging.ts';
 import type { Equipped } from '../parts.ts';
+import { acceptAlone } from '../stages/accept-alone.ts';
 import { announce } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { giveBack } from '../stages/give-back.ts';
@@ -89,10 +90,11 @@ export async function redriveInline(
   const { body } = record;
   if (!body) return 'other';
   // Its lease may be over, and what runs here is not started again here.
-  if (parts.running.has(deliveryId(parts.hashes, sender, key))) return 'busy';
+  const id = deliveryId(parts.hashes, sender, key);
+  if (parts.running.has(id)) return 'busy';
   const kept = { sender, key, body, copy: readStored(originOf(parts.config, sender), key, body, parts) };
   if (record.state === 'dead') await inbox.redrive(sender, key);
-  const decision = await parts.store.accept(acceptRequest(kept, parts));
+  const decision = await acceptAlone(acceptRequest(kept, parts), id, parts);
   announce(decision, { sender, key }, parts.raiseAlarm);
   if (decision.kind !== 'won') return resultOf(decision);
   return runHere(kept, decision, parts, background);

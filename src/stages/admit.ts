@@ -2,6 +2,7 @@ import type { RaiseAlarm } from '../alarms.ts';
 import type { Event } from '../events/event.ts';
 import { unavailable, type Refusal, type Unavailability, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, Store } from '../stores/contract.ts';
+import { acceptAlone } from './accept-alone.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
 import { announce } from './announce.ts';
 import type { Read, ReadChallenge, ReadContext, ReadEvent } from './read.ts';
@@ -50,7 +51,7 @@ export async function admit(
 ): Promise<WonDelivery | Verdict> {
   if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
-  const result = await context.store.accept(request);
+  const result = await acceptAlone(request, read.deliveryId, context);
   announce(result, { sender: request.sender, key: read.claim.key }, context.raiseAlarm);
   return decide(result, read, context) ?? waitForOther(result, read, context, signal);
 }
@@ -94,6 +95,11 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
   };
 }
 
+/** A suspect, and the one place of this process for such is taken: it is not waited for. */
+function isPutOff(result: AcceptDecision): boolean {
+  return result.kind === 'in-flight' && result.suspect === true;
+}
+
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
 function decide(
   result: AcceptDecision,
@@ -123,6 +129,8 @@ function decide(
       return refused('sender_over_limit', `the sender is over its cap of ${result.limit}`);
     case 'in-flight':
     case 'task-busy':
+      if (isPutOff(result))
+        return unavailable('in_flight', 'another event that may end the process runs alone');
       // In the inbox it is safe, whoever works on it.
       return context.config.mode === 'inbox'
         ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
@@ -182,7 +190,8 @@ async function waitForOther(
     }
     // The nonce is bound by the first accept; a takeover is another accept of the same event without it.
     const { nonce: _bound, ...request } = acceptRequest(read, context);
-    const result = await context.store.accept({ ...request, ...(replay && { replay }) });
+    const asked = { ...request, ...(replay && { replay }) };
+    const result = await acceptAlone(asked, read.deliveryId, context);
     announce(result, { sender, key }, context.raiseAlarm);
     const settled = decide(result, read, context);
     if (settled) return settled;

@@ -24,6 +24,13 @@ export interface Running {
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
+   * Keeps the one place for a suspect for this event, before its lease is asked for: of two that are leased at once each
+   * would be charged with the other's crash. False where one runs, or the place is kept for one. Until `begin` or
+   * `release`, at most for a lease.
+   */
+  readonly reserve: (deliveryId: string) => boolean;
+  readonly release: () => void;
+  /**
    * Undefined where it runs here already, or is a suspect and another one runs: it must not be started. Else to be
    * called twice: when its handler has settled, and when the store knows, or will not be told. Until both, and at
    * most for `maxRunMs`, it counts as running.
@@ -62,6 +69,7 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, Run>();
   let beatenAt = -Infinity;
+  let reserved = { deliveryId: '', until: -Infinity };
   // Made at first use: some runtimes give no random value before the first request.
   let id: string | undefined;
   const process = (): string => (id ??= newId());
@@ -79,6 +87,17 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
 
   const hasSuspect = (): boolean => all().some(({ suspect }) => suspect);
 
+  const isReserved = (): boolean => performance.now() < reserved.until;
+
+  function release(): void {
+    reserved = { deliveryId: '', until: -Infinity };
+  }
+
+  /** Whether another suspect runs, or is about to. */
+  function isSuspectTaken(deliveryId: string): boolean {
+    return hasSuspect() || (isReserved() && reserved.deliveryId !== deliveryId);
+  }
+
   async function announce(): Promise<void> {
     beatenAt = performance.now();
     // Every lease that is kept was renewed within the last `renewMs`: of a process that dies, the row is over no later
@@ -91,9 +110,16 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
     has,
     all: () => all().map(({ sender, key }) => ({ sender, key })),
     hasSuspect,
+    reserve(deliveryId) {
+      if (shared && (hasSuspect() || isReserved())) return false;
+      reserved = { deliveryId, until: performance.now() + leaseMs };
+      return true;
+    },
+    release,
     begin({ deliveryId, sender, key, suspect }) {
       if (!shared) return () => {};
-      if (has(deliveryId) || (suspect && hasSuspect())) return undefined;
+      if (has(deliveryId) || (suspect && isSuspectTaken(deliveryId))) return undefined;
+      if (suspect) release();
       const run: Run = { sender, key, suspect, until: performance.now() + maxRunMs, left: 2 };
       runs.set(deliveryId, run);
       return () => {

@@ -25,6 +25,11 @@ export interface AcceptRequest {
    * (`in-flight`), and never leased here. Nothing else changes.
    */
   readonly isRunning?: boolean;
+  /**
+   * Inline: the caller's process has kept its one place for a suspect free for this accept, and it may be leased to it
+   * (admission.md §4.6). Absent: `in-flight` with `suspect`.
+   */
+  readonly alone?: boolean;
   readonly limits: StoreLimits;
   readonly retry: RetryLimits;
   /** DONE records and unacknowledged ones live so long. Ms. */
@@ -155,7 +160,12 @@ export type AcceptDecision =
       readonly died: boolean;
     })
   /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
-  | (OnRecord & { readonly kind: 'in-flight'; readonly replay?: boolean })
+  | (OnRecord & {
+      readonly kind: 'in-flight';
+      readonly replay?: boolean;
+      /** Inline: nobody holds it, but it is a suspect, and waits for who asks `alone`. */
+      readonly suspect?: true;
+    })
   /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
   | (OnRecord & { readonly kind: 'task-busy'; readonly replay?: boolean })
   /** Inline: bytes that came before, of an event whose back-off step is not over for `leftMs` more; nothing written. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
+import type { Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
 import { AGENT, gate, house, payloads, said } from './setup.ts';
@@ -42,6 +43,57 @@ describe('inline, suspects', () => {
     open();
     expect(said(await running)).toBe('accepted 200');
     expect(said(await deliver(second))).toBe('accepted 200');
+  });
+});
+
+describe('inline, suspects that come at once', () => {
+  it('one is leased: no other is charged where its handler ends the process at once', async () => {
+    let offsetMs = 0;
+    const given: FailRequest[] = [];
+    const store = memoryStore({ clockOffsetMs: () => offsetMs });
+    const spied: Store = {
+      ...store,
+      fail: (request) => {
+        given.push(request);
+        return store.fail(request);
+      },
+    };
+    const events = [1, 2, 3].map((n) =>
+      payloads.report('scheduled', {}, { idempotency_key: `suspect-of-the-seller-${n}` }),
+    );
+    const states = async (receiver: Receiver): Promise<readonly unknown[]> => {
+      const records = events.map(({ idempotency_key: key }) => receiver.inbox.inspect(AGENT, key));
+      return (await Promise.all(records))
+        .map((record) => String(record?.state))
+        .toSorted((a, b) => a.localeCompare(b));
+    };
+    // What its process ran is over with it: for the store a handler that never settles is the same.
+    const first = await house({ store: spied, handler: () => new Promise(() => {}) });
+    const started = gate();
+    let begun = 0;
+    const dies = await house({
+      store: spied,
+      handler: () => {
+        begun += 1;
+        if (begun === events.length) started.open();
+        return new Promise(() => {});
+      },
+    });
+    for (const event of events) void dies.deliver(event);
+    await started.opened;
+    offsetMs = 60_000;
+    const answers = events.map((event) => first.deliver(event));
+    const told: string[] = [];
+    const two = gate();
+    const hear = async (answer: (typeof answers)[number]): Promise<void> => {
+      told.push(said(await answer));
+      if (told.length === 2) two.open();
+    };
+    for (const answer of answers) void hear(answer);
+    await two.opened;
+    expect(told).toEqual(['unavailable in_flight 503', 'unavailable in_flight 503']);
+    expect(await states(first.receiver)).toEqual(['leased', 'queued', 'queued']);
+    expect(given).toEqual([]);
   });
 });
 

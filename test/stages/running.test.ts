@@ -75,10 +75,30 @@ describe('what runs', () => {
     const over = begun(running, 'suspect', true);
     expect([running.hasSuspect(), running.begin(start('another', true))]).toEqual([true, undefined]);
     begun(running, 'healthy too');
+    expect(running.reserve('another')).toBe(false);
     over();
     over();
     expect(running.hasSuspect()).toBe(false);
     begun(running, 'another', true);
+  });
+
+  it('the place for a suspect is kept for the one whose lease is asked for', () => {
+    const running = table();
+    expect([running.reserve('a'), running.reserve('b'), running.reserve('a')]).toEqual([true, false, false]);
+    expect(running.begin(start('b', true))).toBeUndefined();
+    begun(running, 'healthy');
+    begun(running, 'a', true);
+    running.release();
+    expect(running.reserve('b')).toBe(false);
+  });
+
+  it('the place is free again where nothing was leased, and after a lease where nobody says so', () => {
+    const running = table();
+    running.reserve('a');
+    running.release();
+    expect(running.reserve('b')).toBe(true);
+    vi.advanceTimersByTime(8_000);
+    begun(running, 'c', true);
   });
 
   it('nothing is remembered where a request can end without an end of its own', () => {

@@ -29,6 +29,7 @@ export function acceptRequest(draft: RequestDraft = {}): AcceptRequest {
       ...(draft.task !== undefined && { task: { id: draft.task, terminal: false } }),
     },
     leaseMs: 8000,
+    alone: true,
     limits: {
       maxRecordsPerSender: 1_000_000,
       maxPendingBytesPerSender: 268_435_456,

@@ -9,7 +9,7 @@ import { notBeforeAt, stamped } from './set-at.ts';
 /** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
 export interface Claimant extends Lessee {
   readonly retry: RetryLimits;
-  /** It runs a suspect apart from others: an accept, whose process has one place for them, and a worker that asks so. */
+  /** It runs a suspect apart from others: its process has kept its one place for it. */
   readonly takesSuspects: boolean;
   /** Whether its process runs this record, perhaps on a lease that has run out: then the task is held. */
   readonly runsHere?: (record: RecordRow) => boolean;

@@ -27,7 +27,7 @@ export function onRecord(step: Step, event: EventClaim, found: RecordRow): Accep
 }
 
 /** A replay is told so: what it does when it has waited is a replay's too. */
-function waits({ replay }: Step, kind: 'in-flight' | 'task-busy', changed: boolean): AcceptDecision {
+function waits<K extends 'in-flight' | 'task-busy'>({ replay }: Step, kind: K, changed: boolean) {
   return { kind, changed, ...(replay && { replay }) };
 }
 
@@ -66,7 +66,12 @@ function firstCopy(step: Step, record: RecordRow, changed: boolean): Uint8Array 
 /** QUEUED, or its lease is over. The handler gets the stored first copy, so it is handed out where this one differs. */
 function claim(step: Step, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;
-  const claimant = { ...request, owner: request.acceptId, replay: step.replay, takesSuspects: true };
+  const claimant = {
+    ...request,
+    owner: request.acceptId,
+    replay: step.replay,
+    takesSuspects: request.alone === true,
+  };
   const claimed = claimRecord(rows, found, claimant, now, (claim) => ({
     claim,
     claimedBy: request.acceptId,
@@ -79,7 +84,7 @@ function claim(step: Step, found: RecordRow, changed: boolean): AcceptDecision {
     case 'stale':
       return { kind: 'stale', changed };
     case 'suspect':
-      return { kind: 'in-flight', changed };
+      return { ...waits(step, 'in-flight', changed), suspect: true };
     case 'busy':
       return waits(step, 'task-busy', changed);
   }

@@ -42,6 +42,8 @@ export interface Draft {
   readonly leaseMs?: number;
   readonly process?: string;
   readonly isRunning?: boolean;
+  /** Its process has a place for a suspect: it has. */
+  readonly alone?: boolean;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
   readonly retry?: Partial<RetryLimits>;
@@ -108,6 +110,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     leaseMs: draft.leaseMs ?? LEASE_MS,
     ...(draft.process !== undefined && { process: draft.process }),
     ...(draft.isRunning !== undefined && { isRunning: draft.isRunning }),
+    alone: draft.alone ?? true,
     limits: { ...LIMITS, ...draft.limits },
     retry: { ...RETRY, ...draft.retry },
     retentionMs: draft.retentionMs ?? DAY_MS,

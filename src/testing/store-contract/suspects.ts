@@ -171,6 +171,29 @@ export const suspectCases: Cases = {
     const { kind } = await kit.accept({ process: 'five', retry });
     assert.equal(kind, 'done', 'what was charged for others stays');
   },
+  'inline, a suspect is leased to who has a place for it alone, and to others it is in-flight, and nobody’s':
+    async (kit) => {
+      const keys = [key(1), key(2)];
+      for (const of of keys) await kit.win({ key: of, process: 'dies', retry: { crashes: 1 } });
+      kit.advance(LEASE_MS + 1);
+      const told = [];
+      for (const of of keys) told.push(await kit.accept({ key: of, process: 'next', alone: false }));
+      assert.deepEqual(
+        told.map((one) => [one.kind, 'suspect' in one && one.suspect]),
+        [
+          ['in-flight', true],
+          ['in-flight', true],
+        ],
+      );
+      assert.equal((await kit.win({ key: key(1), process: 'next' }, kit.b)).lease.suspect, true);
+      // The process that was asked for both dies: the one that it did not run is charged nothing.
+      kit.advance(LEASE_MS + 1);
+      assert.equal(
+        (await kit.win({ key: key(2), process: 'third', retry: { crashes: 1 } })).lease.suspect,
+        true,
+      );
+      assert.equal((await kit.accept({ key: key(1), process: 'third', retry: { crashes: 1 } })).kind, 'done');
+    },
   'what its process runs already is in-flight there, and taken over elsewhere': async (kit) => {
     await kit.win();
     kit.advance(LEASE_MS + 1);

@@ -47,7 +47,15 @@ function noteFirstCopy(play: Play, before: World, after: World, { event, copy }:
 
 function withDecision(play: Play, world: World, thread: Thread, decision: AcceptDecision): World {
   const waits = play.system.consequence(decision, modeOf(play, thread)) === 'wait';
-  const decided: Thread = { ...thread, decision, at: waits ? 'waiting' : 'decided', step: 0 };
+  if (isSuspect(decision)) return askedAlone(world, thread, decision);
+  const suspectNow = thread.suspect && decision.kind === 'won';
+  const decided: Thread = {
+    ...thread,
+    decision,
+    suspect: suspectNow,
+    at: waits ? 'waiting' : 'decided',
+    step: 0,
+  };
   // The same lease, told again, lasts no longer for it.
   if (decision.kind !== 'won' || decision.lease.fence === thread.fence) return withThread(world, decided);
   const { leases, attempts } = accountOf(world, thread.event);
@@ -57,6 +65,21 @@ function withDecision(play: Play, world: World, thread: Thread, decision: Accept
   const isCounted = !thread.again || leases === 0;
   const counted = { leases: leases + 1, attempts: attempts + Number(isCounted) };
   return withThread(withAccount(world, thread.event, counted), leased);
+}
+
+function isSuspect(decision: Thread['decision']): boolean {
+  return decision?.kind === 'in-flight' && decision.suspect === true;
+}
+
+/** Its process keeps its one place for a suspect for it, and it asks again, without its nonce; else it is answered 503. */
+function askedAlone(world: World, thread: Thread, decision: AcceptDecision): World {
+  if (isTaken(world, thread)) return withThread(world, { ...thread, decision, at: 'decided', step: 0 });
+  const { nonce: _bound, ...bare } = thread;
+  const replay = 'replay' in decision && decision.replay;
+  const again = { id: `#${world.next}`, at: 'arrived', step: 0, suspect: true } as const;
+  const asking: Thread = { ...bare, ...(replay && { replay }), ...again };
+  const left = withoutThread(world, thread);
+  return { ...left, next: world.next + 1, threads: [...left.threads, asking] };
 }
 
 /** The answer of the store did not arrive: its client sends the same request again. */
@@ -70,11 +93,12 @@ function resendSteps(world: World, thread: Thread): Steps {
 function decided(play: Play, world: World, thread: Thread): Steps {
   const { decision } = thread;
   if (!decision || decision.kind === 'gave-up') throw new RangeError('decided without a decision');
-  const next = play.system.consequence(decision, modeOf(play, thread));
+  const next = isSuspect(decision) ? 503 : play.system.consequence(decision, modeOf(play, thread));
   if (next === 'run') {
-    const starts = hasSuspect(world, thread)
-      ? [handBack(play, world, thread)]
-      : startSteps(play, world, thread);
+    const starts =
+      thread.suspect && isTaken(world, thread)
+        ? [handBack(play, world, thread)]
+        : startSteps(play, world, thread);
     return [...starts, ...resendSteps(world, thread)];
   }
   if (next === 'wait') throw new RangeError('a waiting delivery is not decided');
@@ -83,11 +107,14 @@ function decided(play: Play, world: World, thread: Thread): Steps {
   return [{ label, state }, ...resendSteps(world, thread)];
 }
 
-/** Whether it is a suspect, and its process runs one already (admission.md §4.6). */
-function hasSuspect({ threads }: World, { suspect, process }: Thread): boolean {
-  const isRunning = ({ at }: Thread): boolean => at === 'running' || at === 'effected';
-  return suspect && threads.some((other) => other.process === process && other.suspect && isRunning(other));
+/** Whether its process runs a suspect already, or has kept the place for one (admission.md §4.6). */
+function isTaken({ threads }: World, { id, process }: Thread): boolean {
+  return threads.some(
+    (other) => other.id !== id && other.process === process && other.suspect && HAS_PLACE.has(other.at),
+  );
 }
+
+const HAS_PLACE: ReadonlySet<Thread['at']> = new Set(['arrived', 'decided', 'running', 'effected']);
 
 function handBack(play: Play, world: World, thread: Thread): Steps[number] {
   const { after, label } = given(play, world, thread);

@@ -44,6 +44,11 @@ export function died(world: World, process: number): World {
   let charged = world;
   for (const thread of world.threads) {
     if (thread.process !== process || !hasSuspectLease(thread)) continue;
+    // Of two suspects neither was alone.
+    if (
+      world.threads.some((other) => other !== thread && other.process === process && hasSuspectLease(other))
+    )
+      continue;
     const { crashedAlone } = accountOf(charged, thread.event);
     charged = withAccount(charged, thread.event, { crashedAlone: crashedAlone + 1 });
   }

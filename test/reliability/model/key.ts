@@ -131,7 +131,8 @@ function ownPart(thread: Thread, left: Left): string {
 function decisionPart(decision: Thread['decision']): string {
   if (decision?.kind === 'won') return `won${decision.body?.join('') ?? ''}`;
   const replay = decision !== undefined && 'replay' in decision && decision.replay;
-  return `${decision?.kind ?? ''}${replay ? ' again' : ''}`;
+  const suspect = decision !== undefined && 'suspect' in decision && decision.suspect;
+  return `${decision?.kind ?? ''}${replay ? ' again' : ''}${suspect ? ' suspect' : ''}`;
 }
 
 function noncesPart({ sent, kept }: World, threads: readonly Thread[], nameOf: NameOf): string {

@@ -86,6 +86,7 @@ export function acceptRequest(play: Play, world: World, thread: Thread): AcceptR
     },
     leaseMs: LEASE_MS,
     process: processOf(world, thread.process),
+    ...(thread.suspect && { alone: true }),
     limits: LIMITS,
     retry,
     retentionMs: RETENTION_MS,

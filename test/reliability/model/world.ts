@@ -105,7 +105,7 @@ export interface Thread {
   /** As its process was told: until then nobody else may run. Unix ms. */
   readonly until: number;
   readonly fence: number;
-  /** Of its lease, or, while it looks for work, that it asks for one. */
+  /** Of its lease, or, while it asks for one, that it asks for a suspect. */
   readonly suspect: boolean;
   /** What its operation on the store is planned on, which is under way since. */
   readonly seen?: Seen;
