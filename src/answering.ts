@@ -1,5 +1,5 @@
 import { MAX_TEXT, printableText } from './codec/printable.ts';
-import type { Delivery } from './delivery.ts';
+import type { Head } from './delivery.ts';
 import type { Event } from './events/event.ts';
 import { Fault, isOfKind, textOf } from './errors.ts';
 import {
@@ -19,7 +19,9 @@ export interface Trace {
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
   /** Absent where nothing of it is known. */
-  readonly delivery?: Pick<Delivery, 'headers' | 'url'>;
+  readonly delivery?: Head;
+  /** Where it was there. */
+  rawBytes?: Uint8Array;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
@@ -55,9 +57,9 @@ function printable(verdict: Verdict): Verdict {
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function noteRefusal(refusal: Refusal, trace: Trace, parts: Parts): void {
+function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Parts): void {
   import('./refusal-line.ts')
-    .then((it) => it.logFirstRefusal(refusal, trace, parts))
+    .then((it) => it.noteRefusal(outcome, trace, parts))
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 

@@ -11,13 +11,17 @@ export type HeadersInput =
   | readonly (readonly [string, string])[]
   | ReadonlyMap<string, readonly string[]>;
 
-/** One HTTP request as an adapter hands it over: nothing decoded, nothing normalised. */
-export interface Delivery {
+/** One HTTP request up to its body, as an adapter hands it over: nothing decoded, nothing normalised. */
+export interface Head {
   /** Upper case, e.g. `POST`. */
   readonly method: string;
   /** Request target as received (`/path?query` or absolute), or undefined for the two-argument call. */
   readonly url: string | undefined;
   readonly headers: HeaderFields;
+}
+
+/** One HTTP request, whole. */
+export interface Delivery extends Head {
   readonly rawBody: Uint8Array;
 }
 

@@ -15,13 +15,16 @@ export type {
   Handler,
   HandlerContext,
   Handlers,
+  OnRefused,
   NotificationHandlers,
   Readiness,
   Receiver,
   ReceiverOptions,
+  RefusedDelivery,
   RequestInfo,
   RetryOptions,
   SenderSource,
+  Ticket,
 } from './options.ts';
 export type {
   Acceptance,

@@ -10,10 +10,14 @@ import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { NameLookUp, Transport } from './keys/contract.ts';
 import type { Outcome } from './outcome.ts';
+import type { OnRefused } from './refused-contract.ts';
 import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
+import type { Ticket } from './ticket-contract.ts';
 
 export type { Door, RequestInfo } from './door-contract.ts';
+export type { OnRefused, RefusedDelivery } from './refused-contract.ts';
+export type { Ticket } from './ticket-contract.ts';
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './events/handlers.ts';
 
 /** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
@@ -134,6 +138,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly logger?: Logger;
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
   readonly onAlarm?: (alarm: Alarm) => void;
+  /**
+   * Told of each delivery that was refused, with its headers and, where it was read, its body: `captureRefused` of
+   * `proto-webhooks/node` writes them to files that `explain` reads.
+   */
+  readonly onRefused?: OnRefused;
 }
 
 /** What `ready()` found. */
@@ -176,6 +185,12 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   readonly stop: () => Promise<void>;
   /** Events that are DEAD or stuck: look at them, run them again, let them go. */
   readonly inbox: ReceiverInbox;
-  /** For adapters: what can be answered without the whole body. */
+  /**
+   * The first half of `verifyAndDispatch`, for headers whose body is still coming: checks 1 to 10. Bound.
+   * @returns the outcome, where the headers decide: answer it and read nothing; else a ticket that takes the body.
+   * @throws ConfigError (rejects) only for a caller's mistake: unusable headers, missing `url`.
+   */
+  readonly open: (headers: HeadersInput, request?: RequestInfo) => Promise<Outcome<Event<S>> | Ticket>;
+  /** For adapters: answers of their own. */
   readonly door: Door;
 }

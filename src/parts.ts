@@ -17,6 +17,7 @@ import { once } from './once.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
+import type { RefusedDelivery } from './refused-contract.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
 import { createTurns, type Turns } from './stages/turns.ts';
@@ -24,6 +25,7 @@ import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
 import { createThinning, type Thinning } from './thinning.ts';
+import type { Tickets } from './ticket.ts';
 
 /** Everything a receiver is made of, made once from its options. */
 export interface Parts {
@@ -48,6 +50,9 @@ export interface Parts {
   /** Errors of handlers whose stack is logged. */
   readonly handlerErrors: Thinning;
   readonly onOutcome: (outcome: Outcome) => void;
+  readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
+  /** What `onRefused` wants to see of bodies that were not read. */
+  readonly refusedBodyBytes: number;
   /** Unix ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -61,6 +66,8 @@ export interface Parts {
 export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
+  /** Takes bodies that are still coming. */
+  readonly tickets: Tickets;
   /** An event was queued: a worker has something to do. */
   readonly queued: () => void;
   /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
@@ -81,9 +88,10 @@ const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
 async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
-  const [hashes, { readBody }, { createQueueWatch }] = await Promise.all([
+  const [hashes, { readBody }, { createTickets }, { createQueueWatch }] = await Promise.all([
     loadHashes(),
     import('./events/reading.ts'),
+    import('./ticket.ts'),
     import('./inbox/queue-watch.ts'),
     loadCrypto(),
   ]);
@@ -93,7 +101,8 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
-  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, authContext };
+  const tickets = createTickets(parts);
+  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, tickets, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -160,6 +169,8 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     refusals: createThinning(),
     handlerErrors: createThinning(),
     onOutcome: harmless(options.onOutcome),
+    onRefused: options.onRefused && harmless(options.onRefused),
+    refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,
     now,
     newId,
     random: () => Math.random(),

@@ -1,5 +1,7 @@
 import { conclude, faultVerdict, type Trace } from './answering.ts';
-import { headerFields, methodOf, requireRawBytes, type Delivery } from './delivery.ts';
+import type { Proof, WholeBody } from './auth/contract.ts';
+import { createCurious } from './curious.ts';
+import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type Eventual, isPending } from './eventual.ts';
@@ -7,19 +9,21 @@ import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
-import { type Refusal, unavailable, type Verdict } from './outcome.ts';
+import { type Outcome, type Refusal, unavailable, type Verdict } from './outcome.ts';
 import { createParts, type Equipped, type Parts } from './parts.ts';
 import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
-import { authenticate } from './stages/authenticate.ts';
+import { authenticate, authenticateBody } from './stages/authenticate.ts';
 import { dispatch } from './stages/dispatch.ts';
 import { giveBack } from './stages/give-back.ts';
-import { guard } from './stages/guard.ts';
+import { declaredLength, guard, guardHead } from './stages/guard.ts';
 import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { ends } from './stages/respond.ts';
-import { requireUrl, select } from './stages/select.ts';
+import { requireUrl, select, type Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
 import { started, type Won } from './stages/won.ts';
+import type { Ticket } from './ticket-contract.ts';
+import type { Upload } from './ticket.ts';
 
 interface Corridor {
   readonly lobby: Parts;
@@ -30,7 +34,7 @@ interface Corridor {
 /** Senders with a token beside their signature are few: its code is loaded for them. */
 function withToken<R extends Read | ReadChallenge>(
   body: R,
-  { headers }: Delivery,
+  { headers }: Head,
   parts: Equipped,
 ): Eventual<R | Refusal> {
   const { notificationToken } = body.identity.sender;
@@ -60,17 +64,23 @@ async function notStarted({ origin, key, lease }: Won, parts: Equipped): Promise
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
-/** The one way through the house: guard, select, authenticate, read, admit, dispatch, settle. */
-async function corridor(
-  { lobby, lifecycle, legacySeen }: Corridor,
-  delivery: Delivery,
-  signal: AbortSignal | undefined,
-  trace: Trace,
-): Promise<Verdict> {
+/** A delivery whose headers passed: what the second half begins with. */
+interface Entered {
+  readonly kind: 'entered';
+  readonly parts: Equipped;
+  readonly selected: Selected;
+  readonly proof: Proof;
+  readonly arrivedAt: number;
+}
+
+/** Up to the body: guard, select, authenticate. */
+async function enter({ lobby, lifecycle }: Corridor, head: Head, trace: Trace): Promise<Verdict | Entered> {
   const arrivedAt = lobby.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
-  const guarded = guard(delivery, lobby);
+  // A body that is there already declares its length best.
+  const { rawBytes } = trace;
+  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, lobby) : guardHead(head, lobby);
   if (ends(guarded)) return guarded;
 
   const ready = lobby.startup.ready();
@@ -82,14 +92,28 @@ async function corridor(
 
   const context = parts.authContext();
   const auth = isPending(context) ? await context : context;
-  const authenticating = authenticate(selected, auth, arrivedAt);
+  const proving = authenticate(selected, auth, arrivedAt);
+  const proof = isPending(proving) ? await proving : proving;
+  if (ends(proof)) return proof;
+  return { kind: 'entered', parts, selected, proof, arrivedAt };
+}
+
+/** With the body: authenticate, read, admit, dispatch, settle. */
+async function proceed(
+  { lifecycle, legacySeen }: Corridor,
+  { parts, selected, proof }: Entered,
+  whole: WholeBody,
+  signal: AbortSignal | undefined,
+  trace: Trace,
+): Promise<Verdict> {
+  const authenticating = authenticateBody(proof, whole, selected);
   const authentic = isPending(authenticating) ? await authenticating : authenticating;
   if (ends(authentic)) return authentic;
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
 
-  const tokened = withToken(read(authentic, parts), delivery, parts);
+  const tokened = withToken(read(authentic, parts), selected.delivery, parts);
   const body = isPending(tokened) ? await tokened : tokened;
   if (ends(body)) return body;
   if (isChallenge(body)) return challenged(body, parts);
@@ -138,20 +162,73 @@ export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
   const rooms: Corridor = { lobby: parts, lifecycle, legacySeen: new Set() };
 
+  const curious = createCurious(parts);
+
+  function headOf(headers: unknown, { method, url }: RequestInfo): Head {
+    const head = { method: methodOf(method), url, headers: headerFields(headers) };
+    requireUrl(parts.config.publicUrl, url);
+    return head;
+  }
+
   async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {
     const request = given ?? {};
-    const { method, url, signal } = request;
+    const rawBody = requireRawBytes(rawBytes);
+    const head = headOf(headers, request);
+    const trace: Trace = { who: {}, delivery: head, rawBytes: rawBody };
     lifecycle.arrived();
     try {
-      const rawBody = requireRawBytes(rawBytes);
-      const delivery = { method: methodOf(method), url, rawBody, headers: headerFields(headers) };
-      requireUrl(parts.config.publicUrl, url);
-      const trace: Trace = { who: {}, delivery };
-      try {
-        return conclude(await corridor(rooms, delivery, signal, trace), trace, parts);
-      } catch (error) {
-        return conclude(faultVerdict(error, parts), trace, parts);
-      }
+      const entered = await enter(rooms, head, trace);
+      if (entered.kind !== 'entered') return conclude(entered, trace, parts);
+      const whole = { rawBody, wholeAt: entered.arrivedAt };
+      return conclude(await proceed(rooms, entered, whole, request.signal, trace), trace, parts);
+    } catch (error) {
+      return conclude(faultVerdict(error, parts), trace, parts);
+    } finally {
+      lifecycle.answered();
+    }
+  }
+
+  /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
+  async function finish(entered: Entered, whole: WholeBody, signal: AbortSignal | undefined, trace: Trace) {
+    trace.rawBytes = whole.rawBody;
+    lifecycle.arrived();
+    try {
+      const verdict = lifecycle.stopping()
+        ? unavailable('shutting_down', 'the receiver stops')
+        : await proceed(rooms, entered, whole, signal, trace);
+      return conclude(verdict, trace, parts);
+    } catch (error) {
+      return conclude(faultVerdict(error, parts), trace, parts);
+    } finally {
+      lifecycle.answered();
+    }
+  }
+
+  async function open(headers: unknown, given?: RequestInfo | null): Promise<Outcome | Ticket> {
+    const request = given ?? {};
+    const head = headOf(headers, request);
+    const trace: Trace = { who: {}, delivery: head };
+    lifecycle.arrived();
+    try {
+      const entered = await enter(rooms, head, trace);
+      const upload: Upload | Verdict =
+        entered.kind === 'entered'
+          ? {
+              kind: 'upload',
+              proof: entered.proof,
+              hashes: entered.parts.hashes,
+              declared: declaredLength(head.headers),
+              maxBytes: parts.config.maxBodyBytes,
+              finish: (whole) => finish(entered, whole, request.signal, trace),
+              fail: (verdict) => conclude(verdict, trace, parts),
+            }
+          : await curious(entered, trace);
+      if (upload.kind !== 'upload') return conclude(upload, trace, parts);
+      const { tickets } = await parts.startup.ready();
+      const opened = tickets(upload);
+      return opened.kind === 'ticket' ? opened : conclude(opened, trace, parts);
+    } catch (error) {
+      return conclude(faultVerdict(error, parts), trace, parts);
     } finally {
       lifecycle.answered();
     }
@@ -159,12 +236,13 @@ export function receiverOf(parts: Parts): Receiver {
 
   return {
     verifyAndDispatch,
+    open,
     ready: async () => {
       await parts.startup.check();
       return { storeId: parts.startup.storeId() };
     },
     ...running(parts, lifecycle),
     inbox: inboxOnDemand(parts, lifecycle),
-    door: createDoor(parts, lifecycle),
+    door: createDoor(parts),
   };
 }

@@ -2,7 +2,7 @@ import { readSignatureFields } from './auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
 import type { Trace } from './answering.ts';
 import type { HeaderFields } from './delivery.ts';
-import type { Refusal, RefusedCode } from './outcome.ts';
+import type { Outcome, Refusal, RefusedCode } from './outcome.ts';
 import type { Parts } from './parts.ts';
 
 const EXPLAIN = 'docs/cli.md#explain-why-was-this-delivery-refused';
@@ -48,24 +48,40 @@ export const DOCS: Readonly<Record<RefusedCode, string>> = {
 /** UTF-8 bytes of a key id in a log. */
 const MAX_KEYID_BYTES = 128;
 
-function keyidOf(headers: HeaderFields): string | undefined {
+export function keyidOf(headers: HeaderFields): string | undefined {
   const fields = readSignatureFields(headers);
   return fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
 }
 
+/** Whose it is, as far as that is known: who it is proved to be of, else who has the key that it names. */
+function whoseIs({ who, delivery, selected }: Trace, { keys }: Parts): string | undefined {
+  if (who.sender !== undefined) return who.sender;
+  const keyid = delivery && keyidOf(delivery.headers);
+  return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
+}
+
+/** What the owner is told of a refusal, beside the line at level info that each has. */
+export function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Parts): void {
+  const { delivery, rawBytes } = trace;
+  if (!delivery) return;
+  const sender = whoseIs(trace, parts);
+  logFirst(outcome, sender, trace, parts);
+  const { headers, method, url } = delivery;
+  parts.onRefused?.({ headers, method, url, sender, outcome, ...(rawBytes && { rawBytes }) });
+}
+
 /**
- * The first refusal of a sender with a code in a minute is a line that its owner should see, beside the one at level info
- * that each has. Whose it is, is what it says of itself where a sender has such a key: whoever has none is nobody, and
- * cannot hide another's.
+ * The first refusal of a sender with a code in a minute is a line that its owner should see. Whose it is, is what it
+ * says of itself where a sender has such a key: whoever has none is nobody, and cannot hide another's.
  */
-export function logFirstRefusal(
+function logFirst(
   { code, detail }: Refusal,
-  { who, delivery, selected }: Trace,
-  { keys, refusals, now, logger }: Parts,
+  known: string | undefined,
+  { delivery, selected }: Trace,
+  { refusals, now, logger }: Parts,
 ): void {
   if (!delivery) return;
   const keyid = keyidOf(delivery.headers);
-  const known = who.sender ?? (keyid === undefined ? undefined : keys.whose(keyid, selected?.senders));
   const suppressed = refusals(JSON.stringify([known, code]), now());
   if (suppressed === undefined) return;
   const url = selected?.target.targetUri ?? delivery.url;

@@ -9,7 +9,7 @@ import { acceptRequest } from '../../src/stages/accept-request.ts';
 import { admit, type WonDelivery } from '../../src/stages/admit.ts';
 import { dispatch } from '../../src/stages/dispatch.ts';
 import { started } from '../../src/stages/won.ts';
-import { guard } from '../../src/stages/guard.ts';
+import { guardHead } from '../../src/stages/guard.ts';
 import { claimOf, readFrom } from '../../src/stages/read.ts';
 import type { AcceptRequest } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -26,7 +26,7 @@ function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>>
   const { parts, auth } = rooms;
   const { hashes, protocol } = parts;
   return {
-    'headers, method, content type': (one) => passed(guard(deliveryOf(one), parts), 'guarded'),
+    'headers, method, content type': (one) => passed(guardHead(deliveryOf(one), parts), 'guarded'),
     'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
     'parameters, window, components': ({ fields, delivery }) =>
       passed(checkSignatureFields(fields, delivery.headers, protocol, Date.now()), 'checked'),
@@ -34,7 +34,7 @@ function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>>
     'key: find, purpose, revocation': ({ selected, checked }) => keyOf(selected, checked, rooms),
     verification: ({ key, base, checked }) =>
       auth.engine.verify(key, base, checked.signature) === true || undefined,
-    'SHA-256 of the body': ({ checked, body }) => matchingHash(checked.digest, body, hashes),
+    'SHA-256 of the body': ({ checked, body }) => matchingHash(checked.digest, hashes.sha256Hex(body)),
   };
 }
 

@@ -1,29 +1,49 @@
 import type { HeadersInput } from '../delivery.ts';
-import type { Door, RequestInfo } from '../options.ts';
+import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
 
 /** The part of an `Outcome` that an adapter writes. */
-interface Answered {
+export interface Answered {
   readonly response: Reply;
+}
+
+/** The part of a `Ticket` that adapters use. */
+export interface DoorTicket {
+  readonly kind: 'ticket';
+  readonly add: (chunk: Uint8Array) => boolean;
+  readonly end: () => Promise<Answered>;
+  readonly abort: () => void;
+  readonly outcome: Promise<Answered | undefined>;
 }
 
 /** The part of a `Receiver` that adapters use, whatever its result schemas are. */
 export interface DoorReceiver {
+  readonly open: (
+    headers: HeadersInput,
+    request?: RequestInfo,
+  ) => Promise<DoorTicket | (Answered & { readonly kind: string })>;
   readonly verifyAndDispatch: (
     rawBytes: Uint8Array,
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<Answered>;
   readonly door: {
-    readonly maxBodyBytes: number;
-    readonly bodyDeadlineMs: number;
-    readonly check: (headers: HeadersInput, request?: RequestInfo) => Answered | undefined;
-    readonly refuse: (code: Parameters<Door['refuse']>[0], detail: string) => Answered;
+    readonly consumed: (detail: string) => Answered;
     readonly fault?: (error: unknown) => Answered;
-    readonly hold: (bytes: number) => boolean;
-    readonly release: (bytes: number) => void;
   };
 }
+
+/** Whether the body is wanted. */
+export const isTicket = (opened: DoorTicket | { readonly kind: string }): opened is DoorTicket =>
+  opened.kind === 'ticket';
+
+/** @param fix the line to change. */
+export const consumed = ({ door }: DoorReceiver, ticket: DoorTicket, fix: string): Reply => {
+  ticket.abort();
+  return door.consumed(
+    `the body was read or decoded before the webhook handler, and its exact bytes are gone. ${fix}`,
+  ).response;
+};
 
 /** What is answered where nobody can be asked: a fault on our side is never 4xx. */
 export const FAULT_REPLY: Reply = { status: 503, headers: { 'Retry-After': '5' }, body: '' };

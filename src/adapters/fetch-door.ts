@@ -1,48 +1,32 @@
 import type { HeadersInput } from '../delivery.ts';
 import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
-import {
-  ABORTED,
-  bodyConsumed,
-  bodyTooSlow,
-  collector,
-  withRoom,
-  type BodyLimits,
-  type BodyRead,
-  type Collector,
-} from './body.ts';
-import { FAULT_REPLY, faultReply, type DoorReceiver } from './door.ts';
+import { consumed, FAULT_REPLY, faultReply, isTicket, type DoorReceiver, type DoorTicket } from './door.ts';
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
-
-async function drain(reader: Reader, parts: Collector): Promise<BodyRead> {
+/** To its end, or as far as it is wanted. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: DoorTicket): Promise<void> {
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return parts.whole();
-      const refused = parts.add(value);
-      if (refused) return refused;
+      if (done) break;
+      if (!ticket.add(value)) return;
     }
   } catch {
-    return ABORTED;
+    ticket.abort();
+    return;
   }
+  // What came of it, `outcome` says.
+  await ticket.end().catch(() => undefined);
 }
 
-async function fetchBody(request: Request, limits: BodyLimits, fix: string): Promise<BodyRead> {
-  const { bodyDeadlineMs } = limits;
-  if (request.bodyUsed || request.body?.locked) return bodyConsumed(fix);
-  const parts = collector(limits);
-  if (!request.body) return parts.whole();
-  const reader: Reader = request.body.getReader();
-  let deadline: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<BodyRead>((resolve) => {
-    deadline = setTimeout(() => resolve(bodyTooSlow(bodyDeadlineMs)), bodyDeadlineMs);
-  });
-  const result = await Promise.race([drain(reader, parts), late]);
-  clearTimeout(deadline);
-  // Not awaited: whoever sends the body may take as long as it likes to notice.
-  if (result.kind === 'refused') reader.cancel().catch(() => undefined);
-  return result;
+async function readBody({ body }: Request, ticket: DoorTicket): DoorTicket['outcome'] {
+  if (!body) return ticket.end();
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+  void drain(reader, ticket);
+  const outcome = await ticket.outcome;
+  // Of a body that was not wanted to its end. Not awaited: whoever sends it may take as long as it likes to notice.
+  reader.cancel().catch(() => undefined);
+  return outcome;
 }
 
 /** One `Request` on its way through a door, with what the platform knows of it beside. */
@@ -58,23 +42,15 @@ export interface FetchVisit {
 
 async function answer(receiver: DoorReceiver, { fix, request, headers, url }: FetchVisit): Promise<Reply> {
   const info: RequestInfo = { url, method: request.method, signal: request.signal };
-  const early = receiver.door.check(headers, info);
-  if (early) {
+  const opened = await receiver.open(headers, info);
+  if (!isTicket(opened)) {
     request.body?.cancel().catch(() => undefined);
-    return early.response;
+    return opened.response;
   }
-  return withRoom(receiver, async (limits) => {
-    const body = await fetchBody(request, limits, fix);
-    switch (body.kind) {
-      case 'aborted':
-        // Nobody is there to read it, but a `Response` has to be returned.
-        return FAULT_REPLY;
-      case 'refused':
-        return receiver.door.refuse(body.code, body.detail).response;
-      case 'whole':
-        return (await receiver.verifyAndDispatch(body.bytes, headers, info)).response;
-    }
-  });
+  if (request.bodyUsed || request.body?.locked) return consumed(receiver, opened, fix);
+  const outcome = await readBody(request, opened);
+  // Nobody is there to read it, but a `Response` has to be returned.
+  return outcome?.response ?? FAULT_REPLY;
 }
 
 function toResponse({ status, headers, body }: Reply): Response {

@@ -1,5 +1,7 @@
 import { Buffer } from 'node:buffer';
-import { faultReply, type DoorReceiver } from './door.ts';
+import type { HeadersInput } from '../delivery.ts';
+import type { RequestInfo } from '../options.ts';
+import { type Answered, faultReply, isTicket, type DoorReceiver } from './door.ts';
 import { eventShape, type LambdaEvent, type LambdaResult } from './lambda-event.ts';
 import { noRequest, wiringOf } from './wiring.ts';
 
@@ -16,6 +18,18 @@ function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
   return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
 }
 
+/** Its headers are looked at all the same. */
+async function refuseParsed(
+  receiver: DoorReceiver,
+  headers: HeadersInput,
+  info: RequestInfo,
+): Promise<Answered> {
+  const opened = await receiver.open(headers, info);
+  if (!isTicket(opened)) return opened;
+  opened.abort();
+  return receiver.door.consumed(PARSED);
+}
+
 async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefined): Promise<LambdaResult> {
   const event = given ?? {};
   const shape = eventShape(event);
@@ -25,10 +39,9 @@ async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefi
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
     const info = { method, url: shape.target(event) };
-    const early =
-      receiver.door.check(headers, info) ??
-      (isParsed(event) ? receiver.door.refuse('body_consumed', PARSED) : undefined);
-    const { response } = early ?? (await receiver.verifyAndDispatch(bodyOf(event), headers, info));
+    const { response } = isParsed(event)
+      ? await refuseParsed(receiver, headers, info)
+      : await receiver.verifyAndDispatch(bodyOf(event), headers, info);
     return shape.result(response, event);
   } catch (error) {
     return shape.result(faultReply(receiver, error), event);

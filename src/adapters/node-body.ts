@@ -1,13 +1,5 @@
 import type { Readable } from 'node:stream';
-import {
-  ABORTED,
-  bodyConsumed,
-  bodyGiven,
-  bodyTooSlow,
-  collector,
-  type BodyLimits,
-  type BodyRead,
-} from './body.ts';
+import type { DoorTicket } from './door.ts';
 
 /** Marks a connection of HTTP/1.1 on which the last answer was given. */
 export const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
@@ -19,6 +11,8 @@ export interface NodeRequest extends Readable {
   /** The target as received, where a framework that mounts handlers cuts its own path from `url`. */
   readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The whole request has arrived (HTTP/1.1). */
+  readonly complete?: boolean;
   /** Name, value, name, value, …: repeated lines stay visible. */
   readonly rawHeaders?: readonly string[];
   readonly httpVersionMajor?: number;
@@ -35,45 +29,46 @@ export interface NodeRequest extends Readable {
   readonly rawBody?: unknown;
 }
 
+/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
+export const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
+
 const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
 
-/**
- * The body as bytes, from the request's stream or from where a parser kept it. Never rejects.
- * @param fix the line to change where it was read before.
- */
-export async function nodeBody(req: NodeRequest, limits: BodyLimits, fix: string): Promise<BodyRead> {
-  if (req.rawBody instanceof Uint8Array) return bodyGiven(req.rawBody, limits);
-  if (req.body instanceof Uint8Array) return bodyGiven(req.body, limits);
-  // Not `req.body`: Express 4 sets it to {} without reading anything.
-  if (req.readableDidRead) return bodyConsumed(fix);
-  if (req.readableEncoding !== null) return bodyConsumed(DECODED_FIX);
-  if (req.destroyed) return ABORTED;
-  return fromStream(req, limits);
+/** A body that something else read and kept as bytes. */
+export function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
+  if (rawBody instanceof Uint8Array) return rawBody;
+  return body instanceof Uint8Array ? body : undefined;
 }
 
-function fromStream(req: Readable, limits: BodyLimits): Promise<BodyRead> {
-  const { bodyDeadlineMs } = limits;
-  return new Promise((resolve) => {
-    const parts = collector(limits);
-    const settle = (result: BodyRead): void => {
-      clearTimeout(deadline);
-      req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
-      // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
-      if (result.kind === 'refused') req.pause();
-      resolve(result);
-    };
-    const onData = (chunk: unknown): void => {
-      const refused = parts.add(chunk);
-      if (refused) settle(refused);
-    };
-    const onEnd = (): void => settle(parts.whole());
-    // An upload that breaks off ends with `error`, `close` or both, and without `end`.
-    const onGone = (): void => settle(ABORTED);
-    // One deadline for all of it: an idle timeout does not stop a drip.
-    const deadline = setTimeout(() => settle(bodyTooSlow(bodyDeadlineMs)), bodyDeadlineMs);
-    deadline.unref();
-    req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-    // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait for ever.
-    req.resume();
-  });
+/**
+ * What to change where the stream cannot give the bytes any more.
+ * @param fix the line to change where it was read before.
+ */
+export function lostBytes(req: NodeRequest, fix: string): string | undefined {
+  // Not `req.body`: Express 4 sets it to {} without reading anything.
+  if (req.readableDidRead) return fix;
+  return req.readableEncoding === null ? undefined : DECODED_FIX;
+}
+
+/** Reads the stream to its end, or as far as it is wanted. Never rejects. */
+export async function readStream(req: NodeRequest, ticket: DoorTicket): DoorTicket['outcome'] {
+  if (req.destroyed) {
+    ticket.abort();
+    return undefined;
+  }
+  // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
+  const onData = (chunk: Uint8Array): void => {
+    if (!ticket.add(chunk)) req.pause();
+  };
+  const onEnd = (): void => (isClosing(req) ? ticket.abort() : end());
+  const end = (): void => void ticket.end().catch(() => undefined);
+  // An upload that breaks off ends with `error`, `close` or both, and without `end`.
+  const onGone = (): void => ticket.abort();
+  req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait for ever.
+  req.resume();
+  const outcome = await ticket.outcome;
+  req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+  if (!req.readableEnded) req.pause();
+  return outcome;
 }

@@ -1,10 +1,8 @@
 import type { HeadersInput } from '../delivery.ts';
-import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
-import { faultReply, type DoorReceiver } from './door.ts';
-import { withRoom } from './body.ts';
+import { consumed, faultReply, isTicket, type DoorReceiver } from './door.ts';
 import { linger } from './linger.ts';
-import { CLOSING, nodeBody, type NodeRequest } from './node-body.ts';
+import { bytesGiven, CLOSING, isClosing, lostBytes, readStream, type NodeRequest } from './node-body.ts';
 
 /** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
 export interface NodeResponse {
@@ -35,35 +33,29 @@ const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
 const declaresBody = ({ headers }: NodeRequest): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
+/** Something of the body is still on its way. What is there already Node reads away behind the answer. */
 const bodyIsPending = (req: NodeRequest): boolean =>
-  !req.readableEnded && (isHttp2(req) || declaresBody(req));
-
-/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
-const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
+  !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresBody(req)));
 
 async function answer(
   receiver: DoorReceiver,
-  req: NodeRequest,
-  info: RequestInfo,
-  fix: string,
+  { req, url, fix }: Visit,
+  signal: AbortSignal,
 ): Promise<Answer | undefined> {
-  const headers = headersOf(req);
-  const early = receiver.door.check(headers, info);
-  if (early) return { reply: early.response, unread: bodyIsPending(req) };
-  return withRoom(receiver, async (limits) => {
-    const body = await nodeBody(req, limits, fix);
-    if (isClosing(req)) return undefined;
-    switch (body.kind) {
-      case 'aborted':
-        return undefined;
-      case 'refused':
-        return { reply: receiver.door.refuse(body.code, body.detail).response, unread: bodyIsPending(req) };
-      case 'whole': {
-        const outcome = await receiver.verifyAndDispatch(body.bytes, headers, info);
-        return { reply: outcome.response, unread: false };
-      }
-    }
-  });
+  const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
+  const opened = await receiver.open(headersOf(req), info);
+  if (!isTicket(opened)) return { reply: opened.response, unread: bodyIsPending(req) };
+  if (isClosing(req)) {
+    opened.abort();
+    return undefined;
+  }
+  const given = bytesGiven(req);
+  const lost = given ? undefined : lostBytes(req, fix);
+  if (lost !== undefined) return { reply: consumed(receiver, opened, lost), unread: bodyIsPending(req) };
+  if (given) opened.add(given);
+  const outcome = given ? await opened.end() : await readStream(req, opened);
+  if (!outcome) return undefined;
+  return { reply: outcome.response, unread: !given && bodyIsPending(req) };
 }
 
 /** RFC 9113 §7: nothing went wrong; something did, on our side. */
@@ -71,15 +63,10 @@ const HTTP2_NO_ERROR = 0;
 const HTTP2_INTERNAL_ERROR = 2;
 
 /** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
-async function writeAndClose(
-  req: NodeRequest,
-  res: NodeResponse,
-  body: Uint8Array,
-  maxBodyBytes: number,
-): Promise<void> {
+async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Array): Promise<void> {
   if (body.byteLength > 0) res.write(body);
   else res.flushHeaders?.();
-  await linger(req, maxBodyBytes);
+  await linger(req);
   res.end();
 }
 
@@ -100,12 +87,7 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-async function writeReply(
-  req: NodeRequest,
-  res: NodeResponse,
-  { reply, unread }: Answer,
-  maxBodyBytes: number,
-): Promise<void> {
+async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }: Answer): Promise<void> {
   // The sender may be gone, or a time-out of the framework may have answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return;
   if (unread && isHttp2(req)) {
@@ -121,7 +103,7 @@ async function writeReply(
     'Content-Length': String(body.byteLength),
     ...(close && { Connection: 'close' }),
   });
-  if (close) await writeAndClose(req, res, body, maxBodyBytes);
+  if (close) await writeAndClose(req, res, body);
   else if (body === NOTHING) res.end();
   else res.end(body);
 }
@@ -144,12 +126,11 @@ export interface Visit {
   readonly url: string | undefined;
 }
 
-/** Reads, hands over, answers. Rejects only with what `check` or `verifyAndDispatch` threw. */
-async function serve(receiver: DoorReceiver, { fix, req, res, url }: Visit): Promise<void> {
-  const signal = disconnectSignal(res);
-  const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
-  const result = await answer(receiver, req, info, fix);
-  if (result) await writeReply(req, res, result, receiver.door.maxBodyBytes);
+/** Reads, hands over, answers. Rejects only with what `open` threw. */
+async function serve(receiver: DoorReceiver, visit: Visit): Promise<void> {
+  const { req, res } = visit;
+  const result = await answer(receiver, visit, disconnectSignal(res));
+  if (result) await writeReply(req, res, result);
 }
 
 /** `serve`, and an exception is answered with 503. Nothing escapes it. */
@@ -167,7 +148,7 @@ async function writeFault(
   error: unknown,
 ): Promise<void> {
   const answer = { reply: faultReply(receiver, error), unread: bodyIsPending(req) };
-  await writeReply(req, res, answer, receiver.door.maxBodyBytes);
+  await writeReply(req, res, answer);
 }
 
 /** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */

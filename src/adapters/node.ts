@@ -4,6 +4,7 @@ import type { DoorReceiver } from './door.ts';
 import { serveSafely, type NodeResponse } from './node-door.ts';
 import { wiringOf } from './wiring.ts';
 
+export { type CaptureOptions, captureRefused } from './capture-refused.ts';
 export type { NodeRequest } from './node-body.ts';
 export type { DoorReceiver } from './door.ts';
 export type { NodeResponse } from './node-door.ts';

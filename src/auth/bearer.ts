@@ -1,11 +1,12 @@
-import type { RefusedCode } from '../outcome.ts';
+import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import { bearerToken } from './bearer-token.ts';
-import type { Authenticate, AuthContext, AuthResult } from './contract.ts';
+import type { Authenticate, AuthContext, Prove } from './contract.ts';
+import { whole } from './whole.ts';
 import { comparedWith } from './credentials.ts';
 
 /** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
-function refuse(code: RefusedCode, detail: string): AuthResult {
+function refuse(code: RefusedCode, detail: string): Refusal {
   return { kind: 'refused', code, detail, challenge: 'bearer' };
 }
 
@@ -32,7 +33,7 @@ function ownerOf(
  * Legacy bearer (verification.md §6.4, §6.8): the token in `Authorization`, or alone in the field that the senders of
  * this URL are registered with, is one of theirs, the previous one included while it is rotated.
  */
-export const authenticateBearer: Authenticate = async (context, { delivery, senders }) => {
+export const proveBearer: Prove = (context, { delivery, senders }) => {
   const field = fieldOf(senders);
   const [line = '', ...more] = delivery.headers.get(field) ?? [];
   if (more.length > 0) return refuse('webhook_signature_header_malformed', `${field} came more than once`);
@@ -41,5 +42,8 @@ export const authenticateBearer: Authenticate = async (context, { delivery, send
     return refuse('webhook_signature_header_malformed', `${field} has no bearer token`);
   const sender = ownerOf(token, senders, context);
   if (!sender) return refuse('webhook_signature_invalid', 'the bearer token is not one that is registered');
-  return { kind: 'authentic', sender, scheme: 'bearer' };
+  return { kind: 'proof', sender, complete: () => ({ kind: 'authentic', sender, scheme: 'bearer' }) };
 };
+
+/** Both halves, of a delivery that is there as a whole. */
+export const authenticateBearer: Authenticate = whole(proveBearer);

@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Delivery, Head } from '../delivery.ts';
 import type { Eventual } from '../eventual.ts';
 import type { Candidate, KeyResolver, KeySearch } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
@@ -41,7 +41,7 @@ export interface SetUpWatch {
    * @returns the answer where one verified.
    */
   readonly signedElsewhere: (
-    request: AuthRequest,
+    request: HeadRequest,
     candidates: readonly Candidate[],
     verifies: VerifiesFor,
   ) => Promise<Unavailability | undefined>;
@@ -49,7 +49,7 @@ export interface SetUpWatch {
    * After check 5 failed: whether it is this receiver's clock that is wrong.
    * @returns the answer where it is.
    */
-  readonly outsideWindow: (request: AuthRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
+  readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
 /** A delivery outside its window by the receiver's clock, and what can still be found out about it. */
@@ -67,14 +67,19 @@ export type VerifiesFor = (
   candidates: readonly Candidate[],
 ) => Eventual<Candidate | undefined>;
 
-/** A delivery whose senders and scheme are known from registration. */
-export interface AuthRequest {
-  readonly delivery: Delivery;
+/** A delivery, up to its body, whose senders and scheme are known from registration. */
+export interface HeadRequest {
+  readonly delivery: Head;
   readonly target: Target;
   /** All of one scheme. */
   readonly senders: readonly SenderEntry[];
   /** When the delivery arrived, receiver's clock, Unix ms. */
   readonly arrivedAt: number;
+}
+
+/** The same with its body. */
+export interface AuthRequest extends HeadRequest {
+  readonly delivery: Delivery;
 }
 
 /** Who sent it, and the nonce to be claimed with the event (signatures only). */
@@ -89,4 +94,30 @@ export interface Identity {
 
 /** Refusals are values, faults on our side that have a check's code too; other faults are thrown. */
 export type AuthResult = Identity | Refusal | Unavailability;
+
+/** A body, once it is whole. */
+export interface WholeBody {
+  readonly rawBody: Uint8Array;
+  /** Its SHA-256 in hex, where that was computed while it came. */
+  readonly hash?: string | undefined;
+  /** When it was whole, receiver's clock, Unix ms. */
+  readonly wholeAt: number;
+}
+
+/** Headers that passed: what they prove, and what is left for the body. */
+export interface Proof {
+  readonly kind: 'proof';
+  /** Whose delivery it is; undefined where only the body tells (HMAC). */
+  readonly sender: SenderEntry | undefined;
+  /** Signatures only. */
+  readonly nonce?: Identity['nonce'];
+  readonly complete: (body: WholeBody) => Eventual<AuthResult>;
+}
+
+/** What a scheme decides by headers alone. */
+export type Prove = (
+  context: AuthContext,
+  request: HeadRequest,
+) => Eventual<Proof | Refusal | Unavailability>;
+
 export type Authenticate = (context: AuthContext, request: AuthRequest) => Eventual<AuthResult>;

@@ -1,9 +1,10 @@
 import { hex } from '../codec/hex.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Head } from '../delivery.ts';
 import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Authenticate, AuthContext, AuthRequest } from './contract.ts';
+import type { Authenticate, AuthContext, HeadRequest, Prove, WholeBody } from './contract.ts';
+import { whole } from './whole.ts';
 
 /** Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;
@@ -19,7 +20,7 @@ function refuse(code: RefusedCode, detail: string): Refusal {
  * A field that must be there once and say something: a repeated one leaves open which line was signed. Neither value
  * has a comma of its own, so one means lines that a framework joined.
  */
-function single({ headers }: Delivery, name: string): string | Refusal {
+function single({ headers }: Head, name: string): string | Refusal {
   const [line = '', ...more] = headers.get(name) ?? [];
   if (more.length > 0 || line.includes(',')) {
     return refuse('webhook_signature_header_malformed', `${name} came more than once`);
@@ -31,7 +32,7 @@ function single({ headers }: Delivery, name: string): string | Refusal {
  * Refuses a timestamp that is not a number or lies more than 300 s from the receiver's clock, in whole seconds as the
  * sender's is. `Number` is total here: digits without end are a time far away.
  */
-function checkTimestamp(text: string, context: AuthContext, request: AuthRequest): Refusal | undefined {
+function checkTimestamp(text: string, context: AuthContext, request: HeadRequest): Refusal | undefined {
   const name = context.protocol.hmacTimestampHeader;
   if (!/^[0-9]+$/.test(text)) {
     return refuse('webhook_signature_header_malformed', `${name} is not a number of seconds`);
@@ -59,9 +60,9 @@ function checkTimestamp(text: string, context: AuthContext, request: AuthRequest
  * secret: without one, every secret is tried.
  */
 function signerOf(
-  timestamp: string,
-  signature: string,
-  { delivery, senders }: AuthRequest,
+  { timestamp, signature }: { readonly timestamp: string; readonly signature: string },
+  { rawBody }: WholeBody,
+  senders: readonly SenderEntry[],
   { hashes }: AuthContext,
 ): SenderEntry | undefined {
   // The length and the alphabet are no secret, and the body need not be hashed to see that they are wrong.
@@ -70,7 +71,7 @@ function signerOf(
   const given = encoder.encode(signature);
   const prefix = encoder.encode(`${timestamp}.`);
   const matches = (secret: string): boolean => {
-    const mac = hashes.hmacSha256(encoder.encode(secret), prefix, delivery.rawBody);
+    const mac = hashes.hmacSha256(encoder.encode(secret), prefix, rawBody);
     return equalBytes(encoder.encode(`sha256=${hex(mac)}`), given);
   };
   return senders.find(({ auth }) => auth.scheme === 'hmac' && auth.secrets.some(matches));
@@ -79,9 +80,9 @@ function signerOf(
 /**
  * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1: fields there →
  * timestamp a number → within 300 s → digest. A signature of another form than `sha256=` and 64 lower-case
- * hexadecimal digits fails as any wrong one does.
+ * hexadecimal digits fails as any wrong one does. Who it is, only the body tells.
  */
-export const authenticateHmac: Authenticate = async (context, request) => {
+export const proveHmac: Prove = (context, request) => {
   const { hmacSignatureHeader, hmacTimestampHeader } = context.protocol;
   const signature = single(request.delivery, hmacSignatureHeader);
   if (typeof signature !== 'string') return signature;
@@ -89,9 +90,16 @@ export const authenticateHmac: Authenticate = async (context, request) => {
   if (typeof timestamp !== 'string') return timestamp;
   const refusal = checkTimestamp(timestamp, context, request);
   if (refusal) return refusal;
-  const sender = signerOf(timestamp, signature, request, context);
-  if (!sender) {
-    return refuse('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
-  }
-  return { kind: 'authentic', sender, scheme: 'hmac' };
+  return {
+    kind: 'proof',
+    sender: undefined,
+    complete: (body) => {
+      const sender = signerOf({ timestamp, signature }, body, request.senders, context);
+      if (sender) return { kind: 'authentic', sender, scheme: 'hmac' };
+      return refuse('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
+    },
+  };
 };
+
+/** Both halves, of a delivery that is there as a whole. */
+export const authenticateHmac: Authenticate = whole(proveHmac);

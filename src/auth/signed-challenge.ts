@@ -1,7 +1,8 @@
 import type { JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { isChallenge, MAX_CHALLENGE_BYTES } from '../events/challenge.ts';
-import type { AuthContext, AuthRequest, AuthResult } from './contract.ts';
+import type { Refusal } from '../outcome.ts';
+import type { AuthContext, AuthRequest, HeadRequest, Proof } from './contract.ts';
 import { authenticateSignature } from './rfc9421/verify.ts';
 
 /**
@@ -15,23 +16,37 @@ export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
 }
 
 /**
- * Whether a delivery of a legacy sender is a proof of control that is signed. The scheme's own fields may stand beside
- * the signature; an HMAC signature at a bearer sender is another scheme's.
+ * Whether a delivery of a legacy sender may be a proof of control that is signed. The scheme's own fields may stand
+ * beside the signature; an HMAC signature at a bearer sender is another scheme's.
  */
-export function isSignedChallenge(
-  { delivery: { headers, rawBody }, senders }: AuthRequest,
+function mayBeSigned(
+  { delivery: { headers }, senders }: HeadRequest,
   { protocol }: Pick<AuthContext, 'protocol'>,
 ): boolean {
   const isSigned = headers.has('signature-input') || headers.has('signature');
   const isHmac = senders.some(({ auth }) => auth.scheme === 'hmac');
   const isOwn = isHmac || !headers.has(protocol.hmacSignatureHeader);
-  return isSigned && isOwn && challengeIn(rawBody) !== undefined;
+  return isSigned && isOwn;
 }
 
-/** Checks 1 to 11 of it; undefined where it is none, and then no key is looked for. */
-export async function authenticateChallenge(
+/** Whether it is one. */
+export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContext, 'protocol'>): boolean {
+  return mayBeSigned(request, context) && challengeIn(request.delivery.rawBody) !== undefined;
+}
+
+/** Checks 1 to 11 of it, once its body is there. Where that is none it is `mismatch`, and no key is looked for. */
+export function proveChallenge(
   context: AuthContext,
-  request: AuthRequest,
-): Promise<AuthResult | undefined> {
-  return isSignedChallenge(request, context) ? authenticateSignature(context, request) : undefined;
+  request: HeadRequest,
+  mismatch: Refusal,
+): Proof | Refusal {
+  if (!mayBeSigned(request, context)) return mismatch;
+  return {
+    kind: 'proof',
+    sender: undefined,
+    complete: ({ rawBody }) => {
+      if (!challengeIn(rawBody)) return mismatch;
+      return authenticateSignature(context, { ...request, delivery: { ...request.delivery, rawBody } });
+    },
+  };
 }

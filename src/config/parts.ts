@@ -50,6 +50,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   logger: true,
   onOutcome: true,
   onAlarm: true,
+  onRefused: true,
 };
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {

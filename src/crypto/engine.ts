@@ -36,10 +36,19 @@ export interface Sodium {
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
 }
 
+/** SHA-256 of what comes in pieces. */
+export interface Sha256Stream {
+  /** @returns itself. */
+  update(data: Uint8Array): Sha256Stream;
+  /** Once. Lower case. */
+  hex(): string;
+}
+
 /** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
 export interface Hashes {
   sha256(data: Uint8Array): Uint8Array;
   /** Lower case. Of a string: of its UTF-8. */
   sha256Hex(data: Uint8Array | string): string;
+  sha256Stream(): Sha256Stream;
   hmacSha256(key: Uint8Array, ...data: readonly Uint8Array[]): Uint8Array;
 }

@@ -1,4 +1,4 @@
-import type { Hashes } from './engine.ts';
+import type { Hashes, Sha256Stream } from './engine.ts';
 import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 
 /** Node gives a Buffer; callers get the same plain view on every runtime. */
@@ -15,6 +15,17 @@ export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Has
     sha256: digest,
     sha256Hex: (data) =>
       crypto.hash?.('sha256', data, 'hex') ?? crypto.createHash('sha256').update(data).digest('hex'),
+    sha256Stream: () => {
+      const hash = crypto.createHash('sha256');
+      const stream: Sha256Stream = {
+        update: (data) => {
+          hash.update(data);
+          return stream;
+        },
+        hex: () => hash.digest('hex'),
+      };
+      return stream;
+    },
     hmacSha256: (key, ...data) => {
       const mac = crypto.createHmac('sha256', key);
       for (const part of data) mac.update(part);

@@ -2,13 +2,24 @@ import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { hex } from '../codec/hex.ts';
 import { utf8 } from '../codec/utf8.ts';
-import type { Hashes } from './engine.ts';
+import type { Hashes, Sha256Stream } from './engine.ts';
 
 /** Plain JavaScript, for runtimes without node:crypto: WebCrypto has only asynchronous hashes. */
 export function nobleHashes(): Hashes {
   return {
     sha256,
     sha256Hex: (data) => hex(sha256(typeof data === 'string' ? utf8(data) : data)),
+    sha256Stream: () => {
+      const hash = sha256.create();
+      const stream: Sha256Stream = {
+        update: (data) => {
+          hash.update(data);
+          return stream;
+        },
+        hex: () => hex(hash.digest()),
+      };
+      return stream;
+    },
     hmacSha256: (key, ...data) => {
       const mac = hmac.create(sha256, key);
       for (const part of data) mac.update(part);

@@ -1,60 +1,62 @@
-import type { AuthContext, Authenticate, AuthRequest, AuthResult, Identity } from '../auth/contract.ts';
+import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/contract.ts';
 import { modeMismatch } from '../auth/mode.ts';
-import { authenticateSignature } from '../auth/rfc9421/verify.ts';
-import type { Delivery } from '../delivery.ts';
+import { proveSignature } from '../auth/rfc9421/verify.ts';
 import { type Eventual, whenThere } from '../eventual.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
 import type { Selected } from './select.ts';
 
-/** A delivery whose sender is proved. */
+/** A body whose sender is proved. */
 export interface Authentic {
   readonly kind: 'authentic';
-  readonly delivery: Delivery;
+  readonly rawBody: Uint8Array;
   readonly identity: Identity;
 }
 
+type Refused = Refusal | Unavailability;
+
 /** The deprecated schemes are loaded where a sender is registered with one. */
-const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Authenticate>>> = {
-  signature: () => authenticateSignature,
-  hmac: async () => (await import('../auth/hmac.ts')).authenticateHmac,
-  bearer: async () => (await import('../auth/bearer.ts')).authenticateBearer,
+const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Prove>>> = {
+  signature: () => proveSignature,
+  hmac: async () => (await import('../auth/hmac.ts')).proveHmac,
+  bearer: async () => (await import('../auth/bearer.ts')).proveBearer,
 };
 
 /**
  * The registered scheme and no other: there is never a second attempt (verification.md §2.22), but for what a legacy
- * sender may sign.
+ * sender may sign. By headers alone; `complete` is for the body.
  */
 export function authenticate(
-  selected: Selected,
+  { delivery, target, senders, refused }: Selected,
   context: AuthContext,
   arrivedAt: number,
-): Eventual<Authentic | Refusal | Unavailability> {
-  const { delivery, target, senders } = selected;
+): Eventual<Proof | Refused> {
   const { scheme } = senders[0].auth;
-  const request: AuthRequest = { delivery, target, senders, arrivedAt };
+  const request: HeadRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
-  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, selected, context);
-  const result = whenThere(SCHEMES[scheme](), (verify) => verify(context, request));
-  return whenThere(result, (found) => authenticateOr(found, selected));
+  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
+  const proving = whenThere(SCHEMES[scheme](), (prove) => prove(context, request));
+  return whenThere(proving, (found) => (refused && found.kind === 'refused' ? refused(found) : found));
 }
 
 /** A proof of control is signed (verification.md §7.9) where its sender is registered with a legacy scheme, too. */
 async function orChallenge(
   mismatch: Refusal,
-  request: AuthRequest,
-  selected: Selected,
+  request: HeadRequest,
   context: AuthContext,
-): Promise<Authentic | Refusal | Unavailability> {
-  const { authenticateChallenge } = await import('../auth/signed-challenge.ts');
-  const result = await authenticateChallenge(context, request);
-  return result ? authenticateOr(result, selected) : mismatch;
+): Promise<Proof | Refused> {
+  const { proveChallenge } = await import('../auth/signed-challenge.ts');
+  return proveChallenge(context, request, mismatch);
 }
 
-function authenticateOr(
-  result: AuthResult,
-  { delivery, refused }: Selected,
-): Authentic | Refusal | Unavailability {
-  if (result.kind === 'authentic') return { kind: 'authentic', delivery, identity: result };
-  return refused && result.kind === 'refused' ? refused(result) : result;
+/** What is left of it once the body is there: check 11, or the HMAC. */
+export function authenticateBody(
+  proof: Proof,
+  body: WholeBody,
+  { refused }: Pick<Selected, 'refused'>,
+): Eventual<Authentic | Refused> {
+  return whenThere(proof.complete(body), (found) => {
+    if (found.kind === 'authentic') return { kind: 'authentic', rawBody: body.rawBody, identity: found };
+    return refused && found.kind === 'refused' ? refused(found) : found;
+  });
 }

@@ -3,14 +3,14 @@ import { signingField } from '../auth/mode.ts';
 import { quoted } from '../auth/rfc9421/refuse.ts';
 import { isAdmissible } from '../config/content-types.ts';
 import type { Config } from '../config/resolve.ts';
-import { fieldValue, type Delivery, type HeaderFields } from '../delivery.ts';
+import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';
 import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
 export interface Guarded {
   readonly kind: 'guarded';
-  readonly delivery: Delivery;
+  readonly delivery: Head;
 }
 
 export interface GuardContext {
@@ -122,12 +122,26 @@ export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number)
   return refuse('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
 }
 
+/** A body as it was read. */
+export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefined {
+  if (bytes <= maxBodyBytes) return undefined;
+  return refuse('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
+}
+
+/** A delivery up to its body. */
+export function guardHead(head: Head, context: GuardContext): Guarded | Refusal {
+  const { method, headers } = head;
+  return (
+    guardHeaders(method, headers, context) ??
+    guardDeclaredLength(headers, context.config.maxBodyBytes) ?? { kind: 'guarded', delivery: head }
+  );
+}
+
+/** A delivery that is there as a whole, whatever length it declares. */
 export function guard(delivery: Delivery, context: GuardContext): Guarded | Refusal {
-  const refusal = guardHeaders(delivery.method, delivery.headers, context);
-  if (refusal) return refusal;
-  const { maxBodyBytes } = context.config;
-  if (delivery.rawBody.byteLength > maxBodyBytes) {
-    return refuse('payload_too_large', `body of ${delivery.rawBody.byteLength} bytes, over ${maxBodyBytes}`);
-  }
-  return { kind: 'guarded', delivery };
+  const { method, headers, rawBody } = delivery;
+  return (
+    guardHeaders(method, headers, context) ??
+    guardBody(rawBody.byteLength, context.config.maxBodyBytes) ?? { kind: 'guarded', delivery }
+  );
 }

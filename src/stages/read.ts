@@ -148,8 +148,7 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
 }
 
 /** Check 14, then the envelope rules of verification.md §7. No I/O. */
-export function read({ delivery, identity }: Authentic, context: ReadContext): Read | ReadChallenge {
-  const { rawBody } = delivery;
+export function read({ rawBody, identity }: Authentic, context: ReadContext): Read | ReadChallenge {
   const { sender, bodyHash } = identity;
   const reading = readFrom(sender, rawBody, context, bodyHash);
   if (!reading.ok) return unreadable({ kind: 'read', identity, rawBody }, reading);

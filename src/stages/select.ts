@@ -3,7 +3,7 @@ import type { Target } from '../auth/contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve.ts';
 import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Head } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
 import { type Eventual, isPending, whenThere } from '../eventual.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
@@ -15,7 +15,7 @@ import type { Guarded } from './guard.ts';
 /** A delivery whose URL, possible senders and scheme are known: from configuration, never from headers or body. */
 export interface Selected {
   readonly kind: 'selected';
-  readonly delivery: Delivery;
+  readonly delivery: Head;
   readonly target: Target;
   /** Not empty; all of one scheme. */
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];

@@ -1,6 +1,6 @@
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Head } from '../delivery.ts';
 import { Fault } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -9,7 +9,7 @@ import { inTime, type SelectContext } from './select.ts';
 type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
 /** Whether it has the field of a legacy scheme that a sender is registered with. */
-function hasLegacyField({ headers }: Delivery, senders: readonly SenderEntry[], protocol: Protocol): boolean {
+function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocol: Protocol): boolean {
   return senders.some(({ auth }) => {
     if (auth.scheme === 'signature') return false;
     return headers.has(
@@ -20,7 +20,7 @@ function hasLegacyField({ headers }: Delivery, senders: readonly SenderEntry[], 
 
 /** Whether it names a key of a registered sender; looked for as for any delivery. */
 async function hasKnownKey(
-  { headers }: Delivery,
+  { headers }: Head,
   senders: readonly SenderEntry[],
   { keys, now }: SelectContext,
 ): Promise<boolean> {
@@ -33,7 +33,7 @@ async function hasKnownKey(
 }
 
 /** What sellers can have been given: the path as received, or that with as much of the prefix as can have been cut off. */
-function meantUrls({ url = '/' }: Delivery, { origin, prefix }: Prefix): ReadonlySet<string> {
+function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet<string> {
   const received = pathAndQuery(url);
   const path = prefix.slice(origin.length);
   const cut = Array.from(path.matchAll(/\//g), ({ index }) => index)
@@ -45,7 +45,7 @@ function meantUrls({ url = '/' }: Delivery, { origin, prefix }: Prefix): Readonl
 
 /** Who may have sent it: a function of the owner's knows them by the URL that they were given. */
 async function possibleSenders(
-  delivery: Delivery,
+  delivery: Head,
   publicUrl: Prefix,
   { config }: SelectContext,
 ): Promise<readonly SenderEntry[]> {
@@ -62,11 +62,7 @@ async function possibleSenders(
  * the event by it: 503. It is an alarm only where a registered sender may have sent it, so that strangers raise none.
  * @throws Fault (rejects) `misconfigured`, always.
  */
-export async function refuseStray(
-  delivery: Delivery,
-  publicUrl: Prefix,
-  context: SelectContext,
-): Promise<never> {
+export async function refuseStray(delivery: Head, publicUrl: Prefix, context: SelectContext): Promise<never> {
   const message = `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
   const senders = await possibleSenders(delivery, publicUrl, context);
   if (

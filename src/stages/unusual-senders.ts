@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { MAX_SENDERS } from '../config/senders.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Head } from '../delivery.ts';
 import { Fault, textOf } from '../errors.ts';
 import { type Refusal, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -19,7 +19,7 @@ export async function sendersFailed(error: unknown, target: Target, raiseAlarm: 
 
 /** No sender at a URL, or more than are considered. */
 export function unusualSenders(
-  delivery: Delivery,
+  delivery: Head,
   target: Target,
   senders: readonly SenderEntry[],
   { raiseAlarm }: { readonly raiseAlarm: RaiseAlarm },

@@ -1,4 +1,4 @@
-import type { AuthRequest, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
+import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host-check.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
@@ -35,7 +35,7 @@ interface Signed {
 }
 
 interface Delivered {
-  readonly request: AuthRequest;
+  readonly request: HeadRequest;
   readonly evidence: UrlEvidence;
   readonly verifies: VerifiesFor;
 }
@@ -101,7 +101,7 @@ function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonl
 }
 
 /** Says which URL was signed. It may be another receiver's, too: only the owner knows which URL the seller was given. */
-function mismatch({ parts }: Context, { target }: AuthRequest, { url, signer }: Signed): Unavailability {
+function mismatch({ parts }: Context, { target }: HeadRequest, { url, signer }: Signed): Unavailability {
   const sender = signer.sender.agentUrl;
   const signedUrl = printableName(url.target.targetUri, MAX_URL_BYTES);
   const meant = printableName(url.publicUrl, MAX_URL_BYTES);

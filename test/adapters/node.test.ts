@@ -135,11 +135,11 @@ describe('what is written', () => {
   });
 
   test('an exception is answered 503 where the receiver cannot even report it', async () => {
-    const { verifyAndDispatch, door } = recordingReceiver({
+    const { door, ...receiver } = recordingReceiver({
       answer: () => Promise.reject(new Error('a bug')),
     });
     const { fault: _, ...rest } = door;
-    await using server = await listening(webhookHandler({ verifyAndDispatch, door: rest }));
+    await using server = await listening(webhookHandler({ ...receiver, door: rest }));
     const response = await post(server.url, '{}');
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
   });
@@ -152,15 +152,12 @@ describe('what is written', () => {
     await expect(post(server.url, '{}')).rejects.toThrow('fetch failed');
   });
 
-  test('an exception of the door’s check is answered 503 too', async () => {
+  test('an exception of open is answered 503 too', async () => {
     const receiver = recordingReceiver();
-    const door = {
-      ...receiver.door,
-      check: () => {
-        throw new Error('a bug');
-      },
+    const open = (): never => {
+      throw new Error('a bug');
     };
-    await using server = await listening(webhookHandler({ ...receiver, door }));
+    await using server = await listening(webhookHandler({ ...receiver, open }));
     expect((await post(server.url, '{}')).status).toBe(503);
   });
 

@@ -3,10 +3,14 @@ import { fieldValue, headerFields, type HeaderFields } from '../../src/delivery.
 import type { RequestInfo } from '../../src/options.ts';
 import type { Reply } from '../../src/outcome.ts';
 import { protocolFor } from '../../src/protocol.ts';
-import { type GuardContext, guardDeclaredLength, guardHeaders } from '../../src/stages/guard.ts';
+import { declaredLength, type GuardContext, guardHead } from '../../src/stages/guard.ts';
+import type { SenderEntry } from '../../src/senders.ts';
 import { respond } from '../../src/stages/respond.ts';
+import { createHashes } from '../../src/crypto/hashes.ts';
+import type { Outcome, Refusal, Unavailability } from '../../src/outcome.ts';
+import { createTickets } from '../../src/ticket.ts';
 
-/** One call of `verifyAndDispatch`. */
+/** A delivery that came whole. */
 export interface Handed {
   readonly rawBody: Uint8Array;
   readonly headers: HeaderFields;
@@ -17,15 +21,13 @@ export interface RecordingReceiver extends DoorReceiver {
   readonly handed: readonly Handed[];
   readonly refused: readonly { readonly code: string; readonly detail: string }[];
   readonly faults: readonly unknown[];
-  /** Bytes that its doors hold now. */
-  readonly held: () => number;
 }
 
 export interface RecordingOptions {
   readonly maxBodyBytes?: number;
   readonly bodyDeadlineMs?: number;
   readonly maxBufferedBytes?: number;
-  /** What `verifyAndDispatch` answers; 200 at once by default. */
+  /** What it answers to a whole delivery; 200 at once by default. */
   readonly answer?: (handed: Handed) => Reply | Promise<Reply>;
 }
 
@@ -44,50 +46,54 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
     protocol: protocolFor(),
     raiseAlarm: () => {},
   };
-  let held = 0;
   const handed: Handed[] = [];
   const refused: { code: string; detail: string }[] = [];
   const faults: unknown[] = [];
+  const tickets = createTickets({
+    config: { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs },
+    raiseAlarm: () => {},
+    now: Date.now,
+  });
+  const hashes = createHashes();
+  const handOver = async (call: Handed): Promise<Outcome> => {
+    handed.push(call);
+    return { response: await answer(call) } as Outcome;
+  };
+  const fail = (verdict: Refusal | Unavailability): Outcome => {
+    refused.push({ code: verdict.code, detail: verdict.detail });
+    return { ...verdict, response: respond(verdict, 5) };
+  };
   return {
     handed,
     refused,
     faults,
-    held: () => held,
-    verifyAndDispatch: async (rawBody, headers, request = {}) => {
-      const call: Handed = { rawBody, headers: headerFields(headers), request };
-      handed.push(call);
-      return { response: await answer(call) };
+    verifyAndDispatch: async (rawBody, given, request = {}) => {
+      const headers = headerFields(given);
+      const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
+      if (guarded.kind === 'refused') return { response: respond(guarded, 5) };
+      return handOver({ rawBody, headers, request });
+    },
+    open: async (given, request = {}) => {
+      const headers = headerFields(given);
+      const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
+      if (guarded.kind === 'refused') return { ...guarded, response: respond(guarded, 5) };
+      const opened = tickets({
+        kind: 'upload',
+        // Whose it is does not matter here: one sender's.
+        proof: { sender: { agentUrl: 'https://seller.example' } as SenderEntry },
+        hashes,
+        declared: declaredLength(headers),
+        maxBytes: maxBodyBytes,
+        finish: ({ rawBody }) => handOver({ rawBody, headers, request }),
+        fail,
+      });
+      return opened.kind === 'ticket' ? opened : fail(opened);
     },
     door: {
-      maxBodyBytes,
-      bodyDeadlineMs,
-      check: (headers, request) => {
-        const fields = headerFields(headers);
-        const refusal =
-          guardHeaders(request?.method ?? 'POST', fields, context) ??
-          guardDeclaredLength(fields, maxBodyBytes);
-        return refusal && { response: respond(refusal, 5) };
-      },
-      refuse: (code, detail) => {
-        refused.push({ code, detail });
-        return {
-          response:
-            code === 'payload_too_large'
-              ? respond({ kind: 'refused', code, detail }, 5)
-              : respond({ kind: 'unavailable', code, detail }, 5),
-        };
-      },
+      consumed: (detail) => fail({ kind: 'unavailable', code: 'body_consumed', detail }),
       fault: (error) => {
         faults.push(error);
         return { response: respond({ kind: 'unavailable', code: 'misconfigured', detail: '' }, 7) };
-      },
-      hold: (bytes) => {
-        if (held + bytes > maxBufferedBytes) return false;
-        held += bytes;
-        return true;
-      },
-      release: (bytes) => {
-        held -= bytes;
       },
     },
   };

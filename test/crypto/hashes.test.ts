@@ -10,8 +10,8 @@ import { concat, fromHex, utf8 } from './make.ts';
 const native = nativeHashes() ?? expect.fail('Node has them');
 const noble = nobleHashes();
 
-const EACH_ONCE = { sha256: 1, sha256Hex: 1, hmacSha256: 1 };
-const NONE = { sha256: 0, sha256Hex: 0, hmacSha256: 0 };
+const EACH_ONCE = { sha256: 1, sha256Hex: 1, sha256Stream: 1, hmacSha256: 1 };
+const NONE = { sha256: 0, sha256Hex: 0, sha256Stream: 0, hmacSha256: 0 };
 
 /** How often each function asks node:crypto. Both give the same bytes, so that those show nothing. */
 function callsOf(hashes: Hashes): Record<keyof Hashes, number> {
@@ -27,6 +27,7 @@ function callsOf(hashes: Hashes): Record<keyof Hashes, number> {
     return {
       sha256: count(() => hashes.sha256(data)),
       sha256Hex: count(() => hashes.sha256Hex(data)),
+      sha256Stream: count(() => hashes.sha256Stream().update(data).hex()),
       hmacSha256: count(() => hashes.hmacSha256(data, data)),
     };
   } finally {
@@ -58,6 +59,12 @@ describe.each([
     expect(hex(hashes.hmacSha256(new Uint8Array(131).fill(0xaa), new Uint8Array(), long))).toBe(
       '60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54',
     );
+  });
+
+  it('are the same of what comes in pieces', () => {
+    const stream = hashes.sha256Stream();
+    expect(stream.update(utf8('a')).update(utf8('')).update(utf8('bc'))).toBe(stream);
+    expect(stream.hex()).toBe(hashes.sha256Hex('abc'));
   });
 
   it('gives plain Uint8Arrays', () => {

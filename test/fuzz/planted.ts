@@ -17,8 +17,8 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'signatures do not expire',
     file: 'auth/rfc9421/window.ts',
-    from: 'expires * 1000 >= nowMs - SKEW_S * 1000',
-    to: 'true',
+    from: 'expires * 1000 < nowMs - SKEW_S * 1000',
+    to: 'false',
   },
   {
     name: 'digests are not compared',

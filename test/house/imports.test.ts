@@ -59,7 +59,10 @@ const imports: Import[] = files.flatMap((file) =>
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(cli|vectors|testing|adapters)\//, 6],
-  [/^(index|receiver|parts|answering|refusal-line|door|lifecycle|startup)\.ts$/, 5],
+  [
+    /^(index|receiver|parts|answering|refusal-line|refused-body|curious|ticket|door|lifecycle|startup)\.ts$/,
+    5,
+  ],
   [/^(inbox|sender|queues|registry)\//, 5],
   [/^stages\//, 4],
   [/^config\//, 3],
@@ -68,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|senders|options|alarms|logging|once|eventual|bounded|thinning)\.ts$/,
+    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|ticket-contract|pieces|room|senders|options|alarms|logging|once|eventual|bounded|thinning)\.ts$/,
     1,
   ],
 ];

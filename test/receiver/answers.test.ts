@@ -1,9 +1,17 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, PermanentError } from '../../src/errors.ts';
+import type { Outcome } from '../../src/outcome.ts';
+import type { Ticket } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { house, payloads, said, URL_GIVEN } from './setup.ts';
+
+/** What headers alone decided. */
+function toldAtOnce(opened: Outcome | Ticket): string {
+  if (opened.kind === 'ticket') throw new Error('the headers decided nothing');
+  return said(opened);
+}
 
 describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, the right answer comes out', () => {
   it('accepts, hands on, answers 200', async () => {
@@ -103,11 +111,11 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
       headers: { 'Content-Type': 'application/a2a+json' },
     });
     expect(said(await send(typed))).toBe('refused unsupported_media_type 415');
-    expect(receiver.door.check(typed.headers)?.response.status).toBe(415);
+    expect(toldAtOnce(await receiver.open(typed.headers))).toBe('refused unsupported_media_type 415');
     now += 60_000;
-    expect(receiver.door.check(typed.headers)?.response.status).toBe(415);
+    expect(toldAtOnce(await receiver.open(typed.headers))).toBe('refused unsupported_media_type 415');
     const gzip = { ...typed.headers, 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
-    expect(receiver.door.check(gzip)?.response.status).toBe(415);
+    expect(toldAtOnce(await receiver.open(gzip))).toBe('refused unsupported_content_encoding 415');
     expect(alarms).toMatchObject([
       { code: 'unsupported_media_type', message: expect.stringContaining("['application/a2a+json']") },
       { code: 'unsupported_media_type', suppressed: 1 },
@@ -351,11 +359,15 @@ describe('the method of a request', () => {
     const { receiver, sign } = await house();
     const { body, headers } = await sign(payloads.tool('completed'));
     expect(said(await receiver.verifyAndDispatch(body, headers, { method: 'post' }))).toBe('accepted 200');
-    expect(receiver.door.check(headers, { method: 'Post' })).toBeUndefined();
+    const opened = await receiver.open(headers, { method: 'Post' });
+    expect(opened.kind).toBe('ticket');
+    if (opened.kind === 'ticket') opened.abort();
     await expect(receiver.verifyAndDispatch(body, headers, { method: 5 as never })).rejects.toThrow(
       ConfigError,
     );
-    expect(receiver.door.check(headers, { method: 'po\u017ft' })?.response.status).toBe(405);
+    expect(toldAtOnce(await receiver.open(headers, { method: 'po\u017ft' }))).toBe(
+      'refused method_not_allowed 405',
+    );
   });
 });
 
@@ -403,6 +415,8 @@ describe('ready and stop', () => {
     await receiver.ready();
     await receiver.stop();
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable shutting_down 503');
-    expect(receiver.door.check({ 'content-type': 'application/json' })?.response.status).toBe(503);
+    expect(toldAtOnce(await receiver.open({ 'content-type': 'application/json' }))).toBe(
+      'unavailable shutting_down 503',
+    );
   });
 });

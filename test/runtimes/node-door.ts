@@ -109,7 +109,10 @@ const served =
       Array.from({ length: 8 }, (_, index) =>
         index % 2 === 0
           ? client.post({ 'content-type': 'text/plain' }, new Uint8Array(unread * KIB))
-          : client.post({ 'content-type': 'application/json' }, new Uint8Array(over * KIB)),
+          : client.post(
+              { 'content-type': 'application/json', 'content-length': String(over * KIB) },
+              new Uint8Array(over * KIB),
+            ),
       ),
     );
     same([...new Set(answers)].sort(), ['413', '415']);

@@ -21,7 +21,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^house\/budget\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|registry)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry)\.test\.ts$|probe\/)/, 'integration'],
   [/^house\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];

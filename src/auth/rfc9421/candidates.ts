@@ -2,7 +2,7 @@ import type { VerifyKey } from '../../crypto/engine.ts';
 import { type Eventual, isPending, whenThere } from '../../eventual.ts';
 import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { AuthContext, AuthRequest } from '../contract.ts';
+import type { AuthContext, HeadRequest } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
 import type { HostComparison } from './host-check.ts';
 import { usableKey } from './key-policy.ts';
@@ -11,7 +11,7 @@ import { refuse } from './refuse.ts';
 /** Everything that is the same for each candidate. */
 export interface Trial {
   readonly context: AuthContext;
-  readonly request: AuthRequest;
+  readonly request: HeadRequest;
   readonly signed: CheckedSignature;
   /** The signature base, encoded. */
   readonly base: Uint8Array;

@@ -35,14 +35,14 @@ export function readContentDigest(lines: readonly string[]): ContentDigest | str
 
 /**
  * Check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, time may leak.
- * @returns that digest in hex, which the store wants too; undefined where they differ.
+ * @param actual SHA-256 of the body in hex.
+ * @returns it, which the store wants too; undefined where they differ.
  */
-export function matchingHash(digest: ContentDigest, body: Uint8Array, hashes: Hashes): string | undefined {
-  const actual = hashes.sha256Hex(body);
+export function matchingHash(digest: ContentDigest, actual: string): string | undefined {
   return digest.sha256 && isHexOf(actual, digest.sha256) ? actual : undefined;
 }
 
 /** Check 11, where the digest itself is of no further use. */
 export function digestMatches(digest: ContentDigest, body: Uint8Array, hashes: Hashes): boolean {
-  return matchingHash(digest, body, hashes) !== undefined;
+  return matchingHash(digest, hashes.sha256Hex(body)) !== undefined;
 }

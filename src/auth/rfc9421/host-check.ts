@@ -1,4 +1,4 @@
-import type { Delivery } from '../../delivery.ts';
+import type { Head } from '../../delivery.ts';
 import type { Target } from '../contract.ts';
 import type { Scheme } from './host-name.ts';
 import { canonicalAuthority } from './host-name.ts';
@@ -26,17 +26,17 @@ function authorityOf(text: string, scheme: Scheme): string {
 }
 
 /** `:authority` and `Host`, in the order of their weight. */
-function hostLines({ headers }: Delivery): readonly string[] {
+function hostLines({ headers }: Head): readonly string[] {
   return [...(headers.get(':authority') ?? []), ...(headers.get('host') ?? [])];
 }
 
 /** The authority that the request was sent to, by its own word, as it came. Never of `X-Forwarded-*`. */
-export function receivedAuthority(delivery: Delivery): string | undefined {
+export function receivedAuthority(delivery: Head): string | undefined {
   return hostLines(delivery)[0] ?? ABSOLUTE_FORM.exec(delivery.url ?? '')?.[2];
 }
 
 /** Every authority that the request names: `:authority`, `Host`, absolute-form target, in the order of their weight. */
-function authoritiesOf(delivery: Delivery, scheme: Scheme): readonly string[] {
+function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
   const authorities = hostLines(delivery).map((line) => authorityOf(line, scheme));
   const absolute = ABSOLUTE_FORM.exec(delivery.url ?? '');
   if (absolute) {
@@ -54,7 +54,7 @@ function isForeign(url: string | undefined): boolean {
 }
 
 /** More than one line, or lines that `Headers` joined: no host name holds a comma. */
-function isRepeated(delivery: Delivery, name: 'host' | ':authority'): boolean {
+function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
   const lines = delivery.headers.get(name) ?? [];
   return lines.length > 1 || lines.some((line) => line.includes(','));
 }
@@ -62,7 +62,7 @@ function isRepeated(delivery: Delivery, name: 'host' | ':authority'): boolean {
 export const SAME: HostComparison = { kind: 'same' };
 
 /** One `Host` line that is our authority as it is written in canonical form, and no other name of it. */
-function isUsual({ headers, url }: Delivery, { authority }: Target): boolean {
+function isUsual({ headers, url }: Head, { authority }: Target): boolean {
   const lines = headers.get('host');
   const alone = lines?.length === 1 && lines[0] === authority && !headers.has(':authority');
   return alone && (url === undefined || url.startsWith('/'));
@@ -72,7 +72,7 @@ function isUsual({ headers, url }: Delivery, { authority }: Target): boolean {
  * The part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
  * @param hostCheck `off`: the configured URL stands alone; contradictions inside the request remain.
  */
-export function compareHost(delivery: Delivery, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
+export function compareHost(delivery: Head, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
   if (isUsual(delivery, target)) return SAME;
   if (isRepeated(delivery, 'host') || isRepeated(delivery, ':authority')) {
     return { kind: 'contradiction', detail: 'Host is repeated.' };

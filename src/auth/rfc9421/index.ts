@@ -6,6 +6,7 @@ export type {
   CryptoEngine,
   Hashes,
   Jwk,
+  Sha256Stream,
   SignatureAlgorithm,
   Sodium,
   VerifyKey,

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../../alarms.ts';
 import { whenThere } from '../../eventual.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { AuthContext, AuthRequest, LateDelivery } from '../contract.ts';
+import type { AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
 import { tryCandidates, type TrialResult } from './candidates.ts';
 import { checkSignatureFields, type SignatureFields } from './checks.ts';
 import { quoted } from './refuse.ts';
@@ -44,7 +44,7 @@ function signerOf(result: TrialResult | undefined): Candidate | 'undecided' | un
 /** The delivery as it would be checked at a moment inside its window; undefined where no clock could put it right. */
 function lateDelivery(
   context: AuthContext,
-  request: AuthRequest,
+  request: HeadRequest,
   fields: SignatureFields,
 ): LateDelivery | undefined {
   // Check 2 passed: all of them are there.
@@ -64,7 +64,7 @@ function lateDelivery(
 /** After check 5 failed: whether it is this receiver's clock that is wrong (verification.md §2.35). */
 export async function outsideWindow(
   context: AuthContext,
-  request: AuthRequest,
+  request: HeadRequest,
   fields: SignatureFields,
   refusal: Refusal,
 ): Promise<Refusal | Unavailability> {

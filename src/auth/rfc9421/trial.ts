@@ -1,5 +1,5 @@
 import { utf8 } from '../../codec/utf8.ts';
-import type { AuthContext, AuthRequest, Target } from '../contract.ts';
+import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { Trial } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { compareHost } from './host-check.ts';
@@ -8,7 +8,7 @@ import { signatureBase } from './signature-base.ts';
 /** The signature base for a URL, encoded; undefined where it cannot be built. */
 export function baseFor(
   target: Target,
-  { delivery }: AuthRequest,
+  { delivery }: HeadRequest,
   signed: CheckedSignature,
 ): Uint8Array | undefined {
   const facts = { method: delivery.method, target, headers: delivery.headers };
@@ -19,7 +19,7 @@ export function baseFor(
 /** Everything that the candidates are tried on, or undefined where the base cannot be built. */
 export function trialOf(
   context: AuthContext,
-  request: AuthRequest,
+  request: HeadRequest,
   signed: CheckedSignature,
 ): Trial | undefined {
   const { delivery, target } = request;

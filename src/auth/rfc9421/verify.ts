@@ -1,15 +1,17 @@
 import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { Authenticate, AuthResult, Identity } from '../contract.ts';
+import type { Authenticate, AuthResult, Proof, Prove, WholeBody } from '../contract.ts';
+import { whole } from '../whole.ts';
 import type { Trial, Verified } from './candidates.ts';
 import { tryCandidates } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { checkSignatureFields, readSignatureFields } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
+import type { SenderEntry } from '../../senders.ts';
 import { refuse } from './refuse.ts';
 import { trialOf } from './trial.ts';
-import { SKEW_S } from './window.ts';
+import { SKEW_S, windowEnded } from './window.ts';
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
 function findSigner(trial: Trial): Eventual<Verified | Refusal | Unavailability> {
@@ -28,53 +30,66 @@ function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
 
-function identityOf(
-  { sender, key }: Candidate,
-  { parameters }: CheckedSignature,
-  bodyHash: string,
-): Identity {
+function nonceOf({ key }: Candidate, { parameters }: CheckedSignature): NonNullable<Proof['nonce']> {
   const { keyid, nonce, expires } = parameters;
   return {
-    kind: 'authentic',
-    sender,
-    scheme: 'signature',
-    bodyHash,
-    nonce: {
-      keyid: key.kid === keyid ? key.kid : copy(keyid),
-      nonce: copy(nonce),
-      expiresAtMs: (expires + SKEW_S) * 1000,
-    },
+    keyid: key.kid === keyid ? key.kid : copy(keyid),
+    nonce: copy(nonce),
+    expiresAtMs: (expires + SKEW_S) * 1000,
   };
 }
 
-/** Check 11. */
-function identified({ context, request, signed }: Trial, { candidate }: Verified): AuthResult {
-  const bodyHash = matchingHash(signed.digest, request.delivery.rawBody, context.hashes);
+interface Signer {
+  readonly sender: SenderEntry;
+  readonly nonce: NonNullable<Proof['nonce']>;
+}
+
+/** The end of check 5 once more, for a body that took its time: a nonce is kept until then. Then check 11. */
+function identified(
+  { context, signed }: Trial,
+  { sender, nonce }: Signer,
+  { rawBody, hash, wholeAt }: WholeBody,
+): AuthResult {
+  if (windowEnded(signed.parameters, wholeAt)) {
+    return refuse(5, 'webhook_signature_window_invalid', 'The window ended before the body was whole.');
+  }
+  const bodyHash = matchingHash(signed.digest, hash ?? context.hashes.sha256Hex(rawBody));
   if (bodyHash === undefined) {
     return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
   }
-  return identityOf(candidate, signed, bodyHash);
+  return { kind: 'authentic', sender, scheme: 'signature', bodyHash, nonce };
 }
 
-/** The sender is proved. */
-function proved(trial: Trial, found: Verified): Eventual<AuthResult> {
+function proofOf(trial: Trial, candidate: Candidate): Proof {
+  const { sender } = candidate;
+  const nonce = nonceOf(candidate, trial.signed);
+  return {
+    kind: 'proof',
+    sender,
+    nonce,
+    complete: (body) => identified(trial, { sender, nonce }, body),
+  };
+}
+
+/** The sender is proved; left is its body. */
+function proved(trial: Trial, found: Verified): Eventual<Proof | Unavailability> {
   const { context, request, host } = trial;
   const { sender } = found.candidate;
   context.setUp?.verified(sender, request.arrivedAt);
-  if (host.kind !== 'differs') return identified(trial, found);
+  if (host.kind !== 'differs') return proofOf(trial, found.candidate);
   return import('./rewritten-host.ts').then((it) =>
     it.rewrittenHost(context.raiseAlarm, sender, host.received, request.target),
   );
 }
 
 /**
- * Checks 1 to 11 (verification.md §2.1 to §2.11), in that order, for senders registered with signatures. Whether the
+ * Checks 1 to 10 (verification.md §2.1 to §2.10), in that order, for senders registered with signatures. Whether the
  * request carries another scheme's headers was decided before. No promise where nothing has to be waited for.
- * @returns who signed, with the nonce that is to be claimed; a refusal; or, where the receiver's own surroundings
- * failed a check, an unavailability.
+ * @returns who signed, with the nonce that is to be claimed and check 11; a refusal; or, where the receiver's own
+ * surroundings failed a check, an unavailability.
  * @throws Fault (rejects) `keys_unavailable` where no key decides and some could not be had.
  */
-export const authenticateSignature: Authenticate = (context, request) => {
+export const proveSignature: Prove = (context, request) => {
   const { headers } = request.delivery;
   const fields = readSignatureFields(headers);
   if (fields.kind === 'refused') return fields;
@@ -92,3 +107,6 @@ export const authenticateSignature: Authenticate = (context, request) => {
     signer.kind === 'verified' ? proved(trial, signer) : signer,
   );
 };
+
+/** Checks 1 to 11 of a delivery that is there as a whole. */
+export const authenticateSignature: Authenticate = whole(proveSignature);

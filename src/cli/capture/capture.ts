@@ -11,6 +11,8 @@ export interface Capture {
   readonly target: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
+  /** It was refused by its headers, and its body was not read. */
+  readonly bodyless?: true;
   /** Unix ms, where the capture says when. */
   readonly receivedAt?: number;
   /** Of a vector all of it: it says who may send, too. */

@@ -92,9 +92,28 @@ function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
 }
 
+/** What `captureRefused` says of a capture, in a field that it puts before those of the request. */
+function captured(head: string): {
+  readonly head: string;
+  readonly about: Pick<Capture, 'receivedAt' | 'bodyless'>;
+} {
+  const field = /\r?\nProto-Webhooks-Capture: ([^\r\n]*)/.exec(head);
+  if (!field) return { head, about: {} };
+  const [all, said = ''] = field;
+  const receivedAt = Date.parse(/received=([^;]+)/.exec(said)?.[1] ?? '');
+  return {
+    head: head.replace(all, ''),
+    about: {
+      ...(!Number.isNaN(receivedAt) && { receivedAt }),
+      ...(said.includes('body=absent') && { bodyless: true }),
+    },
+  };
+}
+
 /** A request as `tcpdump`, `nc` or a proxy's log shows it; lines may end in LF alone. */
 export async function readHttp(bytes: Uint8Array): Promise<Capture> {
-  const { head, body: rest } = split(bytes);
+  const { head: given, body: rest } = split(bytes);
+  const { head, about } = captured(given);
   const { message, body, whole } = await parse(
     Buffer.concat([Buffer.from(`${normalHead(head)}\r\n\r\n`, 'latin1'), rest]),
   );
@@ -104,7 +123,7 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
     if (declared !== undefined) throw cutShort(rest.length, Number(declared));
     throw new UsageError('cut short inside the body: the last chunks of the body are missing');
   }
-  const notes: string[] = [];
+  const notes: string[] = about.bodyless ? ['The body was not read: what needs it is left open.'] : [];
   if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
   const left = declared === undefined ? 0 : rest.length - Number(declared);
   const isBlank = /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'));
@@ -119,6 +138,7 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
     target,
     headers: pairs(message.rawHeaders),
     body: framed ? body : rest,
+    ...about,
     notes,
   };
 }

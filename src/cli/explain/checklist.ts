@@ -4,7 +4,7 @@ import { authenticateBearer } from '../../auth/bearer.ts';
 import { modeMismatch } from '../../auth/mode.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { digestMatches, readContentDigest } from '../../auth/rfc9421/content-digest.ts';
-import { authenticateSignature } from '../../auth/rfc9421/verify.ts';
+import { authenticateSignature, proveSignature } from '../../auth/rfc9421/verify.ts';
 import { challengeIn, isSignedChallenge } from '../../auth/signed-challenge.ts';
 import { readEvent } from '../../events/read.ts';
 import type { CheckId } from '../../outcome.ts';
@@ -46,11 +46,23 @@ const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
 
 type Failure = Exclude<AuthResult, { kind: 'authentic' }>;
 
+interface Bodyless {
+  /** The capture has no body: what needs it is left open. */
+  readonly bodyless?: boolean | undefined;
+}
+
+const NO_BODY = { verdict: 'open', detail: 'the capture has no body' } as const;
+
 /** @returns undefined where it is authentic. */
-async function failure(context: AuthContext, request: AuthRequest): Promise<Failure | undefined> {
+async function failure(
+  context: AuthContext,
+  request: AuthRequest,
+  { bodyless }: Bodyless,
+): Promise<Failure | undefined> {
   try {
-    const result = await authenticateSignature(context, request);
-    return result.kind === 'authentic' ? undefined : result;
+    const authenticating = bodyless ? proveSignature : authenticateSignature;
+    const result = await authenticating(context, request);
+    return result.kind === 'authentic' || result.kind === 'proof' ? undefined : result;
   } catch (error) {
     return {
       kind: 'unavailable',
@@ -97,15 +109,21 @@ function momentOf({ delivery }: AuthRequest): number | undefined {
   return created !== undefined && created > 0 && created < MS_FROM ? created * 1000 : undefined;
 }
 
-async function signatureSteps(context: AuthContext, request: AuthRequest, known: Known): Promise<Step[]> {
-  const failed = await failure(context, request);
+async function signatureSteps(
+  context: AuthContext,
+  request: AuthRequest,
+  known: Known & Bodyless,
+): Promise<Step[]> {
+  const failed = await failure(context, request, known);
   const steps = rows(failed);
   const moment = failed?.check === 5 ? momentOf(request) : undefined;
-  const later = moment === undefined ? undefined : await failure(context, { ...request, arrivedAt: moment });
+  const later =
+    moment === undefined ? undefined : await failure(context, { ...request, arrivedAt: moment }, known);
   const beyond = moment === undefined || later?.check === 5 ? steps : rows(later);
-  const digest = digestRow(request, context);
+  const digest = known.bodyless ? undefined : digestRow(request, context);
   const judged = steps.map((step, index): Step => {
     const open = step.verdict === 'open' ? (beyond[index] ?? step) : step;
+    if (open.id === '11' && known.bodyless && open.verdict === 'pass') return { ...open, ...NO_BODY };
     if (open.id === '9') return revocationRow(open, known);
     return open.id === '11' && open.verdict === 'open' && digest
       ? { id: step.id, title: step.title, ...digest }
@@ -118,14 +136,26 @@ async function legacyStep(
   scheme: keyof typeof LEGACY,
   context: AuthContext,
   request: AuthRequest,
+  { bodyless }: Bodyless,
 ): Promise<Step> {
-  const result = await LEGACY[scheme](context, request);
   const row = { id: scheme, title: `the ${scheme === 'hmac' ? 'HMAC' : 'bearer token'} is right` };
+  if (bodyless && scheme === 'hmac') return { ...row, ...NO_BODY };
+  const result = await LEGACY[scheme](context, request);
   if (result.kind === 'authentic') return { ...row, verdict: 'pass' };
   return { ...row, verdict: 'fail', code: result.code, detail: result.detail };
 }
 
-function bodySteps({ delivery, senders }: AuthRequest, { protocol }: AuthContext): Step[] {
+function bodySteps(
+  { delivery, senders }: AuthRequest,
+  { protocol }: AuthContext,
+  { bodyless }: Bodyless,
+): Step[] {
+  if (bodyless) {
+    return [
+      { id: '14', title: 'the body is strict JSON', ...NO_BODY },
+      { id: 'envelope', title: 'the body is an envelope', ...NO_BODY },
+    ];
+  }
   const [sender] = senders;
   const challenge = challengeIn(delivery.rawBody);
   if (challenge) return challengeSteps(challenge);
@@ -155,7 +185,7 @@ function bodySteps({ delivery, senders }: AuthRequest, { protocol }: AuthContext
 export async function checklist(
   context: AuthContext,
   request: AuthRequest,
-  { maxBodyBytes, contentTypes, ...known }: Known & GuardContext['config'],
+  { maxBodyBytes, contentTypes, ...known }: Known & Bodyless & GuardContext['config'],
 ): Promise<Step[]> {
   const { delivery, senders } = request;
   const registered = senders[0]?.auth.scheme ?? 'signature';
@@ -179,6 +209,6 @@ export async function checklist(
     },
   ];
   if (scheme === 'signature') steps.push(...(await signatureSteps(context, request, known)));
-  else steps.push(await legacyStep(scheme, context, request));
-  return [...steps, ...bodySteps(request, context)];
+  else steps.push(await legacyStep(scheme, context, request, known));
+  return [...steps, ...bodySteps(request, context, known)];
 }

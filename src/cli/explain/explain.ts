@@ -106,6 +106,7 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
 const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
   checklist(context, request, {
     ...input,
+    bodyless: input.capture.bodyless,
     maxBodyBytes: input.maxBodyBytes ?? DEFAULT_MAX_BYTES,
     contentTypes: contentTypes(input.contentTypes),
   });

@@ -27,7 +27,9 @@ function findingLines(finding: Finding, next: Finding | undefined, paint: Paint)
 function acceptance(steps: readonly Step[]): string {
   const revocation = steps.find(({ id, verdict }) => id === '9' && verdict === 'open');
   const condition = revocation ? ', and its key is not revoked' : '';
-  return `A receiver would accept this delivery, if it has not had it before${condition}.`;
+  const digest = steps.find(({ id, verdict }) => id === '11' && verdict === 'open');
+  const body = digest ? ', its body is as it was signed' : '';
+  return `A receiver would accept this delivery, if it has not had it before${body}${condition}.`;
 }
 
 /** The checklist, then each cause with its fix. */

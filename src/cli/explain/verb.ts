@@ -12,10 +12,11 @@ import { addSecretFlags } from '../secrets.ts';
 import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import { configured, type SenderFlags } from './configured.ts';
-import { explainDelivery, type ExplainInput } from './explain.ts';
+import { explainDelivery, type ExplainInput, type Explanation } from './explain.ts';
 import { explanationText } from './text.ts';
 
 interface ExplainFlags extends SenderFlags {
+  readonly dir?: string;
   readonly url?: string;
   readonly receivedAt?: string;
   readonly hostCheck?: 'strict' | 'off';
@@ -64,7 +65,28 @@ function urlOf(capture: Capture, flags: ExplainFlags): string {
   return requireHttpUrl('--url', `https://${host}${capture.target}`);
 }
 
-async function explain(file: string, flags: ExplainFlags, context: CliContext): Promise<Report> {
+async function explain(given: string | undefined, flags: ExplainFlags, context: CliContext): Promise<Report> {
+  const { dir } = flags;
+  if ((given === undefined) === (dir === undefined)) {
+    throw new UsageError(
+      'Give a captured delivery, or a folder of them: explain FILE, or explain --dir FOLDER.',
+    );
+  }
+  if (given !== undefined) return explainFile(given, flags, context);
+  const { explainFolder } = await import('./folder.ts');
+  return explainFolder(dir ?? '', context, (file) => explained(file, flags, context));
+}
+
+/** One capture, and how it was read. */
+interface Explained {
+  readonly explanation: Explanation;
+  readonly capture: Capture;
+  readonly url: string;
+  readonly at: number;
+  readonly how: string;
+}
+
+async function explained(file: string, flags: ExplainFlags, context: CliContext): Promise<Explained> {
   const bytes = await readInput(file, 'a captured delivery', context);
   const fromFile = (name: string): Promise<Uint8Array> =>
     readInput(name, 'the body that the curl command names', context);
@@ -87,7 +109,11 @@ async function explain(file: string, flags: ExplainFlags, context: CliContext): 
     contentTypes,
     ...(await configured(file, capture, flags, context)),
   };
-  const explanation = await explainDelivery(input);
+  return { explanation: await explainDelivery(input), capture, url, at, how };
+}
+
+async function explainFile(file: string, flags: ExplainFlags, context: CliContext): Promise<Report> {
+  const { explanation, capture, url, at, how } = await explained(file, flags, context);
   const received = new Date(at).toISOString();
   const intro = [
     `${capture.method} ${url}, ${capture.body.length} bytes, captured as ${capture.form}`,
@@ -114,10 +140,12 @@ export function addExplain(parent: Command, run: RunVerb): void {
       'explain delivery.http --keys seller-jwks.json --url https://buyer.example/webhooks/proto',
       'explain delivery.har --agent-url https://seller.example/mcp',
       'explain - --keys jwks.json < delivery.http',
+      'explain --dir refused --keys seller-jwks.json --url https://buyer.example/webhooks/proto',
       'explain delivery.http --hmac-secret-env WEBHOOK_SECRET --json',
     ],
   )
-    .argument('<file>', 'raw HTTP request, HAR file or entry, curl command, or vector; - is standard input')
+    .argument('[file]', 'raw HTTP request, HAR file or entry, curl command, or vector; - is standard input')
+    .option('--dir <folder>', 'all .http files of a folder, summed up by cause: what captureRefused writes')
     .option('--keys <file>', 'JWK or JWKS of the seller; repeatable', collect)
     .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
     .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
@@ -129,7 +157,7 @@ export function addExplain(parent: Command, run: RunVerb): void {
     .option('--max-body-bytes <n>', 'limit of the receiver (default: 1048576)', whole(1))
     .option('--content-type <type>', "one of the receiver's contentTypes; repeatable", collect)
     .option('--entry <n>', 'which entry of a HAR, from 0', whole(0));
-  addSecretFlags(addChainFlags(verb)).action((file: string, flags: ExplainFlags) =>
+  addSecretFlags(addChainFlags(verb)).action((file: string | undefined, flags: ExplainFlags) =>
     run(flags, (context) => explain(file, flags, context)),
   );
 }

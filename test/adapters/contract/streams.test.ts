@@ -37,6 +37,7 @@ const head = (request: WireRequest, framing: string): Buffer => {
 
 const announcing = (bytes: number): string => `Content-Length: ${bytes}`;
 const CHUNKED = 'Transfer-Encoding: chunked';
+const JSON_TYPE = ['Content-Type', 'application/json'] as const;
 const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
 /** All that comes, once the server has closed: it is not asked to. */
@@ -90,8 +91,8 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   ])('uploads that break off (%s) leave no state, and give back their room', async (_, framing) => {
     const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES });
     await using open = await door.open(house.receiver);
-    const request = await signed();
     for (let upload = 0; upload < 8; upload += 1) {
+      const request = await signed();
       const client = await rawClient(open.port);
       client.socket.write(head(request, framing));
       client.socket.write(framing === CHUNKED ? chunk(1_000) : 'x'.repeat(1_000));
@@ -103,6 +104,22 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     // Anything but the last delivery, and those that it came too early for, would be a trace of the others.
     expect(codes(house).filter((code) => code !== 'overloaded')).toEqual([undefined]);
     expect([house.accepts(), house.handled.length]).toEqual([1, 1]);
+    await house.receiver.stop();
+  });
+
+  test('strangers are refused while they upload, and take none of the room', async () => {
+    const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 });
+    await using open = await door.open(house.receiver);
+    const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
+    const clients = await Promise.all(Array.from({ length: 8 }, () => rawClient(open.port)));
+    for (const client of clients) {
+      client.socket.write(head(stranger, announcing(MAX_BODY_BYTES)));
+      client.socket.write('x'.repeat(MAX_BODY_BYTES - 1));
+    }
+    for (const client of clients) expect(statuses(await client.until(/\r\n\r\n/))).toEqual([401]);
+    const large = JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
+    expect((await open.ask(await signed(large))).status).toBe(200);
+    for (const client of clients) client.socket.destroy();
     await house.receiver.stop();
   });
 
@@ -129,6 +146,18 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const wrong = { ...(await signed()), body: new TextEncoder().encode('{}') };
     client.socket.write(Buffer.concat([first, wrong, last(await signed())].map(message)));
     expect(statuses(await allOf(client))).toEqual([200, 401, 200]);
+    await house.receiver.stop();
+  });
+
+  test('a stranger whose body came with its headers is refused, and the connection kept', async () => {
+    const house = openHouse(seller);
+    await using open = await door.open(house.receiver);
+    const client = await rawClient(open.port);
+    const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
+    client.socket.write(message(stranger));
+    expect(statuses(await client.until(/\r\n\r\n/))).toEqual([401]);
+    client.socket.write(message(last(await signed())));
+    expect(statuses(await allOf(client))).toEqual([401, 200]);
     await house.receiver.stop();
   });
 

@@ -53,8 +53,7 @@ export async function corridorAnswer(receiver: DoorReceiver, request: WireReques
   const length = ['content-length', String(request.body.byteLength)] as const;
   const headers = [...pseudo, ...request.headers, ...(request.chunked ? [] : [length])];
   const info = { method, url: target };
-  const { response } =
-    receiver.door.check(headers, info) ?? (await receiver.verifyAndDispatch(request.body, headers, info));
+  const { response } = await receiver.verifyAndDispatch(request.body, headers, info);
   return fromReply(response, method);
 }
 

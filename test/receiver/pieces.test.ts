@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { collector } from '../../src/adapters/body.ts';
-import { createPieces } from '../../src/adapters/pieces.ts';
+import { createPieces } from '../../src/pieces.ts';
 
 const byte = (value: number): Uint8Array => Uint8Array.of(value);
 const filled = (size: number, value: number): Uint8Array => new Uint8Array(size).fill(value);
@@ -38,19 +37,9 @@ test('small and large chunks in turn keep their order; small ones share a block'
   expect(memory(kept)).toBeLessThanOrEqual(50 * 4096 + 3 + 4096);
 });
 
-test('a body of one chunk is that chunk', () => {
+test('a lone chunk is kept as it came', () => {
   const chunk = byte(1);
-  const parts = collector({ maxBodyBytes: 8, bodyDeadlineMs: 1, hold: () => true });
-  expect(parts.add(chunk)).toBeUndefined();
-  const whole = parts.whole();
-  expect(whole.kind === 'whole' && whole.bytes).toBe(chunk);
-});
-
-test('a chunk that its sender writes again has not changed what was collected', () => {
-  const parts = collector({ maxBodyBytes: 8, bodyDeadlineMs: 1, hold: () => true });
-  const second = byte(2);
-  parts.add(byte(1));
-  parts.add(second);
-  second.fill(9);
-  expect(parts.whole()).toEqual({ kind: 'whole', bytes: Uint8Array.of(1, 2) });
+  const pieces = createPieces();
+  pieces.add(chunk);
+  expect(pieces.take()[0]).toBe(chunk);
 });

@@ -1,0 +1,161 @@
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { captureRefused } from '../../src/adapters/capture-refused.ts';
+import { ConfigError } from '../../src/errors.ts';
+import type { RefusedDelivery } from '../../src/options.ts';
+import { generateKey } from '../../src/sender/sign.ts';
+import { house, payloads, said, sellerKey, URL_GIVEN } from '../receiver/setup.ts';
+import { cli } from './run-cli.ts';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'refused-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const until = (holds: () => unknown): Promise<unknown> => vi.waitFor(holds, { timeout: 20_000, interval: 5 });
+
+const captures = async (dir: string): Promise<string[]> =>
+  (await readdir(dir)).filter((name) => name.endsWith('.http')).sort();
+
+describe('onRefused', () => {
+  it('is told of what was refused, with the body where it was there', async () => {
+    const told: RefusedDelivery[] = [];
+    const at = await house({ onRefused: (delivery) => void told.push(delivery) });
+    const good = await at.sign(payloads.tool('completed'));
+    expect(said(await at.send(good))).toBe('accepted 200');
+    const spoilt = { ...good, body: new TextEncoder().encode('{}') };
+    await at.send(spoilt);
+    await at.receiver.open({ 'content-type': 'text/plain' }, { method: 'POST', url: '/x' });
+    await until(() => expect(told).toHaveLength(2));
+    expect(told).toMatchObject([
+      {
+        method: 'POST',
+        sender: 'https://seller.example/mcp',
+        outcome: { code: 'webhook_signature_digest_mismatch' },
+      },
+      { method: 'POST', url: '/x', sender: undefined, outcome: { code: 'unsupported_media_type' } },
+    ]);
+    expect(told.map(({ rawBytes }) => rawBytes)).toEqual([spoilt.body, undefined]);
+    expect(told[0]?.headers.get('content-digest')).toEqual([good.headers['Content-Digest']]);
+  });
+
+  it('that throws changes nothing', async () => {
+    const at = await house({
+      onRefused: () => {
+        throw new Error('a bug');
+      },
+    });
+    expect(
+      said(await at.receiver.verifyAndDispatch(new Uint8Array(2), { 'content-type': 'text/plain' })),
+    ).toBe('refused unsupported_media_type 415');
+  });
+
+  it('that wants bodies gets one a second of those that their headers refused, of known key ids alone', async () => {
+    let now = Date.now();
+    const told: RefusedDelivery[] = [];
+    const onRefused = Object.assign((delivery: RefusedDelivery) => void told.push(delivery), {
+      maxBodyBytes: 8,
+    });
+    const at = await house({ onRefused, now: () => now });
+    const forged = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
+    const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'nobody' });
+    const kinds: string[] = [];
+    for (const [key, later] of [
+      [stranger, 0],
+      [forged, 0],
+      [forged, 500],
+      [forged, 1_000],
+    ] as const) {
+      now += later;
+      const { headers } = await at.sign('{}', { key: key.privateJwk, now: () => now });
+      const opened = await at.receiver.open(headers);
+      kinds.push(opened.kind);
+      if (opened.kind === 'ticket') {
+        expect(opened.add(new Uint8Array(told.length > 2 ? 9 : 8))).toBe(told.length <= 2);
+        expect(said(await opened.end())).toBe('refused webhook_signature_invalid 401');
+      }
+      await until(() => expect(told).toHaveLength(kinds.length));
+    }
+    expect(kinds).toEqual(['refused', 'ticket', 'refused', 'ticket']);
+    expect(told.map(({ rawBytes }) => rawBytes?.byteLength)).toEqual([undefined, 8, undefined, undefined]);
+  });
+});
+
+describe('captureRefused', () => {
+  it('writes what explain reads: mode 0600, credentials masked, with a body and without', async () => {
+    const dir = join(folder, 'explained');
+    const at = await house({ onRefused: captureRefused(dir) });
+    const good = await at.sign(payloads.tool('completed'), {
+      headers: {
+        Authorization: 'Bearer secret-1',
+        Cookie: 'secret-2',
+        'X-A2A-Notification-Token': 'secret-3',
+      },
+    });
+    const info = { url: '/webhooks/other', method: 'POST' };
+    const headers = { Host: 'buyer.example', ...good.headers };
+    await at.receiver.verifyAndDispatch(new TextEncoder().encode('{"a":1}'), headers, info);
+    await until(async () => expect(await captures(dir)).toHaveLength(1));
+    const forged = await generateKey('ed25519', 'webhook-signing', { kid: 'nobody' });
+    const strange = await at.sign(payloads.tool('completed'), { key: forged.privateJwk });
+    await at.receiver.open({ Host: 'buyer.example', ...strange.headers }, info);
+    await until(async () => expect(await captures(dir)).toHaveLength(2));
+    const names = await captures(dir);
+    for (const name of names) expect((await stat(join(dir, name))).mode & 0o777).toBe(0o600);
+    const texts = await Promise.all(names.map((name) => readFile(join(dir, name), 'latin1')));
+    expect(texts.join('\n')).not.toMatch(/secret-\d/);
+    expect(texts.join('\n')).toContain('POST /webhooks/other HTTP/1.1');
+
+    const keys = join(folder, 'jwks.json');
+    const { publicJwk } = await sellerKey();
+    const { writeFile } = await import('node:fs/promises');
+    await writeFile(keys, JSON.stringify({ keys: [publicJwk] }));
+    const flags = ['--keys', keys, '--url', URL_GIVEN, '--json'];
+    const { stdout } = await cli(['explain', '--dir', dir, ...flags]);
+    const summed = JSON.parse(stdout) as { captures: number; causes: { cause: string; files: string[] }[] };
+    expect(summed.captures).toBe(2);
+    expect(Object.fromEntries(summed.causes.map(({ cause, files }) => [cause, files.length]))).toEqual({
+      'body-other': 1,
+      'key-missing': 1,
+    });
+  });
+
+  it('keeps the latest of each sender and code, and no more bytes than it may', async () => {
+    const dir = join(folder, 'bounded');
+    const hook = captureRefused(dir, { perSenderAndCode: 2, maxTotalBytes: 1_000 });
+    const refusal = (code: string, bytes: number): RefusedDelivery => ({
+      method: 'POST',
+      url: '/x\r\nInjected: 1',
+      headers: new Map([['x-a', ['1\r\nInjected: 2']]]),
+      sender: undefined,
+      rawBytes: new Uint8Array(bytes).fill(0x61),
+      outcome: { kind: 'refused', code } as never,
+    });
+    const write = async (code: string, bytes: number, wanted: number): Promise<void> => {
+      await until(async () => {
+        hook(refusal(code, bytes));
+        const sizes = await Promise.all(
+          (await captures(dir)).map(async (name) => (await stat(join(dir, name))).size),
+        );
+        expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_000);
+        expect(sizes).toHaveLength(wanted);
+      });
+    };
+    await write('a', 1, 1);
+    await write('a', 1, 2);
+    await write('a', 1, 2);
+    await write('b', 1, 4);
+    hook(refusal('c', 900));
+    expect((await captures(dir)).filter((name) => name.includes('.c.'))).toEqual([]);
+    for (const name of await captures(dir)) {
+      expect(await readFile(join(dir, name), 'latin1')).not.toMatch(/^Injected/m);
+    }
+  });
+
+  it('refuses options that are no numbers', () => {
+    expect(() => captureRefused(folder, { perSenderAndCode: 0 })).toThrow(ConfigError);
+  });
+});
