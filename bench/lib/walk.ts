@@ -34,7 +34,8 @@ export interface Rooms {
 }
 
 export async function roomsOf(options: ReceiverOptions): Promise<Rooms> {
-  const parts = await createParts(options).startup.check();
+  // A part is a call: in the thread pool it would be a promise.
+  const parts = await createParts({ ...options, verification: 'main' }).startup.check();
   return { parts, auth: await parts.authContext() };
 }
 
