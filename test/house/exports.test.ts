@@ -50,7 +50,6 @@ describe('package exports', () => {
       './sqlite',
       './backend',
       './postgres',
-      './mysql',
       './redis',
       './bullmq',
       './pg-boss',

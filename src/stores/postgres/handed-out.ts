@@ -1,6 +1,8 @@
+import type { PgClient } from './client.ts';
+
 /** What `ctx.transaction` hands to its function. */
-export interface HandedOut<C> {
-  readonly tx: C;
+export interface HandedOut {
+  readonly tx: PgClient;
   /** From now on each call is refused: the connection serves others. */
   readonly revoke: () => void;
 }
@@ -16,21 +18,18 @@ const lateUse = (): Error =>
     { code: CODE },
   );
 
-/** Methods of clients that answer later: what they are refused with too. */
-const ASYNC: ReadonlySet<PropertyKey> = new Set(['query', 'execute']);
-
 /**
  * The client, as long as the transaction lasts. What was not awaited comes later, when the connection may be in another
  * event's transaction.
  * @param onLateUse told of each call that was refused.
  */
-export function handOut<C extends object>(client: C, onLateUse: (error: Error) => void): HandedOut<C> {
+export function handOut(client: PgClient, onLateUse: (error: Error) => void): HandedOut {
   let isOver = false;
   const refuse = (name: PropertyKey, args: readonly unknown[]): unknown => {
     const error = lateUse();
     onLateUse(error);
     const callback = args.at(-1);
-    if (!ASYNC.has(name)) throw error;
+    if (name !== 'query') throw error;
     if (typeof callback === 'function') {
       queueMicrotask(() => void Reflect.apply(callback, undefined, [error]));
       return undefined;
@@ -40,7 +39,7 @@ export function handOut<C extends object>(client: C, onLateUse: (error: Error) =
     refused.catch(() => undefined);
     return refused;
   };
-  const tx: C = new Proxy(client, {
+  const tx: PgClient = new Proxy(client, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== 'function') return member;
