@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { StoreInbox } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import { expectCountsRight, HANDED_CLOCK, ownSchema } from '../postgres-schemas.ts';
+import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import type { Call, Form } from '../calls.ts';
 import { answerOf, call, capped, stepBefore, timeless } from '../calls.ts';
 
@@ -196,20 +196,8 @@ const turn: fc.Arbitrary<readonly Call[]> = fc.oneof(
   { weight: 3, arbitrary: call.filter(({ does }) => does !== 'list').map((made) => [made]) },
 );
 
-/** The clock of all at the first turn. Unix ms. */
-const START_MS = 1_767_225_600_000;
-
 describe('memory and Postgres', () => {
   const at = ownSchema();
-  beforeAll(async () => {
-    await at.sql(HANDED_CLOCK);
-  });
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 0 });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
 
   /** @param processes how many of them make the calls of a turn. */
   const runTurns = async (
@@ -218,7 +206,7 @@ describe('memory and Postgres', () => {
     processes: number,
   ): Promise<void> => {
     await at.clear();
-    let offsetMs = START_MS;
+    let offsetMs = 0;
     const stores = at.pools
       .slice(0, processes)
       .map((pool) => at.store(pool, { clockOffsetMs: () => offsetMs }));
