@@ -35,13 +35,14 @@ const receiver = createReceiver({
   logger: { debug() {}, info() {}, warn() {}, error() {} },
   handlers: {
     completed: async (event, ctx) => {
+      // The first run never ends: the process is killed in the middle of it, as soon as it has told of the event.
+      const neverEnds = event.operationId === 'crash' && isFirst('crash');
       tell({ saw: `completed ${event.transport}`, id: ctx.deliveryId });
       if (event.operationId === 'fail-once' && !failedOnce.has(ctx.deliveryId)) {
         failedOnce.add(ctx.deliveryId);
         throw new Error('the database of the buyer is down');
       }
-      // The first run never ends: the process is killed in the middle of it.
-      if (event.operationId === 'crash' && isFirst('crash')) await new Promise(() => {});
+      if (neverEnds) await new Promise(() => {});
     },
     working: async (event) => tell({ saw: `working ${event.transport}, ${event.progress?.percentage} %` }),
     'input-required': async (event) =>
