@@ -34,14 +34,18 @@ export interface Installed {
   readonly bytes: number;
 }
 
-/** What `npm install` of the package in `folder` brings. @param files what of it is published; all of it by default. */
+/** What `npm install` of the package in `folder` brings. @param files what of it is published, as in its manifest; all of it by default. */
 export function installed(folder: string, files?: readonly string[]): Installed {
   const seen = new Map<string, number>();
   const visit = (at: string, parts: readonly string[]): void => {
     if (seen.has(at)) return;
     seen.set(
       at,
-      parts.reduce((sum, part) => sum + sizeOf(join(at, part)), 0),
+      parts.reduce(
+        (sum, part) =>
+          part.startsWith('!') ? sum - sizeOf(join(at, part.slice(1))) : sum + sizeOf(join(at, part)),
+        0,
+      ),
     );
     for (const name of Object.keys(manifestOf(at).dependencies ?? {})) visit(packageFolder(name, at), ['.']);
   };
