@@ -1,5 +1,4 @@
 import type { HeadersInput } from '../delivery.ts';
-import type { RequestInfo } from '../options.ts';
 import type { Reply } from '../outcome.ts';
 import { consumed, FAULT_REPLY, faultReply, isTicket, type DoorReceiver, type DoorTicket } from './door.ts';
 
@@ -29,26 +28,51 @@ async function readBody({ body }: Request, ticket: DoorTicket): DoorTicket['outc
   return outcome;
 }
 
+/** Where the bytes of a request come from. */
+export interface FetchBody {
+  /** Aborts when the sender has gone. */
+  readonly signal: AbortSignal;
+  /** It was read before. */
+  readonly isLost: () => boolean;
+  /** To its end, or as far as the ticket wants it. Never rejects. */
+  readonly read: (ticket: DoorTicket) => DoorTicket['outcome'];
+  /** It is not wanted. */
+  readonly cancel: () => void;
+}
+
+/** A `Request`'s own. */
+export function bodyOf(request: Request): FetchBody {
+  return {
+    signal: request.signal,
+    isLost: () => request.bodyUsed || request.body?.locked === true,
+    read: (ticket) => readBody(request, ticket),
+    cancel: () => void request.body?.cancel().catch(() => undefined),
+  };
+}
+
 /** One `Request` on its way through a door, with what the platform knows of it beside. */
 export interface FetchVisit {
   /** The line to change where the body was read before: one of `consumed.ts`. */
   readonly fix: string;
-  readonly request: Request;
+  readonly method: string;
+  readonly body: FetchBody;
   /** With repeated lines where the platform shows them. */
   readonly headers: HeadersInput;
   /** The request target, as received where the platform shows it. */
   readonly url: string;
 }
 
-async function answer(receiver: DoorReceiver, { fix, request, headers, url }: FetchVisit): Promise<Reply> {
-  const info: RequestInfo = { url, method: request.method, signal: request.signal };
-  const opened = await receiver.open(headers, info);
+async function answer(
+  receiver: DoorReceiver,
+  { fix, method, body, headers, url }: FetchVisit,
+): Promise<Reply> {
+  const opened = await receiver.open(headers, { url, method, signal: body.signal });
   if (!isTicket(opened)) {
-    request.body?.cancel().catch(() => undefined);
+    body.cancel();
     return opened.response;
   }
-  if (request.bodyUsed || request.body?.locked) return consumed(receiver, opened, fix);
-  const outcome = await readBody(request, opened);
+  if (body.isLost()) return consumed(receiver, opened, fix);
+  const outcome = await body.read(opened);
   // Nobody is there to read it, but a `Response` has to be returned.
   return outcome?.response ?? FAULT_REPLY;
 }

@@ -1,7 +1,7 @@
 import { pathAndQuery } from '../config/public-url.ts';
 import { FETCH_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
-import { answerFetch } from './fetch-door.ts';
+import { answerFetch, bodyOf } from './fetch-door.ts';
 import { wiringOf } from './wiring.ts';
 
 export type { DoorReceiver } from './door.ts';
@@ -20,6 +20,7 @@ export function webhookHandler(receiver: DoorReceiver): (request: Request) => Pr
     check(request);
     // Path and query only: `Request.url` is made by the framework, and its authority is no part of what was received.
     const url = pathAndQuery(request.url);
-    return answerFetch(receiver, { fix: FETCH_FIX, request, headers: request.headers, url });
+    const { method, headers } = request;
+    return answerFetch(receiver, { fix: FETCH_FIX, method, body: bodyOf(request), headers, url });
   };
 }

@@ -1,7 +1,9 @@
 import { pathAndQuery } from '../config/public-url.ts';
 import { HONO_FIX } from './consumed.ts';
 import type { DoorReceiver } from './door.ts';
-import { answerFetch, type FetchVisit } from './fetch-door.ts';
+import { answerFetch, bodyOf, type FetchBody, type FetchVisit } from './fetch-door.ts';
+import { readStream, type NodeRequest } from './node-body.ts';
+import { disconnectSignal, type NodeResponse } from './node-door.ts';
 import { wiringOf } from './wiring.ts';
 
 export type { DoorReceiver } from './door.ts';
@@ -13,27 +15,45 @@ export interface HonoContext {
   readonly env?: unknown;
 }
 
-/** What `Request` hides and Node's request shows: repeated header lines, and the target as received. */
-interface Incoming {
-  readonly rawHeaders: readonly string[];
-  readonly url: string;
+/** `@hono/node-server`'s, HTTP/1.1 or HTTP/2. */
+interface NodePair {
+  readonly incoming: NodeRequest & { readonly rawHeaders: readonly string[]; readonly url: string };
+  readonly outgoing: NodeResponse;
 }
 
-function incomingOf(env: unknown): Incoming | undefined {
-  const { incoming } = (env ?? {}) as { readonly incoming?: Partial<Incoming> | null };
-  const { rawHeaders, url } = incoming ?? {};
-  if (!Array.isArray(rawHeaders) || rawHeaders.length === 0 || typeof url !== 'string') return undefined;
-  return { rawHeaders, url };
+/** They show what `Request` hides: repeated header lines, and the target as received. */
+function nodePairOf(env: unknown): NodePair | undefined {
+  const { incoming, outgoing } = (env ?? {}) as Partial<NodePair>;
+  if (!incoming || !outgoing || typeof incoming.url !== 'string') return undefined;
+  return Array.isArray(incoming.rawHeaders) && incoming.rawHeaders.length > 0
+    ? { incoming, outgoing }
+    : undefined;
+}
+
+/** Nothing has listened to it or asked it for bytes. */
+const isUntouched = (incoming: NodeRequest): boolean =>
+  incoming.readableFlowing === null && incoming.readableEncoding === null && !('rawBody' in incoming);
+
+/** Node's own stream: a `Request` and a web stream made of it cost as much as the verification. */
+function nodeBody({ incoming, outgoing }: NodePair): FetchBody {
+  return {
+    signal: disconnectSignal(outgoing),
+    isLost: () => false,
+    read: (ticket) => readStream(incoming, ticket),
+    // The server reads it away behind the answer.
+    cancel: () => {},
+  };
 }
 
 /** Node's, where there is one; else what the platform made of it. */
 function visitOf({ req: { raw }, env }: HonoContext): FetchVisit {
-  const incoming = incomingOf(env);
+  const pair = nodePairOf(env);
   return {
     fix: HONO_FIX,
-    request: raw,
-    headers: incoming?.rawHeaders ?? raw.headers,
-    url: incoming?.url ?? pathAndQuery(raw.url),
+    method: raw.method,
+    body: pair && isUntouched(pair.incoming) ? nodeBody(pair) : bodyOf(raw),
+    headers: pair?.incoming.rawHeaders ?? raw.headers,
+    url: pair?.incoming.url ?? pathAndQuery(raw.url),
   };
 }
 

@@ -108,7 +108,8 @@ async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }
   else res.end(body);
 }
 
-function disconnectSignal(res: NodeResponse): AbortSignal {
+/** Aborts when the connection ends before the answer. */
+export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once'>): AbortSignal {
   const controller = new AbortController();
   res.once('close', () => {
     if (!res.writableEnded) controller.abort();

@@ -1,7 +1,11 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { Hono as Hono3 } from 'hono3';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { webhookHandler } from '../../src/adapters/hono.ts';
 import { header, recordingReceiver, text } from './recording-receiver.ts';
 
@@ -76,4 +80,56 @@ test('behind Hono’s bodyLimit the bytes still arrive', async () => {
   const chunked = { ...json(''), body: stream, duplex: 'half' } as RequestInit;
   expect((await app.request('/hook', chunked)).status).toBe(200);
   expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
+});
+
+describe('on @hono/node-server', () => {
+  let close = (): void => {};
+  afterEach(() => {
+    close();
+    vi.restoreAllMocks();
+  });
+
+  async function posted(app: Hono, body: string): Promise<number> {
+    const server = createAdaptorServer({ fetch: app.fetch });
+    close = () => void server.close();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    return (await fetch(`http://127.0.0.1:${port}/hook`, json(body))).status;
+  }
+
+  test('the body is read from Node’s request: no web stream is made of it', async () => {
+    const toWeb = vi.spyOn(Readable, 'toWeb');
+    const receiver = recordingReceiver();
+    const app = new Hono().post('/hook', webhookHandler(receiver));
+    expect(await posted(app, '{ "a": 1 }')).toBe(200);
+    expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
+    expect(toWeb).not.toHaveBeenCalled();
+  });
+
+  test('what a middleware made of Node’s stream is read to its end', async () => {
+    const toWeb = vi.spyOn(Readable, 'toWeb');
+    const receiver = recordingReceiver();
+    const app = new Hono();
+    app.use('*', async (c, next) => {
+      expect(c.req.raw.body).not.toBeNull();
+      await next();
+    });
+    app.post('/hook', webhookHandler(receiver));
+    expect(await posted(app, '{ "a": 1 }')).toBe(200);
+    expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
+    expect(toWeb).toHaveBeenCalledOnce();
+  });
+
+  test('a body that a middleware has read is gone: 503', async () => {
+    const receiver = recordingReceiver();
+    const app = new Hono();
+    app.use('*', async (c, next) => {
+      await c.req.json();
+      await next();
+    });
+    app.post('/hook', webhookHandler(receiver));
+    expect(await posted(app, '{ "a": 1 }')).toBe(503);
+    expect(receiver.refused.map(({ code }) => code)).toEqual(['body_consumed']);
+  });
 });
