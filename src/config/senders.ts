@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.ts';
 import { editionFor, type Edition } from '../edition.ts';
-import { checkPins } from '../keys/pin-list.ts';
+import { checkPins } from '../keys/jwk.ts';
 import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry } from '../senders.ts';
 import type { Protocol } from '../protocol.ts';

@@ -1,4 +1,4 @@
-import { backgroundTimer, noTimer } from '../keys/schedule.ts';
+import { backgroundTimer, noTimer } from '../time-limits.ts';
 import type { Equipped, Parts } from '../parts.ts';
 
 /** One look never follows another sooner than after this share of `queueUnattendedMs`. */

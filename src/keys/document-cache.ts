@@ -1,9 +1,16 @@
-import { dropEntry, entryOf, touched } from './cache-entries.ts';
-import type { CacheOptions, CacheState, Entry, Running } from './cache-state.ts';
-import { type Answer, type Copy, type DocumentKind, freeLeave, type Leave, type Wish } from './document.ts';
-import { begin, liveFetch, type Purpose, usable } from './document-fetch.ts';
-import { within } from './freshness.ts';
-import { settledWithin } from './timeout.ts';
+import { settledWithin } from '../time-limits.ts';
+import {
+  begin,
+  type CacheOptions,
+  type CacheState,
+  type Entry,
+  liveFetch,
+  type Purpose,
+  type Running,
+  usable,
+} from './document-fetch.ts';
+import { type Answer, type Copy, type DocumentKind, type Wish, within } from './document.ts';
+import { freeLeave, type Leave } from './fetch-budget.ts';
 
 /**
  * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered
@@ -161,4 +168,51 @@ function patienceFor(state: CacheState, running: Running<unknown>): number {
 /** Bounded by each waiter's own timer: where requests own their I/O, a fetch can die unseen. */
 async function waitFor<T>(running: Running<T>, ms: number): Promise<Answer<T>> {
   return (await settledWithin(running.answer, ms)) ?? { ok: false, reason: 'no answer in time' };
+}
+
+type Named = Pick<DocumentKind<unknown>, 'name'>;
+
+/** The kind is part of it. */
+function keyOf({ name }: Named, url: string): string {
+  return `${name} ${url}`;
+}
+
+/** The entry, if there is one; it is then the one asked for last. It holds what its kind's `parse` gave. */
+function touched<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
+  const key = keyOf(kind, url);
+  const entry = entries.get(key);
+  if (entry === undefined) return undefined;
+  entries.delete(key);
+  entries.set(key, entry);
+  return entry as Entry<T>;
+}
+
+/** The same, made where there is none. */
+function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entry<T> {
+  const known = touched(state, kind, url);
+  if (known !== undefined) return known;
+  const { entries, options } = state;
+  if (entries.size >= options.limits.maxDocuments) dropOldest(state);
+  const entry: Entry<T> = {
+    copy: undefined,
+    failure: undefined,
+    refetched: undefined,
+    began: undefined,
+    running: undefined,
+  };
+  entries.set(keyOf(kind, url), entry);
+  return entry;
+}
+
+function dropOldest({ entries, options }: CacheState): void {
+  for (const [key, entry] of entries) {
+    // Were it forgotten, its URL could have two fetches in flight.
+    if (liveFetch(options, entry) !== undefined) continue;
+    entries.delete(key);
+    return;
+  }
+}
+
+function dropEntry({ entries }: CacheState, kind: Named, url: string): void {
+  entries.delete(keyOf(kind, url));
 }

@@ -7,7 +7,7 @@ import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
 
 type Search = Pick<KeyResolver, 'find' | 'findReplaced'>;
 
-export interface FirstUse {
+interface FirstUse {
   /** JWKS, that notes when which key was first seen. */
   readonly jwks: DocumentKind<KeySet>;
   /** The same search, with `firstUse` on candidates that are not known to be their sender's own. */

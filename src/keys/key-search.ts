@@ -1,13 +1,11 @@
 import { putBounded } from '../bounded.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Allowance } from './allowance.ts';
 import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { attempt, gather, type GatherLimits, type Reply, summary } from './gather.ts';
-import type { Search, SenderSearch } from './sender-search.ts';
-import { createTurns, type Turns } from './turns.ts';
+import type { Allowance } from './fetch-budget.ts';
+import type { Reply, Search, SenderSearch } from './sender-search.ts';
 
-export interface SearchContext {
+interface SearchContext {
   readonly cache: Pick<DocumentCache, 'order'>;
   readonly each: SenderSearch;
   readonly limits: GatherLimits;
@@ -141,4 +139,106 @@ async function findReplaced(
   tried: readonly Candidate[],
 ): Promise<KeySearch> {
   return await fairly(context, search, senders, (sender, own) => context.each.askAgain(sender, own, tried));
+}
+
+interface GatherLimits {
+  /** Senders asked at a time. */
+  readonly width: number;
+  /** Ms after which senders that have not answered are undecided; none where absent. */
+  readonly deadlineMs?: number;
+  /** Ms for which other senders are waited for once there is a candidate: one slow seller must not hold up the rest. */
+  readonly graceMs: number;
+}
+
+/**
+ * Asks every sender, `width` at a time; answers in the order of `senders`. Never rejects.
+ * @param turns the same senders in the order in which they are asked.
+ */
+export async function gather(
+  senders: readonly SenderEntry[],
+  ask: (sender: SenderEntry) => Promise<Reply>,
+  limits: GatherLimits,
+  turns: readonly SenderEntry[] = senders,
+): Promise<KeySearch> {
+  const replies = new Map<SenderEntry, Reply>();
+  const queue = turns.values();
+  const timers: ReturnType<typeof setTimeout>[] = [];
+  let over = false;
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      over = true;
+      resolve();
+    };
+    const work = async (): Promise<void> => {
+      for (const sender of queue) {
+        if (over) return;
+        const reply = await attempt(sender, ask);
+        replies.set(sender, reply);
+        if (reply.candidates !== undefined) timers.push(setTimeout(end, limits.graceMs));
+      }
+    };
+    if (limits.deadlineMs !== undefined) timers.push(setTimeout(end, limits.deadlineMs));
+    void Promise.all(Array.from({ length: Math.min(limits.width, senders.length) }, work)).then(end);
+  });
+  for (const timer of timers) clearTimeout(timer);
+  return summary(senders, replies);
+}
+
+/** A fault of ours with one sender (no engine, no suffix list) leaves that sender undecided and no other. */
+async function attempt(sender: SenderEntry, ask: (sender: SenderEntry) => Promise<Reply>): Promise<Reply> {
+  try {
+    return await ask(sender);
+  } catch (error) {
+    return { undecided: error instanceof Error ? error.message : 'failed' };
+  }
+}
+
+function summary(senders: readonly SenderEntry[], replies: ReadonlyMap<SenderEntry, Reply>): KeySearch {
+  const candidates: Candidate[] = [];
+  const undecided: string[] = [];
+  for (const sender of senders) {
+    const reply = replies.get(sender) ?? { undecided: 'no answer in time' };
+    candidates.push(...(reply.candidates ?? []));
+    if (reply.undecided !== undefined) undecided.push(`${sender.agentUrl}: ${reply.undecided}`);
+  }
+  return { candidates, undecided };
+}
+
+/**
+ * Who is asked first where one delivery may not have everybody's documents fetched: whoever was fetched for longest ago.
+ * In one order for ever, the last of more senders than that would never be asked, and a key of theirs never be found.
+ */
+interface Turns {
+  /** `senders`, those that were never fetched first, then by when they last were. */
+  order(senders: readonly SenderEntry[]): readonly SenderEntry[];
+  /** Leave to fetch that counts as the sender's turn once it is used. */
+  noting(sender: SenderEntry, leave: Allowance['leave']): Allowance['leave'];
+}
+
+/** As many as documents are; one that is forgotten is asked first. */
+const MAX_NOTED = 10_000;
+
+function createTurns(): Turns {
+  // By agent URL, from configuration alone: a `senders` function may give other objects each time.
+  const turns = new Map<string, number>();
+  let turn = 0;
+  const note = ({ agentUrl }: SenderEntry): void => {
+    turn += 1;
+    putBounded(turns, agentUrl, turn, MAX_NOTED);
+  };
+  const last = ({ agentUrl }: SenderEntry): number => turns.get(agentUrl) ?? 0;
+  return {
+    order: (senders) => [...senders].sort((a, b) => last(a) - last(b)),
+    noting: (sender, leave) => (seller) => {
+      const given = leave(seller);
+      return {
+        ...given,
+        mayFetch: () => {
+          const granted = given.mayFetch();
+          if (granted) note(sender);
+          return granted;
+        },
+      };
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { printableName } from '../codec/printable.ts';
 const MAX_SHOWN = 4;
 
 /** A listed URL that was probably meant. */
-export interface NearMiss {
+interface NearMiss {
   /** As listed, in pieces that a log can take. */
   readonly url: string;
   /** In what it differs, e.g. `trailing slash`. */

@@ -1,18 +1,18 @@
 import { once } from '../once.ts';
 import type { KeyResolver } from './contract.ts';
-import type { DiscoveryOptions } from './discovery.ts';
+import type { KeyResolverOptions } from './resolver.ts';
 
 /**
  * The keys of senders that sign. Their code, half of the package, is loaded when the first such sender is there: legacy
  * senders have no keys.
  * @param shared see `once`.
  */
-export function keysOnDemand(options: DiscoveryOptions, shared: boolean): KeyResolver {
+export function keysOnDemand(options: KeyResolverOptions, shared: boolean): KeyResolver {
   let stopped = false;
   let made: KeyResolver | undefined;
   const keys = once(async () => {
-    const { createDiscovery } = await import('./discovery.ts');
-    made ??= createDiscovery(options);
+    const { createKeyResolver } = await import('./resolver.ts');
+    made ??= createKeyResolver(options);
     if (stopped) made.stop();
     return made;
   }, shared);

@@ -5,7 +5,7 @@ import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
 import { type EngineSource, importedKey, type KeySet } from './jwks.ts';
-import { pinnedJwks } from './pin-list.ts';
+import { pinnedJwks } from './jwk.ts';
 
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {

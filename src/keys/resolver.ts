@@ -2,25 +2,26 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createLocator } from './agent-location.ts';
-import { createAllowances } from './allowance.ts';
+import { createAllowances } from './fetch-budget.ts';
 import { brandJsonKind } from './brand-json.ts';
-import type { CacheLimits } from './cache-state.ts';
-import type { KeyResolver, Transport } from './contract.ts';
+import type { CacheLimits } from './document-fetch.ts';
+import type { KeyResolver, NameLookUp, Transport } from './contract.ts';
+import { defaultTransport } from './net/transport.ts';
+import { type AdmissionPressure, withPressureGauge } from './admission-pressure.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { createFirstUse } from './first-use.ts';
-import { MAX_LIFE_MS } from './freshness.ts';
-import { gather } from './gather.ts';
+import { MAX_LIFE_MS } from './document.ts';
+import { createKeySearch, gather } from './key-search.ts';
 import type { EngineSource } from './jwks.ts';
-import { createKeySearch } from './key-search.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
-import type { Schedule } from './schedule.ts';
+import type { Schedule } from '../time-limits.ts';
 import { createSenderKeys } from './sender-keys.ts';
 import { createSenderSearch } from './sender-search.ts';
 import { requestsMayShare } from './sharing.ts';
 
-export interface KeyLimits extends CacheLimits {
+interface KeyLimits extends CacheLimits {
   /** Ms for one fetch. */
   readonly deadlineMs: number;
   /** Ms that one delivery waits for documents in all; what it no longer waits for goes on, and serves the retry. */
@@ -39,7 +40,12 @@ export interface KeyResolverOptions {
   readonly protocol: Protocol;
   /** Imports keys; a function is asked when the first key is needed. */
   readonly engine: EngineSource;
-  readonly transport: Transport;
+  /** The runtime's own where absent. */
+  readonly transport?: Transport | undefined;
+  /** Of the runtime's own transport. */
+  readonly dns?: NameLookUp | undefined;
+  /** Above which new key ids raise an alarm; none where absent. */
+  readonly thresholds?: AdmissionPressure;
   /** Unix ms. */
   readonly now: () => number;
   /** Development: http and private addresses. */
@@ -89,14 +95,15 @@ async function importPins(sender: PinnedSender, pins: Pins, raiseAlarm: RaiseAla
 
 /** Who signed (verification.md §5), from documents that are fetched and cached here, and from pins. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
-  const { engine, now, allowLoopback } = options;
+  const { engine, now, allowLoopback, thresholds = {} } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
   const raiseAlarm = harmlessAlarm(options);
   const shared = options.sharedFetches ?? requestsMayShare();
   const { deadlineMs, width, graceMs, cooldownMs, perDelivery } = limits;
   const deliveryMs = shared ? limits.deliveryMs : limits.ownFetchMs;
   const allowanceOf = createAllowances({ now, perDelivery, deliveryMs });
-  const cacheOptions = { ...options, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
+  const transport = options.transport ?? defaultTransport(allowLoopback, options.dns);
+  const cacheOptions = { ...options, transport, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
   const cache = createDocumentCache(cacheOptions);
   const pins = createPins(engine, options.protocol, shared);
   const locator = createLocator({ allowLoopback, raiseAlarm });
@@ -112,7 +119,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     await revocations.warm(sender);
     return {};
   };
-  return {
+  const resolver: KeyResolver = {
     ...firstUse.guarded(createKeySearch({ cache, each, limits, allowanceOf, now })),
     revocation: revocations.check,
     warm: async (senders) => {
@@ -126,4 +133,5 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
       cache.stop();
     },
   };
+  return withPressureGauge(resolver, { thresholds, now, raiseAlarm: options.raiseAlarm });
 }

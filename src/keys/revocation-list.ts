@@ -1,7 +1,7 @@
 import { decodeBase64 } from '../codec/base64.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Parsed } from './document.ts';
-import { clampLife } from './freshness.ts';
+import type { Transport, TransportInit } from './contract.ts';
+import { clampLife, type DocumentKind, type Parsed } from './document.ts';
 
 /** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
 export interface RevocationList {
@@ -30,7 +30,7 @@ export interface PublishedList {
 type JsonObject = Readonly<Record<string, unknown>>;
 
 /** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
-export const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'ES256'];
+const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'ES256'];
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 /** RFC 7515 §7.1. */
@@ -106,4 +106,53 @@ function instant(text: unknown): number | undefined {
 
 function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+/** 256 KiB: verification.md §5.13. */
+const MAX_BYTES = 262_144;
+/** Ms after which an origin that has no list is asked again: the first one may come with the first stolen key. */
+const NONE_LIFE_MS = 5 * 60_000;
+
+/**
+ * Revocation lists as documents. Where none is required, whatever does not set up to be one (a web site's page for any
+ * path, nothing at all) says that there is none. From the first that does, one is required, and its absence a failure.
+ * @param registers what is known of the list at a URL; `required` is set when a list is first served.
+ */
+export function revocationKind(registers: {
+  get(url: string): { required: boolean } | undefined;
+}): DocumentKind<PublishedList> {
+  return {
+    name: 'revocation list',
+    maxBytes: MAX_BYTES,
+    // How old a list may be is decided by its own `next_update`, in `isFresh`.
+    hardLimitMs: Number.POSITIVE_INFINITY,
+    parse: (bytes, url) => {
+      const register = registers.get(url);
+      if (register !== undefined && claimsToBeList(bytes)) register.required = true;
+      if (register?.required !== true) return { ok: true, value: {} };
+      if (bytes.length === 0) return { ok: false, reason: 'the server says that there is none' };
+      return parsePublished(bytes, url);
+    },
+    dueAt: ({ list }, began) =>
+      began + (list === undefined ? NONE_LIFE_MS : clampLife(list.nextUpdate - began)),
+  };
+}
+
+/** Statuses from 300 to 499 that do not say "there is no such thing": "not changed", and "not now". */
+const NO_ABSENCE: ReadonlySet<number> = new Set([304, 408, 425, 429]);
+
+function saysThereIsNone({ status, type, redirected }: Response): boolean {
+  // As a transport shows a redirect that it did not follow, or that it did.
+  if (type === 'opaqueredirect' || redirected) return true;
+  return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
+}
+
+/** A transport for lists: where a server answers that there is none, an empty document, which is no failure. */
+export function absentAsEmpty(transport: Transport): Transport {
+  return async (url: string, init: TransportInit): Promise<Response> => {
+    const response = await transport(url, init);
+    if (!saysThereIsNone(response)) return response;
+    await response.body?.cancel();
+    return new Response(null);
+  };
 }

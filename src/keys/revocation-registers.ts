@@ -1,7 +1,11 @@
+import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import { within } from './freshness.ts';
-import { newRegister, noteUse, type Register } from './revocation-register.ts';
-import type { ListSource } from './revocation-source.ts';
+import { brandJsonUrl } from './agent-location.ts';
+import type { BrandJson } from './brand-json.ts';
+import type { DocumentCache } from './document-cache.ts';
+import { type DocumentKind, MAX_LIFE_MS, within } from './document.ts';
+import { isPinned } from './pins.ts';
+import type { RevocationList } from './revocation-list.ts';
 
 /** Every list that senders depend on, or did. */
 export interface Registers {
@@ -13,7 +17,7 @@ export interface Registers {
   isPolled(url: string): boolean;
 }
 
-export interface RegistersOptions {
+interface RegistersOptions {
   /** Unix ms. */
   readonly now: () => number;
   /** Where a sender's list lies by what is held. */
@@ -91,5 +95,151 @@ function createLeft(isNamed: (register: Register) => boolean, drop: (url: string
       }
     },
     back: (url) => void left.delete(url),
+  };
+}
+
+/** The list in force at one URL. */
+interface HeldList extends RevocationList {
+  /** The register's own: what lists of the same `updated` revoke is added to it. */
+  readonly kids: Set<string>;
+  /** When the fetch that last confirmed it began, Unix ms. */
+  readonly began: number;
+  /** The lists of this `updated` revoke too many keys to hold together: the newest counts alone. */
+  readonly alone: boolean;
+}
+
+/** What is known of the list at one URL, beyond the copy that was fetched last. */
+export interface Register {
+  readonly url: string;
+  /** A list has to be had: configuration names it, or one was served once. */
+  required: boolean;
+  held: HeldList | undefined;
+  /** Order of the copy that was looked at last. */
+  lookedAt: number;
+  /** Why the last copy was not taken. */
+  flaw: string | undefined;
+  /** The alarm `revocation_stale` was raised, and the list has not been fresh since. */
+  reported: boolean;
+  /** Unix ms. */
+  usedAt: number;
+  /** When a sender was last seen to depend on it, by a delivery or by a look at its brand.json; Unix ms. */
+  namedAt: number;
+  /** Senders that share the list, by agent URL: a key of any of them may sign it. */
+  readonly senders: Map<string, SenderEntry>;
+}
+
+/** Enough for an operator's agents; more would be a `senders` function that invents them. */
+const MAX_SENDERS = 100;
+/** Key ids that the lists of one `updated` may revoke together: verification.md §5.23. */
+export const MAX_KIDS = 10_000;
+/** Intervals after `next_update` for which a list that could not be refreshed is still fresh enough. */
+const GRACE_INTERVALS = 4;
+
+export function newRegister(url: string): Register {
+  return {
+    url,
+    required: false,
+    held: undefined,
+    lookedAt: 0,
+    flaw: undefined,
+    reported: false,
+    usedAt: 0,
+    namedAt: 0,
+    senders: new Map(),
+  };
+}
+
+/** Notes that a sender's deliveries depend on this list. */
+function noteUse(register: Register, sender: SenderEntry, required: boolean, now: number): void {
+  register.required ||= required;
+  register.usedAt = now;
+  register.namedAt = now;
+  const joins = !register.senders.has(sender.agentUrl);
+  if (joins && register.senders.size >= MAX_SENDERS) return;
+  register.senders.set(sender.agentUrl, sender);
+  // What none of the others' keys signed may be signed by this one's: or whoever asks first could block the rest.
+  if (joins && register.flaw !== undefined) register.lookedAt = 0;
+}
+
+/** `alone`: too many key ids with those of earlier lists of the same `updated`, which count no longer. */
+type Taken = 'taken' | 'alone' | { readonly flaw: string };
+
+/**
+ * Takes a list into force, unless one that says it is newer is held: an old one served again, by mistake or not, must
+ * not make a revoked key valid.
+ */
+export function take(register: Register, list: RevocationList, began: number): Taken {
+  const { held } = register;
+  // As the list says it: a clock of ours that was set back must not make every new list an old one.
+  if (held !== undefined && list.updated < held.updated) {
+    return { flaw: 'its updated is older than that of the list in force, which stays so' };
+  }
+  // Kept as the future, it would shut out every later list.
+  const updated = Math.min(list.updated, began);
+  // Two lists of one instant: whichever is the later, no key that either revokes may verify.
+  const earlier = held?.updated === updated ? held : undefined;
+  const united = earlier?.alone === false && unite(earlier.kids, list.kids);
+  const kids = united ? earlier.kids : new Set(list.kids);
+  register.held = { ...list, kids, updated, began, alone: earlier !== undefined && !united };
+  return earlier?.alone === false && !united ? 'alone' : 'taken';
+}
+
+/** Adds what is new: a list that is fetched again every minute must not cost what all before it revoked. */
+function unite(kids: Set<string>, more: ReadonlySet<string>): boolean {
+  const added = [...more].filter((kid) => !kids.has(kid));
+  if (added.length > 0 && kids.size + added.length > MAX_KIDS) return false;
+  for (const kid of added) kids.add(kid);
+  return true;
+}
+
+/** Whether the list in force is fresh enough to say that a key is not revoked. A `next_update` far ahead is 30 min. */
+export function isFresh(
+  { held }: { readonly held: Omit<HeldList, 'kids' | 'alone'> | undefined },
+  now: number,
+): boolean {
+  if (held === undefined) return false;
+  const due = Math.min(held.nextUpdate, held.began + MAX_LIFE_MS);
+  return now <= due + GRACE_INTERVALS * held.interval;
+}
+
+/** Where a sender's list lies. `required`: configuration says so; else it counts from when it is first served. */
+interface ListSource {
+  readonly url: string;
+  readonly required: boolean;
+}
+
+export interface ListSourceOptions {
+  readonly protocol: Protocol;
+  readonly allowLoopback: boolean;
+  /** Holds the brand.json files. */
+  readonly documents: Pick<DocumentCache, 'held'>;
+  readonly brandJson: DocumentKind<BrandJson>;
+}
+
+/**
+ * The URL that configuration names, else the well-known path at the origin of the brand.json in which the operator lists
+ * its agents: the one that is pointed to, where the first only points. A sender with static pins has no brand.json, and
+ * nothing is looked for.
+ */
+export function createListSource(
+  options: ListSourceOptions,
+): (sender: SenderEntry) => ListSource | undefined {
+  const { protocol, allowLoopback, documents, brandJson } = options;
+  // URLs are parsed once a sender, not once a delivery.
+  const known = new WeakMap<SenderEntry, { start: string; listing: string; source: ListSource }>();
+  return (sender) => {
+    const { url, discover } = sender.revocation ?? {};
+    if (url !== undefined) return { url, required: true };
+    if (discover === false || isPinned(sender)) return undefined;
+    const last = known.get(sender);
+    const start = last?.start ?? brandJsonUrl(sender, allowLoopback);
+    if (start === undefined) return undefined;
+    const brand = documents.held(brandJson, start);
+    // No longer held: the last word counts, or an outage would lead away from the list that revokes.
+    const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
+    if (last?.listing === listing) return last.source;
+    const source = { url: new URL(protocol.revocationsPath, listing).href, required: false };
+    known.set(sender, { start, listing, source });
+    return source;
   };
 }

@@ -1,6 +1,101 @@
 import { decodeBase64 } from '../codec/base64.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
-import type { ListSignature } from './revocation-list.ts';
+import type { SenderEntry } from '../senders.ts';
+import type { Copy, Wish } from './document.ts';
+import { freeLeave } from './fetch-budget.ts';
+import { type KeySet, sameJwk } from './jwks.ts';
+import type { ListSignature, PublishedList } from './revocation-list.ts';
+import type { Register } from './revocation-registers.ts';
+import type { SenderKeys } from './sender-keys.ts';
+
+/** `undecided`: keys could not be had, so the same copy is to be looked at again. */
+type SignatureVerdict = 'good' | { readonly flaw: string; readonly undecided: boolean };
+
+/** Judges a copy's signature, if it has one, by the keys of the operator that serves it. */
+export async function judgeSignature(
+  keys: SenderKeys,
+  register: Register,
+  copy: Copy<PublishedList>,
+  sender: SenderEntry,
+): Promise<SignatureVerdict> {
+  const { signature } = copy.value;
+  if (signature === undefined) return 'good';
+  const { kid } = signature;
+  if (isRevoked(register, kid)) return { flaw: 'signed by a key that is revoked', undecided: false };
+  const known = await knownKeys(keys, register, kid);
+  const flaw = await flawUnder(known, signature);
+  if (known.length > 0 && flaw === undefined) return 'good';
+  const fetched = await fetchedKeys(keys, { register, kid, listBegan: copy.began, sender, known });
+  const later = await flawUnder(fetched.found, signature);
+  if (fetched.found.length > 0 && later === undefined) return 'good';
+  if (fetched.undecided !== undefined) return { flaw: fetched.undecided, undecided: true };
+  return { flaw: later ?? flaw ?? "signed by a key that is not in the operator's JWKS", undecided: false };
+}
+
+/** Undefined where one of them signed the list, or there is none. */
+async function flawUnder(jwks: readonly Jwk[], signature: ListSignature): Promise<string | undefined> {
+  let flaw: string | undefined;
+  for (const jwk of jwks) {
+    flaw = await listSignatureFlaw(signature, jwk);
+    if (flaw === undefined) return undefined;
+  }
+  return flaw;
+}
+
+function isRevoked({ held, senders }: Register, kid: string): boolean {
+  if (held?.kids.has(kid) === true) return true;
+  return [...senders.values()].some((sender) => sender.revocation?.revokedKids?.includes(kid));
+}
+
+const pinOf = (sender: SenderEntry, kid: string): Jwk | undefined =>
+  sender.pins?.find((jwk) => jwk['kid'] === kid);
+
+/** Pins, and keys of sets that are held, of every agent of the operator that the list was asked for. */
+async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): Promise<Jwk[]> {
+  const known: Jwk[] = [];
+  for (const sender of senders.values()) {
+    const jwk = pinOf(sender, kid) ?? (await keys.held(sender))?.copy.value.jwks.get(kid);
+    if (jwk !== undefined) known.push(jwk);
+  }
+  return known;
+}
+
+interface Wanted {
+  readonly register: Register;
+  readonly kid: string;
+  /** Unix ms. */
+  readonly listBegan: number;
+  /** Whose delivery asked for the list: asked first. */
+  readonly sender: SenderEntry;
+  readonly known: readonly Jwk[];
+}
+
+/**
+ * A list may be signed by a key that was published with it, under a new `kid` or an old one: the sets are asked for
+ * again, under their cooldown. Every agent's, for a list that is polled was asked for by none of them in particular.
+ */
+async function fetchedKeys(
+  keys: SenderKeys,
+  { register, kid, listBegan, sender, known }: Wanted,
+): Promise<{ readonly found: readonly Jwk[]; readonly undecided?: string }> {
+  const isNew = (jwk: Jwk | undefined): jwk is Jwk =>
+    jwk !== undefined && !known.some((other) => sameJwk(other, jwk));
+  const wish: Wish<KeySet> = {
+    wanted: ({ value }) => isNew(value.jwks.get(kid)),
+    decisive: (copy) => copy.indirect !== true && copy.began >= listBegan,
+  };
+  const found: Jwk[] = [];
+  let undecided: string | undefined;
+  for (const agent of new Set([sender, ...register.senders.values()])) {
+    // What is pinned is the pin's key, and no JWKS can say otherwise.
+    if (pinOf(agent, kid) !== undefined) continue;
+    const answer = await keys.renewed(agent, wish, freeLeave(agent.agentUrl));
+    const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;
+    if (isNew(jwk)) found.push(jwk);
+    if (!answer.ok) undecided ??= `no keys to verify it with: ${answer.reason}`;
+  }
+  return { found, ...(undecided !== undefined && { undecided }) };
+}
 
 /** RFC 8037 §3.1, RFC 7518 §3.4: what signs under which `alg`. */
 const ALGORITHMS: Readonly<Record<string, SignatureAlgorithm>> = {

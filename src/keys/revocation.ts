@@ -1,22 +1,26 @@
 import type { AlarmCode } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { CacheOptions } from './cache-state.ts';
-import type { Allowance } from './allowance.ts';
+import { backgroundTimer, noTimer, type Schedule, settledWithin } from '../time-limits.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
-import { type Copy, type DocumentKind, freeLeave } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
-import { judgeSignature } from './revocation-key.ts';
-import { revocationKind } from './revocation-kind.ts';
-import type { PublishedList } from './revocation-list.ts';
-import { createPoll, type Poll } from './revocation-poll.ts';
-import { isFresh, MAX_KIDS, type Register, take } from './revocation-register.ts';
-import { createRegisters, type Registers } from './revocation-registers.ts';
-import { absentAsEmpty, createListSource, type ListSourceOptions } from './revocation-source.ts';
-import { backgroundTimer, noTimer, type Schedule } from './schedule.ts';
+import type { CacheOptions } from './document-fetch.ts';
+import { type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
+import { type Allowance, freeLeave } from './fetch-budget.ts';
+import { absentAsEmpty, type PublishedList, revocationKind } from './revocation-list.ts';
+import {
+  createListSource,
+  createRegisters,
+  isFresh,
+  type ListSourceOptions,
+  MAX_KIDS,
+  type Register,
+  type Registers,
+  take,
+} from './revocation-registers.ts';
+import { judgeSignature } from './revocation-signature.ts';
 import type { SenderKeys } from './sender-keys.ts';
-import { settledWithin } from './timeout.ts';
 
-export interface RevocationOptions extends CacheOptions, ListSourceOptions {
+interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;
   /** Of the delivery that waits for a list. */
   readonly allowanceOf: (request: KeyRequest) => Allowance;
@@ -25,7 +29,7 @@ export interface RevocationOptions extends CacheOptions, ListSourceOptions {
 }
 
 /** Check 9 (verification.md §2.9), by the lists of verification.md §5.24 to §5.26. */
-export interface Revocations {
+interface Revocations {
   /** Never waits for a list that may not exist longer than for the refresh of one that does. */
   readonly check: KeyResolver['revocation'];
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
@@ -174,4 +178,53 @@ function reportStale({ options }: Context, register: Register, sender: SenderEnt
   const why = flaw === undefined ? age : `${age} (${flaw})`;
   const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} get 503 until it is fresh.`;
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
+}
+
+/** Lists are asked for again when they are due, whether or not deliveries come; see `createPoll`. */
+interface Poll {
+  /** Makes sure that the list at `url` is asked for when it is due. */
+  keep(url: string): void;
+  stop(): void;
+}
+
+interface PollOptions {
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly schedule: Schedule;
+  /** When the next copy is due, Unix ms; undefined: the list is no longer needed. */
+  readonly dueAt: (url: string) => number | undefined;
+  /** Fetches it if it is due. Never rejects. */
+  readonly refresh: (url: string) => Promise<void>;
+}
+
+/**
+ * One timer a list, which never holds the process open. Where the runtime ends timers with the request that made them
+ * (workerd) nothing is lost: a list is refreshed on use too.
+ */
+function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
+  const waiting = new Map<string, () => void>();
+  let stopped = false;
+  const keep = (url: string): void => {
+    const due = dueAt(url);
+    if (stopped || due === undefined || waiting.has(url)) return;
+    const ms = due - now();
+    // What is overdue has just failed: once a minute, as failures are remembered no longer.
+    waiting.set(
+      url,
+      schedule(() => void run(url), ms > 0 ? ms : MIN_LIFE_MS),
+    );
+  };
+  const run = async (url: string): Promise<void> => {
+    if (dueAt(url) !== undefined) await refresh(url);
+    waiting.delete(url);
+    keep(url);
+  };
+  return {
+    keep,
+    stop: () => {
+      stopped = true;
+      for (const cancel of waiting.values()) cancel();
+      waiting.clear();
+    },
+  };
 }

@@ -1,9 +1,7 @@
 import { printableName } from '../codec/printable.ts';
 import type { Transport, TransportInit } from './contract.ts';
-import { orAborted } from './net/abort.ts';
-import { refusedUrl } from './url-policy.ts';
-
-export { defaultTransport } from './net/default-transport.ts';
+import { orAborted } from '../time-limits.ts';
+import { refusedUrl } from './net/addresses.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
@@ -14,7 +12,7 @@ export interface FetchRules {
 }
 
 /** What is fetched. */
-export interface Wanted {
+interface Wanted {
   readonly url: string;
   readonly maxBytes: number;
   /** Agent URL of the seller whose document it is. */

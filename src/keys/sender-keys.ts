@@ -1,8 +1,9 @@
 import type { SenderEntry } from '../senders.ts';
-import type { Locate, LoadBrandJson, Location, Locator } from './agent-location.ts';
+import type { LoadBrandJson, Locate, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
-import { type Answer, type Copy, type DocumentKind, freeLeave, type Leave, type Wish } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
+import type { Answer, Copy, DocumentKind, Wish } from './document.ts';
+import { freeLeave, type Leave } from './fetch-budget.ts';
 import type { KeySet } from './jwks.ts';
 
 /** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
@@ -17,7 +18,7 @@ export interface SenderKeys {
   renewed(sender: SenderEntry, wish: Wish<KeySet>, leave: Leave): Promise<Answer<KeySet>>;
 }
 
-export interface HeldKeys {
+interface HeldKeys {
   readonly copy: Copy<KeySet>;
   /** Every document on the way is within its life. */
   readonly fresh: boolean;
@@ -26,7 +27,7 @@ export interface HeldKeys {
 }
 
 /** The documents on the way. */
-export interface ChainKinds {
+interface ChainKinds {
   readonly brandJson: DocumentKind<BrandJson>;
   readonly jwks: DocumentKind<KeySet>;
 }

@@ -1,15 +1,20 @@
 import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Allowance } from './allowance.ts';
 import type { Candidate } from './contract.ts';
-import type { Copy, Wish } from './document.ts';
-import { within } from './freshness.ts';
-import type { Reply } from './gather.ts';
-import type { KeySet } from './jwks.ts';
+import { type Copy, type Wish, within } from './document.ts';
+import type { Allowance } from './fetch-budget.ts';
+import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
-import { keysUnder, type KeyUse, ownPins, pinsUnder, untried } from './replies.ts';
 import type { SenderKeys } from './sender-keys.ts';
+
+/** What asking one sender gave; both where an old key is held and a newer one could not be had. */
+export interface Reply {
+  /** Several where publishers pin several keys under one `kid`. Absent or at least one. */
+  readonly candidates?: readonly Candidate[];
+  /** Why this sender's keys do not decide; for the owner's log. */
+  readonly undecided?: string;
+}
 
 /** One delivery's search. */
 export interface Search {
@@ -45,7 +50,7 @@ export interface SenderSearch {
   askAgain(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<Reply>;
 }
 
-export interface SenderSearchContext {
+interface SenderSearchContext {
   readonly keys: SenderKeys;
   readonly pins: Pins;
   readonly publishers: PublisherPins;
@@ -185,4 +190,67 @@ function restricted(sender: SenderEntry, { sets, undecided }: PinState): boolean
 
 function doubts({ undecided }: PinState): Reply {
   return undecided === undefined ? {} : { undecided };
+}
+
+/** How keys are imported. */
+interface KeyUse {
+  readonly engine: EngineSource;
+  /** See `importedKey`. */
+  readonly shared: boolean;
+}
+
+/** From the configured pins. A list that is none is our owner's slip: undecided. */
+async function ownPins(pins: Pins, sender: SenderEntry, keyid: string): Promise<Reply> {
+  if (!isPinned(sender)) return {};
+  const key = await pins.key(sender, keyid);
+  if (typeof key === 'string') return { undecided: key };
+  return key === undefined ? {} : { candidates: [{ sender, key }] };
+}
+
+/** The keys under one `keyid` in all sets; one key that several sets have counts once. */
+async function keysUnder(
+  { engine, shared }: KeyUse,
+  sender: SenderEntry,
+  sets: readonly KeySet[],
+  keyid: string,
+): Promise<Reply> {
+  const candidates: Candidate[] = [];
+  for (const set of sets) {
+    const key = await importedKey(set, keyid, engine, shared);
+    if (key === undefined || candidates.some((other) => sameJwk(other.key.jwk, key.jwk))) continue;
+    candidates.push({ sender, key });
+  }
+  return candidates.length === 0 ? {} : { candidates };
+}
+
+/** A pin that cannot be imported is the publisher's slip: nothing that the seller could be answered 4xx for. */
+async function pinsUnder(
+  use: KeyUse,
+  sender: SenderEntry,
+  sets: readonly KeySet[],
+  keyid: string,
+): Promise<Reply> {
+  const { candidates = [] } = await keysUnder(use, sender, sets, keyid);
+  const usable = candidates.filter(({ key }) => typeof key.verifyKey !== 'string');
+  const flaw = candidates.map(({ key }) => key.verifyKey).find((key) => typeof key === 'string');
+  return {
+    ...(usable.length > 0 && { candidates: usable }),
+    ...(flaw !== undefined && { undecided: `a publisher pins a key that cannot be used: ${flaw}` }),
+  };
+}
+
+/** The replies as one, less what was tried in vain. */
+function untried(replies: readonly Reply[], tried: readonly Candidate[]): Reply {
+  const candidates: Candidate[] = [];
+  const found = replies.flatMap((reply) => reply.candidates ?? []);
+  for (const candidate of found) {
+    const same = ({ sender, key }: Candidate): boolean =>
+      sender.agentUrl === candidate.sender.agentUrl && sameJwk(key.jwk, candidate.key.jwk);
+    if (!tried.some(same) && !candidates.some(same)) candidates.push(candidate);
+  }
+  const undecided = replies.find((reply) => reply.undecided !== undefined)?.undecided;
+  return {
+    ...(candidates.length > 0 && { candidates }),
+    ...(undecided !== undefined && { undecided }),
+  };
 }

@@ -2,7 +2,7 @@ import { printableText } from '../codec/printable.ts';
 import { parseStrictJson } from '../codec/strict-json.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import type { AnyTransport } from '../keys/contract.ts';
-import { orAborted } from '../keys/net/abort.ts';
+import { orAborted } from '../time-limits.ts';
 import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
 import { abortedCall, codeOf, RegistryError } from './errors.ts';
 import { askToken, withoutToken } from './token.ts';

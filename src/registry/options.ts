@@ -1,10 +1,10 @@
 import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
-import { refusedUrl } from '../keys/url-policy.ts';
-import { protocolFor, type Protocol } from '../protocol.ts';
+import { refusedUrl } from '../keys/net/addresses.ts';
+import { defaultTransport } from '../keys/net/transport.ts';
+import { type Protocol, protocolFor } from '../protocol.ts';
+import { onAbort } from '../time-limits.ts';
 import type { Connection } from './exchange.ts';
-import { onAbort } from '../keys/net/abort.ts';
-import { defaultTransport } from '../keys/safe-fetch.ts';
 import { tokenOf } from './token.ts';
 import type { RegistryOptions, TokenSource } from './types.ts';
 

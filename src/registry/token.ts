@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.ts';
-import { limited, orAborted } from '../keys/net/abort.ts';
+import { limited, orAborted } from '../time-limits.ts';
 import { abortedCall, RegistryError } from './errors.ts';
 import type { TokenSource } from './types.ts';
 

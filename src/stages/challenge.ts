@@ -5,7 +5,7 @@ import { utf8 } from '../codec/utf8.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { Fault } from '../errors.ts';
 import { type ChallengeBody, readChallenge, type WebhookChallenge } from '../events/challenge.ts';
-import { settledWithin } from '../keys/timeout.ts';
+import { settledWithin } from '../time-limits.ts';
 import type { OnChallenge } from '../challenge-contract.ts';
 import {
   type ChallengeEcho,

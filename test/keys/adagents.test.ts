@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ADAGENTS, type AdAgents } from '../../src/keys/adagents.ts';
+import { ADAGENTS, type AdAgents } from '../../src/keys/publisher-pins.ts';
 import type { Parsed } from '../../src/keys/document.ts';
 import { publicJwk } from './setup.ts';
 

@@ -1,9 +1,10 @@
 import type { Alarm } from '../../src/alarms.ts';
-import type { CacheLimits, CacheOptions } from '../../src/keys/cache-state.ts';
 import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
-import { type Answer, type DocumentKind, freeLeave, type Leave } from '../../src/keys/document.ts';
+import type { CacheLimits, CacheOptions } from '../../src/keys/document-fetch.ts';
+import type { Answer, DocumentKind } from '../../src/keys/document.ts';
+import { freeLeave, type Leave } from '../../src/keys/fetch-budget.ts';
+import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
-import { defaultTransport } from '../../src/keys/safe-fetch.ts';
 import { type KeyServer, sends, startKeyServer } from './key-server.ts';
 import { SILENT, START } from './setup.ts';
 

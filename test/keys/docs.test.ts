@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ADAGENTS } from '../../src/keys/adagents.ts';
+import { ADAGENTS } from '../../src/keys/publisher-pins.ts';
 import { brandJsonKind } from '../../src/keys/brand-json.ts';
-import type { DocumentKind } from '../../src/keys/document.ts';
-import { KEY_DOCUMENT_LIFE } from '../../src/keys/freshness.ts';
+import { type DocumentKind, KEY_DOCUMENT_LIFE } from '../../src/keys/document.ts';
 import { JWKS } from '../../src/keys/jwks.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
-import { revocationKind } from '../../src/keys/revocation-kind.ts';
+import { revocationKind } from '../../src/keys/revocation-list.ts';
 import { FAULTS } from '../../src/testing/seller-faults.ts';
 import { MINUTE } from './setup.ts';
 

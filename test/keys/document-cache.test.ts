@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Leave, Wish } from '../../src/keys/document.ts';
+import type { Answer, Wish } from '../../src/keys/document.ts';
+import type { Leave } from '../../src/keys/fetch-budget.ts';
 import { LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
 import { MINUTE, PATIENT, START } from './setup.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { registrableDomain, sameRegistrableDomain } from '../../src/keys/domains.ts';
+import { registrableDomain, sameRegistrableDomain } from '../../src/keys/agent-location.ts';
 
 test.each([
   ['seller.example', 'seller.example', true],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, lifeOf, refreshAfter, within } from '../../src/keys/freshness.ts';
+import { backOffMs, lifeOf, refreshAfter, within } from '../../src/keys/document.ts';
 
 const MINUTE = 60_000;
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Candidate } from '../../src/keys/contract.ts';
-import { gather, type Reply } from '../../src/keys/gather.ts';
+import { gather } from '../../src/keys/key-search.ts';
+import type { Reply } from '../../src/keys/sender-search.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { latch } from './key-server.ts';
 import { senderEntry } from './setup.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createKeyHistory } from '../../src/keys/key-history.ts';
+import { createKeyHistory } from '../../src/keys/admission-pressure.ts';
 
 describe('key ids by the minute in which they were first seen', () => {
   test('each counts once a sender', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pooled } from '../../src/keys/pooled.ts';
+import { pooled } from '../../src/keys/publisher-pins.ts';
 import { latch } from './key-server.ts';
 
 test('answers come in the order of the items, whichever comes first', async () => {

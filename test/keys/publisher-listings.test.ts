@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
-import { ADAGENTS, type AdAgents } from '../../src/keys/adagents.ts';
+import {
+  ADAGENTS,
+  type AdAgents,
+  createPublisherListings,
+  type Listing,
+} from '../../src/keys/publisher-pins.ts';
 import type { Copy } from '../../src/keys/document.ts';
-import { createPublisherListings, type Listing } from '../../src/keys/publisher-listings.ts';
 import { publicJwk } from './setup.ts';
 
 const AT = 'https://publisher.example/.well-known/adagents.json';

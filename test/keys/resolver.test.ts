@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { KeySearch, Transport } from '../../src/keys/contract.ts';
-import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,

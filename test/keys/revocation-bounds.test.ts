@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_KIDS, newRegister, take } from '../../src/keys/revocation-register.ts';
-import { createRegisters } from '../../src/keys/revocation-registers.ts';
+import { createRegisters, MAX_KIDS, newRegister, take } from '../../src/keys/revocation-registers.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, senderEntry, setup, START, startSeller } from './setup.ts';

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { Transport } from '../../src/keys/contract.ts';
-import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import { defaultTransport } from '../../src/keys/net/transport.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, MINUTE, senderEntry, setup } from './setup.ts';

@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { Transport } from '../../src/keys/contract.ts';
-import { defaultTransport, fetchDocument, type Fetched, type FetchRules } from '../../src/keys/safe-fetch.ts';
+import { defaultTransport } from '../../src/keys/net/transport.ts';
+import { fetchDocument, type Fetched, type FetchRules } from '../../src/keys/safe-fetch.ts';
 import { gate, latch, sends, startKeyServer } from './key-server.ts';
 
 const CAP = 1000;

@@ -1,6 +1,6 @@
 import { assert, ipV4Extended, ipV6, oneof, property, string, webUrl } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { refusedUrl } from '../../src/keys/url-policy.ts';
+import { refusedUrl } from '../../src/keys/net/addresses.ts';
 
 const refused = (url: string): boolean => refusedUrl(url, false) !== undefined;
 

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { Dial } from '../../src/keys/net/connect.ts';
+import type { Dial } from '../../src/keys/net/connection.ts';
 import type { Resolve } from '../../src/keys/net/resolve.ts';
 
 /** A public address that no test ever leaves the machine for. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AlarmCode } from '../../src/alarms.ts';
-import { defaultTransport } from '../../src/keys/safe-fetch.ts';
+import { defaultTransport } from '../../src/keys/net/transport.ts';
 import type { NamedFault, SellerFault } from '../../src/testing/seller-faults.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from './rehearsal.ts';
 

@@ -2,7 +2,7 @@ import { senderSource } from '../../config/senders.ts';
 import { createEngine } from '../../crypto/index.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
 import { editionFor, type EditionName } from '../../edition.ts';
-import { ADAGENTS } from '../../keys/adagents.ts';
+import { ADAGENTS } from '../../keys/publisher-pins.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { Transport } from '../../keys/contract.ts';

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { EditionName } from '../../edition.ts';
-import type { NameLookUp } from '../../keys/contract.ts';
 import { ConfigError } from '../../errors.ts';
-import { defaultTransport } from '../../keys/safe-fetch.ts';
+import type { NameLookUp } from '../../keys/contract.ts';
+import { defaultTransport } from '../../keys/net/transport.ts';
 import { collect } from '../key-files.ts';
 import { requireHttpUrl } from '../numbers.ts';
 import { inLines } from '../paint.ts';

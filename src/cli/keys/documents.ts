@@ -1,6 +1,5 @@
 import type { Transport } from '../../keys/contract.ts';
-import type { Answer, DocumentKind } from '../../keys/document.ts';
-import { ageOf, lifeOf } from '../../keys/freshness.ts';
+import { ageOf, type Answer, type DocumentKind, lifeOf } from '../../keys/document.ts';
 import { fetchDocument } from '../../keys/safe-fetch.ts';
 
 /** One document of a seller's chain, as it was found. */

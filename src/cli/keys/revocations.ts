@@ -1,9 +1,7 @@
 import type { Jwk } from '../../crypto/engine.ts';
-import { revocationKind } from '../../keys/revocation-kind.ts';
-import type { PublishedList } from '../../keys/revocation-list.ts';
-import { isFresh, newRegister, type Register } from '../../keys/revocation-register.ts';
+import { absentAsEmpty, type PublishedList, revocationKind } from '../../keys/revocation-list.ts';
+import { isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
 import { listSignatureFlaw } from '../../keys/revocation-signature.ts';
-import { absentAsEmpty } from '../../keys/revocation-source.ts';
 import type { Protocol } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { ChainOptions } from './chain.ts';

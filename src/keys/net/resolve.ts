@@ -1,10 +1,9 @@
-import { parseAddress } from './address.ts';
-import type { NetModules } from './builtin.ts';
-import { createFairTurns } from './fair-turns.ts';
-import { addressRefused } from './judge-address.ts';
+import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../time-limits.ts';
+import { addressRefused, parseAddress } from './addresses.ts';
+import type { NetModules } from './runtime.ts';
 
 /** For whom a name is looked up, and until when. */
-export interface LookUp {
+interface LookUp {
   /** Whose document it is: sellers take turns. */
   readonly seller: string;
   readonly signal: AbortSignal;
@@ -52,4 +51,171 @@ export async function judgedAddresses(
     if (why !== undefined) throw new Error(`${bare} resolves to ${address}, which is not public (${why})`);
   }
   return addresses;
+}
+
+interface DirectOptions {
+  /** DNS servers, `address:port`; those of the system where absent. For tests. */
+  readonly servers?: readonly string[];
+  /** Ms for one look-up. 5000. */
+  readonly timeoutMs?: number;
+}
+
+/** verification.md §5.22. A look-up is two questions and one socket: what bounds all of them is only to be bounded. */
+const LIMITS = { perSeller: 2, inAll: 64 };
+const TIMEOUT_MS = 5_000;
+/** Ms for an answer until the question is repeated, then twice that. */
+const TRY_MS = 1_500;
+const TRIES = 2;
+/** Ms for which the other family is waited for once the one has addresses: some name servers drop its questions. */
+const FAMILY_MS = 250;
+
+/** RFC 6761 §6.3: never asked of a server. */
+const LOCALHOST = /(?:^|\.)localhost\.?$/;
+
+/** What no name server can have been asked in vain for. */
+const HINT =
+  "DNS servers were asked, and no hosts file: where the system alone knows the name (hosts file, split DNS, a container's network), set dns: 'system'";
+
+/**
+ * Asks DNS servers (c-ares), with a time-out and so that it can be stopped: the system's look-ups wait in few threads,
+ * where one seller's silent name server would keep every other seller's name from being looked up.
+ */
+export function directResolve(dns: NetModules['dns'], options: DirectOptions = {}): Resolve {
+  const { servers, timeoutMs = TIMEOUT_MS } = options;
+  const inTurn = createFairTurns(LIMITS);
+  const limit = { ms: timeoutMs, reason: `no answer within ${timeoutMs} ms` };
+  return async (host, { seller, signal }) => {
+    if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
+    return await inTurn(seller, signal, async () => {
+      // One each: its `cancel` ends no other's questions.
+      const resolver = new dns.promises.Resolver({ timeout: TRY_MS, tries: TRIES });
+      if (servers !== undefined) resolver.setServers(servers);
+      try {
+        return await limited(limit, signal, (within) => addressesOf(resolver, host, within));
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const why = error instanceof Error ? error.message : 'failed';
+        throw new Error(`the look-up of ${host} failed (${why}). ${HINT}`, { cause: error });
+      } finally {
+        resolver.cancel();
+      }
+    });
+  };
+}
+
+type Resolver = InstanceType<NetModules['dns']['promises']['Resolver']>;
+
+/** Both families. One that fails or is late is left out where the other has addresses: the connection goes to these. */
+async function addressesOf(
+  resolver: Resolver,
+  host: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const families = [resolver.resolve4(host), resolver.resolve6(host)];
+  const all = Promise.allSettled(families);
+  try {
+    const first = await orAborted(Promise.any(families), signal);
+    const answers = (await settledWithin(all, FAMILY_MS)) ?? [];
+    const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    return found.length > 0 ? found : first;
+  } catch (error) {
+    throw error instanceof AggregateError ? tellingOf(error.errors) : error;
+  }
+}
+
+/** That there is no address of one family says nothing where the other one's question failed. */
+function tellingOf(errors: readonly unknown[]): unknown {
+  const [first] = errors;
+  return errors.find((error) => (error as { readonly code?: unknown }).code !== 'ENODATA') ?? first;
+}
+
+/** How much runs at a time. */
+interface FairLimits {
+  readonly perSeller: number;
+  readonly inAll: number;
+}
+
+/**
+ * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as it fires; what has begun by
+ * then keeps its place until it has ended, for it may not heed the signal.
+ */
+type FairTurns = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
+
+/**
+ * Sellers take turns, each with few things at a time: one whose name server is silent holds up itself
+ * (verification.md §5.22).
+ */
+export function createFairTurns(limits: FairLimits): FairTurns {
+  const places = createPlaces(limits);
+  const turn = async (seller: string, signal: AbortSignal): Promise<void> => {
+    if (signal.aborted) throw abortReason(signal);
+    await new Promise<void>((resolve, reject) => {
+      const giveUp = places.take(seller, () => {
+        takeBack();
+        resolve();
+      });
+      const takeBack = onAbort(signal, (reason) => {
+        giveUp();
+        reject(reason);
+      });
+      places.startNext();
+    });
+  };
+  return async (seller, signal, work) => {
+    await turn(seller, signal);
+    const done = work().finally(() => {
+      places.give(seller);
+    });
+    return await orAborted(done, signal);
+  };
+}
+
+interface Places {
+  /** Lines up; `start` is called by `startNext` when the turn has come. Gives what leaves the line. */
+  take(seller: string, start: () => void): () => void;
+  startNext(): void;
+  /** One that has started has ended. */
+  give(seller: string): void;
+}
+
+function createPlaces({ perSeller, inAll }: FairLimits): Places {
+  const running = new Map<string, number>();
+  /** By seller, whose turn is next first. */
+  const waiting = new Map<string, Set<() => void>>();
+  let total = 0;
+  const count = (seller: string, change: 1 | -1): void => {
+    total += change;
+    const left = (running.get(seller) ?? 0) + change;
+    if (left === 0) running.delete(seller);
+    else running.set(seller, left);
+  };
+  const startNext = (): void => {
+    for (const [seller, queue] of waiting) {
+      if (total >= inAll) return;
+      if ((running.get(seller) ?? 0) >= perSeller) continue;
+      const [start] = queue;
+      waiting.delete(seller);
+      if (start === undefined) continue;
+      queue.delete(start);
+      // Behind the others.
+      if (queue.size > 0) waiting.set(seller, queue);
+      count(seller, 1);
+      start();
+    }
+  };
+  return {
+    startNext,
+    take: (seller, start) => {
+      const queue = waiting.get(seller) ?? new Set();
+      queue.add(start);
+      waiting.set(seller, queue);
+      return () => {
+        queue.delete(start);
+      };
+    },
+    give: (seller) => {
+      count(seller, -1);
+      startNext();
+    },
+  };
 }

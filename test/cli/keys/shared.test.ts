@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
-import { generateKey } from '../../../src/sender/sign.ts';
-import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
-import type { Jwk } from '../../../src/sender/sign.ts';
 import { walkChain } from '../../../src/cli/keys/chain.ts';
 import { sharedNotes } from '../../../src/cli/keys/shared.ts';
-import { defaultTransport } from '../../../src/keys/safe-fetch.ts';
+import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
+import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
 
 it('keys check --beside: names the key ids that another seller publishes too', async () => {
   await using one = await createFakeSeller();

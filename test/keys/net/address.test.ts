@@ -12,7 +12,7 @@ import {
   string,
 } from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseAddress, sameAddress, sharesPrefix } from '../../../src/keys/net/address.ts';
+import { parseAddress, sameAddress, sharesPrefix } from '../../../src/keys/net/addresses.ts';
 import { ipv6Spellings } from './spellings.ts';
 
 const bytes = (text: string): number[] | undefined => {

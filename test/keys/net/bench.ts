@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Transport } from '../../../src/keys/contract.ts';
-import { nodeTransport, type NodeTransportOptions } from '../../../src/keys/net/node-transport.ts';
+import { nodeTransport, type NodeTransportOptions } from '../../../src/keys/net/transport.ts';
 import { fetchDocument, type Fetched } from '../../../src/keys/safe-fetch.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
 import { called, HOST, modules } from './bench-transport.ts';

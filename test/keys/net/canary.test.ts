@@ -1,14 +1,9 @@
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { systemDial } from '../../../src/keys/net/connect.ts';
-import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { systemDial } from '../../../src/keys/net/connection.ts';
+import { nodeTransport } from '../../../src/keys/net/transport.ts';
 import { systemResolve } from '../../../src/keys/net/resolve.ts';
-import {
-  type Block,
-  IPV4_BEYOND,
-  IPV4_SPECIAL,
-  IPV6_SPECIAL,
-} from '../../../src/keys/net/special-purpose.ts';
+import { type Block, IPV4_BEYOND, IPV4_SPECIAL, IPV6_SPECIAL } from '../../../src/keys/net/addresses.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
 import { createTestCa, listening, type LoopbackServer, startHttpsServer } from '../../support/tls.ts';
 import { called, HOST, modules, transportIn } from './bench.ts';

@@ -1,9 +1,9 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished, expect, test } from 'vitest';
-import { connectAny, type Dial } from '../../../src/keys/net/connect.ts';
+import { connectAny, type Dial } from '../../../src/keys/net/connection.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC } from '../../support/network.ts';
 import { listening } from '../../support/tls.ts';
-import { limited } from '../../../src/keys/net/abort.ts';
+import { limited } from '../../../src/time-limits.ts';
 
 const LIVE = PUBLIC;
 const DEAD = '8.8.4.4';

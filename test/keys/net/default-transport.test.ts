@@ -1,9 +1,9 @@
 import nodeDns from 'node:dns';
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { dnsModule, netModules } from '../../../src/keys/net/builtin.ts';
-import { defaultTransport } from '../../../src/keys/net/default-transport.ts';
-import { exchange } from '../../../src/keys/net/exchange.ts';
+import { dnsModule, netModules } from '../../../src/keys/net/runtime.ts';
+import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { exchange } from '../../../src/keys/net/connection.ts';
 import { PUBLIC } from '../../support/network.ts';
 import { listening } from '../../support/tls.ts';
 import { house } from '../../receiver/setup.ts';

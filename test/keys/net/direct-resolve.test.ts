@@ -1,8 +1,12 @@
 import nodeDns from 'node:dns';
 import { describe, expect, test, vi } from 'vitest';
-import { directResolve } from '../../../src/keys/net/direct-resolve.ts';
-import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
-import { judgedAddresses, type Resolve, systemResolve } from '../../../src/keys/net/resolve.ts';
+import {
+  directResolve,
+  judgedAddresses,
+  type Resolve,
+  systemResolve,
+} from '../../../src/keys/net/resolve.ts';
+import { nodeTransport } from '../../../src/keys/net/transport.ts';
 import { type DnsAnswer, type DnsServer, SILENT_NAME, startDnsServer } from '../../support/dns-server.ts';
 import { OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { PATIENT } from '../setup.ts';

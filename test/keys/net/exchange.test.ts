@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { nodeTransport } from '../../../src/keys/net/transport.ts';
 import { listening } from '../../support/tls.ts';
 import { CAP, called, fetched, HOST, httpsBench, modules, rawBench, textOf } from './bench.ts';
 import { latch } from '../key-server.ts';

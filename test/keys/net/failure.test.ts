@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { plainFailure } from '../../../src/keys/net/failure.ts';
+import { plainFailure } from '../../../src/keys/net/connection.ts';
 
 test.each([undefined, null, 'text', { message: 'theirs' }])(
   'what is thrown and no Error is one: %j',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createFairTurns } from '../../../src/keys/net/fair-turns.ts';
+import { createFairTurns } from '../../../src/keys/net/resolve.ts';
 import { latch } from '../key-server.ts';
 
 const NEVER: AbortSignal = new AbortController().signal;

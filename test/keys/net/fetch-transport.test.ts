@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { fetchTransport } from '../../../src/keys/net/fetch-transport.ts';
+import { fetchTransport } from '../../../src/keys/net/transport.ts';
 import { listening } from '../../support/tls.ts';
 import { OTHER_PUBLIC } from '../../support/network.ts';
 import { called } from './bench.ts';

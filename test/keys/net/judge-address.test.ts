@@ -1,15 +1,15 @@
 import { BlockList, isIPv6 } from 'node:net';
 import { assert, bigInt, constantFrom, oneof, property, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addressRefused } from '../../../src/keys/net/judge-address.ts';
 import {
+  addressRefused,
   type Block,
   IPV4_BEYOND,
   IPV4_SPECIAL,
   IPV6_BEYOND,
   IPV6_SPECIAL,
-} from '../../../src/keys/net/special-purpose.ts';
-import { refusedUrl } from '../../../src/keys/url-policy.ts';
+  refusedUrl,
+} from '../../../src/keys/net/addresses.ts';
 import {
   embeddingSpellings,
   ipv4Spellings,

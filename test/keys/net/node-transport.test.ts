@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { nodeTransport } from '../../../src/keys/net/node-transport.ts';
+import { nodeTransport } from '../../../src/keys/net/transport.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';
 import { called, fetched, HOST, httpsBench, modules, textOf, transportIn } from './bench.ts';

@@ -1,5 +1,4 @@
-import type { Block } from '../../../src/keys/net/special-purpose.ts';
-import { parseAddress } from '../../../src/keys/net/address.ts';
+import { type Block, parseAddress } from '../../../src/keys/net/addresses.ts';
 
 /** An address as one number. */
 export function toNumber(text: string): bigint {

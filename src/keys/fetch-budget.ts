@@ -1,5 +1,19 @@
 import type { KeyRequest } from './contract.ts';
-import type { Leave } from './document.ts';
+
+/** For whom documents are had, and how far that goes. */
+export interface Leave {
+  /** Agent URL of the seller whose documents they are. */
+  readonly seller: string;
+  /** Asked right before a fetch is begun; false: this caller may begin no more. */
+  mayFetch(): boolean;
+  /** Ms for which this caller still waits. A fetch that it no longer waits for goes on to its own limits. */
+  waitMs(): number;
+}
+
+/** For whatever no delivery waits for: bounded by the limits of each fetch alone. */
+export function freeLeave(seller: string): Leave {
+  return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
+}
 
 /** What one delivery may have fetched, and how long it waits for documents in all (verification.md §5.21). */
 export interface Allowance {
@@ -9,7 +23,7 @@ export interface Allowance {
   readonly waitMs: () => number;
 }
 
-export interface AllowanceLimits {
+interface AllowanceLimits {
   /** Unix ms. */
   readonly now: () => number;
   /** Senders and publishers whose documents one delivery may have fetched. */

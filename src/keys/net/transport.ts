@@ -1,13 +1,52 @@
-import type { AnyTransport, AnyTransportInit } from '../contract.ts';
-import { refusedUrl } from '../url-policy.ts';
-import { limited, onAbort, orAborted } from './abort.ts';
-import { parseAddress } from './address.ts';
-import type { NetModules, Socket } from './builtin.ts';
-import { directResolve } from './direct-resolve.ts';
-import { connectAny, type Dial, systemDial, whenReady } from './connect.ts';
-import { exchange } from './exchange.ts';
-import { plainFailure } from './failure.ts';
-import { judgedAddresses, type Resolve } from './resolve.ts';
+import { limited, onAbort, orAborted } from '../../time-limits.ts';
+import type { AnyTransport, AnyTransportInit, NameLookUp } from '../contract.ts';
+import { parseAddress, refusedUrl } from './addresses.ts';
+import { connectAny, type Dial, exchange, plainFailure, systemDial, whenReady } from './connection.ts';
+import { directResolve, judgedAddresses, type Resolve, systemResolve } from './resolve.ts';
+import { dnsModule, hasDirectDns, netModules, type NetModules, type Socket } from './runtime.ts';
+
+/**
+ * Connections of our own where the runtime lets us make them, its `fetch` elsewhere: what each enforces is said there.
+ * @param allowLoopback development: http and private addresses.
+ * @param lookUp how Node looks names up. A platform's `fetch` does it as the system does, and so do what judges before it.
+ */
+export function defaultTransport(allowLoopback: boolean, lookUp: NameLookUp = 'direct'): AnyTransport {
+  const modules = netModules();
+  if (modules !== undefined) {
+    const direct = lookUp === 'direct' && hasDirectDns();
+    const resolve = direct ? directResolve(modules.dns) : systemResolve(modules.dns);
+    return nodeTransport(modules, { allowLoopback, resolve });
+  }
+  const dns = dnsModule();
+  return fetchTransport({ allowLoopback, ...(dns !== undefined && { resolve: systemResolve(dns) }) });
+}
+
+interface FetchTransportOptions {
+  readonly allowLoopback: boolean;
+  /** Where the runtime can resolve names: the addresses are then judged before its `fetch` resolves them again. */
+  readonly resolve?: Resolve;
+}
+
+/**
+ * The platform's `fetch` behind what can be enforced in front of it: https, no userinfo, no literal address that is not
+ * public in whatever spelling, no name that says it is local, no redirect followed; and, where names can be resolved
+ * here, none with an address that is not public. What cannot be: `fetch` does not say where it connects, so a name
+ * that answers otherwise the second time is not caught, and a proxy of the environment may be used. On a platform whose
+ * `fetch` reaches no private network (workers at the edge) nothing is lost by that; elsewhere an owner whose network
+ * has inner hosts to protect passes a transport that goes out through an egress proxy.
+ */
+export function fetchTransport({ allowLoopback, resolve }: FetchTransportOptions): AnyTransport {
+  return async (url, init) => {
+    const refused = refusedUrl(url, allowLoopback);
+    if (refused !== undefined) throw new TypeError(refused);
+    if (resolve !== undefined) {
+      const { hostname } = new URL(url);
+      const lookUp = { seller: init.seller ?? hostname, signal: init.signal };
+      await orAborted(judgedAddresses(hostname, resolve, allowLoopback, lookUp), init.signal);
+    }
+    return await globalThis.fetch(url, init);
+  };
+}
 
 /** What a transport over the runtime's own sockets can be told. */
 export interface NodeTransportOptions {

@@ -1,3 +1,16 @@
+/** What `promise` settles with, or undefined where it takes longer than `ms`. */
+export async function settledWithin<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Why the signal fired, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error('aborted');
@@ -44,3 +57,18 @@ export async function limited<T>(
     clearTimeout(timer);
   }
 }
+
+/** Runs `task` once after `ms`; what it gives back cancels that. */
+export type Schedule = (task: () => void, ms: number) => () => void;
+
+/** A timer that does not hold the process open, where the runtime has such timers. */
+export const backgroundTimer: Schedule = (task, ms) => {
+  const timer: unknown = setTimeout(task, ms);
+  (timer as { readonly unref?: () => unknown }).unref?.();
+  return () => {
+    clearTimeout(timer as ReturnType<typeof setTimeout>);
+  };
+};
+
+/** Where a request owns its I/O (workerd) a timer dies with it, or wakes where nothing may be fetched: none is set. */
+export const noTimer: Schedule = () => () => undefined;

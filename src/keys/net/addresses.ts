@@ -1,0 +1,277 @@
+/** An IP address as bytes: 4 or 16. */
+type Address = Uint8Array;
+
+const IPV4 = /^(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})$/;
+const GROUP = /^[0-9a-f]{1,4}$/i;
+
+/**
+ * Strict: four decimal parts without leading zeros, or the text forms of RFC 4291 §2.2. No zone, no brackets, no octal,
+ * no short forms: whoever reads those does so in more than one way.
+ */
+export function parseAddress(text: string): Address | undefined {
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
+}
+
+function parseIpv4(text: string): Address | undefined {
+  if (!IPV4.test(text)) return undefined;
+  const parts = text.split('.').map(Number);
+  return parts.every((part) => part <= 255) ? Uint8Array.from(parts) : undefined;
+}
+
+function parseIpv6(text: string): Address | undefined {
+  const halves = text.split('::');
+  if (halves.length > 2) return undefined;
+  const [headText = '', tailText] = halves;
+  // A dotted quad may only be what the address ends with.
+  const head = groupBytes(headText, tailText === undefined);
+  const tail = tailText === undefined ? [] : groupBytes(tailText, true);
+  if (head === undefined || tail === undefined) return undefined;
+  const missing = 16 - head.length - tail.length;
+  if (tailText === undefined ? missing !== 0 : missing < 2) return undefined;
+  const bytes = new Uint8Array(16);
+  bytes.set(head);
+  bytes.set(tail, 16 - tail.length);
+  return bytes;
+}
+
+function groupBytes(text: string, atEnd: boolean): number[] | undefined {
+  if (text === '') return [];
+  const groups = text.split(':');
+  const bytes: number[] = [];
+  for (const [index, group] of groups.entries()) {
+    if (GROUP.test(group)) {
+      const value = Number.parseInt(group, 16);
+      bytes.push(value >> 8, value & 0xff);
+      continue;
+    }
+    const quad = atEnd && index === groups.length - 1 ? parseIpv4(group) : undefined;
+    if (quad === undefined) return undefined;
+    bytes.push(...quad);
+  }
+  return bytes.length <= 16 ? bytes : undefined;
+}
+
+/** The first `prefix` bits are the same; addresses of the two families have none in common. */
+export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
+  if (a.length !== b.length) return false;
+  const whole = prefix >> 3;
+  for (let index = 0; index < whole; index += 1) if (a[index] !== b[index]) return false;
+  const mask = 0xff & (0xff00 >> (prefix & 7));
+  return ((a[whole] ?? 0) & mask) === ((b[whole] ?? 0) & mask);
+}
+
+const MAPPED: Address = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
+
+/** Sockets that speak both families report an IPv4 peer in its mapped form. */
+function unmapped(address: Address): Address {
+  return sharesPrefix(address, MAPPED, 96) ? address.subarray(12) : address;
+}
+
+/** One host, however the two texts are spelled. */
+export function sameAddress(a: string, b: string): boolean {
+  const left = parseAddress(a);
+  const right = parseAddress(b);
+  // One that cannot be read (a zone) is only itself.
+  if (left === undefined || right === undefined) return a === b;
+  return sharesPrefix(unmapped(left), unmapped(right), unmapped(left).length * 8);
+}
+
+/** A block of addresses that no counterparty's host lies in, or whose addresses stand for others. */
+export interface Block {
+  readonly network: string;
+  readonly prefix: number;
+  /** As the registry names it. */
+  readonly name: string;
+  /** Where it is defined. */
+  readonly source: string;
+  /**
+   * Where the bytes of an IPv4 address lie inside: such an address is judged by the one that it stands for. Several
+   * where the block leaves the place open.
+   */
+  readonly embeds?: readonly Place[];
+}
+
+/** The four bytes, counted from 0 in the sixteen. */
+type Place = readonly [number, number, number, number];
+
+function block(network: string, prefix: number, name: string, source: string, ...embeds: Place[]): Block {
+  return { network, prefix, name, source, ...(embeds.length > 0 && { embeds }) };
+}
+
+const LAST_FOUR: Place = [12, 13, 14, 15];
+
+/** Every row of the IANA IPv4 Special-Purpose Address Registry, the globally reachable ones too. */
+export const IPV4_SPECIAL: readonly Block[] = [
+  block('0.0.0.0', 8, '"This network"', 'RFC 791 §3.2'),
+  block('0.0.0.0', 32, '"This host on this network"', 'RFC 1122 §3.2.1.3'),
+  block('10.0.0.0', 8, 'Private-Use', 'RFC 1918'),
+  block('100.64.0.0', 10, 'Shared Address Space', 'RFC 6598'),
+  block('127.0.0.0', 8, 'Loopback', 'RFC 1122 §3.2.1.3'),
+  block('169.254.0.0', 16, 'Link Local', 'RFC 3927'),
+  block('172.16.0.0', 12, 'Private-Use', 'RFC 1918'),
+  block('192.0.0.0', 24, 'IETF Protocol Assignments', 'RFC 6890 §2.1'),
+  block('192.0.0.0', 29, 'IPv4 Service Continuity Prefix', 'RFC 7335'),
+  block('192.0.0.8', 32, 'IPv4 dummy address', 'RFC 7600'),
+  block('192.0.0.9', 32, 'Port Control Protocol Anycast', 'RFC 7723'),
+  block('192.0.0.10', 32, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
+  block('192.0.0.170', 32, 'NAT64/DNS64 Discovery', 'RFC 8880'),
+  block('192.0.0.171', 32, 'NAT64/DNS64 Discovery', 'RFC 8880'),
+  block('192.0.2.0', 24, 'Documentation (TEST-NET-1)', 'RFC 5737'),
+  block('192.31.196.0', 24, 'AS112-v4', 'RFC 7535'),
+  block('192.52.193.0', 24, 'AMT', 'RFC 7450'),
+  block('192.88.99.0', 24, 'Deprecated (6to4 Relay Anycast)', 'RFC 7526'),
+  block('192.88.99.2', 32, '6a44-relay anycast address', 'RFC 6751'),
+  block('192.168.0.0', 16, 'Private-Use', 'RFC 1918'),
+  block('192.175.48.0', 24, 'Direct Delegation AS112 Service', 'RFC 7534'),
+  block('198.18.0.0', 15, 'Benchmarking', 'RFC 2544'),
+  block('198.51.100.0', 24, 'Documentation (TEST-NET-2)', 'RFC 5737'),
+  block('203.0.113.0', 24, 'Documentation (TEST-NET-3)', 'RFC 5737'),
+  block('240.0.0.0', 4, 'Reserved', 'RFC 1112 §4'),
+  block('255.255.255.255', 32, 'Limited Broadcast', 'RFC 919 §7'),
+];
+
+/** What that registry leaves out (verification.md §5.11). */
+export const IPV4_BEYOND: readonly Block[] = [
+  block('224.0.0.0', 4, 'Multicast', 'RFC 5771'),
+  // Inside each machine of a large cloud it is the machine's own host, with secrets to give.
+  block('168.63.129.16', 32, 'Cloud host service', 'verification.md §5.11'),
+];
+
+/** Every row of the IANA IPv6 Special-Purpose Address Registry. */
+export const IPV6_SPECIAL: readonly Block[] = [
+  block('::1', 128, 'Loopback Address', 'RFC 4291 §2.5.3'),
+  block('::', 128, 'Unspecified Address', 'RFC 4291 §2.5.2'),
+  block('::ffff:0:0', 96, 'IPv4-mapped Address', 'RFC 4291 §2.5.5.2', LAST_FOUR),
+  block('64:ff9b::', 96, 'IPv4-IPv6 Translat.', 'RFC 6052 §2.1', LAST_FOUR),
+  // A site picks a prefix of its own inside: the IPv4 address lies where RFC 6052 §2.2 puts it for /48, /56, /64, /96.
+  block(
+    '64:ff9b:1::',
+    48,
+    'IPv4-IPv6 Translat. (local use)',
+    'RFC 8215',
+    ...([[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], LAST_FOUR] satisfies Place[]),
+  ),
+  block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
+  block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
+  block('2001::', 23, 'IETF Protocol Assignments', 'RFC 2928'),
+  // It embeds two addresses, the second one disguised; nobody serves from it.
+  block('2001::', 32, 'TEREDO', 'RFC 4380'),
+  block('2001:1::1', 128, 'Port Control Protocol Anycast', 'RFC 7723'),
+  block('2001:1::2', 128, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
+  block('2001:1::3', 128, 'DNS-SD Service Registration Protocol Anycast', 'RFC 9665'),
+  block('2001:2::', 48, 'Benchmarking', 'RFC 5180'),
+  block('2001:3::', 32, 'AMT', 'RFC 7450'),
+  block('2001:4:112::', 48, 'AS112-v6', 'RFC 7535'),
+  block('2001:10::', 28, 'Deprecated (previously ORCHID)', 'RFC 4843'),
+  block('2001:20::', 28, 'ORCHIDv2', 'RFC 7343'),
+  block('2001:30::', 28, 'Drone Remote ID Protocol Entity Tags (DETs) Prefix', 'RFC 9374'),
+  block('2001:db8::', 32, 'Documentation', 'RFC 3849'),
+  block('2002::', 16, '6to4', 'RFC 3056', [2, 3, 4, 5]),
+  block('2620:4f:8000::', 48, 'Direct Delegation AS112 Service', 'RFC 7534'),
+  block('3fff::', 20, 'Documentation', 'RFC 9637'),
+  block('5f00::', 16, 'Segment Routing (SRv6) SIDs', 'RFC 9602'),
+  block('fc00::', 7, 'Unique-Local', 'RFC 4193'),
+  block('fe80::', 10, 'Link-Local Unicast', 'RFC 4291 §2.5.6'),
+];
+
+/** What that registry leaves out: a form that embeds, and a part of 2000::/3 that was taken back. */
+export const IPV6_BEYOND: readonly Block[] = [
+  block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
+  // Nobody holds it, so that what answers there is a leftover of somebody's own network.
+  block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
+];
+
+/** The whole of what IANA gives out for global unicast: what lies outside of it is refused, named above or not. */
+const IPV6_GLOBAL: Block = block('2000::', 3, 'Global Unicast', 'RFC 4291 §2.4');
+
+interface ParsedBlock extends Block {
+  readonly first: Address;
+}
+
+function parsed(block: Block): ParsedBlock {
+  const first = parseAddress(block.network);
+  if (first === undefined) throw new TypeError(`${block.network} is no address`);
+  return { ...block, first };
+}
+
+/** Most specific first: a block's name is then the one that fits best. */
+const BLOCKS: readonly ParsedBlock[] = [...IPV4_SPECIAL, ...IPV4_BEYOND, ...IPV6_SPECIAL, ...IPV6_BEYOND]
+  .map(parsed)
+  .sort((a, b) => b.prefix - a.prefix);
+
+const GLOBAL: ParsedBlock = parsed(IPV6_GLOBAL);
+
+const contains = (block: ParsedBlock, address: Address): boolean =>
+  sharesPrefix(block.first, address, block.prefix);
+
+/** IPv4 by what is not public, IPv6 by what is: verification.md §5.11. */
+function refused(address: Address): string | undefined {
+  const block = BLOCKS.find((candidate) => contains(candidate, address));
+  if (block?.embeds !== undefined) return embeddedRefused(address, block, block.embeds);
+  if (block !== undefined) return `${block.name}, ${block.source}`;
+  return address.length === 4 || contains(GLOBAL, address) ? undefined : 'not in 2000::/3';
+}
+
+function embeddedRefused(address: Address, block: Block, places: readonly Place[]): string | undefined {
+  const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
+  // With several places the unused ones mostly begin with zeros, and 0.0.0.0/8 is nothing a translator forwards to.
+  // All of them so is no address at all.
+  const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
+  if (read.length === 0) return `${block.name}, ${block.source}`;
+  for (const ipv4 of read) {
+    const why = refused(ipv4);
+    if (why !== undefined) return `${block.name} of ${ipv4.join('.')}: ${why}`;
+  }
+  return undefined;
+}
+
+/**
+ * Judges one address, as a resolver gives it or a URL carries it without brackets.
+ * @returns why it is not globally routable, for the owner's log; undefined where it is.
+ */
+export function addressRefused(text: string): string | undefined {
+  const address = parseAddress(text);
+  return address === undefined ? 'not an IP address' : refused(address);
+}
+
+/** Names that never lead out of the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's `.internal`). */
+const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
+
+/** The host as it stands in the URL, before any parser has touched it. */
+const AS_WRITTEN = /^[^/?#]*\/\/([^/?#]*?)(?::\d*)?(?:[/?#]|$)/;
+
+/**
+ * `hostname` as `URL` gives it: the parser has turned every textual form of an IPv4 address (decimal, octal, hex, short,
+ * full-width, percent-encoded, with a trailing dot) into four decimal parts, and IPv6 into its canonical form.
+ */
+function hostRefused(hostname: string, url: string): string | undefined {
+  if (hostname.startsWith('[')) return literalRefused(hostname, hostname.slice(1, -1));
+  if (parseAddress(hostname) !== undefined) {
+    // Others read the same text as another address, or as a name.
+    const written = AS_WRITTEN.exec(url)?.[1] === hostname;
+    return literalRefused(hostname, hostname) ?? (written ? undefined : 'an IPv4 address in an odd spelling');
+  }
+  const name = hostname.replace(/\.$/, '');
+  // A name that ends in a number does not get through the URL parser, but with an empty label behind it.
+  const odd = name.split('.').includes('');
+  return odd || LOCAL_NAME.test(name) || !name.includes('.') ? `${hostname} is not a public host` : undefined;
+}
+
+function literalRefused(hostname: string, address: string): string | undefined {
+  const why = addressRefused(address);
+  return why === undefined ? undefined : `${hostname} is not a public host (${why})`;
+}
+
+/**
+ * Judges a URL that a counterparty chose, before anything is fetched from it: https only, no userinfo, no host that is
+ * visibly not public (verification.md §5.10, §5.11).
+ * @param allowLoopback development: http and private hosts too.
+ * @returns why it is refused, for the owner's log, or undefined where it may be fetched.
+ */
+export function refusedUrl(url: string, allowLoopback: boolean): string | undefined {
+  if (!URL.canParse(url)) return 'not an absolute URL';
+  const { protocol, username, password, hostname } = new URL(url);
+  if (protocol !== 'https:' && !(allowLoopback && protocol === 'http:')) return 'not an https URL';
+  if (username !== '' || password !== '') return 'a URL with user information';
+  return allowLoopback ? undefined : hostRefused(hostname, url);
+}

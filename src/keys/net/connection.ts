@@ -1,0 +1,253 @@
+import { abortReason, onAbort, settledWithin } from '../../time-limits.ts';
+import { sameAddress } from './addresses.ts';
+import type { IncomingMessage, NetModules, Socket } from './runtime.ts';
+
+/** A socket on its way, and where it turned out to lead. */
+interface Dialled {
+  readonly socket: Socket;
+  /** The address at the other end, asked once the socket is connected; undefined where it has none. */
+  readonly peer: () => string | undefined;
+}
+
+/** Begins a connection to an address that was judged; never sees a name. */
+export type Dial = (address: string, port: number) => Dialled;
+
+/** RFC 8305 §8: how long an address is tried alone before the next one is tried beside it. */
+const STAGGER_MS = 250;
+
+/** A hostile answer can list thousands. */
+const MAX_TRIED = 4;
+
+export function systemDial(net: NetModules['net']): Dial {
+  return (address, port) => {
+    const socket = net.connect({ host: address, port, noDelay: true });
+    return { socket, peer: () => socket.remoteAddress };
+  };
+}
+
+/**
+ * Resolves when `event` says that the socket is ready; else destroys it and rejects, on the signal too. Errors after
+ * that are the next owner's to hear of, and never nobody's: an `error` without a listener ends the process.
+ */
+export async function whenReady(
+  socket: Socket,
+  event: 'connect' | 'secureConnect',
+  signal: AbortSignal,
+): Promise<void> {
+  socket.on('error', () => undefined);
+  if (event === 'connect' && !socket.connecting) return;
+  let takeBack = (): void => undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once(event, resolve).once('error', reject);
+      socket.once('close', () => {
+        reject(new Error('the connection was closed before it was made'));
+      });
+      takeBack = onAbort(signal, reject);
+    });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    takeBack();
+  }
+}
+
+async function connect(address: string, port: number, dial: Dial, signal: AbortSignal): Promise<Socket> {
+  const { socket, peer } = dial(address, port);
+  await whenReady(socket, 'connect', signal);
+  const at = peer();
+  if (at !== undefined && sameAddress(at, address)) return socket;
+  socket.destroy();
+  throw new Error(`the connection went to ${at ?? 'nowhere'} and not to ${address}, which was judged`);
+}
+
+/** RFC 8305 §4: families by turns, so that a name with many addresses of the one is tried at the other too. */
+function byTurns(addresses: readonly string[]): string[] {
+  const isIpv6 = (address: string): boolean => address.includes(':');
+  const [first = ''] = addresses;
+  const own = addresses.filter((address) => isIpv6(address) === isIpv6(first));
+  const other = addresses.filter((address) => isIpv6(address) !== isIpv6(first));
+  const longer = own.length > other.length ? own : other;
+  return longer
+    .flatMap((_, index) => [own[index], other[index]])
+    .filter((address) => address !== undefined)
+    .slice(0, MAX_TRIED);
+}
+
+/** Connects to the first of the judged addresses that answers; each has a head start before the next one. */
+export async function connectAny(
+  addresses: readonly string[],
+  port: number,
+  dial: Dial,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const decided = new AbortController();
+  const limit = AbortSignal.any([signal, decided.signal]);
+  const attempts: Promise<Socket>[] = [];
+  let first: Socket | undefined;
+  try {
+    for (const address of byTurns(addresses)) {
+      attempts.push(connect(address, port, dial, limit));
+      // Rejects once all that were begun have failed: then the next one's turn has come.
+      first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
+      if (first !== undefined || signal.aborted) break;
+    }
+    first ??= await Promise.any(attempts);
+    return first;
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error;
+  } finally {
+    decided.abort();
+    for (const attempt of attempts) void destroyUnless(first, attempt);
+  }
+}
+
+/** Two may have been connected in the same moment. */
+async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>): Promise<void> {
+  const socket = await attempt.catch(() => undefined);
+  if (socket !== first) socket?.destroy();
+}
+
+/** One request. */
+interface Asked {
+  readonly url: URL;
+  /** The judged address that the socket leads to. */
+  readonly address: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
+  /** Bytes of the answer's body that its reader takes at most. */
+  readonly maxBytes: number;
+  /** Whoever fires it destroys the socket; its reason is then what the body fails with. */
+  readonly signal: AbortSignal;
+}
+
+/** Bytes of all header names and values together. */
+const MAX_HEADER_BYTES = 16_384;
+/** A line can be empty but for its colon. Node drops those beyond 2000 without a word, so the limit lies below. */
+const MAX_HEADER_LINES = 256;
+
+/**
+ * Ends the connection once it has brought more than is right for a body of `maxBytes`: head, trailers and the framing of
+ * small chunks fit. Interim answers (100, 103), extensions of chunks, empty lines before an answer and zeros before the
+ * size of a chunk are no bytes of a body, and some servers never end them.
+ */
+function capBytes(socket: Socket, maxBytes: number): void {
+  const limit = 2 * maxBytes + 65_536;
+  socket.on('data', () => {
+    if (socket.bytesRead > limit) socket.destroy(new Error(`more than ${limit} bytes on the connection`));
+  });
+}
+
+/** Says why an answer could not be had. */
+type Explain = (error: unknown) => Error;
+
+/** What Node reads and the constructor of `Response` does not take. */
+const NULL_BODY = new Set([204, 205, 304]);
+
+/**
+ * One request over one connection that exists already, and is used for nothing else: no agent, so `Connection: close`,
+ * no pool, and no proxy from the environment. Rejects where no head of an answer comes.
+ */
+export async function exchange(http: NetModules['http'], socket: Socket, asked: Asked): Promise<Response> {
+  const { url, method, body, signal } = asked;
+  return await new Promise<Response>((resolve, reject) => {
+    let taken = false;
+    let first: Error | undefined;
+    // A body only learns that its connection is gone; why, if it is known, the request was told before.
+    const explain: Explain = (error) => (signal.aborted ? abortReason(signal) : plainFailure(first ?? error));
+    const request = http.request({
+      createConnection: () => {
+        taken = true;
+        return socket;
+      },
+      // Only for a runtime that does its own connecting all the same: even then no name is looked up again.
+      host: asked.address,
+      path: `${url.pathname}${url.search}`,
+      method,
+      headers: { ...asked.headers, host: url.host },
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // Whatever the process was started with.
+      insecureHTTPParser: false,
+    });
+    request.on('error', (error) => {
+      first ??= error;
+      reject(explain(error));
+    });
+    // Not before it is read by the request: what came until then would be lost.
+    request.once('socket', () => {
+      capBytes(socket, asked.maxBytes);
+    });
+    request.once('response', (message) => {
+      try {
+        resolve(asResponse(message, explain));
+      } catch (error) {
+        socket.destroy();
+        reject(error);
+      }
+    });
+    // Some answers (101) end the request without an error.
+    request.once('close', () => {
+      reject(new Error('the connection was closed without an answer'));
+    });
+    if (taken) request.end(body);
+    else request.destroy(new Error('node:http of this runtime takes no given connection: pass a transport'));
+  });
+}
+
+function asResponse(message: IncomingMessage, explain: Explain): Response {
+  // Its failures are the body's reader's to hear of, if there is one.
+  message.on('error', () => undefined);
+  const { statusCode: status = 0, rawHeaders } = message;
+  if (status < 200 || status > 599) throw new Error(`answered ${status}`);
+  if (rawHeaders.length / 2 > MAX_HEADER_LINES) throw new Error(`more than ${MAX_HEADER_LINES} header lines`);
+  const headers = new Headers();
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
+  }
+  if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
+  message.resume();
+  return new Response(null, { status, headers });
+}
+
+/** Reads from the connection only what is asked for: an endless answer waits in the sender's buffers, not in ours. */
+function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
+  const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        try {
+          const { done, value } = await chunks.next();
+          if (done === true) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          controller.error(explain(error));
+        }
+      },
+      cancel: () => {
+        message.destroy();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+const CLOSED = 'the connection was closed before the whole answer had come';
+
+/** Said plainer than the runtime does, and in no words of the counterparty's: the names in a certificate are its own. */
+const PLAIN: Readonly<Record<string, string>> = {
+  ECONNRESET: CLOSED,
+  EPIPE: CLOSED,
+  ERR_STREAM_PREMATURE_CLOSE: CLOSED,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
+  HPE_HEADER_OVERFLOW: 'the headers are larger than 16 KiB',
+};
+
+/** A failure of the network as an `Error` whose message is fit for the owner's log. */
+export function plainFailure(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error('the transport failed');
+  const { code } = error as { readonly code?: unknown };
+  const plain = typeof code === 'string' && Object.hasOwn(PLAIN, code) ? PLAIN[code] : undefined;
+  return plain === undefined ? error : new Error(plain);
+}
