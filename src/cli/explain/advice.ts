@@ -1,5 +1,4 @@
-import type { Cause, Finding } from './finding.ts';
-import type { Step } from './checklist.ts';
+import type { Cause, Finding, Step } from './case.ts';
 
 /** What to do about a step whose code says it all. */
 interface Advice {

@@ -6,24 +6,25 @@ import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { digestMatches, readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import { authenticateSignature, proveSignature } from '../../auth/rfc9421/verify.ts';
 import { challengeIn, isSignedChallenge } from '../../auth/signed-challenge.ts';
+import type { JsonObject } from '../../codec/members.ts';
+import { readChallenge } from '../../events/challenge.ts';
 import { readEvent } from '../../events/read.ts';
+import type { KeyResolver } from '../../keys/contract.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard, type GuardContext } from '../../stages/guard.ts';
 import { MS_FROM } from '../numbers.ts';
-import { challengeSteps } from './challenge-steps.ts';
-import { type Known, revocationRow, storeRow } from './known.ts';
+import type { ExplainInput, Known, KnownRevocations, Step } from './case.ts';
 
-/** One step of the way through a receiver, as this delivery took it. */
-export interface Step {
-  /** `request`, `mode`, `1` to `11`, `12` (`9a` where that is known to fail), `14`, `envelope`; for legacy senders `hmac`, `bearer`. */
-  readonly id: string;
-  readonly title: string;
-  /** `open`: not judged, `detail` says why. */
-  readonly verdict: 'pass' | 'fail' | 'open';
-  readonly code?: string;
-  readonly detail?: string;
-  /** It failed by the receiver's own doing, which answers 503. */
-  readonly fault?: boolean;
+/** Checks 7 and 9 by what is known: a revoked key stays revoked, however old the list is. */
+export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known): KeyResolver {
+  return {
+    ...keys,
+    ...(keysFault !== undefined && { find: async () => ({ candidates: [], undecided: [keysFault] }) }),
+    revocation: async (...asked) => {
+      const state = await keys.revocation(...asked);
+      return state === 'valid' && revocations?.state === 'unusable' ? 'stale' : state;
+    },
+  };
 }
 
 /** The checks that `authenticateSignature` makes, in its order. */
@@ -46,18 +47,23 @@ const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
 
 type Failure = Exclude<AuthResult, { kind: 'authentic' }>;
 
-interface Bodyless {
+/** What a verdict depends on besides the delivery. */
+interface Judging extends Known, Pick<ExplainInput, 'receivedAtAssumed'> {
   /** The capture has no body: what needs it is left open. */
   readonly bodyless?: boolean | undefined;
 }
 
 const NO_BODY = { verdict: 'open', detail: 'the capture has no body' } as const;
+const NO_TIME = {
+  verdict: 'open',
+  detail: 'the signature is expired by now, and the time of receipt is not known: --received-at tells it',
+} as const;
 
 /** @returns undefined where it is authentic. */
 async function failure(
   context: AuthContext,
   request: AuthRequest,
-  { bodyless }: Bodyless,
+  { bodyless }: Judging,
 ): Promise<Failure | undefined> {
   try {
     const authenticating = bodyless ? proveSignature : authenticateSignature;
@@ -75,7 +81,7 @@ async function failure(
 
 /** The rows of checks 1 to 11 from the first that failed. */
 function rows(failed: Failure | undefined): Step[] {
-  // A proxy that rewrote Host is found once the signature has verified, and has the number of that check.
+  // A rewritten Host is found after the signature has verified, and has the number of that check.
   const at = failed === undefined ? Number.POSITIVE_INFINITY : Number(failed.check ?? 10);
   return CHECKS.map(([check, title]): Step => {
     const row = { id: String(check), title };
@@ -86,7 +92,46 @@ function rows(failed: Failure | undefined): Step[] {
   });
 }
 
-/** Check 11 by itself: it needs no key, so that it can be judged whatever failed before. */
+const UNSEEN: KnownRevocations = {
+  state: 'unknown',
+  detail: 'no revocation list was looked at: --agent-url looks',
+};
+
+/** The row of check 9: it passes only where a list was looked for. */
+function revocationRow(row: Step, { revocations = UNSEEN }: Known): Step {
+  const { state, detail } = revocations;
+  const why = detail === undefined ? {} : { detail };
+  if (row.code === 'webhook_signature_revocation_stale') return { ...row, ...why };
+  if (row.verdict !== 'pass') return row;
+  return state === 'unknown' ? { ...row, verdict: 'open', ...why } : { ...row, ...why };
+}
+
+const REPLAY: Step = {
+  id: '12',
+  title: 'not seen before, under the caps (9a, 12, 13)',
+  verdict: 'open',
+  detail: "only the receiver's store knows",
+};
+
+/** Checks 9a and 12: open, unless the store's content is known and the checks before them passed. */
+function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: Known): Step {
+  const fields = readSignatureFields(delivery.headers);
+  if (!seen || fields.kind !== 'parsed' || before.some(({ verdict }) => verdict === 'fail')) return REPLAY;
+  const { keyid, nonce } = fields.input.parameters;
+  if (seen.fullKids.some((kid) => kid === keyid)) {
+    const detail = `The live nonces of ${JSON.stringify(keyid)} are at maxNoncesPerKey.`;
+    return { ...REPLAY, id: '9a', verdict: 'fail', code: 'webhook_signature_rate_abuse', detail };
+  }
+  if (!seen.usedNonces.some((used) => used.keyid === keyid && used.nonce === nonce)) return REPLAY;
+  return {
+    ...REPLAY,
+    verdict: 'fail',
+    code: 'webhook_signature_replayed',
+    detail: 'The nonce was seen before.',
+  };
+}
+
+/** Check 11 by itself: it needs no key, and can be judged whatever failed before. */
 function digestRow(
   { delivery }: AuthRequest,
   { hashes }: AuthContext,
@@ -109,11 +154,7 @@ function momentOf({ delivery }: AuthRequest): number | undefined {
   return created !== undefined && created > 0 && created < MS_FROM ? created * 1000 : undefined;
 }
 
-async function signatureSteps(
-  context: AuthContext,
-  request: AuthRequest,
-  known: Known & Bodyless,
-): Promise<Step[]> {
+async function signatureSteps(context: AuthContext, request: AuthRequest, known: Judging): Promise<Step[]> {
   const failed = await failure(context, request, known);
   const steps = rows(failed);
   const moment = failed?.check === 5 ? momentOf(request) : undefined;
@@ -122,12 +163,12 @@ async function signatureSteps(
   const beyond = moment === undefined || later?.check === 5 ? steps : rows(later);
   const digest = known.bodyless ? undefined : digestRow(request, context);
   const judged = steps.map((step, index): Step => {
-    const open = step.verdict === 'open' ? (beyond[index] ?? step) : step;
-    if (open.id === '11' && known.bodyless && open.verdict === 'pass') return { ...open, ...NO_BODY };
-    if (open.id === '9') return revocationRow(open, known);
-    return open.id === '11' && open.verdict === 'open' && digest
-      ? { id: step.id, title: step.title, ...digest }
-      : open;
+    const row = step.verdict === 'open' ? (beyond[index] ?? step) : step;
+    if (row.id === '5' && row.verdict === 'pass' && known.receivedAtAssumed) return { ...row, ...NO_TIME };
+    if (row.id === '9') return revocationRow(row, known);
+    if (row.id !== '11') return row;
+    if (known.bodyless && row.verdict === 'pass') return { ...row, ...NO_BODY };
+    return row.verdict === 'open' && digest ? { id: row.id, title: row.title, ...digest } : row;
   });
   return [...judged, storeRow(request, judged, known)];
 }
@@ -136,7 +177,7 @@ async function legacyStep(
   scheme: keyof typeof LEGACY,
   context: AuthContext,
   request: AuthRequest,
-  { bodyless }: Bodyless,
+  { bodyless }: Judging,
 ): Promise<Step> {
   const row = { id: scheme, title: `the ${scheme === 'hmac' ? 'HMAC' : 'bearer token'} is right` };
   if (bodyless && scheme === 'hmac') return { ...row, ...NO_BODY };
@@ -145,10 +186,25 @@ async function legacyStep(
   return { ...row, verdict: 'fail', code: result.code, detail: result.detail };
 }
 
+/** A proof of control is not an event: `onChallenge` decides. */
+function challengeSteps(payload: JsonObject): Step[] {
+  const read = readChallenge(payload);
+  const wrong = typeof read === 'string' ? { code: 'challenge_refused', detail: read } : undefined;
+  return [
+    { id: '14', title: 'the body is strict JSON', verdict: 'pass' },
+    {
+      id: 'envelope',
+      title: 'the body is a proof of control',
+      verdict: wrong ? 'fail' : 'open',
+      ...(wrong ?? { detail: 'onChallenge is asked, where seller_agent_url is the agentUrl of the sender' }),
+    },
+  ];
+}
+
 function bodySteps(
   { delivery, senders }: AuthRequest,
   { protocol }: AuthContext,
-  { bodyless }: Bodyless,
+  { bodyless }: Judging,
 ): Step[] {
   if (bodyless) {
     return [
@@ -179,13 +235,13 @@ function bodySteps(
 }
 
 /**
- * Every step of the receiver with its verdict, by the receiver's own checks. Behind the first that fails those that can
- * be judged by themselves still are.
+ * Every step of the receiver with its verdict, by the receiver's own checks. Those after the first that fails are judged
+ * where they can be by themselves.
  */
 export async function checklist(
   context: AuthContext,
   request: AuthRequest,
-  { maxBodyBytes, contentTypes, ...known }: Known & Bodyless & GuardContext['config'],
+  { maxBodyBytes, contentTypes, ...known }: Judging & GuardContext['config'],
 ): Promise<Step[]> {
   const { delivery, senders } = request;
   const registered = senders[0]?.auth.scheme ?? 'signature';

@@ -18,7 +18,7 @@ import { chainOf, type ChainFlags } from '../keys/check.ts';
 import { type SecretFlags, secretsOf } from '../secrets.ts';
 import type { CliContext } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import type { Known, KnownRevocations } from './known.ts';
+import type { Known, KnownRevocations } from './case.ts';
 
 /** Who may send, and what is known of them. */
 export interface Configured extends Known {
@@ -53,7 +53,7 @@ function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
   return { state: unusable ? 'unusable' : 'unknown', ...(fault !== undefined && { detail: fault }) };
 }
 
-/** A publisher's file that could not be had might pin other keys than those of the JWKS. */
+/** A publisher's file that cannot be fetched might pin other keys than those of the JWKS. */
 function undecidedPins({ keys, faults }: Chain): string | undefined {
   const unpinned = keys.every(({ source }) => source === 'JWKS');
   return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
@@ -81,7 +81,7 @@ async function ofAgent(
   };
 }
 
-/** Names no key, so that some have to come from elsewhere. */
+/** Whether it names no key, so that some have to come from elsewhere. */
 const isKeyless = (vector: JsonObject): boolean =>
   ['jwks_ref', 'jwks_override', 'senders', 'authentication'].every((name) => !(name in vector));
 
@@ -123,40 +123,36 @@ function shapeContext(file: string, flags: SenderFlags, context: CliContext): Sh
   };
 }
 
-/** Secrets and agent of the command line stand for whatever senders a vector has. */
-async function anyEdition(
-  capture: Capture,
+/**
+ * What a receiver is configured with, from the command line and, for a vector, from the vector. Secrets and agent of the
+ * command line replace the senders of a vector. Files are read and documents fetched once, for all captures.
+ * @returns the configuration for a capture; it throws UsageError where there is nothing to verify with, or the vector
+ * cannot be read.
+ */
+export async function readConfigured(
   flags: SenderFlags,
-  shape: ShapeContext,
   context: CliContext,
-): Promise<Configured> {
+): Promise<(file: string, capture: Capture) => Configured> {
   const auth = await secretsOf(flags, context);
-  if (auth) return { senders: [{ agentUrl: flags.agentUrl ?? NO_AGENT, auth }] };
-  const given = await readKeys(flags.keys ?? [], context);
-  if (flags.agentUrl !== undefined) return ofAgent(flags.agentUrl, given, flags, context);
+  const given = auth ? [] : await readKeys(flags.keys ?? [], context);
+  const { agentUrl } = flags;
+  const agent = auth || agentUrl === undefined ? undefined : await ofAgent(agentUrl, given, flags, context);
+  const fixed = auth ? { senders: [{ agentUrl: agentUrl ?? NO_AGENT, auth }] } : agent;
+  return (file, capture) => {
+    const shape = shapeContext(file, flags, context);
+    try {
+      const { senders, ...known } = fixed ?? ofCapture(capture, given, shape);
+      const edition = flags.edition ?? (capture.vector && editionOf(capture.vector, shape));
+      return { senders: senders.map((sender) => ({ ...sender, ...(edition && { edition }) })), ...known };
+    } catch (error) {
+      if (error instanceof VectorError) throw new UsageError(`${file}: ${error.message}.`);
+      throw error;
+    }
+  };
+}
+
+function ofCapture(capture: Capture, given: readonly Jwk[], shape: ShapeContext): Configured {
   if (capture.vector) return ofVector(capture.vector, given, shape);
   if (given.length === 0) throw new UsageError(NO_KEYS);
   return { senders: [{ agentUrl: NO_AGENT, pins: distinct(given) }] };
-}
-
-/**
- * What a receiver is configured with, from the command line and, for a vector, from the vector.
- * @throws UsageError where there is nothing to verify with, or the vector cannot be read.
- */
-export async function configured(
-  file: string,
-  capture: Capture,
-  flags: SenderFlags,
-  context: CliContext,
-): Promise<Configured> {
-  const shape = shapeContext(file, flags, context);
-  try {
-    const { senders, ...known } = await anyEdition(capture, flags, shape, context);
-    const told = flags.edition ?? (capture.vector && editionOf(capture.vector, shape));
-    const edition = told === undefined ? {} : { edition: told };
-    return { senders: senders.map((sender) => ({ ...sender, ...edition })), ...known };
-  } catch (error) {
-    if (error instanceof VectorError) throw new UsageError(`${file}: ${error.message}.`);
-    throw error;
-  }
 }

@@ -1,57 +1,23 @@
-import type { AuthContext, AuthRequest, Target } from '../../auth/contract.ts';
+import type { AuthContext } from '../../auth/contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/target-uri.ts';
 import { contentTypes } from '../../config/content-types.ts';
 import { senderSource } from '../../config/senders.ts';
 import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { headerFields, type Delivery } from '../../delivery.ts';
-import { editionFor, type EditionName } from '../../edition.ts';
+import { editionFor } from '../../edition.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
 import { protocolFor } from '../../protocol.ts';
-import type { Sender } from '../../senders.ts';
-import type { Capture } from '../capture/capture.ts';
-import { type Budget, createBudget } from './budget.ts';
-import { checklist, type Step } from './checklist.ts';
-import type { Finding } from './finding.ts';
-import { findCauses } from './find-causes.ts';
-import { type Known, withKnown } from './known.ts';
-
-/** A captured delivery, and what its receiver is configured with. */
-export interface ExplainInput extends Known {
-  readonly capture: Capture;
-  /** `publicUrl`: the URL that the seller was given. */
-  readonly url: string;
-  /** All of one scheme. Keys as `pins`, or legacy `auth`; nothing is fetched. */
-  readonly senders: readonly Sender[];
-  /** Unix ms. */
-  readonly receivedAt: number;
-  readonly protocol?: string | undefined;
-  readonly edition?: EditionName | undefined;
-  readonly hostCheck?: 'strict' | 'off' | undefined;
-  /** 1 048 576. */
-  readonly maxBodyBytes?: number | undefined;
-  /** Taken beside `application/json`. */
-  readonly contentTypes?: readonly string[] | undefined;
-}
-
-/** The checklist, and why its failed steps failed. */
-export interface Explanation {
-  /** No step failed. */
-  readonly ok: boolean;
-  readonly steps: readonly Step[];
-  /** At least one for each step that failed. */
-  readonly findings: readonly Finding[];
-}
-
-/** Everything that the steps and the searches work on. */
-export interface Case {
-  readonly input: ExplainInput;
-  readonly target: Target;
-  readonly context: AuthContext;
-  readonly request: AuthRequest;
-  /** For all searches of this explanation together. */
-  readonly budget: Budget;
-}
+import {
+  type Budget,
+  type Case,
+  createBudget,
+  type ExplainInput,
+  type Explanation,
+  type Step,
+} from './case.ts';
+import { findCauses } from './causes.ts';
+import { checklist, withKnown } from './checklist.ts';
 
 const DEFAULT_MAX_BYTES = 1_048_576;
 
@@ -76,7 +42,7 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
   const keys = createKeyResolver({
     protocol,
     engine,
-    // Pins are all there is: whoever is asked about has been fetched before.
+    // Keys are pins: what had to be fetched was fetched before.
     transport: () => Promise.reject(new Error('nothing is fetched')),
     now: () => input.receivedAt,
     allowLoopback: true,

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
@@ -9,11 +11,11 @@ import { collect } from '../key-files.ts';
 import { addChainFlags } from '../keys/check.ts';
 import { instant, MS_FROM, requireHttpUrl, whole } from '../numbers.ts';
 import { addSecretFlags } from '../secrets.ts';
-import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb, type Style } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import { configured, type SenderFlags } from './configured.ts';
-import { explainDelivery, type ExplainInput, type Explanation } from './explain.ts';
-import { explanationText } from './text.ts';
+import type { ExplainInput, Explanation, Finding, Step } from './case.ts';
+import { type Configured, readConfigured, type SenderFlags } from './configured.ts';
+import { explainDelivery } from './explain.ts';
 
 interface ExplainFlags extends SenderFlags {
   readonly dir?: string;
@@ -26,21 +28,29 @@ interface ExplainFlags extends SenderFlags {
   readonly json?: boolean;
 }
 
-/** When it was received: as told, as captured, else at `created`, so that an old capture can be looked into. */
-function momentOf(
-  capture: Capture,
-  flags: ExplainFlags,
-  context: CliContext,
-): { readonly at: number; readonly how: string } {
+/** When a capture was received. */
+interface Moment {
+  readonly receivedAt: number;
+  readonly receivedAtAssumed?: boolean;
+  readonly how: string;
+}
+
+/** As told, as captured, else now; of a delivery that is expired by now `created` is taken, and check 5 left open. */
+function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): Moment {
   if (flags.receivedAt !== undefined)
-    return { at: instant('--received-at', flags.receivedAt), how: 'as told' };
-  if (capture.receivedAt !== undefined) return { at: capture.receivedAt, how: `as the ${capture.form} says` };
+    return { receivedAt: instant('--received-at', flags.receivedAt), how: 'as told' };
+  if (capture.receivedAt !== undefined)
+    return { receivedAt: capture.receivedAt, how: `as the ${capture.form} says` };
+  const now = context.now();
   const fields = readSignatureFields(headerFields(capture.headers));
-  const created = fields.kind === 'parsed' ? fields.input.parameters.created : undefined;
-  if (created !== undefined && created > 0 && created < MS_FROM) {
-    return { at: created * 1000, how: 'taken from created; --received-at tells the true one' };
-  }
-  return { at: context.now(), how: 'now' };
+  const { created = 0, expires = 0 } = fields.kind === 'parsed' ? fields.input.parameters : {};
+  const isExpired = created > 0 && created < MS_FROM && expires * 1000 < now;
+  if (!isExpired) return { receivedAt: now, how: 'now' };
+  return {
+    receivedAt: created * 1000,
+    receivedAtAssumed: true,
+    how: 'taken from created; --received-at tells the true one',
+  };
 }
 
 /** A `publicUrl` that ends in `/*` takes path and query from the request, as the receiver's does. */
@@ -65,59 +75,108 @@ function urlOf(capture: Capture, flags: ExplainFlags): string {
   return requireHttpUrl('--url', `https://${host}${capture.target}`);
 }
 
-async function explain(given: string | undefined, flags: ExplainFlags, context: CliContext): Promise<Report> {
-  const { dir } = flags;
-  if ((given === undefined) === (dir === undefined)) {
-    throw new UsageError(
-      'Give a captured delivery, or a folder of them: explain FILE, or explain --dir FOLDER.',
-    );
-  }
-  if (given !== undefined) return explainFile(given, flags, context);
-  const { explainFolder } = await import('./folder.ts');
-  return explainFolder(dir ?? '', context, (file) => explained(file, flags, context));
-}
-
 /** One capture, and how it was read. */
 interface Explained {
   readonly explanation: Explanation;
   readonly capture: Capture;
   readonly url: string;
-  readonly at: number;
-  readonly how: string;
+  readonly moment: Moment;
 }
 
-async function explained(file: string, flags: ExplainFlags, context: CliContext): Promise<Explained> {
-  const bytes = await readInput(file, 'a captured delivery', context);
-  const fromFile = (name: string): Promise<Uint8Array> =>
-    readInput(name, 'the body that the curl command names', context);
-  const capture = await readCapture(bytes, {
-    file,
-    readFile: fromFile,
-    ...(flags.entry !== undefined && { entry: flags.entry }),
-  });
-  const url = urlOf(capture, flags);
-  const { at, how } = momentOf(capture, flags, context);
-  const { protocol, edition, hostCheck, maxBodyBytes, contentType: contentTypes } = flags;
-  const input: ExplainInput = {
-    capture,
-    url,
-    receivedAt: at,
-    protocol,
-    edition,
-    hostCheck,
-    maxBodyBytes,
-    contentTypes,
-    ...(await configured(file, capture, flags, context)),
+type Explain = (file: string) => Promise<Explained>;
+
+/** Explains captures one by one; keys are read and fetched once, after the first capture was read. */
+function explainer(flags: ExplainFlags, context: CliContext): Explain {
+  let reading: ReturnType<typeof readConfigured> | undefined;
+  const configured = async (file: string, capture: Capture): Promise<Configured> =>
+    (await (reading ??= readConfigured(flags, context)))(file, capture);
+  return async (file) => {
+    const bytes = await readInput(file, 'a captured delivery', context);
+    const capture = await readCapture(bytes, {
+      file,
+      readFile: (name) => readInput(name, 'the body that the curl command names', context),
+      ...(flags.entry !== undefined && { entry: flags.entry }),
+    });
+    const url = urlOf(capture, flags);
+    const { how, ...receipt } = momentOf(capture, flags, context);
+    const { protocol, edition, hostCheck, maxBodyBytes, contentType: contentTypes } = flags;
+    const input: ExplainInput = {
+      capture,
+      url,
+      ...receipt,
+      protocol,
+      edition,
+      hostCheck,
+      maxBodyBytes,
+      contentTypes,
+      ...(await configured(file, capture)),
+    };
+    return { explanation: await explainDelivery(input), capture, url, moment: { how, ...receipt } };
   };
-  return { explanation: await explainDelivery(input), capture, url, at, how };
 }
 
-async function explainFile(file: string, flags: ExplainFlags, context: CliContext): Promise<Report> {
-  const { explanation, capture, url, at, how } = await explained(file, flags, context);
-  const received = new Date(at).toISOString();
+const VERDICTS: Readonly<Record<Step['verdict'], readonly [Style, string]>> = {
+  pass: ['good', 'pass'],
+  fail: ['bad', 'FAIL'],
+  open: ['dim', '-'],
+};
+
+function stepLine(step: Step, paint: Paint): string {
+  const [style, word] = VERDICTS[step.verdict];
+  const why = [step.code, step.detail].filter((part) => part !== undefined && part !== '').join(': ');
+  const detail = why === '' ? '' : paint('dim', `  ${why}`);
+  return `${paint(style, word.padEnd(5))} ${step.id.padEnd(9)} ${step.title}${detail}`;
+}
+
+/** One fix may mend several: it is said once, behind the last of them. */
+function findingLines(finding: Finding, next: Finding | undefined, paint: Paint): string[] {
+  const word = finding.proved ? 'Cause' : 'Likely';
+  const head = `${paint('bold', `${word} (${finding.cause}, step ${finding.step}):`)} ${finding.says}`;
+  return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
+}
+
+/** What has to be true of the checks that were left open. */
+const CONDITIONS: readonly (readonly [id: string, condition: string])[] = [
+  ['5', 'it came before it expired'],
+  ['11', 'its body is as it was signed'],
+  ['9', 'its key is not revoked'],
+];
+
+function acceptance(steps: readonly Step[]): string {
+  const conditions = CONDITIONS.filter(([id]) =>
+    steps.some((step) => step.id === id && step.verdict === 'open'),
+  );
+  const rest = conditions.map(
+    ([, condition], i) => `, ${i === conditions.length - 1 ? 'and ' : ''}${condition}`,
+  );
+  return `A receiver would accept this delivery, if it has not had it before${rest.join('')}.`;
+}
+
+/** The checklist, then each cause with its fix. */
+function explanationText(
+  { ok, steps, findings }: Explanation,
+  intro: readonly string[],
+  paint: Paint,
+): string {
+  const end = ok ? ['', paint('good', acceptance(steps))] : [];
+  return [
+    ...intro,
+    '',
+    ...steps.map((step) => stepLine(step, paint)),
+    ...(findings.length > 0 ? [''] : []),
+    ...findings.flatMap((finding, i) => findingLines(finding, findings[i + 1], paint)),
+    ...end,
+  ]
+    .join('\n')
+    .trimEnd();
+}
+
+async function explainFile(file: string, explain: Explain, flags: ExplainFlags): Promise<Report> {
+  const { explanation, capture, url, moment } = await explain(file);
+  const received = new Date(moment.receivedAt).toISOString();
   const intro = [
     `${capture.method} ${url}, ${capture.body.length} bytes, captured as ${capture.form}`,
-    `Received ${received} (${how})`,
+    `Received ${received} (${moment.how})`,
     ...capture.notes,
     ...(flags.url === undefined && capture.url === undefined
       ? ['The URL was made from Host: --url tells the one that the seller was given.']
@@ -128,6 +187,95 @@ async function explainFile(file: string, flags: ExplainFlags, context: CliContex
     json: { url, receivedAt: received, form: capture.form, notes: intro.slice(2), ...explanation },
     text: (paint) => explanationText(explanation, intro, paint),
   };
+}
+
+/** Captures of one cause. */
+interface Group {
+  /** The code of the cause; `none`: a receiver would accept them; `unreadable`. */
+  readonly cause: string;
+  readonly says: string;
+  readonly fix: string;
+  /** In their order. */
+  readonly files: string[];
+}
+
+/** Captures that are looked at. */
+const MOST = 1_000;
+
+async function capturesIn(dir: string, context: CliContext): Promise<readonly string[]> {
+  try {
+    const names = await readdir(resolve(context.cwd, dir));
+    return names
+      .filter((name) => name.endsWith('.http'))
+      .sort()
+      .map((name) => join(dir, name));
+  } catch (error) {
+    throw new UsageError(
+      `${dir}: ${(error as NodeJS.ErrnoException).code ?? ''}. Expected a folder of .http files.`,
+    );
+  }
+}
+
+function causeOf({ ok, steps, findings }: Explanation): Omit<Group, 'files'> {
+  const [finding] = findings;
+  if (finding) return finding;
+  if (ok) return { cause: 'none', says: 'No check fails that can be looked at.', fix: '' };
+  const failed = steps.find(({ verdict }) => verdict === 'fail');
+  return { cause: failed?.code ?? 'unknown', says: failed?.detail ?? '', fix: '' };
+}
+
+function folderText(causes: readonly Group[], total: number, paint: Paint): string {
+  const blocks = causes.map(({ cause, says, fix, files }) =>
+    [
+      `${paint('bold', `${files.length} × ${cause}:`)} ${says}`,
+      ...(fix === '' ? [] : [`${paint('bold', 'Fix:')} ${fix}`]),
+      paint('dim', `e.g. ${files[0] ?? ''}`),
+    ].join('\n'),
+  );
+  return [`${total} captures`, ...blocks].join('\n\n');
+}
+
+/**
+ * Every capture of a folder, summed up by the first cause of each, the most frequent first.
+ * @throws UsageError where there is no such folder, or nothing in it.
+ */
+async function explainFolder(dir: string, explain: Explain, context: CliContext): Promise<Report> {
+  const files = await capturesIn(dir, context);
+  if (files.length === 0) throw new UsageError(`${dir}: there is no .http file in it.`);
+  if (files.length > MOST)
+    throw new UsageError(`${dir}: ${files.length} captures, and at most ${MOST} are looked at.`);
+  const causes = new Map<string, Group>();
+  for (const file of files) {
+    const found = await explain(file).then(
+      ({ explanation }) => causeOf(explanation),
+      (error: unknown) => {
+        // A wrong flag is wrong for all of them.
+        if (!(error instanceof UsageError) || !error.message.startsWith(file)) throw error;
+        return { cause: 'unreadable', says: error.message.slice(file.length + 2), fix: '' };
+      },
+    );
+    const { cause, says, fix } = found;
+    const known = causes.get(cause) ?? { cause, says, fix, files: [] };
+    known.files.push(file);
+    causes.set(cause, known);
+  }
+  const sorted = [...causes.values()].sort((a, b) => b.files.length - a.files.length);
+  return {
+    ok: sorted.every(({ cause }) => cause === 'none'),
+    json: { captures: files.length, causes: sorted },
+    text: (paint) => folderText(sorted, files.length, paint),
+  };
+}
+
+async function explain(file: string | undefined, flags: ExplainFlags, context: CliContext): Promise<Report> {
+  const { dir } = flags;
+  if ((file === undefined) === (dir === undefined)) {
+    throw new UsageError(
+      'Give a captured delivery, or a folder of them: explain FILE, or explain --dir FOLDER.',
+    );
+  }
+  const each = explainer(flags, context);
+  return file === undefined ? explainFolder(dir ?? '', each, context) : explainFile(file, each, flags);
 }
 
 /** `explain FILE`. */

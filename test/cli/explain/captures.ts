@@ -1,6 +1,6 @@
 import { derSignature } from '../../../src/crypto/native.ts';
-import type { Budget } from '../../../src/cli/explain/budget.ts';
-import { explainDelivery, type ExplainInput, type Explanation } from '../../../src/cli/explain/explain.ts';
+import type { Budget, ExplainInput, Explanation } from '../../../src/cli/explain/case.ts';
+import { explainDelivery } from '../../../src/cli/explain/explain.ts';
 import type { Capture } from '../../../src/cli/capture/capture.ts';
 import {
   generateKey,

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Capture } from '../../../src/cli/capture/capture.ts';
-import type { ExplainInput } from '../../../src/cli/explain/explain.ts';
-import type { Cause } from '../../../src/cli/explain/finding.ts';
+import type { Cause, ExplainInput, Explanation } from '../../../src/cli/explain/case.ts';
 import {
   generateKey,
   signHmac,
@@ -239,6 +239,7 @@ const BODIES: readonly Injected[] = [
     BODY,
     Buffer.from(Buffer.from(BODY).toString('latin1')),
   ),
+  arrives('body-gzip', 'a proxy compressed it', BODY, gzipSync(BODY)),
   arrives('body-latin1', 'Latin-1 was hashed, UTF-8 sent', Buffer.from(BODY, 'latin1'), Buffer.from(BODY)),
   reserialised('body-empty', 'nothing was hashed', '', BODY),
 ];
@@ -447,6 +448,60 @@ describe('explain: keys, DER, several causes at once', () => {
       ['unknown', false],
       ['body-other', false],
     ]);
+  });
+});
+
+describe('explain undoes gzip that was added on the way', () => {
+  const zipped = (delivery: SignedDelivery, body: string | Uint8Array = delivery.body): SignedDelivery =>
+    withHeaders({ ...delivery, body: new Uint8Array(gzipSync(body)) }, { 'Content-Encoding': 'gzip' });
+  const causesOf = ({ findings }: Explanation): unknown[] =>
+    findings.map(({ step, cause, proved }) => [step, cause, proved]);
+
+  it('names it for each step that it made fail', async () => {
+    expect(causesOf(await explained(captured(zipped(await signed()))))).toEqual([
+      ['request', 'body-gzip', true],
+      ['11', 'body-gzip', true],
+      ['14', 'body-gzip', true],
+    ]);
+  });
+
+  it('names beside it what else changed the body', async () => {
+    const delivery = zipped(await signed({ body: PLAIN }), spacedText(parsed));
+    expect(causesOf(await explained(captured(delivery)))).toEqual([
+      ['request', 'body-gzip', true],
+      ['11', 'body-gzip', true],
+      ['11', 'body-compact', true],
+      ['14', 'body-gzip', true],
+    ]);
+    const changed = zipped(await signed(), '{"another":"body"}');
+    expect(causesOf(await explained(captured(changed)))).toContainEqual(['11', 'body-other', false]);
+  });
+
+  it('and of a legacy sender, whose HMAC is of the body without it', async () => {
+    const secret = 's-'.repeat(16);
+    const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
+    const delivery = zipped(signHmac({ url: URL_GIVEN, body: BODY, secret, now: () => NOW }));
+    expect(causesOf(await explained(captured(delivery), { senders: [sender] }))).toEqual([
+      ['request', 'body-gzip', true],
+      ['hmac', 'body-gzip', true],
+      ['14', 'body-gzip', true],
+    ]);
+  });
+
+  it('does not blame the way where the seller signed the compressed bytes', async () => {
+    const delivery = await signed({ body: new Uint8Array(gzipSync(BODY)) });
+    const capture = captured(withHeaders(delivery, { 'Content-Encoding': 'gzip' }));
+    expect(causesOf(await explained(capture))).toEqual([
+      ['request', 'request', true],
+      ['14', 'body', true],
+    ]);
+  });
+
+  it('takes what only looks like gzip, and gzip of gzip, as it stands', async () => {
+    for (const body of [Uint8Array.of(0x1f, 0x8b, 0x08), new Uint8Array(gzipSync(gzipSync(BODY)))]) {
+      const { findings } = await explained(captured({ ...(await signed()), body }));
+      expect(findings.map(({ cause }) => cause)).toEqual(['body-other', 'body']);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { Explanation } from '../../../src/cli/explain/explain.ts';
+import type { Explanation } from '../../../src/cli/explain/case.ts';
 import { addExplain } from '../../../src/cli/explain/verb.ts';
 import { createPaint } from '../../../src/cli/paint.ts';
 import type { RunVerb } from '../../../src/cli/shell.ts';
@@ -10,12 +10,12 @@ export type Explained =
   | { readonly code: 2; readonly message: string };
 
 /** The verb with its options, in this process: a process each would take minutes for all vectors. */
-export async function explainHere(args: readonly string[], input = ''): Promise<Explained> {
+export async function explainHere(args: readonly string[], input = '', now = Date.now): Promise<Explained> {
   let ended: Explained | undefined;
   const context = {
     env: {},
     cwd: process.cwd(),
-    now: Date.now,
+    now,
     stdin: async () => new TextEncoder().encode(input),
     notice: () => undefined,
   };

@@ -1,0 +1,340 @@
+import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
+import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
+import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
+import { MAX_VALIDITY_S } from '../../auth/rfc9421/window.ts';
+import { fieldValue } from '../../delivery.ts';
+import { editionFor, type EditionName } from '../../edition.ts';
+import { MS_FROM } from '../numbers.ts';
+import { adviceFor } from './advice.ts';
+import { gunzipped, searchBody } from './body.ts';
+import { type Again, type Case, type Finding, type Look, type Step, unknown, withNote } from './case.ts';
+import { byteForms, headerRepairs, sequenceText } from './header-forms.ts';
+import { lookAtSignature } from './signature.ts';
+
+const passes = (steps: readonly Step[], id: string): boolean =>
+  steps.some((step) => step.id === id && step.verdict === 'pass');
+
+/** Check 1: the same delivery with its headers mended. */
+const lookAtHeaders: Look = async ({ input }, step, again) => {
+  for (const { headers, change } of headerRepairs(input.capture.headers)) {
+    const capture = { ...input.capture, headers };
+    const mended = { ...input, capture };
+    if (!passes(await again.steps(mended), '1')) continue;
+    const { findings } = await again.explain(mended);
+    const others = findings.filter((finding) => finding.cause !== 'headers');
+    return [{ step: step.id, proved: true, fix: '', ...change }, ...others];
+  }
+  return [];
+};
+
+/** Check 3: another tag is, as a rule, another name of the protocol. */
+const lookAtTag: Look = async ({ request }, step) => {
+  const fields = readSignatureFields(request.delivery.headers);
+  const tag = fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
+  const name = /^([a-z][a-z0-9-]*)\/webhook-signing\/v1$/.exec(tag)?.[1];
+  if (name === undefined)
+    return [
+      unknown(
+        step,
+        `The tag is ${JSON.stringify(tag)}.`,
+        'The seller signed for another purpose; webhooks have the tag <protocol>/webhook-signing/v1.',
+      ),
+    ];
+  return [
+    {
+      step: step.id,
+      cause: 'protocol',
+      says: `The seller calls the protocol ${JSON.stringify(name)}.`,
+      fix: `Set protocol: '${name}' (here: --protocol ${name}).`,
+      proved: true,
+    },
+  ];
+};
+
+const HALF_HOUR_S = 1_800;
+/** The zone that is furthest from UTC. */
+const WIDEST_ZONE_S = 14 * 3_600;
+/** How far from a whole half hour it may be, for transit and clocks that differ a little. */
+const ZONE_SLACK_S = 120;
+
+function zoneText(seconds: number): string {
+  const minutes = Math.round(Math.abs(seconds) / 60);
+  const rest = minutes % 60;
+  return `${seconds > 0 ? '+' : '-'}${Math.floor(minutes / 60)}${rest === 0 ? '' : `:${rest}`} h`;
+}
+
+type Why = Omit<Finding, 'step'>;
+
+function millisecondsOf(created: number, expires: number): Why | undefined {
+  const names = Object.entries({ created, expires }).flatMap(([name, value]) =>
+    value >= MS_FROM ? [name] : [],
+  );
+  if (names.length === 0) return undefined;
+  return {
+    cause: 'clock-milliseconds',
+    says: `${names.join(' and ')} ${names.length > 1 ? 'are' : 'is'} in milliseconds.`,
+    fix: 'The seller has to write created and expires in Unix seconds (RFC 9421 §2.3).',
+    proved: true,
+  };
+}
+
+function validityOf(seconds: number): Why | undefined {
+  if (seconds > 0 && seconds <= MAX_VALIDITY_S) return undefined;
+  return {
+    cause: 'validity-too-long',
+    says: `expires is ${seconds} s after created, and at least 1 and at most ${MAX_VALIDITY_S} are allowed.`,
+    fix: `The seller has to set expires to created + ${MAX_VALIDITY_S} or less.`,
+    proved: true,
+  };
+}
+
+/** What the receiver itself says of its clock: verification.md §2.35. */
+const OWN_CLOCK =
+  "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock or three operators show it; one seller alone gets 401.";
+
+/** @param off seconds by which `created` is ahead of the receipt. */
+function skewOf(off: number): Why {
+  const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
+  const far = `created is ${Math.abs(off)} s ${off > 0 ? 'ahead of' : 'behind'} the moment of receipt`;
+  if (zone !== 0 && Math.abs(zone) <= WIDEST_ZONE_S && Math.abs(off - zone) <= ZONE_SLACK_S) {
+    return {
+      cause: 'clock-zone',
+      says: `${far}: as of a clock in a zone of ${zoneText(zone)} whose time is taken for UTC.`,
+      fix: `The seller, or your machine, has to make Unix seconds from UTC, not from local time. ${OWN_CLOCK}`,
+      proved: false,
+    };
+  }
+  return {
+    cause: 'clock-off',
+    says: `${far}.`,
+    fix: `Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew. ${OWN_CLOCK}`,
+    proved: false,
+  };
+}
+
+/**
+ * Why check 5 failed.
+ * @param receivedAt Unix ms, by a clock that is right.
+ */
+function searchClock(parameters: SignatureParameters, receivedAt: number, step: string): Finding {
+  const { created = 0, expires = 0 } = parameters;
+  const off = created - Math.round(receivedAt / 1000);
+  return { step, ...(millisecondsOf(created, expires) ?? validityOf(expires - created) ?? skewOf(off)) };
+}
+
+/** Check 5. */
+const lookAtClock: Look = async ({ request }, step) => {
+  const fields = readSignatureFields(request.delivery.headers);
+  return fields.kind === 'parsed' ? [searchClock(fields.input.parameters, request.arrivedAt, step.id)] : [];
+};
+
+/** Check 8: another edition takes the purpose, or none does. */
+const lookAtPurpose: Look = async ({ input, request, context }, step, again) => {
+  const editions: readonly EditionName[] = ['3.1', '3.2'];
+  const current = request.senders[0]?.edition ?? editionFor();
+  for (const edition of editions.filter((name) => name !== current.name)) {
+    const senders = input.senders.map((sender) => ({ ...sender, edition }));
+    const steps = await again.steps({ ...input, senders });
+    if (!passes(steps, '8')) continue;
+    const says = `The key's ${context.protocol.purposeMember} is allowed from edition ${edition} on.`;
+    return [
+      {
+        step: step.id,
+        cause: 'edition',
+        says,
+        fix: `Set edition: '${edition}' for this sender (here: --edition ${edition}).`,
+        proved: true,
+      },
+    ];
+  }
+  return [
+    {
+      step: step.id,
+      cause: 'key-purpose',
+      says: step.detail ?? '',
+      fix: `The seller has to publish the key with use "sig", key_ops ["verify"], ${context.protocol.purposeMember} "webhook-signing", and an alg that fits kty and crv.`,
+      proved: true,
+    },
+  ];
+};
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
+
+/** Check 11. */
+const lookAtBody: Look = async ({ request, context, budget }, step) => {
+  const { headers, rawBody } = request.delivery;
+  const digest = readContentDigest(headers.get('content-digest') ?? []);
+  if (typeof digest === 'string' || digest.sha256 === undefined) {
+    return [
+      unknown(
+        step,
+        'Content-Digest has no sha-256 member.',
+        'The seller has to send Content-Digest: sha-256=:…:.',
+      ),
+    ];
+  }
+  const text = sequenceText(fieldValue(headers, 'content-digest') ?? '', 'sha-256') ?? '';
+  const actual = context.hashes.sha256(rawBody);
+  const form = byteForms(text, 'Content-Digest').find(({ bytes }) => sameBytes(bytes, actual));
+  if (form) return [{ step: step.id, proved: true, fix: '', ...form.change }];
+  const signed = digest.sha256;
+  const matches = (bytes: Uint8Array): boolean =>
+    budget.take(bytes.length) && sameBytes(signed, context.hashes.sha256(bytes));
+  return searchBody(rawBody, matches, step.id, budget);
+};
+
+/** Ways to make the legacy signature wrongly: what is hashed, given the timestamp and the body. */
+const BASES: readonly (readonly [string, (timestamp: string) => string])[] = [
+  ['the body alone, without "<timestamp>." in front', () => ''],
+  ['the timestamp and the body without the dot between them', (timestamp) => timestamp],
+];
+
+function timeFinding(timestamp: string, receivedAt: number, step: string): Finding {
+  const inMs = Number(timestamp) >= MS_FROM;
+  return {
+    step,
+    cause: inMs ? 'clock-milliseconds' : 'clock-off',
+    says: inMs
+      ? 'The timestamp is in milliseconds.'
+      : `The timestamp is ${Math.abs(Number(timestamp) - Math.round(receivedAt / 1000))} s away from the moment of receipt, and 300 s are allowed.`,
+    fix: inMs
+      ? 'The seller has to send Unix seconds.'
+      : 'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed.',
+    proved: inMs,
+  };
+}
+
+const secretsOf = ({ request }: Case): readonly string[] =>
+  request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
+
+/** HMAC-SHA256 in lower-case hex, by each secret of the sender. */
+function macs(made: Case, prefix: string, body: Uint8Array): readonly string[] {
+  const encoder = new TextEncoder();
+  return secretsOf(made).map((secret) =>
+    Buffer.from(
+      made.context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body),
+    ).toString('hex'),
+  );
+}
+
+/** What is wrong with the signature: how it is written, what it is made over, the body, or the secret. */
+function signatureFindings(
+  made: Case,
+  step: string,
+  timestamp: string,
+  signature: string,
+): readonly Finding[] {
+  const { rawBody } = made.request.delivery;
+  const finding = (says: string, fix: string): Finding => ({
+    step,
+    cause: 'headers',
+    says,
+    fix,
+    proved: true,
+  });
+  const given = signature.replace(/^sha256=/i, '').toLowerCase();
+  const fits = (prefix: string, body: Uint8Array): boolean => macs(made, prefix, body).includes(given);
+  if (fits(`${timestamp}.`, rawBody)) {
+    const says = `The signature is right and written as ${JSON.stringify(signature.slice(0, 16))}….`;
+    return [finding(says, 'The seller has to write sha256= and lower-case hexadecimal digits.')];
+  }
+  const base = BASES.find(([, prefix]) => fits(prefix(timestamp), rawBody));
+  if (base)
+    return [finding(`The signature is over ${base[0]}.`, 'The seller has to sign <timestamp>.<raw body>.')];
+  const { budget } = made;
+  const matches = (bytes: Uint8Array): boolean =>
+    budget.take(bytes.length * secretsOf(made).length) && fits(`${timestamp}.`, bytes);
+  const found = searchBody(rawBody, matches, step, budget);
+  return found.some(({ proved }) => proved)
+    ? found
+    : [{ step, ...NO_MATCH, says: withNote(NO_MATCH.says, budget) }];
+}
+
+const NO_MATCH: Omit<Finding, 'step'> = {
+  cause: 'unknown',
+  says: 'No usual serialisation of the body has this signature under the secret that was given.',
+  fix: 'Compare the secret with the credentials of push_notification_config.authentication: white space, quotes, an older one.',
+  proved: false,
+};
+
+/** The legacy HMAC: its clock, its form, what it is made over, and the body. */
+const lookAtHmac: Look = async (made, step) => {
+  const { headers } = made.request.delivery;
+  const { hmacSignatureHeader, hmacTimestampHeader } = made.context.protocol;
+  const timestamp = fieldValue(headers, hmacTimestampHeader) ?? '';
+  if (step.code === 'webhook_signature_window_invalid') {
+    return [timeFinding(timestamp, made.request.arrivedAt, step.id)];
+  }
+  if (step.code !== 'webhook_signature_invalid') return [];
+  return signatureFindings(made, step.id, timestamp, fieldValue(headers, hmacSignatureHeader) ?? '');
+};
+
+/** By step. Where nothing is found, and for a step that is not here, its code explains it. */
+const LOOKS: Readonly<Record<string, Look>> = {
+  '1': lookAtHeaders,
+  '3': lookAtTag,
+  '5': lookAtClock,
+  '7': lookAtSignature,
+  '8': lookAtPurpose,
+  '10': lookAtSignature,
+  '11': lookAtBody,
+  hmac: lookAtHmac,
+};
+
+/** Steps that are about the body's bytes: one of them fails where the body was changed on the way. */
+const BODY_STEPS = ['11', 'hmac'];
+
+/**
+ * gzip that was added on the way, undone. Not where the body is as it was signed: then the seller compressed it.
+ * @returns a finding for each step that failed; undefined where there is no gzip.
+ */
+async function undoGzip(
+  { input }: Case,
+  failed: readonly Step[],
+  again: Again,
+): Promise<Finding[] | undefined> {
+  const { headers, body: zipped, bodyless } = input.capture;
+  const body = bodyless || !failed.some(({ id }) => BODY_STEPS.includes(id)) ? undefined : gunzipped(zipped);
+  if (!body) return undefined;
+  const others = headers.filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  const capture = { ...input.capture, headers: others, body };
+  const { steps, findings } = await again.explain({ ...input, capture });
+  const left = (step: Step): readonly Finding[] => findings.filter((finding) => finding.step === step.id);
+  const proved = failed.every(
+    (step) => !BODY_STEPS.includes(step.id) || left(step).every((one) => one.proved),
+  );
+  return failed.flatMap((step): readonly Finding[] => {
+    const isMended = !steps.some(({ id, verdict }) => id === step.id && verdict === 'fail');
+    if (!isMended && !BODY_STEPS.includes(step.id)) return left(step);
+    const finding: Finding = {
+      step: step.id,
+      cause: 'body-gzip',
+      says: 'The body was compressed with gzip on the way: what was signed is the body without it.',
+      fix: 'Turn off the compression of requests in the proxy or gateway in front of the receiver, or in the HTTP client of the seller, which compresses after it signed.',
+      proved,
+    };
+    return [finding, ...left(step)];
+  });
+}
+
+async function causesOf(made: Case, step: Step, again: Again): Promise<readonly Finding[]> {
+  const found = (await LOOKS[step.id]?.(made, step, again)) ?? [];
+  if (found.length > 0) return found;
+  return [
+    adviceFor(step) ?? unknown(step, step.detail ?? '', 'See the code in docs/keys.md and the README.'),
+  ];
+}
+
+/** At least one finding for each step that failed. */
+export async function findCauses(
+  made: Case,
+  steps: readonly Step[],
+  again: Again,
+): Promise<readonly Finding[]> {
+  const failed = steps.filter(({ verdict }) => verdict === 'fail');
+  const unzipped = await undoGzip(made, failed, again);
+  if (unzipped) return unzipped;
+  const findings: Finding[] = [];
+  for (const step of failed) findings.push(...(await causesOf(made, step, again)));
+  return findings;
+}

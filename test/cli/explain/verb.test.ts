@@ -1,0 +1,69 @@
+import { writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { httpText } from '../../../src/cli/send/http-text.ts';
+import { createFakeSeller } from '../../../src/testing/index.ts';
+import { tempFolder } from '../temp-folder.ts';
+import { keys, NOW, signed, URL_GIVEN } from './captures.ts';
+import { explainHere } from './run-here.ts';
+
+describe('explain: the time of receipt', () => {
+  async function checkFive(now: number, delivery = signed(), more: readonly string[] = []) {
+    using folder = tempFolder();
+    const { ed25519 } = await keys();
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [ed25519.publicJwk] }));
+    const args = ['-', '--keys', folder.file('jwks.json'), '--url', URL_GIVEN, ...more];
+    const ended = await explainHere(args, httpText(await delivery), () => now);
+    if (ended.code === 2) throw new Error(ended.message);
+    const { steps, findings } = ended.explanation;
+    const verdict = steps.find(({ id }) => id === '5')?.verdict;
+    return { code: ended.code, verdict, causes: findings.map(({ cause }) => cause), text: ended.text };
+  }
+
+  it('leaves check 5 open for a delivery that is expired by now, and judges the others', async () => {
+    const ended = await checkFive(NOW + 86_400_000);
+    expect(ended).toMatchObject({ code: 0, verdict: 'open', causes: [] });
+    expect(ended.text).toContain('if it has not had it before, it came before it expired, and its key');
+  });
+
+  it('judges it by --received-at, and by the clock of now where it is not expired', async () => {
+    const told = ['--received-at', new Date(NOW).toISOString()];
+    expect(await checkFive(NOW + 86_400_000, signed(), told)).toMatchObject({ code: 0, verdict: 'pass' });
+    expect(await checkFive(NOW + 30_000)).toMatchObject({ code: 0, verdict: 'pass' });
+    const ahead = signed({ now: () => NOW + 7_200_000 });
+    expect(await checkFive(NOW, ahead)).toMatchObject({ code: 1, verdict: 'fail', causes: ['clock-zone'] });
+  });
+
+  it('fails what is wrong at any time, also of a delivery that is expired', async () => {
+    const tooLong = signed({ lifetimeSeconds: 3600 });
+    expect(await checkFive(NOW + 86_400_000, tooLong)).toMatchObject({
+      code: 1,
+      verdict: 'fail',
+      causes: ['validity-too-long'],
+    });
+    const inMs = signed({ params: { created: NOW, expires: NOW + 300_000 } });
+    expect(await checkFive(NOW + 86_400_000, inMs)).toMatchObject({
+      verdict: 'fail',
+      causes: ['clock-milliseconds'],
+    });
+  });
+});
+
+describe('explain --dir', () => {
+  it("fetches the agent's documents once, not once a file", async () => {
+    await using seller = await createFakeSeller({ url: URL_GIVEN });
+    using folder = tempFolder();
+    const payload = seller.payloads.tool('completed');
+    for (const name of ['a.http', 'b.http', 'c.http']) {
+      writeFileSync(folder.file(name), httpText(await seller.sign(payload)));
+    }
+    const url = URL_GIVEN.replace('https:', 'http:');
+    const args = ['--dir', folder.path, '--agent-url', seller.agentUrl, '--allow-loopback', '--url', url];
+    const ended = await explainHere(args);
+    expect(ended).toMatchObject({
+      code: 1,
+      explanation: { captures: 3, causes: [{ cause: 'scheme', files: { length: 3 } }] },
+    });
+    expect(seller.fetches('/.well-known/jwks.json')).toBe(1);
+    expect(seller.fetches('/.well-known/brand.json')).toBe(1);
+  });
+});
