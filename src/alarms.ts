@@ -1,3 +1,5 @@
+import type { RefusedCode, UnavailableCode } from './outcome.ts';
+
 /** What the owner should look at. None changes an answer. */
 export type AlarmCode =
   | 'payload_changed'
@@ -49,6 +51,9 @@ export type AlarmCode =
   /** Bodies held at once reached `maxBufferedBytes`: deliveries get 503. */
   | 'overloaded'
   | 'misconfigured';
+
+/** What to read about a code: a heading of a page that comes with the package. */
+export const docsOf = (code: AlarmCode | RefusedCode | UnavailableCode): string => `docs/errors.md#${code}`;
 
 /** What `onAlarm` gets, and the log. Members beside these depend on the code. */
 export interface Alarm {

@@ -1,3 +1,4 @@
+import { docsOf } from './alarms.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
 import type { Head } from './delivery.ts';
 import type { Event } from './events/event.ts';
@@ -46,6 +47,7 @@ function levelOf(outcome: Outcome): 'info' | 'error' {
 /** What a log line tells of a verdict: everything but the event. */
 function loggable(verdict: Verdict): object {
   if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
+  if (verdict.kind === 'unavailable') return { ...verdict, docs: docsOf(verdict.code) };
   if (!('event' in verdict)) return verdict;
   const { kind, state, changed } = verdict;
   return { kind, state, changed };

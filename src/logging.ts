@@ -1,4 +1,4 @@
-import type { Alarm, AlarmCode, Logger, RaiseAlarm } from './alarms.ts';
+import { type Alarm, type AlarmCode, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
 import { createThinning } from './thinning.ts';
 
@@ -125,7 +125,7 @@ export function alarmRaiser(
     if (suppressed === undefined) return;
     const alarm = printableAlarm(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;
-    logger.warn(fields, message);
+    logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
     hook(alarm);
   };
 }

@@ -48,7 +48,9 @@ describe('which store it is', () => {
     });
     await at.receiver.ready();
     expect(await at.receiver.ready()).toEqual({ storeId: 'store-1' });
-    expect(lines).toEqual([{ code: 'store_created', storeId: 'store-1' }]);
+    expect(lines).toEqual([
+      { code: 'store_created', docs: 'docs/errors.md#store_created', storeId: 'store-1' },
+    ]);
     expect(created(at)).toMatchObject([
       { storeId: 'store-1', message: expect.stringMatching(/made just now/) as string },
     ]);

@@ -2,13 +2,15 @@ import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode } from '../../src/alarms.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import type { DeliverOptions, FakeSeller } from '../../src/testing/seller-types.ts';
-import { house, type HouseOptions, said, URL_GIVEN } from '../receiver/setup.ts';
+import { house, type House, type HouseOptions, said, URL_GIVEN } from '../receiver/setup.ts';
 
 /** A fake seller and a receiver that knows it only by its documents, on one clock that the test moves. */
 export interface Rehearsal {
   readonly seller: FakeSeller;
   readonly alarms: readonly Alarm[];
   readonly alarmsOf: (code: AlarmCode) => Alarm[];
+  /** What came of what was delivered. */
+  readonly outcomes: House['outcomes'];
   readonly now: () => number;
   readonly advance: (ms: number) => void;
   /** Delivers a new event: kind, code and status of the outcome. */
@@ -25,7 +27,7 @@ export async function rehearse(more: HouseOptions = {}): Promise<Rehearsal> {
   let now = start;
   const clock = (): number => now;
   const seller = await createFakeSeller({ url: URL_GIVEN, now: clock });
-  const { receiver, alarms } = await house({
+  const { receiver, alarms, outcomes } = await house({
     senders: [seller.sender],
     allowLoopback: true,
     now: clock,
@@ -38,6 +40,7 @@ export async function rehearse(more: HouseOptions = {}): Promise<Rehearsal> {
   return {
     seller,
     alarms,
+    outcomes,
     alarmsOf: (code) => alarms.filter((alarm) => alarm.code === code),
     now: clock,
     advance: (ms) => {

@@ -320,9 +320,7 @@ async function undoGzip(
 async function causesOf(made: Case, step: Step, again: Again): Promise<readonly Finding[]> {
   const found = (await LOOKS[step.id]?.(made, step, again)) ?? [];
   if (found.length > 0) return found;
-  return [
-    adviceFor(step) ?? unknown(step, step.detail ?? '', 'See the code in docs/keys.md and the README.'),
-  ];
+  return [adviceFor(step) ?? unknown(step, step.detail ?? '', 'See the code in docs/errors.md.')];
 }
 
 /** At least one finding for each step that failed. */

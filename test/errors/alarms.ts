@@ -1,0 +1,366 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import type { Alarm, AlarmCode } from '../../src/alarms.ts';
+import { Fault, PermanentError } from '../../src/errors.ts';
+import type { Sender } from '../../src/senders.ts';
+import { generateKey, type Jwk } from '../../src/sender/sign.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
+import {
+  AGENT,
+  house,
+  payloads,
+  sellerKey,
+  URL_GIVEN,
+  type House,
+  type HouseOptions,
+} from '../receiver/setup.ts';
+import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
+import type { Row } from './row.ts';
+
+type Alarms = readonly Alarm[];
+
+const TOKEN = 'a-token-of-thirty-two-characters';
+const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
+
+/** The alarms of a receiver to which something was done. */
+const after =
+  (options: HouseOptions, ...deliveries: readonly object[]) =>
+  async (): Promise<Alarms> => {
+    const at = await house(options);
+    for (const delivery of deliveries) await at.deliver(delivery);
+    return at.alarms;
+  };
+
+/** The same, by a seller whose documents are fetched. */
+const rehearsed =
+  (act: (at: Awaited<ReturnType<typeof rehearse>>) => Promise<unknown>, more: HouseOptions = {}) =>
+  async (): Promise<Alarms> => {
+    const at = await rehearse(more);
+    await act(at);
+    return at.alarms;
+  };
+
+/** Headers of a signed delivery, changed on the way to us. */
+const changed = (headers: Record<string, string>) => async (): Promise<Alarms> => {
+  const at = await house();
+  const signed = await at.sign(completed());
+  await at.receiver.verifyAndDispatch(signed.body, { ...signed.headers, ...headers });
+  return at.alarms;
+};
+
+/** A store that is the memory store but for something. */
+const storeWith = (change: (store: Store) => Partial<Store>): Store => {
+  const store = memoryStore();
+  return { ...store, ...change(store) };
+};
+
+/** Two sellers at one URL, whose JWKS the test writes. */
+async function two() {
+  const start = Date.now();
+  const clock = { now: start };
+  const now = (): number => clock.now;
+  const sellers = await Promise.all([0, 1].map(() => createFakeSeller({ url: URL_GIVEN, now })));
+  const [one, other] = sellers as [(typeof sellers)[0], (typeof sellers)[0]];
+  const at = await house({ senders: [one.sender, other.sender], allowLoopback: true, now });
+  onTestFinished(async () => {
+    await at.receiver.stop();
+    await Promise.all(sellers.map((seller) => seller.close()));
+  });
+  const deliver = async (seller: typeof one): Promise<void> => {
+    const timestamp = new Date(start).toISOString();
+    const { body, headers } = await seller.sign(seller.payloads.tool('completed', { timestamp }));
+    await at.receiver.verifyAndDispatch(body, headers);
+  };
+  return { ...at, one, other, deliver, clock };
+}
+
+/** The public JWK that a seller signs with. */
+const publicOf = (seller: Awaited<ReturnType<typeof two>>['one']): Jwk => seller.keys.ed25519.publicJwk;
+
+/** Every alarm: how it comes about, and what it says. */
+export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
+  payload_changed: {
+    test: async () => {
+      const event = completed();
+      return after({}, event, { ...event, message: 'something else' })();
+    },
+    message: 'the first copy is kept',
+  },
+  payload_too_large: { test: after({ maxBodyBytes: 100 }, completed()), message: 'over 100' },
+  unsupported_media_type: {
+    test: changed({ 'Content-Type': 'application/a2a+json' }),
+    message: "set contentTypes: ['application/a2a+json']",
+  },
+  unsupported_content_encoding: {
+    test: changed({ 'Content-Encoding': 'gzip' }),
+    message: 'a proxy of yours may: turn that off for this path',
+  },
+  dead: {
+    test: after(
+      {
+        handler: () => {
+          throw new PermanentError('no such account');
+        },
+      },
+      completed(),
+    ),
+    message: 'an event is DEAD and kept for you',
+  },
+  cap_near: {
+    test: after({ maxRecordsPerSender: 2 }, payloads.report(), payloads.report()),
+    message: "80 % of the sender's cap of records is used",
+  },
+  cap_reached: {
+    test: after({ maxRecordsPerSender: 1 }, payloads.report(), payloads.report()),
+    message: 'the sender is over its cap of records: 429',
+  },
+  second_terminal_status: {
+    test: after(
+      {},
+      payloads.tool('completed', { task_id: 't', timestamp: '2026-01-01T00:00:00Z' }),
+      payloads.tool('failed', { task_id: 't', timestamp: '2026-01-01T00:01:00Z' }),
+    ),
+    message: 'a second terminal status of one task',
+  },
+  timestamp_ahead: {
+    test: after({}, payloads.tool('working', { timestamp: '2999-01-01T00:00:00Z' })),
+    message: "more than 5 min ahead of the store's clock",
+  },
+  nonconforming_sender: {
+    test: after({}, payloads.family('impairment', { impairment_id: 5 })),
+    message: "the payload is not its family's",
+  },
+  challenge_refused: {
+    test: after({}, sampleChallenge(AGENT, undefined, {})),
+    message: 'A proof of control was answered 403',
+  },
+  token_mismatch: {
+    test: async () => {
+      const { publicJwk } = await sellerKey();
+      const sender = { agentUrl: AGENT, pins: [publicJwk], notificationToken: { token: TOKEN } };
+      return after({ senders: [sender] }, { ...completed(), token: 'another' })();
+    },
+    message: 'during a rotation set previousToken',
+  },
+  clock_skew: {
+    test: async () => {
+      const now = Date.now();
+      const store = storeWith(() => ({ clock: async () => now }));
+      const at = await house({ store, now: () => now - 10 * MINUTE });
+      await at.deliver(completed(), { now: () => now });
+      return at.alarms;
+    },
+    message: 'until it is set right (NTP)',
+  },
+  clock_stepped: {
+    test: async () => {
+      const store = storeWith((memory) => ({
+        accept: async (request) => ({ ...(await memory.accept(request)), clockSteppedMs: 90_400 }),
+      }));
+      return after({ store }, completed())();
+    },
+    message: "the store's clock was set back by 90 s",
+  },
+  legacy_auth_used: {
+    test: async () => {
+      const at = await house({ senders: [{ agentUrl: AGENT, auth: { bearer: { token: TOKEN } } }] });
+      const body = new TextEncoder().encode(JSON.stringify(completed()));
+      const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${TOKEN}` };
+      await at.receiver.verifyAndDispatch(body, headers);
+      return at.alarms;
+    },
+    message: 'removed in 4.0: ask it to sign',
+  },
+  host_rewritten: { test: changed({ Host: 'internal.example' }), message: "set hostCheck: 'off'" },
+  public_url_mismatch: {
+    test: async () => {
+      const at = await house({ publicUrl: `${URL_GIVEN}/` });
+      const { body, headers } = await at.sign(completed());
+      await at.receiver.verifyAndDispatch(body, headers, { url: '/webhooks/proto' });
+      return at.alarms;
+    },
+    message: 'set publicUrl to https://buyer.example/webhooks/proto',
+  },
+  agent_not_listed: {
+    test: rehearsed(async ({ seller, deliver }) => {
+      seller.documents.set(BRAND, { agents: [{ url: `${seller.agentUrl}/` }] });
+      await deliver();
+    }),
+    message: 'differs in trailing slash',
+  },
+  key_purpose_refused: {
+    test: async () => {
+      const { publicJwk, privateJwk } = await generateKey('ed25519', 'request-signing', { kid: 'k' });
+      const at = await house({ senders: [{ agentUrl: AGENT, pins: [publicJwk] }] });
+      await at.deliver(completed(), { key: privateJwk });
+      return at.alarms;
+    },
+    message: "set edition: '3.1' for it",
+  },
+  key_shared: {
+    test: async () => {
+      const { one, other, deliver, alarms } = await two();
+      // Before either was ever seen.
+      other.documents.set(JWKS, { keys: [publicOf(other), publicOf(one)] });
+      await deliver(one);
+      return alarms;
+    },
+    message: 'Give each seller a webhook URL of its own',
+  },
+  key_owner_unchecked: {
+    test: async () => {
+      const { one, other, deliver, alarms } = await two();
+      other.faults.set('*', 'down');
+      await deliver(one);
+      return alarms;
+    },
+    message: 'could not be asked whether it is its own',
+  },
+  jwks_uri_moved: {
+    test: rehearsed(async ({ seller, deliver, advance }) => {
+      await deliver();
+      const jwks_uri = `${seller.jwksUrl}?moved`;
+      seller.documents.set(BRAND, { agents: [{ url: seller.agentUrl, jwks_uri }] });
+      advance(6 * MINUTE);
+      await deliver();
+      await deliver();
+    }),
+    message: 'first learned was',
+  },
+  publisher_pins: {
+    test: async () => {
+      const agentUrl = 'http://127.0.0.1:9/mcp';
+      const { publicJwk } = await sellerKey();
+      const listed = { authorized_agents: [{ url: agentUrl, signing_keys: [publicJwk] }] };
+      const publisher = createServer((_request, response) => response.end(JSON.stringify(listed)));
+      publisher.listen(0, '127.0.0.1');
+      await once(publisher, 'listening');
+      onTestFinished(() => void publisher.close());
+      const host = `127.0.0.1:${(publisher.address() as AddressInfo).port}`;
+      const sender: Sender = { agentUrl, publishers: [host], revocation: { discover: false } };
+      return after({ senders: [sender], allowLoopback: true }, completed())();
+    },
+    message: 'only pinned keys verify now',
+  },
+  key_document_invalid: {
+    test: rehearsed(async ({ seller, deliver }) => {
+      seller.faults.set(JWKS, 'html');
+      await deliver();
+    }),
+    message: 'the body is not JSON',
+  },
+  key_fetch_failing: {
+    test: rehearsed(async ({ seller, deliver }) => {
+      seller.faults.set('*', 'down');
+      await deliver();
+    }),
+    message: 'There is no earlier copy',
+  },
+  revocation_stale: {
+    test: rehearsed(async ({ seller, deliver, advance }) => {
+      seller.revoke([]);
+      await deliver();
+      seller.faults.set(REVOCATIONS, 'unavailable');
+      advance(26 * MINUTE);
+      await deliver();
+    }),
+    message: 'it is past next_update and its grace',
+  },
+  revocation_overflow: {
+    test: rehearsed(async ({ seller, deliver, advance, now }) => {
+      const [updated, next_update] = [now(), now() + 5 * MINUTE].map((ms) => new Date(ms).toISOString());
+      const issuer = new URL(seller.revocationsUrl).origin;
+      const publish = (name: string, count: number): void => {
+        const revoked_kids = Array.from({ length: count }, (_, index) => `${name}-${index}`);
+        seller.documents.set(REVOCATIONS, { version: 1, issuer, updated, next_update, revoked_kids });
+      };
+      publish('a', 10_000);
+      await deliver();
+      publish('b', 1);
+      advance(6 * MINUTE);
+      await deliver();
+    }),
+    message: 'the seller has to raise updated with each list',
+  },
+  admission_pressure: {
+    test: rehearsed(
+      async ({ seller, deliver, advance }) => {
+        await deliver();
+        advance(6 * MINUTE);
+        for (let rotation = 1; rotation <= 2; rotation += 1) {
+          await seller.rotate('ed25519', { overlap: true });
+          advance(MINUTE);
+          await deliver();
+        }
+      },
+      { admissionPressure: { ceiling: { absolute: 1, proportional: 0 }, longRatio: 1 } },
+    ),
+    message: '2 key ids came into use within 5 minutes',
+  },
+  senders_failed: {
+    test: after(
+      {
+        senders: () => {
+          throw new Error('no connection to the database of sellers');
+        },
+      },
+      completed(),
+    ),
+    message: 'no connection to the database of sellers',
+  },
+  queue_unattended: {
+    test: async () => {
+      // An event that came due an hour ago, as the store says.
+      const store = storeWith(({ inbox }) => ({
+        inbox: { ...inbox, overdueMs: async () => 3_600_000 } as NonNullable<Store['inbox']>,
+      }));
+      const at = await house({ store, mode: 'inbox', queueUnattendedMs: 1 });
+      onTestFinished(() => at.receiver.stop());
+      await at.deliver(completed());
+      return at.alarms;
+    },
+    message: 'call receiver.start() in a process that keeps running',
+  },
+  store_created: {
+    test: async () => {
+      const store = storeWith(() => ({ identity: async () => ({ id: 'a-new-one', isNew: true }) }));
+      const at = await house({ store });
+      await at.receiver.ready();
+      return at.alarms;
+    },
+    message: 'was made just now and remembers no event',
+  },
+  durability_lowered: {
+    test: async () => {
+      const refuse = async (): Promise<never> => {
+        throw new Fault('not_durable', 'its disk keeps nothing');
+      };
+      return after({ store: storeWith(() => ({ accept: refuse })) }, completed())();
+    },
+    message: 'its disk keeps nothing',
+  },
+  overloaded: {
+    test: async () => {
+      const at: House = await house({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const large = JSON.stringify(completed()).padEnd(4_096);
+      for (let count = 0; count < 3; count += 1) {
+        const signed = await at.sign(large);
+        const opened = await at.receiver.open(signed.headers);
+        if (opened.kind !== 'ticket') break;
+        opened.add(signed.body);
+        onTestFinished(() => opened.abort());
+      }
+      return at.alarms;
+    },
+    message: 'fill maxBufferedBytes (8192)',
+  },
+  misconfigured: {
+    test: after({ requireDurability: 'disk' }, completed()),
+    message: 'lower requireDurability',
+  },
+};

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, vi } from 'vitest';
+import type { AlarmCode } from '../../src/alarms.ts';
+import type { Outcome, RefusedCode, UnavailableCode } from '../../src/outcome.ts';
+import { ALARMS } from './alarms.ts';
+import { FAULTS } from './faults.ts';
+import { REFUSALS } from './refusals.ts';
+import { THROWN } from './thrown.ts';
+
+const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
+
+/** A machine may be slow: vitest has a limit of its own. */
+const PATIENT_MS = 60_000;
+
+/** What the page says of a code in its first line: statuses, `alarm`, `thrown`, and who has to act. */
+interface Entry {
+  readonly said: readonly string[];
+  readonly text: string;
+}
+
+const ENTRY = /^### `(\w+)`\n\n\*\*(.+)\.\*\* ([^\n]+)$/gm;
+const entries = new Map(
+  [...page.matchAll(ENTRY)].map(([, code = '', said = '', text = '']): [string, Entry] => [
+    code,
+    { said: said.split(' · '), text },
+  ]),
+);
+const saidOf = (code: string): readonly string[] => entries.get(code)?.said ?? [];
+
+const WHO = ['you act', 'the seller acts', 'nobody has to act', 'the seller acts, or you'];
+
+const keysOf = <K extends string>(table: Readonly<Record<K, unknown>>): readonly K[] =>
+  Object.keys(table) as K[];
+
+const refused = keysOf<RefusedCode>(REFUSALS);
+const unavailable = keysOf<UnavailableCode>(FAULTS);
+const alarms = keysOf<AlarmCode>(ALARMS);
+const thrown = keysOf(THROWN);
+
+/** No word of ours may reach whoever sent it. */
+function expectSilent({ response }: Outcome, detail: string): void {
+  expect(JSON.stringify(response)).not.toContain(detail);
+}
+
+describe('every code comes about through the public API, and says what it should', () => {
+  it.each(refused)('refused: %s', async (code) => {
+    const { test, message } = REFUSALS[code];
+    const outcome = await test();
+    expect(outcome).toMatchObject({ kind: 'refused', code, detail: expect.stringContaining(message) });
+    expect(saidOf(code)).toContain(String(outcome.response.status));
+    expectSilent(outcome, message);
+  });
+
+  it.each(unavailable)('503: %s', async (code) => {
+    const { test, message } = FAULTS[code];
+    const outcome = await test();
+    expect(outcome).toMatchObject({ kind: 'unavailable', code, detail: expect.stringContaining(message) });
+    expect(outcome.response.status).toBe(503);
+    expect(saidOf(code)).toContain('503');
+    expectSilent(outcome, message);
+  });
+
+  it.each(alarms)('alarm: %s', async (code) => {
+    const { test, message } = ALARMS[code];
+    const raised = await test();
+    // Some are raised beside the delivery, which does not wait for them.
+    await vi.waitUntil(() => raised.some((alarm) => alarm.code === code), {
+      timeout: PATIENT_MS,
+      interval: 5,
+    });
+    expect(raised.find((alarm) => alarm.code === code)?.message).toContain(message);
+    expect(saidOf(code)).toContain('alarm');
+  });
+
+  it.each(thrown)('thrown: %s', async (code) => {
+    const { test, message } = THROWN[code];
+    expect(await test()).toMatchObject({ code, message: expect.stringContaining(message) });
+    expect(saidOf(code)).toContain('thrown');
+  });
+});
+
+describe('docs/errors.md', () => {
+  it('has each code once, and no other', () => {
+    const headings = [...page.matchAll(/^### `(.*)`$/gm)].map(([, code = '']) => code);
+    const codes = new Set<string>([...refused, ...unavailable, ...alarms, ...thrown]);
+    expect(headings.toSorted()).toEqual([...codes].toSorted());
+    expect([...entries.keys()]).toEqual(headings);
+  });
+
+  it.each([...entries])('%s: how it shows, who acts, cause and fix', (code, { said, text }) => {
+    const forms = said.slice(0, -1);
+    expect(forms.includes('alarm')).toBe(Object.hasOwn(ALARMS, code));
+    expect(forms.includes('thrown')).toBe(Object.hasOwn(THROWN, code));
+    expect(forms.includes('503')).toBe(Object.hasOwn(FAULTS, code));
+    expect(forms.some((form) => /^4\d\d$/.test(form))).toBe(Object.hasOwn(REFUSALS, code));
+    expect(forms.filter((form) => !/^(4\d\d|503|alarm|thrown)$/.test(form))).toEqual([]);
+    expect(WHO).toContain(said.at(-1));
+    expect(text).toMatch(/_Cause:_ .+ _Fix:_ .+/);
+  });
+});

@@ -1,0 +1,212 @@
+import { Fault } from '../../src/errors.ts';
+import type { Outcome, UnavailableCode } from '../../src/outcome.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { gate, house, payloads, type House, type HouseOptions } from '../receiver/setup.ts';
+import { MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
+import type { Row } from './row.ts';
+
+const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
+
+/** A receiver whose first handler runs until it is let go. */
+async function held(more: HouseOptions = {}): Promise<House & { started: Promise<void>; letGo: () => void }> {
+  const started = gate();
+  const release = gate();
+  const handler = async (): Promise<void> => {
+    started.open();
+    await release.opened;
+  };
+  return { ...(await house({ waitMs: 0, handler, ...more })), started: started.opened, letGo: release.open };
+}
+
+/** A store that says why it cannot decide. */
+const failing = (code: UnavailableCode, message: string): Store => ({
+  ...memoryStore(),
+  accept: async () => {
+    throw new Fault(code, message);
+  },
+});
+
+/** What is answered while the first delivery's handler runs. */
+async function meanwhile(first: object, second: object): Promise<Outcome> {
+  const at = await held();
+  const running = at.deliver(first);
+  await at.started;
+  const outcome = await at.deliver(second);
+  at.letGo();
+  await running;
+  return outcome;
+}
+
+async function ticketOf(at: House) {
+  const signed = await at.sign(completed());
+  const ticket = await at.receiver.open(signed.headers);
+  if (ticket.kind !== 'ticket') throw new Error(`no ticket: ${ticket.kind}`);
+  return { ticket, ...signed };
+}
+
+async function outcomeOf({ outcome }: { readonly outcome: Promise<Outcome | undefined> }): Promise<Outcome> {
+  const ended = await outcome;
+  if (!ended) throw new Error('the ticket has no outcome');
+  return ended;
+}
+
+function lastOf({ outcomes }: Pick<House, 'outcomes'>): Outcome {
+  const last = outcomes.at(-1);
+  if (!last) throw new Error('nothing was answered');
+  return last;
+}
+
+/** Every code of a 503: how it comes about, and what the owner reads. */
+export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
+  keys_unavailable: {
+    test: async () => {
+      const at = await rehearse();
+      at.seller.faults.set('*', 'down');
+      await at.deliver();
+      return lastOf(at);
+    },
+    message: 'No key decides, and some could not be had',
+  },
+  store_unavailable: {
+    test: async () => {
+      const store = failing('store_unavailable', 'connection refused');
+      return (await house({ store })).deliver(completed());
+    },
+    message: 'connection refused',
+  },
+  clock_skew: {
+    test: async () => {
+      // The store's clock is right, and this machine's is ten minutes slow.
+      const now = Date.now();
+      const clock = async (): Promise<number> => now;
+      const at = await house({ store: { ...memoryStore(), clock }, now: () => now - 10 * MINUTE });
+      return at.deliver(completed(), { now: () => now });
+    },
+    message: "This machine's clock is 600 s behind",
+  },
+  not_durable: {
+    test: async () => {
+      const store = failing('not_durable', 'its disk keeps nothing');
+      return (await house({ store })).deliver(completed());
+    },
+    message: 'its disk keeps nothing',
+  },
+  in_flight: {
+    test: async () => {
+      const event = completed();
+      return meanwhile(event, event);
+    },
+    message: 'another delivery of the same event is being handled',
+  },
+  task_busy: {
+    test: async () => {
+      const at = (timestamp: string): Record<string, unknown> => ({ task_id: 't', timestamp });
+      return meanwhile(
+        payloads.tool('working', at('2026-01-01T00:00:00Z')),
+        payloads.tool('completed', at('2026-01-01T00:01:00Z')),
+      );
+    },
+    message: 'another event of the same task is being handled',
+  },
+  lease_lost: {
+    test: async () => {
+      let offset = 0;
+      const state = createMemoryState();
+      const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
+      const here = await held({ store: store(), renewMs: 7_999 });
+      const there = await house({ store: store() });
+      const event = completed();
+      const first = here.deliver(event);
+      await here.started;
+      offset = 8_001;
+      await there.deliver(event);
+      here.letGo();
+      return first;
+    },
+    message: 'the lease was over when the handler returned',
+  },
+  handler_failed: {
+    test: async () => {
+      const at = await house({
+        handler: () => {
+          throw new Error('no such table: buys');
+        },
+      });
+      return at.deliver(completed());
+    },
+    message: 'no such table: buys',
+  },
+  handler_timeout: {
+    test: async () => {
+      const at = await held({ handlerDeadlineMs: 1 });
+      const outcome = await at.deliver(completed());
+      at.letGo();
+      return outcome;
+    },
+    message: 'the handler ran over 1 ms',
+  },
+  body_timeout: {
+    test: async () => outcomeOf((await ticketOf(await house({ bodyDeadlineMs: 1 }))).ticket),
+    message: 'the body was not complete after 1 ms',
+  },
+  body_consumed: {
+    test: async () => {
+      const { ticket } = await ticketOf(await house());
+      ticket.add('{"status":"completed"}' as never);
+      return outcomeOf(ticket);
+    },
+    message: 'something else than bytes (Uint8Array)',
+  },
+  overloaded: {
+    test: async () => {
+      const at = await house({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const large = JSON.stringify(completed()).padEnd(4_096);
+      const uploads = [];
+      for (let count = 0; count < 3; count += 1) {
+        const signed = await at.sign(large);
+        const opened = await at.receiver.open(signed.headers);
+        if (opened.kind !== 'ticket') return opened;
+        uploads.push(opened);
+        if (!opened.add(signed.body)) break;
+      }
+      const last = uploads.pop();
+      for (const upload of uploads) upload.abort();
+      if (!last) throw new Error('no ticket');
+      return outcomeOf(last);
+    },
+    message: 'fill maxBufferedBytes (8192)',
+  },
+  shutting_down: {
+    test: async () => {
+      const at = await house();
+      await at.receiver.stop();
+      return at.deliver(completed());
+    },
+    message: 'the receiver stops',
+  },
+  misconfigured: {
+    test: async () => (await house({ requireDurability: 'disk' })).deliver(completed()),
+    message: 'lower requireDurability',
+  },
+  webhook_signature_revocation_stale: {
+    test: async () => {
+      const at = await rehearse();
+      at.seller.revoke([]);
+      await at.deliver();
+      at.seller.faults.set(REVOCATIONS, 'unavailable');
+      at.advance(26 * MINUTE);
+      await at.deliver();
+      return lastOf(at);
+    },
+    message: 'revocation list is older than its grace',
+  },
+  webhook_target_uri_malformed: {
+    test: async () => {
+      const at = await house();
+      const { body, headers } = await at.sign(completed());
+      return at.receiver.verifyAndDispatch(body, { ...headers, Host: 'internal.example' });
+    },
+    message: 'a proxy in front rewrites Host',
+  },
+};
