@@ -12,6 +12,7 @@ export default defineConfig({
     memory: 'src/stores/memory.ts',
     sqlite: 'src/stores/sqlite.ts',
     postgres: 'src/stores/postgres.ts',
+    mysql: 'src/stores/mysql.ts',
     backend: 'src/stores/backend.ts',
     redis: 'src/stores/redis.ts',
     bullmq: 'src/queues/bullmq.ts',

@@ -1,20 +1,22 @@
 /**
- * Writes `src/stores/postgres/migrations.ts` from the SQL files beside it: a module is what the build, the tests and plain
+ * Writes `src/stores/<store>/migrations.ts` from the SQL files beside it: a module is what the build, the tests and plain
  * Node load alike. `npm run migrations`; a test says when it is due.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const postgres = join(import.meta.dirname, '../src/stores/postgres');
-const folder = join(postgres, 'migrations');
-const files = readdirSync(folder)
-  .filter((name) => name.endsWith('.sql'))
-  .toSorted();
-const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
-writeFileSync(
-  join(postgres, 'migrations.ts'),
-  `/** \`migrations/*.sql\`, written by \`npm run migrations\`: step n takes a schema of version n to n + 1. */
+for (const store of ['postgres', 'mysql']) {
+  const place = join(import.meta.dirname, '../src/stores', store);
+  const folder = join(place, 'migrations');
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .toSorted();
+  const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
+  writeFileSync(
+    join(place, 'migrations.ts'),
+    `/** \`migrations/*.sql\`, written by \`npm run migrations\`: step n takes a schema of version n to n + 1. */
 export const MIGRATIONS: readonly string[] = [
 ${lines.join('')}];
 `,
-);
+  );
+}

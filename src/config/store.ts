@@ -14,6 +14,7 @@ const INSTEAD: readonly (readonly [Shape, string])[] = [
   [(given) => typeof given === 'function', 'is a function. Call it: store: sqliteStore(path).'],
   [can('then'), 'is a promise. Await it first.'],
   [can('prepare', 'exec'), 'is a database. Write sqliteStore(database).'],
+  [can('getConnection'), 'is a pool. Write mysqlStore({ pool }).'],
   [can('connect', 'query'), 'is a client or a pool. Write postgresStore({ pool }).'],
   [can('connect', 'duplicate'), 'is a client. Write redisStore({ client }), with a client of ioredis.'],
 ];

@@ -20,6 +20,21 @@ export function unknownVersion({ store, place, own, known }: VersionedStore, ver
   );
 }
 
+/**
+ * @param at whose schema; `where` it has no tables.
+ * @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables.
+ */
+export function checkVersion(at: VersionedStore, version: number, where: string): void {
+  const { store, known } = at;
+  if (version === known) return;
+  if (version > known || version < 0) throw unknownVersion(at, version);
+  const found =
+    version === 0
+      ? `${where} has no tables of the store`
+      : `the schema has version ${version}, this package needs ${known}`;
+  throw new ConfigError(`${store}: ${found}. Run migrate(pool) when you deploy.`);
+}
+
 /** What `ready()` would refuse, seen while running: 503 `misconfigured` until it is mended. All else passes. */
 export function whileRunning(error: unknown): unknown {
   if (!(error instanceof ConfigError)) return error;

@@ -114,7 +114,11 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
       ['send', URL, '--hmac-secret-env', 'NOT_SET_AT_ALL'],
       /NOT_SET_AT_ALL: not set/,
     ],
-    ['no store', ['inbox', 'list'], /Expected one of --sqlite FILE, --postgres \[URL\], --redis \[URL\]/],
+    [
+      'no store',
+      ['inbox', 'list'],
+      /Expected one of --sqlite FILE, --postgres \[URL\], --mysql \[URL\], --redis \[URL\]/,
+    ],
     [
       'a database that is not there',
       ['inbox', 'list', '--sqlite', 'none.db'],

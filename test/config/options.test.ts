@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { Pool } from 'pg';
+import { createPool } from 'mysql2/promise';
 import { describe, expect, it, vi } from 'vitest';
 import { resolveOptions } from '../../src/config/resolve.ts';
 import { ConfigError } from '../../src/errors.ts';
@@ -225,6 +226,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['the promise of a store', { store: Promise.resolve(store) }, /store: is a promise. Await it/],
     ['a database for a store', { store: new DatabaseSync(':memory:') }, /sqliteStore\(database\)/],
     ['a pool for a store', { store: new Pool() }, /postgresStore\(\{ pool \}\)/],
+    ['a pool of mysql2 for a store', { store: createPool('mysql://x/y') }, /mysqlStore\(\{ pool \}\)/],
     ['a Redis for a store', { store: new Redis({ lazyConnect: true }) }, /redisStore\(\{ client \}\)/],
     ['no handlers', { handlers: undefined }, /handlers: missing/],
     ['null for handlers', { handlers: null }, /handlers: missing/],

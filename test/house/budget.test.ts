@@ -1,6 +1,7 @@
 import nodeCrypto, { randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
+import type { PoolConnection } from 'mysql2/promise';
 import { Client } from 'pg';
 import { describe, expect, inject, onTestFinished, it, vi } from 'vitest';
 import type { Receiver } from '../../src/options.ts';
@@ -12,9 +13,11 @@ import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
 import { AGENT, said, URL_GIVEN } from '../receiver/setup.ts';
+import { testDatabase } from '../stores/mysql-databases.ts';
 import { testSchema } from '../stores/postgres-schemas.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import { startRedis } from '../support/redis.ts';
+import { sharedMariadb } from '../support/shared-mariadb.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { type Watch, watchBody } from './watch-body.ts';
 
@@ -166,6 +169,35 @@ describe('budget: round trips to the backend', () => {
     onTestFinished(() => query.mockRestore());
     for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
     expect(query.mock.calls.length).toBe(2 * DELIVERIES);
+  });
+
+  it('MySQL: one call an accept, one a completion, prepared before', async () => {
+    // One connection, which has prepared its statements after the first delivery.
+    const { pools, store, drop } = await testDatabase(await sharedMariadb(inject('shared')), 1);
+    onTestFinished(drop);
+    const [pool] = pools;
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { sign, deliver } = await desk(store(pool));
+    const [first, ...others] = await Promise.all(Array.from({ length: DELIVERIES + 1 }, () => sign()));
+    expect(first && (await deliver(first))).toBe(ACCEPTED);
+    const prepared = async (): Promise<unknown> =>
+      (await pool.query("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'"))[0];
+    const before = await prepared();
+    const connection = await pool.getConnection();
+    connection.release();
+    const proto = Object.getPrototypeOf(connection) as PoolConnection;
+    const execute = vi.spyOn(proto, 'execute');
+    const query = vi.spyOn(proto, 'query');
+    for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
+    const sent = execute.mock.calls.map(([given]) => (given as unknown as { readonly sql: string }).sql);
+    expect(query).not.toHaveBeenCalled();
+    vi.restoreAllMocks();
+    // The look at the schema's version, every 10 s, is another matter.
+    const ours = sent.filter((sql) => !/webhook_schema/.test(sql));
+    expect(ours).toHaveLength(2 * DELIVERIES);
+    for (const sql of ours) expect(sql).toMatch(/^CALL \S+webhook_commit\(/);
+    expect(await prepared()).toEqual(before);
   });
 
   it('SQLite: one commit an accept, one a completion', async () => {

@@ -50,6 +50,7 @@ describe('package exports', () => {
       './sqlite',
       './backend',
       './postgres',
+      './mysql',
       './redis',
       './bullmq',
       './pg-boss',

@@ -1,7 +1,9 @@
 import { Redis } from 'ioredis';
 import { Client, Pool } from 'pg';
+import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
+import { mysqlStore } from '../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
@@ -9,6 +11,7 @@ import { sqliteStore } from '../../src/stores/sqlite.ts';
 type Make = (...given: readonly unknown[]) => unknown;
 
 const pool = new Pool();
+const mysqlPool = createPool('mysql://x/y');
 const client = new Redis({ lazyConnect: true });
 
 describe('what a store cannot be made of is a ConfigError with the line to write, at once', () => {
@@ -18,6 +21,19 @@ describe('what a store cannot be made of is a ConfigError with the line to write
     ['a client for a pool', postgresStore as Make, [{ pool: new Client() }], /is no pool of pg/],
     ['a URL', postgresStore as Make, ['postgres://x'], /is no pool of pg/],
     ['a misspelt schema', postgresStore as Make, [{ pool, shema: 'x' }], /shema is not known.*schema/],
+    [
+      'nothing for MySQL',
+      mysqlStore as Make,
+      [],
+      /pool is no pool of mysql2\/promise\. Write: .*mysqlStore\(\{ pool \}\)/,
+    ],
+    ['a pool of callbacks', mysqlStore as Make, [{ pool: mysqlPool.pool }], /is no pool of mysql2\/promise/],
+    [
+      'a misspelt timeoutMs',
+      mysqlStore as Make,
+      [{ pool: mysqlPool, timeout: 1 }],
+      /timeout is not known.*timeoutMs/,
+    ],
     ['nothing for Redis', redisStore as Make, [], /redisStore: give an object of options\. Known: client/],
     ['a misspelt waitReplicas', redisStore as Make, [{ client, waitReplica: 2 }], /waitReplica is not known/],
     ['no path', sqliteStore as Make, [undefined], /give the path of a database/],

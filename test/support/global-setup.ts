@@ -2,11 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { endSharedMariadb } from './shared-mariadb.ts';
 import { endShared } from './shared-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Folder of what test files share in one run (`shared-postgres.ts`). */
+    /** Folder of what test files share in one run (`shared-postgres.ts`, `shared-mariadb.ts`). */
     readonly shared: string;
   }
 }
@@ -20,5 +21,6 @@ export function setup(project: TestProject): void {
 }
 
 export function teardown(): void {
+  endSharedMariadb(folder);
   endShared(folder);
 }

@@ -8,7 +8,7 @@ export type Group = 'unit' | 'stores' | 'integration' | 'reliability';
 /** By group: what is in it, for who starts it. */
 export const GROUPS: Readonly<Record<Group, string>> = {
   unit: 'one part at a time: no server, nothing is built or installed',
-  stores: 'every store and queue on its real server (Redis, Postgres)',
+  stores: 'every store and queue on its real server (Redis, Postgres, MariaDB)',
   integration: 'the built package: frameworks, examples, consumers, runtimes, the command line',
   reliability: 'crashes, kills, faults, hostile senders, and the model of the store',
 };

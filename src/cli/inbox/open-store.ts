@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Store, StoreInbox } from '../../stores/contract.ts';
+import { type MysqlPool, mysqlStore } from '../../stores/mysql.ts';
 import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
 import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
@@ -15,6 +16,7 @@ export interface StoreFlags {
   readonly sqlite?: string;
   readonly postgres?: string | true;
   readonly schema?: string;
+  readonly mysql?: string | true;
   readonly redis?: string | true;
   readonly prefix?: string;
 }
@@ -43,7 +45,10 @@ async function findPackage(name: string, context: CliContext): Promise<Record<st
   return undefined;
 }
 
-async function userPackage(name: 'pg' | 'ioredis', context: CliContext): Promise<Record<string, unknown>> {
+async function userPackage(
+  name: 'pg' | 'mysql2' | 'ioredis',
+  context: CliContext,
+): Promise<Record<string, unknown>> {
   const found = await findPackage(name, context);
   if (found) return found;
   throw new UsageError(
@@ -112,6 +117,22 @@ async function postgres(
   return { store, end: () => pool.end() };
 }
 
+async function mysql(given: string | true, context: CliContext): Promise<Made> {
+  const uri = urlOf('--mysql', given, 'DATABASE_URL', context);
+  await userPackage('mysql2', context);
+  const module = await findPackage('mysql2/promise', context);
+  type CreatePool = (options: {
+    uri: string;
+    connectionLimit: number;
+    connectTimeout: number;
+  }) => MysqlPool & {
+    end(): Promise<void>;
+  };
+  const createPool = named(module ?? {}, 'createPool') as CreatePool;
+  const pool = createPool({ uri, connectionLimit: 2, connectTimeout: 5000 });
+  return { store: mysqlStore({ pool }), end: () => pool.end() };
+}
+
 async function redis(
   flags: StoreFlags & { readonly redis: string | true },
   context: CliContext,
@@ -128,14 +149,15 @@ async function redis(
 }
 
 async function make(flags: StoreFlags, context: CliContext): Promise<Made> {
-  const { sqlite: file, postgres: database, redis: server } = flags;
-  if ([file, database, server].filter((one) => one !== undefined).length !== 1) {
+  const { sqlite: file, postgres: database, mysql: other, redis: server } = flags;
+  if ([file, database, other, server].filter((one) => one !== undefined).length !== 1) {
     throw new UsageError(
-      'no store, or several. Expected one of --sqlite FILE, --postgres [URL], --redis [URL].',
+      'no store, or several. Expected one of --sqlite FILE, --postgres [URL], --mysql [URL], --redis [URL].',
     );
   }
   if (file !== undefined) return sqlite(file, context);
   if (database !== undefined) return postgres({ ...flags, postgres: database }, context);
+  if (other !== undefined) return mysql(other, context);
   return redis({ ...flags, redis: server ?? true }, context);
 }
 

@@ -111,6 +111,7 @@ function addStoreFlags(verb: Command): Command {
     .option('--sqlite <file>', 'database file of sqliteStore')
     .option('--postgres [url]', 'database of postgresStore; DATABASE_URL where no URL is given')
     .option('--schema <name>', 'its schema (default: proto_webhooks)')
+    .option('--mysql [url]', 'database of mysqlStore; DATABASE_URL where no URL is given')
     .option('--redis [url]', 'server of redisStore; REDIS_URL where no URL is given')
     .option('--prefix <text>', 'its prefix (default: webhook:)');
 }

@@ -1,4 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import { within } from '../sql/within.ts';
 import { isServerError } from './faults.ts';
 
 /** What a query gives, as `pg` has it. */
@@ -71,33 +72,6 @@ export function survive(pool: PgPool): () => void {
   };
 }
 
-/** Waits for at most so long. What comes later goes to `late`. @throws Fault `store_unavailable` after that time. */
-export async function within<T>(
-  running: Promise<T>,
-  ms: number,
-  what: string,
-  late: (value: T) => void = () => undefined,
-): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isLate = false;
-  const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      isLate = true;
-      reject(new Fault('store_unavailable', `Postgres: ${what} took longer than ${ms} ms.`));
-    }, ms);
-  });
-  const passOn = async (): Promise<void> => {
-    const value = await running;
-    if (isLate) late(value);
-  };
-  passOn().catch(() => undefined);
-  try {
-    return await Promise.race([running, over]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** A connection that is never answered keeps its place in the pool until this time is over; `pg` has none by default. */
 function hintOf({ options }: PgPool): string {
   return options.connectionTimeoutMillis ? '' : ' (which has no connectionTimeoutMillis: set it)';
@@ -108,7 +82,7 @@ function hintOf({ options }: PgPool): string {
  * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
  */
 export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
-  const what = `waiting for a connection of the pool${hintOf(pool)}`;
+  const what = `Postgres: waiting for a connection of the pool${hintOf(pool)}`;
   const client = await within(pool.connect(), timeoutMs, what, (late) => late.release());
   client.on('error', ignoreError);
   return client;
@@ -155,7 +129,8 @@ export async function queryOnce(
 ): Promise<readonly unknown[]> {
   const client = await checkOut(pool, timeoutMs);
   try {
-    const asking = (): Promise<PgResult> => within(client.query(text, values), timeoutMs, 'a statement');
+    const asking = (): Promise<PgResult> =>
+      within(client.query(text, values), timeoutMs, 'Postgres: a statement');
     const result = await committing(client, asking);
     giveBack(client);
     return result.rows;

@@ -1,5 +1,4 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import { sleep } from '../sleep.ts';
 
 /** SQLSTATE of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
 export function sqlState(error: unknown): string | undefined {
@@ -17,24 +16,9 @@ export function isServerError(error: unknown): boolean {
 }
 
 /** Rolled back because of others who were there at the same time: deadlock, serialization failure. */
-function isRetryable(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);
   return state === '40P01' || state === '40001';
-}
-
-/** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
-const MOST_TRIES = 5;
-const FIRST_PAUSE_MS = 5;
-
-export async function retried<T>(attempt: () => Promise<T>, random: () => number): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!isRetryable(error) || tries >= MOST_TRIES) throw error;
-      await sleep(FIRST_PAUSE_MS * 2 ** tries * random());
-    }
-  }
 }
 
 /** Classes of SQLSTATE that are about what was sent: data, constraints, sizes; and the server's own mistakes. */

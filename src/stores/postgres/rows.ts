@@ -1,67 +1,7 @@
-import type { CommitRequest, Counted, Expected, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
-import { columnText, fromColumnText } from '../text.ts';
-
-/** As the table has them. The order in which rows are locked begins with the task, which orders its records. */
-const LETTER: Readonly<Record<RowKind, string>> = {
-  task: 't',
-  record: 'r',
-  nonce: 'n',
-  notification: 'i',
-  process: 'p',
-};
-const KIND: Readonly<Record<string, RowKind>> = {
-  t: 'task',
-  r: 'record',
-  n: 'nonce',
-  i: 'notification',
-  p: 'process',
-};
-const LOCKED: Readonly<Record<RowKind, number>> = {
-  task: 0,
-  record: 1,
-  nonce: 2,
-  notification: 3,
-  process: 4,
-};
-
-/** Columns of `webhook_scope`. */
-export function scopeColumns({ sender, keyid }: Scope): readonly [sender: string, key: string] {
-  return [columnText(sender), keyid === undefined ? '' : `=${keyid}`];
-}
-
-export function scopeFrom({ sender, key }: { readonly sender: string; readonly key: string }): Scope {
-  return { sender: fromColumnText(sender), ...(key !== '' && { keyid: key.slice(1) }) };
-}
-
-/** Ids of scopes, and scopes by id. */
-export interface ScopeIds {
-  readonly idOf: (scope: Scope) => number;
-  readonly scopeOf: (id: number) => Scope | undefined;
-}
-
-interface Line {
-  readonly of: Expected;
-  readonly unit: number;
-  readonly scopeId: number;
-  readonly write?: Write;
-}
-
-function linesOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Line[] {
-  const lines: Line[] = [];
-  for (const [unit, { expects, writes }] of units.entries()) {
-    for (const of of expects) lines.push({ of, unit, scopeId: idOf(of.scope) });
-    for (const write of writes) lines.push({ of: write, unit, scopeId: idOf(write.scope), write });
-  }
-  return lines.sort(byLock);
-}
-
-function byLock(a: Line, b: Line): number {
-  return (
-    LOCKED[a.of.kind] - LOCKED[b.of.kind] ||
-    a.scopeId - b.scopeId ||
-    (a.of.id < b.of.id ? -1 : a.of.id > b.of.id ? 1 : 0)
-  );
-}
+import type { CommitRequest, Counted, Row, RowId } from '../backend.ts';
+import type { ScopeIds, Tally } from '../sql/lines.ts';
+import { bytesOf, exactOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/lines.ts';
+import { fromColumnText } from '../text.ts';
 
 /**
  * An array as PostgreSQL reads it, null where it would hold nothing else. Made here, for the driver's own way costs more
@@ -142,8 +82,8 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     ...[unit, scope, kind, id, version, next, expires, due, suspect, crashes].map(valueOf),
     ...[list, waits, link, size, ...places].map(valueOf),
     bytes.all.subarray(0, at),
-    ...tallyOf(lines).map(valueOf),
-    ...exactOf(request, ids).map(valueOf),
+    ...tallyColumns([BARRIER, ...tallyOf(lines)]).map(valueOf),
+    ...tallyColumns(exactOf(request, ids)).map(valueOf),
     request.counts.length > 0 ? `{${request.counts.map(ids.idOf).join(',')}}` : null,
   ];
 }
@@ -158,64 +98,13 @@ function columns<N extends number>(count: N): Columns<N> {
   return Array.from({ length: count }, column) as unknown as Columns<N>;
 }
 
-function exactOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Column[] {
-  const exact = columns(4);
-  const [place, scopeId, rowCount, byteCount] = exact;
-  for (const [unit, { counts }] of units.entries()) {
-    for (const { scope, rows, bytes } of counts) {
-      place.add(unit);
-      scopeId.add(idOf(scope));
-      rowCount.add(rows);
-      byteCount.add(bytes);
-    }
-  }
-  return exact;
-}
+/** One line is there in any case: a commit that writes nothing would not wait for those before it, on which an answer rests. */
+const BARRIER: Tally = [-1, 0, 0, 0];
 
-/**
- * What each unit adds to the counts. One line is there in any case: a commit in which nothing is written would not wait
- * for those before it, on which an answer rests.
- */
-function tallyOf(lines: readonly Line[]): readonly Column[] {
-  const tally = columns(4);
-  const [place, scope, rowCount, byteCount] = tally;
-  const add = (unit: number, id: number, rows: number, bytes: number): void => {
-    place.add(unit);
-    scope.add(id);
-    rowCount.add(rows);
-    byteCount.add(bytes);
-  };
-  add(-1, 0, 0, 0);
-  for (const { of, unit, scopeId, write } of lines) {
-    if (!write) continue;
-    const rows = of.version === undefined ? 1 : 0;
-    const bytes = write.bytes - write.bytesBefore;
-    if (rows !== 0 || bytes !== 0) add(unit, scopeId, rows, bytes);
-    if (rows !== 0 && of.kind === 'nonce') add(unit, 0, rows, 0);
-  }
-  return tally;
-}
-
-const encoder = new TextEncoder();
-
-/** Texts and bodies travel side by side in one parameter, which the driver sends as bytes. */
-function bytesOf(lines: readonly Line[]): {
-  readonly all: Uint8Array;
-  /** Each writes at a place, and says how many bytes it wrote. */
-  readonly text: (text: string, at: number) => number;
-  readonly body: (body: Uint8Array, at: number) => number;
-} {
-  let most = 0;
-  for (const { write } of lines) if (write) most += 3 * write.data.length + (write.body?.length ?? 0);
-  const all = new Uint8Array(most);
-  return {
-    all,
-    text: (text, at) => encoder.encodeInto(text, all.subarray(at)).written,
-    body: (body, at) => {
-      all.set(body, at);
-      return body.length;
-    },
-  };
+function tallyColumns(tally: readonly Tally[]): readonly Column[] {
+  const all = columns(4);
+  for (const line of tally) for (const [at, column] of all.entries()) column.add(line[at]);
+  return all;
 }
 
 /** Parameters that name rows: scopes, kinds, ids. */
@@ -246,7 +135,7 @@ export function rowOf(columns: RowColumns, ids: ScopeIds): Row {
   const body = bodyOf(columns.body);
   return {
     scope: scope ?? { sender: '' },
-    kind: KIND[kind] ?? 'record',
+    kind: kindOf(kind),
     id,
     version: Number(version),
     data,

@@ -1,8 +1,10 @@
 import { ConfigError } from '../../errors.ts';
 import { requireOptions } from '../given.ts';
-import { unknownVersion } from '../schema-version.ts';
+import type { VersionedStore } from '../schema-version.ts';
+import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
 import type { PgClient, PgPool } from './client.ts';
-import { checkOut, giveBack, requirePool, survive, within } from './client.ts';
+import { within } from '../sql/within.ts';
+import { checkOut, giveBack, requirePool, survive } from './client.ts';
 import { asFault, isServerError, sqlState } from './faults.ts';
 
 /**
@@ -77,7 +79,7 @@ async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: nu
     throw asFault(error);
   });
   const run = (sql: string, values?: unknown[]): ReturnType<PgClient['query']> =>
-    within(client.query(sql, values), timeoutMs, 'a statement of migrate()');
+    within(client.query(sql, values), timeoutMs, 'Postgres: a statement of migrate()');
   try {
     const from = await migrateIn(run, migration);
     giveBack(client);
@@ -102,7 +104,7 @@ async function migrateIn(run: Run, { steps, schema, name }: Migration): Promise<
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
   const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
   const from = Number((found as { readonly version: unknown }).version);
-  if (from > steps.length || from < 0) throw notKnown(from, steps.length);
+  if (from > steps.length || from < 0) throw unknownVersion(versioned(steps.length), from);
   for (const step of steps.slice(from)) await run(step);
   if (from < steps.length) {
     await run('DELETE FROM webhook_schema');
@@ -112,20 +114,16 @@ async function migrateIn(run: Run, { steps, schema, name }: Migration): Promise<
   return from;
 }
 
-function notKnown(version: number, known: number): ConfigError {
-  const at = { store: 'postgresStore', place: 'the database has', own: 'a schema', known };
-  return unknownVersion(at, version);
-}
+const versioned = (known: number): VersionedStore => ({
+  store: 'postgresStore',
+  place: 'the database has',
+  own: 'a schema',
+  known,
+});
 
 /** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
 export function checkVersion(version: number, schema: string): void {
-  if (version === SCHEMA_VERSION) return;
-  if (version > SCHEMA_VERSION || version < 0) throw notKnown(version, SCHEMA_VERSION);
-  const found =
-    version === 0
-      ? `the schema "${schema}" has no tables of the store`
-      : `the schema has version ${version}, this package needs ${SCHEMA_VERSION}`;
-  throw new ConfigError(`postgresStore: ${found}. Run migrate(pool) when you deploy.`);
+  checkVersionOf(versioned(SCHEMA_VERSION), version, `the schema "${schema}"`);
 }
 
 /** Others kept tables locked, or were in the way of each other: later it goes. */

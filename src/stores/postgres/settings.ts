@@ -140,6 +140,10 @@ export function levelOf({ standbyNames, synchronousCommit, fsync }: Kept): Durab
   return standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit) ? 'failover' : 'disk';
 }
 
+export function keptText({ standbyNames, synchronousCommit, fsync }: Kept): string {
+  return `synchronous_standby_names = '${standbyNames}', synchronous_commit = ${synchronousCommit}, fsync = ${fsync}`;
+}
+
 /** From what the server says now. */
 export function durabilityOf(settings: Settings): Durability {
   if (weaknesses(settings).length > 0) return 'process';

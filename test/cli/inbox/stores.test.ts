@@ -14,6 +14,8 @@ import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
 import { startRedis } from '../../support/redis.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
+import { testDatabase } from '../../stores/mysql-databases.ts';
+import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { testSchema } from '../../stores/postgres-schemas.ts';
 import { cli, type Ended } from '../run-cli.ts';
 import { tempFolder } from '../temp-folder.ts';
@@ -48,6 +50,15 @@ const STORES: Readonly<Record<string, () => Promise<Shared>>> = {
         await pool.end();
         await at.drop();
       },
+    };
+  },
+  mysql: async () => {
+    const at = await testDatabase(await sharedMariadb(inject('shared')));
+    return {
+      flags: ['--mysql'],
+      env: { DATABASE_URL: at.url },
+      open: () => at.store(),
+      end: () => at.drop(),
     };
   },
   redis: async () => {

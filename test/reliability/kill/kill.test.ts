@@ -5,7 +5,7 @@ import type { Kind } from '../processes/stores.ts';
 import { run } from './run.ts';
 
 /**
- * Each of the six. The long form's seed is new each time, and printed. The short one kills twice as often as the checker
+ * Each of the eight. The long form's seed is new each time, and printed. The short one kills twice as often as the checker
  * needs to name a broken store (`bites.test.ts`: 4 kills or deaths): each costs the start of a process, which is nearly all
  * that these tests do.
  */
@@ -21,7 +21,7 @@ const FORM = LONG
     }
   : { events: 300, kills: 8, deaths: 3, pauses: 1, failures: 10, seed: 20_260_102, deadlineMs: 480_000 };
 
-const KINDS: readonly Kind[] = ['SQLite', 'Postgres', 'Redis'];
+const KINDS: readonly Kind[] = ['SQLite', 'Postgres', 'MySQL', 'Redis'];
 const MODES: readonly Mode[] = ['inline', 'inbox'];
 
 describe.each(KINDS)('kill -9 of doors and workers under load, %s', (kind) => {

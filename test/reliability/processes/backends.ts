@@ -5,6 +5,8 @@ import { migrate } from '../../../src/stores/postgres.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { tempFile } from '../../stores/sqlite-files.ts';
 import { ON_DISK, startServer } from '../../support/redis.ts';
+import { testDatabase } from '../../stores/mysql-databases.ts';
+import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { completionsInAof } from './aof.ts';
 import type { Kind, Place } from './stores.ts';
@@ -96,6 +98,40 @@ async function postgres(shared: string): Promise<Backend> {
   };
 }
 
+/** What a record says of itself. */
+const said = (row: 'NEW' | 'OLD', name: string): string =>
+  `JSON_VALUE(CONVERT(${row}.data USING utf8mb4), '$.${name}')`;
+
+const MYSQL_LEDGER = [
+  'CREATE TABLE effect (event VARBINARY(1536) NOT NULL, copy VARBINARY(64) NOT NULL)',
+  `CREATE TABLE completion (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, event VARBINARY(1536) NOT NULL,
+    owner VARCHAR(200) NOT NULL)`,
+  `CREATE TRIGGER completed AFTER UPDATE ON webhook_row FOR EACH ROW
+    IF NEW.kind = 'r' AND ${said('NEW', 'state')} = 'applied' AND (${said('OLD', 'state')} <> 'applied'
+      OR NOT ${said('OLD', 'owner')} <=> ${said('NEW', 'owner')}) THEN
+      INSERT INTO completion (event, owner) VALUES (NEW.id, ${said('NEW', 'owner')});
+    END IF`,
+];
+
+async function mysql(shared: string): Promise<Backend> {
+  const { url, sql, drop } = await testDatabase(await sharedMariadb(shared), 1);
+  for (const text of MYSQL_LEDGER) await sql(text);
+  const text = (column: string): string => `CONVERT(${column} USING utf8mb4)`;
+  return {
+    place: { kind: 'MySQL', url },
+    hasTransactions: true,
+    completions: async () =>
+      (await sql(
+        `SELECT ${text('event')} AS \`key\`, owner FROM completion ORDER BY id`,
+      )) as unknown as Completion[],
+    effects: async () =>
+      (await sql(
+        `SELECT ${text('event')} AS \`key\`, ${text('copy')} AS copy FROM effect`,
+      )) as unknown as EffectRow[],
+    remove: drop,
+  };
+}
+
 async function redis(): Promise<Backend> {
   // A server of its own: its append-only file is the ledger, and a rewritten one has forgotten.
   const { port, folder, hang, remove } = await startServer({
@@ -116,5 +152,6 @@ async function redis(): Promise<Backend> {
 export const BACKENDS: Readonly<Record<Kind, (shared: string) => Promise<Backend>>> = {
   SQLite: sqlite,
   Postgres: postgres,
+  MySQL: mysql,
   Redis: redis,
 };

@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis';
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { MysqlConnection } from '../../../src/stores/mysql.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
 import type { Build } from './build.ts';
@@ -10,6 +12,7 @@ import { OWN } from './build.ts';
 export type Place =
   | { readonly kind: 'SQLite'; readonly file: string }
   | { readonly kind: 'Postgres'; readonly url: string; readonly schema: string }
+  | { readonly kind: 'MySQL'; readonly url: string }
   | { readonly kind: 'Redis'; readonly port: number };
 
 export type Kind = Place['kind'];
@@ -23,7 +26,7 @@ export interface OpenStore {
   readonly end: () => Promise<void>;
 }
 
-/** Connections of a process to Postgres. */
+/** Connections of a process to Postgres, and to MySQL. */
 const POOL = 6;
 
 type Open<K extends Kind> = (place: Extract<Place, { kind: K }>, build: Build) => OpenStore;
@@ -42,6 +45,15 @@ const OPEN: { readonly [K in Kind]: Open<K> } = {
       store: postgresStore({ pool, schema }),
       writeEffect: (tx, key, copy) =>
         (tx as PgClient).query(`INSERT INTO ${schema}.effect (key, copy) VALUES ($1, $2)`, [key, copy]),
+      end: () => pool.end(),
+    };
+  },
+  MySQL: ({ url }, { mysqlStore }) => {
+    const pool = createPool({ uri: url, connectionLimit: POOL });
+    return {
+      store: mysqlStore({ pool }),
+      writeEffect: (tx, key, copy) =>
+        (tx as MysqlConnection).query('INSERT INTO effect (event, copy) VALUES (?, ?)', [key, copy]),
       end: () => pool.end(),
     };
   },

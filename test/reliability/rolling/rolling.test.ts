@@ -43,7 +43,10 @@ interface Rolling {
   readonly make: (before: Build) => Promise<Made>;
 }
 
-const KINDS: Readonly<Record<Kind, Rolling>> = {
+/** MySQL had no store then. */
+type Older = Exclude<Kind, 'MySQL'>;
+
+const KINDS: Readonly<Record<Older, Rolling>> = {
   Postgres: {
     make: async ({ migrate }) => {
       const url = await sharedPostgres(inject('shared'));
@@ -120,7 +123,7 @@ interface Ended {
 }
 
 /** A third of the load on the version before, then the upgrade under load, and the rest with both versions at the doors. */
-async function deploy(kind: Kind, mode: Mode): Promise<Ended> {
+async function deploy(kind: Older, mode: Mode): Promise<Ended> {
   const { make } = KINDS[kind];
   const made = await make(await buildIn(before.build));
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-rolling-'));
@@ -210,7 +213,7 @@ describe.each(Object.entries(KINDS))('a deploy under load, %s', (kind) => {
   it.each(['inline', 'inbox'] as const)(
     `%s: nothing is lost or completed twice; processes of the version before answer 503`,
     async (mode) => {
-      const ended = await deploy(kind as Kind, mode);
+      const ended = await deploy(kind as Older, mode);
       expect(ended.unexpected).toEqual([]);
       expect(ended.acknowledged).toHaveLength(FORM.events);
       expect(ended.states.filter((state) => state !== 'applied' && state !== 'stale')).toEqual([]);

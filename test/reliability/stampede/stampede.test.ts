@@ -22,7 +22,7 @@ const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
   inbox: ['door', 'door', 'both', 'both'],
 };
 
-const KINDS: readonly Kind[] = ['SQLite', 'Postgres', 'Redis'];
+const KINDS: readonly Kind[] = ['SQLite', 'Postgres', ...(LONG ? (['MySQL'] as const) : []), 'Redis'];
 const MODES: readonly Mode[] = ['inline', 'inbox'];
 
 interface Stampede {

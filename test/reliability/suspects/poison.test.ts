@@ -7,7 +7,7 @@ import { outcomeOf, report, sell, type Outcome } from './events.ts';
 
 /** How often the poison is charged before it is DEAD. */
 const CRASHES = LONG ? 5 : 2;
-const KINDS: readonly Kind[] = LONG ? ['SQLite', 'Postgres', 'Redis'] : ['SQLite', 'Redis'];
+const KINDS: readonly Kind[] = LONG ? ['SQLite', 'Postgres', 'MySQL', 'Redis'] : ['SQLite', 'Redis'];
 const ROLES: Readonly<Record<Mode, readonly Role[]>> = { inline: ['door'], inbox: ['door', 'worker'] };
 
 /**

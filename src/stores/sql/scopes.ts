@@ -1,7 +1,7 @@
 import type { Scope } from '../backend.ts';
 import { scopeName } from '../driver/row-data.ts';
-import type { ScopeIds } from './rows.ts';
-import { scopeColumns } from './rows.ts';
+import type { ScopeIds } from './lines.ts';
+import { scopeColumns } from './lines.ts';
 
 /** Remembered at most; beyond, all are asked for again. */
 const MOST = 20_000;

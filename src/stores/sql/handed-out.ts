@@ -1,8 +1,6 @@
-import type { PgClient } from './client.ts';
-
 /** What `ctx.transaction` hands to its function. */
-export interface HandedOut {
-  readonly tx: PgClient;
+export interface HandedOut<C> {
+  readonly tx: C;
   /** From now on each call is refused: the connection serves others. */
   readonly revoke: () => void;
 }
@@ -18,18 +16,21 @@ const lateUse = (): Error =>
     { code: CODE },
   );
 
+/** Methods of clients that answer later: what they are refused with too. */
+const ASYNC: ReadonlySet<PropertyKey> = new Set(['query', 'execute']);
+
 /**
  * The client, as long as the transaction lasts. What was not awaited comes later, when the connection may be in another
  * event's transaction.
  * @param onLateUse told of each call that was refused.
  */
-export function handOut(client: PgClient, onLateUse: (error: Error) => void): HandedOut {
+export function handOut<C extends object>(client: C, onLateUse: (error: Error) => void): HandedOut<C> {
   let isOver = false;
   const refuse = (name: PropertyKey, args: readonly unknown[]): unknown => {
     const error = lateUse();
     onLateUse(error);
     const callback = args.at(-1);
-    if (name !== 'query') throw error;
+    if (!ASYNC.has(name)) throw error;
     if (typeof callback === 'function') {
       queueMicrotask(() => void Reflect.apply(callback, undefined, [error]));
       return undefined;
@@ -39,7 +40,7 @@ export function handOut(client: PgClient, onLateUse: (error: Error) => void): Ha
     refused.catch(() => undefined);
     return refused;
   };
-  const tx: PgClient = new Proxy(client, {
+  const tx: C = new Proxy(client, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== 'function') return member;

@@ -1,0 +1,209 @@
+import type { RowId } from '../backend.ts';
+import type { Calls, Query, SqlBackend, SqlOptions } from '../sql/backend.ts';
+import { LOCK_SHARE, sqlBackend } from '../sql/backend.ts';
+import { scopeFrom } from '../sql/lines.ts';
+import { columnText } from '../text.ts';
+import type { Answer, Columns, MysqlConnection, MysqlPool } from './client.ts';
+import { askOnce, poolMax, textOf } from './client.ts';
+import { asFault, isRetryable, mayBeOneCalls } from './faults.ts';
+import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsOf } from './rows.ts';
+import { checkVersion } from './schema.ts';
+import type { Settings } from './settings.ts';
+import {
+  adviceOf,
+  checkSettings,
+  databaseOf,
+  durabilityOf,
+  keptOf,
+  keptText,
+  levelOf,
+  readSettings,
+} from './settings.ts';
+import { checkRights } from './rights.ts';
+import { sessionsOf } from './transaction.ts';
+
+export interface MysqlOptions extends SqlOptions {
+  readonly pool: MysqlPool;
+}
+
+const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000";
+
+/** The port on MariaDB and MySQL. Each operation is one call: a process that stops in the middle of one keeps no lock. */
+export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
+  const { pool, timeoutMs } = options;
+  const once: Query<Answer> = (sql, values) => askOnce(pool, timeoutMs, sql, values);
+  // Its tables are named with it: a function may leave a connection with another one.
+  const database = { text: '', name: '', lockS: Math.max(1, Math.floor((timeoutMs * LOCK_SHARE) / 1000)) };
+  let seen: Settings | undefined;
+  const look = async (): Promise<void> => {
+    const [[table] = []] = await once(
+      "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'webhook_schema'",
+      [database.text],
+    );
+    const [[row] = []] = table ? await once(`SELECT version FROM ${database.name}.webhook_schema`, []) : [];
+    checkVersion(Number(row?.['version'] ?? 0), database.text);
+  };
+  return sqlBackend(
+    {
+      name: 'mysql',
+      who: 'MySQL',
+      max: poolMax(pool),
+      maxOption: 'connectionLimit',
+      once,
+      sessions: sessionsOf(
+        pool,
+        timeoutMs,
+        (idleMs) => `CALL ${database.name}.webhook_begin(${Math.ceil(idleMs / 1000)})`,
+      ),
+      callsOn: (ask, offset) => callsOn(ask, offset, database),
+      clock: async (offset) => {
+        const [[row] = []] = await once(`SELECT ${CLOCK} AS now`, []);
+        return Number(row?.['now']) + offset;
+      },
+      open: async () => {
+        database.text = await databaseOf('mysqlStore', once);
+        database.name = `\`${database.text.replaceAll('`', '``')}\``;
+        seen = await readSettings(once);
+        checkSettings(seen);
+        await look();
+        await checkRights(once, database.name);
+      },
+      look,
+      durability: async () => {
+        seen = await readSettings(once);
+        return durabilityOf(seen);
+      },
+      advice: () => (seen ? adviceOf(seen) : ''),
+      close: () => undefined,
+      isRetryable,
+      isAboutOne: mayBeOneCalls,
+      asFault,
+    },
+    options,
+  );
+}
+
+function callsOn(
+  ask: Query<Answer>,
+  offset: () => number,
+  database: { readonly name: string; readonly lockS: number },
+): Calls {
+  const table = (name: string): string => `${database.name}.webhook_${name}`;
+  /** @returns its first row, and those that come after it. */
+  const call = async (
+    name: string,
+    ...values: readonly unknown[]
+  ): Promise<[Columns, readonly Columns[]]> => {
+    const [[head = {}] = [], ...found] = await ask(
+      `CALL ${table(name)}(${values.map(() => '?').join(', ')})`,
+      values,
+    );
+    return [head, found.flat()];
+  };
+  return {
+    idsOf: async (senders, keys) => {
+      const wanted = JSON.stringify(senders.map((sender, at) => [sender, keys[at]]));
+      const from = `JSON_TABLE(CONVERT(? USING utf8mb4), '$[*]' COLUMNS (place FOR ORDINALITY,
+        sender VARBINARY(1500) PATH '$[0]', keyid VARBINARY(1540) PATH '$[1]')) e
+        LEFT JOIN ${table('scope')} s ON s.sender = e.sender AND s.keyid = e.keyid`;
+      const find = async (): Promise<readonly unknown[]> =>
+        (await ask(`SELECT s.id FROM ${from} ORDER BY e.place`, [wanted])).flat().map(({ id }) => id);
+      let ids = await find();
+      if (ids.includes(null)) {
+        // Not all at once: what is there already would take a number, too.
+        const insert = `INSERT INTO ${table('scope')} (sender, keyid) SELECT e.sender, e.keyid FROM ${from}
+          WHERE s.id IS NULL ORDER BY e.sender, e.keyid ON DUPLICATE KEY UPDATE sender = VALUES(sender)`;
+        await ask(insert, [wanted]);
+        ids = await find();
+      }
+      return ids.map(Number);
+    },
+    commit: async (request, ids, started) => {
+      const values = commitValues(request, ids);
+      const [head, rows] = await call(
+        'commit',
+        started === null,
+        request.at,
+        offset(),
+        database.lockS,
+        ...values,
+      );
+      const kept = keptOf(head);
+      return {
+        now: Number(head['now']),
+        isOld: Number(head['isOld']) === 1,
+        refused: refusedOf(request, head['refused']),
+        rows: rowsOf(rows),
+        ...countsOf(rows, ids),
+        level: levelOf(kept),
+        settings: () => keptText(kept),
+      };
+    },
+    load: async ({ rows, bodies, counts }, ids) => {
+      const names = namesOf(rows, bodies, ids);
+      const [head, found] = await call('load', offset(), names, countedOf(counts, ids));
+      return { now: Number(head['now']), rows: rowsOf(found), ...countsOf(found, ids) };
+    },
+    due: async ({ suspects, max, holdMs, after }) => {
+      const [head, found] = await call('due', suspects, offset(), max, holdMs, columnText(after));
+      const [now, next, rows] = [Number(head['now']), head['next'], rowsOf(found)];
+      const names = JSON.parse(textOf(head['names'])) as readonly (readonly [
+        number,
+        number,
+        string,
+        string,
+      ])[];
+      const due = names.flatMap(([, , , id]) => rows.filter((row) => row.id === id && row.body));
+      return {
+        now,
+        rows,
+        due: [...new Set(due)],
+        nextDueMs: next === null ? undefined : Math.max(0, Number(next) - now),
+        isSuspectDue: Number(head['hasSuspect']) === 1,
+        counts: [],
+        nonces: undefined,
+      };
+    },
+    far: async ({ afterMs, max }) => {
+      const [head, found] = await call('far', offset(), afterMs, max);
+      const rows = found
+        .filter(({ id }) => id !== undefined)
+        .map(({ sender, id }): RowId => {
+          return { scope: scopeFrom({ sender: textOf(sender), key: '' }), kind: 'record', id: textOf(id) };
+        });
+      return { now: Number(head['now']), rows };
+    },
+    page: async ({ state, sender, limit, after = '0' }) => {
+      const of = sender === undefined ? null : columnText(sender);
+      const [rows = []] = await ask(
+        `SELECT s.sender, s.keyid, r.kind, r.id, r.version, r.data, r.seq FROM ${table('row')} r FORCE INDEX (webhook_row_list)
+          JOIN ${table('scope')} s ON s.id = r.scope_id WHERE r.list = ? AND r.seq > ? AND s.sender = COALESCE(?, s.sender)
+          AND (r.expires_at IS NULL OR r.expires_at > ${CLOCK} + ?) ORDER BY r.seq LIMIT ?`,
+        [state, after, of, offset(), limit + 1],
+      );
+      return rowsOf(rows).map((row, at) => ({ ...row, place: String(rows[at]?.['seq']) }));
+    },
+    overdueMs: async () => {
+      // Of each scope the first entry of its index is read.
+      const [[row] = []] = await ask(
+        `SELECT ${CLOCK} - MIN(d.due_at) AS since FROM (
+          SELECT MIN(due_at) AS due_at FROM ${table('row')} FORCE INDEX (webhook_row_due) GROUP BY scope_id
+          UNION ALL SELECT MIN(suspect_at) FROM ${table('row')} FORCE INDEX (webhook_row_suspect) WHERE crashes IS NOT NULL) d`,
+        [],
+      );
+      const ms = Number(row?.['since'] ?? -Infinity) + offset();
+      return ms < 0 ? undefined : ms;
+    },
+    clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
+    identity: async () => {
+      // Of several processes that ask at once one is told that the store is new.
+      const [[told] = []] = await ask(`UPDATE ${table('identity')} SET told = TRUE WHERE NOT told`, []);
+      const [[row] = []] = await ask(`SELECT id FROM ${table('identity')}`, []);
+      return row && { id: textOf(row['id']), isNew: told?.['affectedRows'] === 1 };
+    },
+    scopes: async () => {
+      const [rows = []] = await ask(`SELECT sender, keyid FROM ${table('scope')} ORDER BY id`, []);
+      return rows.map(({ sender, keyid }) => scopeFrom({ sender: textOf(sender), key: textOf(keyid) }));
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import { describe, it } from 'vitest';
+import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { mysqlHarness, ownDatabase } from './mysql-databases.ts';
+
+describe('mysqlStore', () => {
+  const at = ownDatabase();
+  describeStoreContract(() => mysqlHarness(at), {
+    describe,
+    it,
+    transactions: true,
+    persistent: true,
+    inbox: true,
+  });
+});

@@ -1,0 +1,242 @@
+import { createPool } from 'mysql2/promise';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createReceiver } from '../../../src/index.ts';
+import type { MysqlStore } from '../../../src/stores/mysql.ts';
+import { freePort } from '../../support/free-port.ts';
+import type { MariadbServer } from '../../support/mariadb.ts';
+import { startServer } from '../../support/mariadb.ts';
+import type { TestDatabase } from '../mysql-databases.ts';
+import { expectCountsRight, testDatabase } from '../mysql-databases.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
+
+const UNAVAILABLE = { code: 'store_unavailable' };
+
+let server: MariadbServer;
+let at: TestDatabase;
+beforeAll(async () => {
+  server = await startServer();
+  at = await testDatabase(server.url);
+});
+afterAll(async () => {
+  await at.drop();
+  await server.remove();
+});
+
+/** An open store, while `work` runs. */
+async function opened<T>(work: (store: MysqlStore) => Promise<T>, more = {}): Promise<T> {
+  const store = at.store(at.pools[0], more);
+  await store.open();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const newKey = (() => {
+  let last = 0;
+  return () => `event-${(last += 1)}-of-the-seller`;
+})();
+
+describe('the server ends at once and starts again', () => {
+  it('every answer given is kept, the others are faults, and the store goes on by itself', async () => {
+    await at.clear();
+    const store = at.store();
+    await store.open();
+    const answered: string[] = [];
+    const faults: unknown[] = [];
+    const stop = new AbortController();
+    const door = async (): Promise<void> => {
+      while (!stop.signal.aborted) {
+        const request = acceptRequest({ key: newKey() });
+        try {
+          if ((await store.accept(request)).kind === 'won') answered.push(request.event?.key ?? '');
+        } catch (error) {
+          faults.push(error);
+          await new Promise((resolve) => {
+            setTimeout(resolve, 5);
+          });
+        }
+      }
+    };
+    const doors = Array.from({ length: 12 }, door);
+    for (let crash = 0; crash < 3; crash += 1) {
+      const before = answered.length;
+      await expect.poll(() => answered.length).toBeGreaterThan(before + 100);
+      await server.kill();
+      await server.start();
+    }
+    const before = answered.length;
+    await expect.poll(() => answered.length).toBeGreaterThan(before + 100);
+    stop.abort();
+    await Promise.all(doors);
+    await store.close();
+
+    expect(faults.length).toBeGreaterThan(0);
+    for (const fault of faults) expect(fault).toMatchObject(UNAVAILABLE);
+    const again = await testOwner();
+    const [rows] = await again.query(
+      "SELECT CONVERT(id USING utf8mb4) AS id FROM webhook_row WHERE kind = 'r'",
+    );
+    await again.end();
+    const kept = new Set((rows as { id: string }[]).map(({ id }) => id));
+    expect(answered.filter((key) => !kept.has(key))).toEqual([]);
+  });
+});
+
+const testOwner = async (): Promise<ReturnType<typeof createPool>> => createPool(at.url);
+
+describe('a server that hangs', () => {
+  it('is a fault after the store’s own time, and the store goes on when it does', () =>
+    opened(
+      async (store) => {
+        server.hang(true);
+        await expect(store.accept(acceptRequest({ key: newKey() }))).rejects.toMatchObject(UNAVAILABLE);
+        server.hang(false);
+        await expect
+          .poll(() => store.accept(acceptRequest({ key: newKey() })).catch(String))
+          .toMatchObject({ kind: 'won' });
+      },
+      { timeoutMs: 500 },
+    ));
+});
+
+describe('connections', () => {
+  it('that are killed one after the other: a fault at most, then the next one', () =>
+    opened(async (store) => {
+      for (let n = 0; n < 5; n += 1) {
+        const others = await at.sql(
+          "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ? AND COMMAND = 'Sleep' AND ID <> CONNECTION_ID()",
+          [at.database],
+        );
+        for (const { ID } of others) await at.sql(`KILL ${Number(ID)}`).catch(() => undefined);
+        await expect
+          .poll(() => store.accept(acceptRequest({ key: newKey() })).catch(String))
+          .toMatchObject({ kind: 'won' });
+      }
+    }));
+
+  it('of no server: store_unavailable, and a later open may succeed', async () => {
+    const pool = createPool({ host: '127.0.0.1', port: await freePort(), database: 'x' });
+    const store = at.store(pool);
+    await expect(store.open()).rejects.toMatchObject(UNAVAILABLE);
+    await expect(store.accept(acceptRequest())).rejects.toMatchObject(UNAVAILABLE);
+    await pool.end();
+  });
+});
+
+describe('a row that somebody has locked', () => {
+  it('is waited for, then it is a 503, and nothing is written; afterwards it goes on', () =>
+    opened(async (store) => {
+      const request = acceptRequest({ key: newKey() });
+      expect((await store.accept(request)).kind).toBe('won');
+      const holder = await at.pools[1].getConnection();
+      await holder.query('BEGIN');
+      await holder.query("SELECT * FROM webhook_row WHERE kind = 'r' FOR UPDATE");
+      const lease = { ...leaseOf(request), retentionMs: RETENTION_MS };
+      await expect(store.complete(lease)).rejects.toMatchObject(UNAVAILABLE);
+      await holder.query('ROLLBACK');
+      holder.release();
+      expect(await store.complete(lease)).toBe('done');
+      await expectCountsRight(at);
+    }));
+});
+
+describe('settings', () => {
+  const refused = (store: MysqlStore): Promise<unknown> => store.open().catch((error: unknown) => error);
+
+  it('a server that is read-only is refused, and one that becomes so is a fault that says it', () =>
+    opened(async (store) => {
+      await at.sql(
+        "CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'x'; GRANT ALL ON *.* TO reader@'127.0.0.1'; REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM reader@'127.0.0.1'",
+      );
+      await at.sql('SET GLOBAL read_only = 1');
+      try {
+        expect(await refused(at.store())).toMatchObject({
+          name: 'ConfigError',
+          message: expect.stringMatching(/read-only/),
+        });
+        const pool = createPool(at.url.replace('root@', 'reader:x@'));
+        const late = at.store(pool);
+        await at.sql('SET GLOBAL read_only = 0');
+        await late.open();
+        await at.sql('SET GLOBAL read_only = 1');
+        await expect(late.accept(acceptRequest({ key: newKey() }))).rejects.toThrow(
+          /connect the pool to the primary/,
+        );
+        await late.close();
+        await pool.end();
+      } finally {
+        await at.sql('SET GLOBAL read_only = 0');
+      }
+      expect((await store.accept(acceptRequest({ key: newKey() }))).kind).toBe('won');
+    }));
+
+  it('disk with the server’s own; process where commits are not flushed, and the receiver names the setting', () =>
+    opened(async (store) => {
+      expect(await store.durability()).toBe('disk');
+      await at.sql('SET GLOBAL innodb_flush_log_at_trx_commit = 2');
+      try {
+        expect(await store.durability()).toBe('process');
+        const receiver = createReceiver({
+          publicUrl: 'https://buyer.example/webhooks',
+          senders: [{ agentUrl: 'https://seller.example/mcp' }],
+          store: at.store(),
+          handlers: { other: () => undefined },
+        });
+        await expect(receiver.ready()).rejects.toThrow(/'process'.*innodb_flush_log_at_trx_commit = 1/);
+        await receiver.stop();
+      } finally {
+        await at.sql('SET GLOBAL innodb_flush_log_at_trx_commit = 1');
+      }
+    }));
+
+  it('lowered while it runs: the very next commit is not_durable, and later ones are not', () =>
+    opened(async (store) => {
+      expect(await store.durability()).toBe('disk');
+      store.keepDurability?.('disk', () => expect.fail());
+      await at.sql('SET GLOBAL innodb_flush_log_at_trx_commit = 0');
+      await expect(store.accept(acceptRequest({ key: newKey() }))).rejects.toMatchObject({
+        code: 'not_durable',
+      });
+      await at.sql('SET GLOBAL innodb_flush_log_at_trx_commit = 1');
+      expect((await store.accept(acceptRequest({ key: newKey() }))).kind).toBe('won');
+    }));
+
+  it('a table that is not InnoDB’s keeps nothing through a crash: process, and the statement that mends it', () =>
+    opened(async (store) => {
+      await at.sql('ALTER TABLE webhook_tally ENGINE = Aria');
+      expect(await store.durability()).toBe('process');
+      expect(store.durabilityAdvice).toContain('ALTER TABLE webhook_tally ENGINE = InnoDB;');
+      await at.sql(String(store.durabilityAdvice?.replace('MySQL: ', '')));
+      expect(await store.durability()).toBe('disk');
+    }));
+
+  it('a pool without autocommit is refused', async () => {
+    const pool = createPool({ uri: at.url, connectionLimit: 1 });
+    await pool.query('SET autocommit = 0');
+    expect(await refused(at.store(pool))).toMatchObject({
+      message: expect.stringMatching(/autocommit is off/),
+    });
+    await pool.end();
+  });
+});
+
+describe('a server with a binary log', () => {
+  it('is durable only where that is flushed too, and is refused where it writes statements', async () => {
+    const logging = await startServer({ 'log-bin': 'log', 'sync-binlog': '0', 'server-id': '1' });
+    const there = await testDatabase(logging.url);
+    const store = there.store();
+    await store.open();
+    expect(await store.durability()).toBe('process');
+    expect(store.durabilityAdvice).toMatch(/sync_binlog = 1/);
+    await there.sql('SET GLOBAL sync_binlog = 1');
+    expect(await store.durability()).toBe('disk');
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await store.close();
+    await there.sql("SET GLOBAL binlog_format = 'STATEMENT'");
+    await expect(there.store().open()).rejects.toThrow(/binlog_format is STATEMENT.*ROW/);
+    await there.drop();
+    await logging.remove();
+  });
+});

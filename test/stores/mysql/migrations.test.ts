@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPool } from 'mysql2/promise';
+import { describe, expect, it } from 'vitest';
+import { migrate } from '../../../src/stores/mysql.ts';
+import { MIGRATIONS } from '../../../src/stores/mysql/migrations.ts';
+import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/mysql/schema.ts';
+import { newName, ownDatabase } from '../mysql-databases.ts';
+import { acceptRequest } from '../requests.ts';
+
+/** SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. */
+const RELEASED: Readonly<Record<string, string>> = {
+  '0001.sql': '988d8e2f857202aacc8f4e9c9c75d804318155669442c9ee56461bbf711e862b',
+};
+
+const folder = join(import.meta.dirname, '../../../src/stores/mysql/migrations');
+const files = readdirSync(folder)
+  .filter((name) => name.endsWith('.sql'))
+  .toSorted();
+const texts = files.map((name) => readFileSync(join(folder, name), 'utf8'));
+
+/** What a later version may bring. */
+const LATER = [...MIGRATIONS, 'CREATE TABLE IF NOT EXISTS webhook_later (n INT) ENGINE=InnoDB;;\n'];
+
+describe('the files', () => {
+  it('are numbered without a gap, as many as SCHEMA_VERSION', () => {
+    expect(files).toEqual(files.map((_, at) => `${String(at + 1).padStart(4, '0')}.sql`));
+    expect(files).toHaveLength(SCHEMA_VERSION);
+  });
+
+  it('are what the package carries: else npm run migrations', () => {
+    expect(MIGRATIONS).toEqual(texts);
+  });
+
+  it('are as they were released', () => {
+    const hashes = texts.map((text) => createHash('sha256').update(text).digest('hex'));
+    expect(Object.fromEntries(files.map((name, at) => [name, hashes[at]]))).toEqual(RELEASED);
+  });
+});
+
+describe('on a server', () => {
+  const at = ownDatabase();
+
+  /** An empty database, with what is done to it. */
+  async function fresh<T>(
+    work: (pool: ReturnType<typeof createPool>, name: string) => Promise<T>,
+  ): Promise<T> {
+    const name = newName();
+    await at.sql(`CREATE DATABASE ${name}`);
+    const pool = createPool({ uri: at.url.replace(at.database, name), connectionLimit: 4 });
+    try {
+      return await work(pool, name);
+    } finally {
+      await pool.end();
+      await at.sql(`DROP DATABASE ${name}`);
+    }
+  }
+
+  it('of several processes at once one does it, and the others find it done', () =>
+    fresh(async (pool) => {
+      const done = await Promise.all([migrate(pool), migrate(pool), migrate(pool)]);
+      expect(done.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([
+        0,
+        SCHEMA_VERSION,
+        SCHEMA_VERSION,
+      ]);
+      expect(await migrate(pool)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
+    }));
+
+  it('one that was cut off in the middle is gone through again: nothing is there twice', () =>
+    fresh(async (pool, name) => {
+      const broken = MIGRATIONS.map((step) =>
+        step.replace('CREATE PROCEDURE webhook_due', 'CREATE NONSENSE webhook_due'),
+      );
+      await expect(migrateBy(broken, pool)).rejects.toThrow(/^migrate: .*CREATE ROUTINE/);
+      const store = at.store(pool);
+      await expect(store.open()).rejects.toThrow(
+        `the database "${name}" has no tables of the store. Run migrate(pool)`,
+      );
+      const identity = async (): Promise<unknown> => (await pool.query('SELECT id FROM webhook_identity'))[0];
+      const before = await identity();
+      expect(await migrate(pool)).toEqual({ from: 0, to: SCHEMA_VERSION });
+      expect(await identity()).toEqual(before);
+      await store.open();
+      expect((await store.accept(acceptRequest())).kind).toBe('won');
+      await store.close();
+    }));
+
+  it('of later steps those that lack run, and a process of the version before stops within 10 s', () =>
+    fresh(async (pool) => {
+      await migrate(pool);
+      let offsetMs = 0;
+      const store = at.store(pool, { clockOffsetMs: () => offsetMs });
+      await store.open();
+      await store.accept(acceptRequest());
+      expect(await migrateBy(LATER, pool)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION + 1 });
+      offsetMs += 10_000;
+      await expect(store.accept(acceptRequest({ key: 'event-b-of-the-seller' }))).rejects.toMatchObject({
+        code: 'misconfigured',
+      });
+      expect((await pool.query("SELECT id FROM webhook_row WHERE id LIKE 'event-b%'"))[0]).toEqual([]);
+      await store.close();
+    }));
+
+  it.each([2, 1000, -1])(
+    'version %i, to which the files do not lead, is refused and left as it is',
+    (version) =>
+      fresh(async (pool) => {
+        await migrate(pool);
+        await pool.query('UPDATE webhook_schema SET version = ?', [version]);
+        await expect(migrate(pool)).rejects.toThrow(
+          `schema version ${version}, this package knows 1. Upgrade`,
+        );
+        await expect(at.store(pool).open()).rejects.toThrow(
+          `schema version ${version}, this package knows 1`,
+        );
+        expect((await pool.query('SELECT version FROM webhook_schema'))[0]).toEqual([{ version }]);
+      }),
+  );
+
+  it('a pool without a database: ConfigError', async () => {
+    const pool = createPool({ uri: at.url.replace(`/${at.database}`, '') });
+    await expect(migrate(pool)).rejects.toThrow(/names no database/);
+    await expect(at.store(pool).open()).rejects.toThrow(/names no database/);
+    await pool.end();
+  });
+});

@@ -1,0 +1,93 @@
+import type { Pool } from 'mysql2/promise';
+import { createPool } from 'mysql2/promise';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import { ownDatabase } from '../mysql-databases.ts';
+import { acceptRequest } from '../requests.ts';
+
+const at = ownDatabase();
+let user: string;
+let pool: Pool;
+let url: URL;
+
+beforeAll(async () => {
+  user = `\`${at.database.slice(0, 20)}\`@\`127.0.0.1\``;
+  // As docs/reliability.md says.
+  await at.sql(`CREATE USER ${user} IDENTIFIED BY 'secret';
+    GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON ${at.database}.* TO ${user}`);
+  url = new URL(at.url);
+  url.username = at.database.slice(0, 20);
+  url.password = 'secret';
+  pool = createPool({ uri: url.href, connectionLimit: 2 });
+});
+afterAll(async () => {
+  await pool.end();
+  await at.sql(`DROP USER ${user}`);
+});
+
+/** By new connections: one that is open goes on with what it had in its database. */
+async function refusal(): Promise<string | undefined> {
+  await pool.end();
+  pool = createPool({ uri: url.href, connectionLimit: 2 });
+  const store = at.store(pool);
+  try {
+    await store.open();
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  } finally {
+    await store.close();
+  }
+}
+
+const TABLES = ['row', 'scope', 'tally', 'turn', 'identity'];
+
+/** Each table and procedure by itself, and nothing else. */
+async function grantEach(): Promise<void> {
+  const procedures = ['begin', 'clear', 'commit', 'counts', 'due', 'far', 'load', 'look'];
+  const grants = [
+    ...TABLES.map(
+      (name) => `GRANT SELECT, INSERT, UPDATE, DELETE ON ${at.database}.webhook_${name} TO ${user}`,
+    ),
+    ...procedures.map((name) => `GRANT EXECUTE ON PROCEDURE ${at.database}.webhook_${name} TO ${user}`),
+    `GRANT SELECT ON ${at.database}.webhook_schema TO ${user}`,
+  ];
+  await at.sql(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${user}; ${grants.join(';')}`);
+}
+
+describe('a user', () => {
+  it('with the rights that the docs name has a store that works', async () => {
+    const store = at.store(pool);
+    await store.open();
+    expect((await store.accept(acceptRequest())).kind).toBe('won');
+    await store.close();
+  });
+
+  it('is told the statements that give the rights that lack, and they do', async () => {
+    await grantEach();
+    expect(await refusal()).toBeUndefined();
+    const lacks = [
+      ['DELETE', `\`${at.database}\`.webhook_row`],
+      ['UPDATE', `\`${at.database}\`.webhook_tally`],
+      ['EXECUTE', `PROCEDURE \`${at.database}\`.webhook_commit`],
+    ];
+    for (const [right, of] of lacks) await at.sql(`REVOKE ${right} ON ${of} FROM ${user}`);
+    const statements = lacks.map(([right, of]) => `GRANT ${right} ON ${of} TO ${user};`).join(' ');
+    expect(await refusal()).toBe(`mysqlStore: the user lacks rights. Run: ${statements}`);
+    await at.sql(statements);
+    expect(await refusal()).toBeUndefined();
+  });
+
+  it('that loses one while the store runs: a fault that says what to do', async () => {
+    await grantEach();
+    expect(await refusal()).toBeUndefined();
+    const store = at.store(pool);
+    await store.open();
+    await at.sql(`REVOKE DELETE ON ${at.database}.webhook_turn FROM ${user}`);
+    const refused = store.accept(acceptRequest({ key: 'event-c-of-the-seller' }));
+    await expect(refused).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(refused).rejects.toThrow(/Grant the user what docs\/reliability\.md says/);
+    await store.close();
+  });
+});

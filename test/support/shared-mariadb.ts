@@ -1,0 +1,37 @@
+import { chmodSync } from 'node:fs';
+import { startServer } from './mariadb.ts';
+import { madeInRun, onceARun } from './once-a-run.ts';
+
+const NAME = 'mariadb';
+
+interface Shared {
+  readonly url: string;
+  readonly pid: number;
+}
+
+/**
+ * The URL of a server that all test files of a run share: `MYSQL_URL` (of a user that may do everything), else the first
+ * who asks starts one, and the run's end stops it.
+ * @param folder `inject('shared')`.
+ */
+export async function sharedMariadb(folder: string): Promise<string> {
+  const given = process.env['MYSQL_URL'];
+  if (given !== undefined && given !== '') return given;
+  const { url } = await onceARun(folder, NAME, async (): Promise<Shared> => {
+    // The server's own user has to pass through.
+    chmodSync(folder, 0o711);
+    const { url, pid } = await startServer({}, folder);
+    return { url, pid: pid() };
+  });
+  return url;
+}
+
+export function endSharedMariadb(folder: string): void {
+  const started = madeInRun(folder, NAME) as Shared | undefined;
+  if (!started) return;
+  try {
+    process.kill(started.pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself; whoever used it has said so.
+  }
+}
