@@ -17,7 +17,6 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'stores/mysql/backend.ts': 'what our own procedures answer',
   'stores/postgres/backend.ts': 'what our own functions answer',
   'stores/redis/takeover.ts': 'what our own script answers',
-  'stores/sqlite/marks.ts': 'columns that this package has written',
   'stores/text.ts': 'single strings',
   'testing/seller-faults.ts': "a fake seller's own documents",
 };

@@ -58,11 +58,13 @@ export interface Ground {
 const LEDGER = `
 CREATE TABLE IF NOT EXISTS effect (key TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS completion (key TEXT NOT NULL);
-CREATE TRIGGER IF NOT EXISTS completed AFTER UPDATE OF state ON webhook_record
-  WHEN new.state = 'applied' AND old.state <> 'applied' BEGIN
-  INSERT INTO completion (key) VALUES (new.key);
+CREATE TRIGGER IF NOT EXISTS completed AFTER UPDATE OF data ON webhook_row
+  WHEN new.kind = 'record' AND new.data ->> 'state' = 'applied' AND old.data ->> 'state' <> 'applied' BEGIN
+  INSERT INTO completion (key) VALUES (new.name);
 END;
 `;
+
+const SAFE = `(SELECT name AS key FROM webhook_row WHERE kind = 'record' AND data ->> 'acked')`;
 
 const silent = (): void => {};
 const QUIET = { debug: silent, info: silent, warn: silent, error: silent };
@@ -95,7 +97,7 @@ export async function ground(): Promise<Ground> {
     },
     completions: (key) => count('completion', key),
     effects: (key) => count('effect', key) + outside.filter((one) => one === key).length,
-    isSafe: (key) => count('(SELECT * FROM webhook_record WHERE acked = 1)', key) === 1,
+    isSafe: (key) => count(SAFE, key) === 1,
     remove: () => {
       db.close();
       remove();

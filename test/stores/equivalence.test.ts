@@ -5,30 +5,12 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import type { SqliteStore } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { answerOf, call, createTally, history, untilReached } from './calls.ts';
+import { countsOf } from './sqlite-files.ts';
 
 /** The counts, against the rows themselves. */
 function expectCountsRight(db: DatabaseSync): void {
-  const counted = db
-    .prepare(
-      `SELECT (SELECT count(*) FROM webhook_record) + (SELECT count(*) FROM webhook_task)
-            + (SELECT count(*) FROM webhook_notification) AS entries,
-          coalesce((SELECT sum(body_bytes) FROM webhook_record), 0) AS bytes,
-          coalesce((SELECT sum(length(body)) FROM webhook_body), 0) AS kept,
-          (SELECT count(*) FROM webhook_nonce) AS nonces`,
-    )
-    .get();
-  // Owner 0 is all, even ones are senders, odd ones key ids.
-  const noted = db
-    .prepare(
-      `SELECT coalesce(sum(entries), 0) AS entries, coalesce(sum(bytes), 0) AS bytes, coalesce(sum(bytes), 0) AS kept,
-          coalesce(sum(nonces) FILTER (WHERE owner = 0), 0) AS nonces FROM webhook_count`,
-    )
-    .get();
+  const { noted, counted } = countsOf(db);
   expect(noted).toEqual(counted);
-  const byKey = db
-    .prepare('SELECT coalesce(sum(nonces), 0) AS nonces FROM webhook_count WHERE owner % 2 = 1')
-    .get();
-  expect(byKey?.['nonces']).toBe(counted?.['nonces']);
 }
 
 describe('memory and SQLite', () => {

@@ -22,6 +22,24 @@ export function tempFile(): TempFile {
   };
 }
 
+/** What is counted of each scope, and what there is; body bytes that rows speak of and that are kept. */
+export function countsOf(db: DatabaseSync): { readonly noted: unknown[]; readonly counted: unknown[] } {
+  const noted = db
+    .prepare('SELECT id, rows, bytes, bytes AS kept, nonces FROM webhook_scope ORDER BY id')
+    .all();
+  const counted = db
+    .prepare(
+      `SELECT s.id, count(r.id) AS rows, CAST(total(json_extract(r.data, '$.bodyBytes')) AS INTEGER) AS bytes,
+        CAST(total(length(c.body)) AS INTEGER) AS kept,
+        (SELECT count(*) FROM webhook_row n JOIN webhook_scope k ON k.id = n.scope
+          WHERE n.kind = 'nonce' AND s.id IN (0, k.within)) AS nonces
+      FROM webhook_scope s LEFT JOIN webhook_row r ON r.scope = s.id LEFT JOIN webhook_copy c ON c.id = r.id
+      GROUP BY s.id ORDER BY s.id`,
+    )
+    .all();
+  return { noted, counted };
+}
+
 /** The ways to a connection; each handle of a harness is one of its own. */
 export const DRIVERS: Readonly<Record<string, (file: string) => string | SqliteHandle>> = {
   'a path': (file) => file,

@@ -7,8 +7,9 @@ export interface ReadOnlyHandle {
   close(): unknown;
 }
 
-/** Two, for a name alone may be another's. Both are made in one transaction (`stores/sqlite/schema`). */
-const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_record')`;
+/** Two, for a name alone may be another's. Both are made in one transaction (`stores/sqlite/schema`); `record` by version 1. */
+const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
+  AND name IN ('webhook_schema', 'webhook_row', 'webhook_record')`;
 
 /** For another connection that recovers or checkpoints the file just now, ms. */
 const BUSY_MS = 2000;

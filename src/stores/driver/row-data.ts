@@ -88,6 +88,9 @@ const ID_MEMBER = { record: 'key', task: 'id', nonce: 'nonce', notification: 'id
 
 const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
 
+/** Of each there may be rows. */
+export const ROW_KINDS: readonly RowKind[] = Object.keys(ID_MEMBER) as RowKind[];
+
 /** One object a kind, whose members are always the same: JSON leaves out those that are undefined. */
 const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined) => object } = {
   record: (row, key) => ({
@@ -145,13 +148,13 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */
-export function packed({ kind, id }: RowId, row: AnyRow): string {
+export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): string {
   const named = row as unknown as Readonly<Record<string, string>>;
   const name = id.startsWith(HASHED) ? named[ID_MEMBER[kind]] : undefined;
   return JSON.stringify((PACK[kind] as (row: AnyRow, id: string | undefined) => object)(row, name));
 }
 
-export function unpacked({ scope, kind, id, data }: Row): AnyRow {
+export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): AnyRow {
   const said = JSON.parse(data) as { readonly insertedAt?: number };
   return {
     ...DEFAULTS[kind],

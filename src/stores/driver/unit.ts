@@ -22,11 +22,11 @@ const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolea
 
 type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
 
-/** What of a row is searched and counted. */
-function indexed(kind: string, row: AnyRow): Indexed {
+/** What of a row is searched and counted; `named` makes the names of others from their ids. */
+export function indexed(kind: string, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;
   if (isRecord(kind, row)) {
-    const task = row.task ? fitted(row.task.id) : null;
+    const task = row.task ? named(row.task.id) : null;
     const at = dueAt(row);
     const isOpen = row.state === 'queued' || row.state === 'leased' || row.state === 'dead';
     return {
@@ -39,7 +39,7 @@ function indexed(kind: string, row: AnyRow): Indexed {
       bytes: row.bodyBytes,
     };
   }
-  const link = isTask(kind, row) && row.holder !== null ? fitted(row.holder) : null;
+  const link = isTask(kind, row) && row.holder !== null ? named(row.holder) : null;
   return { expiresAt, dueAt: null, suspect: null, list: null, waitsFor: null, link, bytes: 0 };
 }
 

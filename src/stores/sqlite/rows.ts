@@ -1,37 +1,59 @@
+import { PROCESSES, ROW_KINDS } from '../driver/row-data.ts';
 import type { QueueRows } from '../rules/rows.ts';
-import { bodiesOf } from './bodies.ts';
 import { dueRows } from './due.ts';
 import type { SqliteHandle } from './handle.ts';
-import { markRows } from './marks.ts';
-import { nonceRows } from './nonces.ts';
-import { processRows } from './processes.ts';
-import { purgeRows } from './purge.ts';
-import { recordRows } from './records.ts';
-import { sendersOf } from './senders.ts';
+import type { Scopes } from './scopes.ts';
+import { scopesOf } from './scopes.ts';
+import { tableOf } from './table.ts';
 
-export interface SqliteRows extends QueueRows {
-  /** A transaction begins: what was counted in the one before may have changed. */
-  begin(): void;
-  /** Before its COMMIT: what was counted in it. */
-  save(): void;
-  /** After a rollback. */
-  forget(): void;
-}
+export type SqliteRows = QueueRows & Pick<Scopes, 'begin' | 'save' | 'forget'>;
+
+/** Expired rows that one accept deletes at most, of one kind; each kind has its turn. An accept adds one of each at most. */
+const PURGE_AN_ACCEPT = 16;
+
+/** What is counted as a sender's entries. */
+const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
 
 /** `Rows` over one connection. Every statement is prepared here, once; the schema must exist. */
 export function sqliteRows(db: SqliteHandle): SqliteRows {
-  const senders = sendersOf(db);
-  const bodies = bodiesOf(db, senders);
+  const scopes = scopesOf(db);
+  const table = tableOf(db, scopes);
+  let turn = 0;
   return {
-    ...nonceRows(db, senders),
-    ...recordRows(db, senders, bodies),
-    ...dueRows(db, senders),
-    ...markRows(db, senders),
-    ...processRows(db),
-    ...purgeRows(db, senders, bodies),
-    usage: senders.usage,
-    begin: () => senders.begin(),
-    save: () => senders.save(),
-    forget: () => senders.forget(),
+    ...dueRows(db, scopes),
+    nonce: (of, now) => table.find('nonce', of, of.nonce, now),
+    saveNonce: (row) => table.save('nonce', row, row.nonce, row, false),
+    record: (sender, key, now) => table.find('record', { sender }, key, now),
+    body: (sender, key) => table.body('record', { sender }, key),
+    insertRecord: (row, body) => table.insert('record', row, row.key, row, body),
+    updateRecord: (row) => {
+      table.save('record', row, row.key, row, true);
+      if (row.bodyBytes === 0) table.dropBody('record', row, row.key);
+    },
+    task: (sender, id, now) => table.find('task', { sender }, id, now),
+    // One with a mark was there before.
+    saveTask: (row) => table.save('task', row, row.id, { ...row, waiting: false }, row.mark !== null),
+    notification: (sender, id, now) => table.find('notification', { sender }, id, now),
+    saveNotification: (row) => table.save('notification', row, row.id, row, false),
+    isProcessAlive: (id, now) => table.find('process', PROCESSES, id, now) !== undefined,
+    saveProcess: (row, now) => {
+      table.purge('process', now, PURGE_AN_ACCEPT);
+      table.save('process', PROCESSES, row.id, row, true);
+    },
+    usage: scopes.usage,
+    purge: (now) => {
+      turn = (turn + 1) % ROW_KINDS.length;
+      table.purge(ROW_KINDS[turn] ?? 'nonce', now, PURGE_AN_ACCEPT);
+    },
+    purgeSender: (sender, now, atLeast) => {
+      for (const kind of ENTRIES) table.purge(kind, now, atLeast, { sender });
+    },
+    purgeNonces: (now, atLeast, of) => {
+      if (!of || of.keyid !== undefined) table.purge('nonce', now, atLeast, of);
+      else for (const scope of scopes.keyids(of.sender)) table.purge('nonce', now, atLeast, scope);
+    },
+    begin: scopes.begin,
+    save: scopes.save,
+    forget: scopes.forget,
   };
 }

@@ -115,7 +115,7 @@ describe('the disk', () => {
     db.exec(`PRAGMA max_page_count = ${pages}`);
     const large = { ...newEvent(), message: 'x'.repeat(500_000) };
     await expectUnavailable(at, large, 'store_unavailable', /full/);
-    expect(db.prepare('SELECT count(*) AS n FROM webhook_record').get()).toEqual({ n: 1 });
+    expect(db.prepare("SELECT count(*) AS n FROM webhook_row WHERE kind = 'record'").get()).toEqual({ n: 1 });
     expect(await delivered(at, before)).toBe('duplicate 200');
     db.exec('PRAGMA max_page_count = 1000000');
     expect(await delivered(at, large)).toBe('accepted 200');

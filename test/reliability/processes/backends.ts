@@ -39,9 +39,10 @@ export interface Backend {
 const SQLITE_LEDGER = `
 CREATE TABLE effect (key TEXT NOT NULL, copy TEXT NOT NULL);
 CREATE TABLE completion (id INTEGER PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL);
-CREATE TRIGGER completed AFTER UPDATE ON webhook_record
-  WHEN new.state = 'applied' AND (old.state <> 'applied' OR old.owner IS NOT new.owner) BEGIN
-  INSERT INTO completion (key, owner) VALUES (new.key, new.owner);
+CREATE TRIGGER completed AFTER UPDATE ON webhook_row
+  WHEN new.kind = 'record' AND new.data ->> 'state' = 'applied'
+    AND (old.data ->> 'state' <> 'applied' OR old.data ->> 'owner' IS NOT new.data ->> 'owner') BEGIN
+  INSERT INTO completion (key, owner) VALUES (new.name, new.data ->> 'owner');
 END;
 `;
 

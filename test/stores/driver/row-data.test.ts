@@ -102,7 +102,7 @@ describe('packed and unpacked', () => {
         const id = rowIdOf(kind, row);
         const data = packed(id, row);
         expect(data.isWellFormed()).toBe(true);
-        const back = unpacked({ ...id, version: 1, data });
+        const back = unpacked({ ...id, data });
         // A key id is its scope's, in the form in which it is stored.
         expect(back).toEqual('keyid' in row ? { ...row, keyid: fitted(row.keyid) } : row);
       }),

@@ -109,8 +109,8 @@ describe('BUSY', () => {
     const results = await Promise.all(many(3).map((request) => store.accept(request)));
     expect(results.map(({ kind }) => kind)).toEqual(['won', 'won', 'won']);
     expect(times(handle, 'ROLLBACK')).toBe(2);
-    const count = other.prepare('SELECT entries FROM webhook_count WHERE entries > 0').get();
-    expect(count).toMatchObject({ entries: 3 });
+    const count = other.prepare('SELECT rows FROM webhook_scope WHERE within = 0').get();
+    expect(count).toMatchObject({ rows: 3 });
   });
 
   it('a transaction that the owner’s code has open on the handle is waited for', async () => {

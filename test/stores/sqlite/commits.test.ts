@@ -29,6 +29,17 @@ async function opened(): Promise<ReturnType<typeof sqliteStore>> {
   return store;
 }
 
+/** Whose rows cannot be written. */
+function broken(sender?: string, n = 0): ReturnType<typeof acceptRequest> {
+  return acceptRequest({ key: `broken-${n}-of-the-seller`, ...(sender !== undefined && { sender }) });
+}
+
+/** Makes them so. */
+function breakRows(): void {
+  handle.exec(`CREATE TEMP TRIGGER breaks BEFORE INSERT ON webhook_row WHEN new.name LIKE 'broken-%'
+    BEGIN SELECT RAISE(ABORT, 'broken'); END`);
+}
+
 function many(count: number): ReturnType<typeof acceptRequest>[] {
   return Array.from({ length: count }, (_, n) => acceptRequest({ key: `event-${n}-of-the-seller` }));
 }
@@ -48,7 +59,8 @@ describe('group commit', () => {
     const clockOffsetMs = (): number => (steps += 1);
     const store = sqliteStore(handle, { clockOffsetMs });
     await store.open();
-    const requests = many(64).map((request, at) => (at % 2 ? { ...request, leaseMs: Number.NaN } : request));
+    breakRows();
+    const requests = many(64).map((request, at) => (at % 2 ? broken(undefined, at) : request));
     const results = await Promise.allSettled(requests.map((request) => store.accept(request)));
     expect(results.map(({ status }) => status)).toEqual(
       requests.map((_, at) => (at % 2 ? 'rejected' : 'fulfilled')),
@@ -108,17 +120,17 @@ describe('group commit', () => {
 
   it('a step that fails takes nobody with it, and leaves nothing', async () => {
     const store = await opened();
-    const broken = { ...acceptRequest({ sender: 'https://new.example/mcp' }), leaseMs: Number.NaN };
+    breakRows();
     const same = acceptRequest({ sender: 'https://new.example/mcp', key: 'event-0002-of-the-seller' });
     const [first, second, third] = await Promise.allSettled([
       store.accept(acceptRequest()),
-      store.accept(broken),
+      store.accept(broken('https://new.example/mcp')),
       store.accept(same),
     ]);
     expect(first).toMatchObject({ status: 'fulfilled', value: { kind: 'won' } });
     expect(second).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } });
     expect(third).toMatchObject({ status: 'fulfilled', value: { kind: 'won' } });
-    expect(await store.peek('https://new.example/mcp', 'event-0001-of-the-seller')).toBe('absent');
+    expect(await store.peek('https://new.example/mcp', 'broken-0-of-the-seller')).toBe('absent');
     expect(await store.peek('https://new.example/mcp', 'event-0002-of-the-seller')).toBe('busy');
     // Of the one before it, the one behind it, and two peeks.
     expect(times(handle, 'COMMIT')).toBe(4);

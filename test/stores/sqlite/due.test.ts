@@ -25,31 +25,31 @@ describe('what workers and operators look for', () => {
       close: () => db.close(),
     };
     await sqliteStore(handle).open();
-    const selects = statements.filter((sql) => /^SELECT .*webhook_record/s.test(sql));
+    const selects = statements.filter((sql) => /^SELECT .*webhook_row/s.test(sql));
     expect(selects.length).toBeGreaterThan(6);
     const used: string[] = [];
     for (const sql of selects) {
       const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
       const details = plan.map(({ detail }) => String(detail));
-      used.push(...details.flatMap((detail) => /webhook_record_[a-z]+/.exec(detail) ?? []));
+      used.push(...details.flatMap((detail) => /webhook_row_[a-z]+/.exec(detail) ?? []));
       // The earliest of an index read from its end is no scan of the table, nor are all suspects.
       const scans = details.filter((detail) => /^SCAN|TEMP B-TREE/.test(detail));
       expect(
-        scans.filter((detail) => !/webhook_record_(?:due|suspect)/.test(detail)),
+        scans.filter((detail) => !/webhook_row_(?:due|suspect)/.test(detail)),
         `${sql}: ${details.join('; ')}`,
       ).toEqual([]);
     }
     expect(used.toSorted()).toEqual([
-      'webhook_record_due',
-      'webhook_record_due',
-      'webhook_record_due',
-      'webhook_record_due',
-      'webhook_record_expiry',
-      'webhook_record_open',
-      'webhook_record_parked',
-      'webhook_record_suspect',
-      'webhook_record_suspect',
-      'webhook_record_suspect',
+      'webhook_row_due',
+      'webhook_row_due',
+      'webhook_row_due',
+      'webhook_row_due',
+      'webhook_row_expiry',
+      'webhook_row_list',
+      'webhook_row_parked',
+      'webhook_row_suspect',
+      'webhook_row_suspect',
+      'webhook_row_suspect',
     ]);
   });
 });

@@ -78,20 +78,22 @@ describe('pages that an accept writes, which is what it costs', () => {
 describe('counts', () => {
   it('are written once a commit for each that changed, however many accepts share it', async () => {
     await acceptAll(fresh(1));
-    db.exec(`CREATE TEMP TABLE written (owner INTEGER);
-      CREATE TEMP TRIGGER noted AFTER UPDATE ON webhook_count BEGIN INSERT INTO written VALUES (new.owner); END`);
+    db.exec(`CREATE TEMP TABLE written (id INTEGER);
+      CREATE TEMP TRIGGER noted AFTER UPDATE ON webhook_scope BEGIN INSERT INTO written VALUES (new.id); END`);
     await acceptAll(fresh(64));
     // The sender, its key id, all.
     expect(db.prepare('SELECT count(*) AS n FROM written').get()).toEqual({ n: 3 });
-    expect(db.prepare('SELECT max(entries) AS n FROM webhook_count').get()).toEqual({ n: 130 });
+    expect(db.prepare('SELECT rows AS n FROM webhook_scope WHERE within = 0').get()).toEqual({ n: 130 });
   });
 
   it('of a step that fails are not kept', async () => {
-    const [first, second] = fresh(2);
-    const broken = { ...(second ?? acceptRequest()), leaseMs: Number.NaN };
+    db.exec(`CREATE TEMP TRIGGER breaks BEFORE INSERT ON webhook_row WHEN new.name LIKE 'broken-%'
+      BEGIN SELECT RAISE(ABORT, 'broken'); END`);
+    const broken = acceptRequest({ key: 'broken-1-of-the-seller' });
+    const [first] = fresh(1);
     const answers = await Promise.allSettled([store.accept(broken), store.accept(first ?? acceptRequest())]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    expect(db.prepare('SELECT max(entries) AS n, max(bytes) AS bytes FROM webhook_count').get()).toEqual({
+    expect(db.prepare('SELECT rows AS n, bytes FROM webhook_scope WHERE within = 0').get()).toEqual({
       n: 2,
       bytes: 1024,
     });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 
-const TABLES = ['webhook_nonce', 'webhook_record', 'webhook_body', 'webhook_task', 'webhook_notification'];
+const KINDS = ['nonce', 'record', 'task', 'notification'];
 
 let db: DatabaseSync;
 
@@ -16,11 +16,13 @@ afterEach(() => {
 });
 
 function sizes(): number[] {
-  return TABLES.map((table) => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n']));
+  const of = db.prepare('SELECT count(*) AS n FROM webhook_row WHERE kind = ?');
+  const bodies = db.prepare('SELECT count(*) AS n FROM webhook_copy').get();
+  return [...KINDS.map((kind) => of.get(kind)), bodies].map((row) => Number(row?.['n']));
 }
 
 describe('purge', () => {
-  it('takes expired rows from every table, more than accepts add, a few at a time', async () => {
+  it('takes expired rows of every kind, more than accepts add, a few at a time', async () => {
     let offsetMs = 0;
     const store = sqliteStore(db, { clockOffsetMs: () => offsetMs });
     await store.open();
@@ -32,20 +34,35 @@ describe('purge', () => {
     expect(sizes()).toEqual([40, 40, 40, 40, 40]);
     offsetMs = 31 * 86_400_000;
     const again = acceptRequest({ key: 'event-again-of-the-seller' });
-    for (let n = 0; n < 4; n += 1) await store.accept(again);
-    expect(sizes()).toEqual([25, 25, 25, 24, 24]);
-    for (let n = 0; n < 8; n += 1) await store.accept(again);
-    expect(sizes()).toEqual([1, 1, 1, 0, 0]);
+    // One turn of each kind, one of which has no rows here.
+    for (let n = 0; n < 5; n += 1) await store.accept(again);
+    expect(sizes()).toEqual([25, 25, 24, 24, 25]);
+    for (let n = 0; n < 10; n += 1) await store.accept(again);
+    expect(sizes()).toEqual([1, 1, 0, 0, 1]);
   });
 
-  it('looks for them by index only', async () => {
-    const store = sqliteStore(db);
+  it('takes those of one sender, where its room is asked for, and no other row', async () => {
+    let offsetMs = 0;
+    const store = sqliteStore(db, { clockOffsetMs: () => offsetMs });
     await store.open();
-    for (const table of TABLES.filter((name) => name !== 'webhook_body')) {
-      const plan = db
-        .prepare(`EXPLAIN QUERY PLAN SELECT 1 FROM ${table} WHERE expires_at <= ? LIMIT 1`)
-        .all(0);
-      expect(plan.map(({ detail }) => String(detail)).join()).toMatch(/^SEARCH .* USING .*INDEX/);
+    const [one, other] = ['https://one.example/mcp', 'https://other.example/mcp'];
+    for (const sender of [one, other]) {
+      for (let n = 0; n < 40; n += 1) {
+        await store.accept(acceptRequest({ sender, key: `event-${n}-of-the-seller`, task: `task-${n}` }));
+      }
     }
+    offsetMs = 31 * 86_400_000;
+    const next = acceptRequest({ sender: one, key: 'event-next-of-the-seller' });
+    await store.accept({ ...next, limits: { ...next.limits, maxRecordsPerSender: 70 } });
+    const rows =
+      db.prepare(`SELECT s.name, count(*) AS n FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope
+      WHERE r.kind IN ('record', 'task') GROUP BY r.scope ORDER BY r.scope`);
+    // Sixteen were in their turn, of whichever sender they were.
+    const counted = db.prepare('SELECT name, rows AS n FROM webhook_scope WHERE within = 0 ORDER BY id');
+    expect(rows.all()).toEqual(counted.all());
+    expect(counted.all()).toMatchObject([
+      { name: one, n: 1 },
+      { name: other, n: 80 },
+    ]);
   });
 });

