@@ -79,3 +79,20 @@ export interface UnreadableCase extends Named {
 
 /** One vector, read. */
 export type VectorCase = DeliveryCase | CanonicalizationCase | ExtractionCase | UnreadableCase;
+
+/** Vectors that cannot be read. `message` is one line: the file, what is wrong, and what was expected. */
+export class VectorError extends Error {
+  override readonly name = 'VectorError';
+  /** Stable, machine readable: always `vector_error`. */
+  readonly code = 'vector_error';
+}
+
+/** Something that was found and not judged. */
+export interface Skipped {
+  /** A file, a vector, or a member of one. */
+  readonly what: 'file' | 'vector' | 'member';
+  /** The file's path in the folder, the vector's name, the member's name. */
+  readonly name: string;
+  readonly file: string;
+  readonly why: string;
+}

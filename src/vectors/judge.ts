@@ -1,10 +1,14 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
-import type { DeliveryCase, Expectation, ExtractionCase } from './case.ts';
-import type { VectorCase, VectorKind } from './case.ts';
+import type {
+  CanonicalizationCase,
+  DeliveryCase,
+  Expectation,
+  ExtractionCase,
+  VectorCase,
+  VectorKind,
+} from './case.ts';
 import { describeAnswer, describeExpectation, differences, mismatches } from './answer.ts';
-import { compareBases } from './base-diff.ts';
-import { judgeForm } from './judge-form.ts';
-import type { Answer, OpenReceiver, Subject } from './subject.ts';
+import type { Answer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
 
 /** How one vector ended. */
 export interface VectorResult {
@@ -55,6 +59,49 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
   return last;
 }
 
+const encoder = new TextEncoder();
+
+/** Index of the first byte in which two texts differ; their length where one is the start of the other. */
+function firstDifference(a: Uint8Array, b: Uint8Array): number {
+  const at = a.findIndex((byte, i) => byte !== b[i]);
+  return at < 0 ? a.length : at;
+}
+
+/** The line of a text that holds a byte, counted from 0, and the column in characters. */
+function placeOf(text: string, byte: number): { readonly line: number; readonly column: number } {
+  const before = new TextDecoder().decode(encoder.encode(text).subarray(0, byte));
+  const lines = before.split('\n');
+  return { line: lines.length - 1, column: lines.at(-1)?.length ?? 0 };
+}
+
+const line = (label: string, text: string | undefined): string => `  ${label} | ${text ?? '(no such line)'}`;
+
+/**
+ * Two signature bases line by line, with a mark under the first byte that differs.
+ * @param actual undefined where none could be built.
+ * @returns undefined where they are the same.
+ */
+export function compareBases(expected: string, actual: string | undefined): string | undefined {
+  if (expected === actual) return undefined;
+  if (actual === undefined)
+    return [
+      'signature base: none could be built',
+      ...expected.split('\n').map((text) => line('expected', text)),
+    ].join('\n');
+  const at = firstDifference(encoder.encode(expected), encoder.encode(actual));
+  const { line: marked, column } = placeOf(expected, at);
+  const [wanted, got] = [expected.split('\n'), actual.split('\n')];
+  const rows = Array.from({ length: Math.max(wanted.length, got.length) }, (_, i) => {
+    if (wanted[i] === got[i] && i !== marked) return line('        ', wanted[i]);
+    const mark = i === marked ? [`${' '.repeat('  expected | '.length + column)}^`] : [];
+    return [line('expected', wanted[i]), line('actual  ', got[i]), ...mark].join('\n');
+  });
+  return [
+    `signature base: first difference at byte ${at} (line ${marked + 1}, column ${column + 1})`,
+    ...rows,
+  ].join('\n');
+}
+
 /** The check that builds the base (verification.md §2.10). */
 const BASE_CHECK = 10;
 
@@ -92,6 +139,52 @@ async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Ve
   if (difference === undefined) return verdict;
   const detail = [verdict.detail, difference].filter((part) => part !== undefined).join('\n');
   return { ...verdict, passed: false, detail };
+}
+
+type TargetUri = NonNullable<Subject['targetUri']>;
+type Canonical = { readonly form: CanonicalUrl } | { readonly refusal: unknown };
+
+function canonical(targetUri: TargetUri, url: string): Canonical {
+  try {
+    return { form: targetUri(url) };
+  } catch (refusal) {
+    return { refusal };
+  }
+}
+
+/** What a subject throws may have a code, as the library's does. */
+function codeOf(refusal: unknown): string | undefined {
+  const { code } = (refusal ?? {}) as { readonly code?: unknown };
+  return typeof code === 'string' ? code : undefined;
+}
+
+function fitsForm(expected: CanonicalizationCase['expected'], actual: Canonical): boolean {
+  if (expected.refused) {
+    if (!('refusal' in actual)) return false;
+    const code = codeOf(actual.refusal);
+    return expected.code === undefined || code === undefined || expected.code === code;
+  }
+  if (!('form' in actual)) return false;
+  const { targetUri, authority } = actual.form;
+  return (expected.targetUri ?? targetUri) === targetUri && (expected.authority ?? authority) === authority;
+}
+
+/** Whether a URL gets the canonical form that a vector says, or none. */
+function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Verdict {
+  const actual = canonical(targetUri, url);
+  const words = (...parts: readonly (string | undefined)[]): string =>
+    parts.filter((part) => part !== undefined).join(', authority ');
+  const refused = (code: string | undefined): string => (code === undefined ? 'refused' : `refused, ${code}`);
+  const passed = fitsForm(expected, actual);
+  return {
+    passed,
+    expected: expected.refused ? refused(expected.code) : words(expected.targetUri, expected.authority),
+    actual:
+      'form' in actual
+        ? words(actual.form.targetUri, actual.form.authority)
+        : refused(expected.refused && expected.code !== undefined ? codeOf(actual.refusal) : undefined),
+    ...(!passed && { detail: `url ${JSON.stringify(url)}` }),
+  };
 }
 
 /** Words for the two transports, other editions' among them. */

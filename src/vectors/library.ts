@@ -1,20 +1,21 @@
+import { canonicalAuthority } from '../auth/rfc9421/host-name.ts';
 import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';
 import { signatureBase } from '../auth/rfc9421/signature-base.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
+import { createHashes } from '../crypto/hashes.ts';
 import { fieldValue, headerFields } from '../delivery.ts';
 import { detectFormat, extractData } from '../events/index.ts';
 import type { Receiver, ReceiverOptions } from '../options.ts';
 import type { Outcome } from '../outcome.ts';
 import { createParts } from '../parts.ts';
 import { receiverOf } from '../receiver.ts';
+import type { Transport } from '../keys/contract.ts';
 import type { Sender } from '../senders.ts';
-import type { Store } from '../stores/contract.ts';
+import { storedId } from '../stages/stored-id.ts';
+import type { AcceptRequest, Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
-import { burnNonces } from './harness.ts';
-import { placeOf } from './place.ts';
-import { DEFAULT_NOW_MS } from './shapes/members.ts';
-import { revocationTransport, revocationUrl } from './revocations.ts';
+import { DEFAULT_NOW_MS } from './shapes/read.ts';
 import type {
   Answer,
   Arrival,
@@ -24,6 +25,118 @@ import type {
   VectorRequest,
   VectorSender,
 } from './subject.ts';
+
+/** How a receiver is told the URL of a vector: `publicUrl`, and the request target where that has to say the rest. */
+interface Place {
+  readonly publicUrl: string;
+  readonly requestTarget?: string;
+}
+
+const PARTS = /^(https?):\/\/([^/?#]*)([^#]*)/is;
+
+/** Stands for a URL that no receiver could be configured with: no request names it. */
+const ELSEWHERE = 'https://receiver.invalid/';
+
+function authorityOf(text: string, scheme: string): string | undefined {
+  try {
+    return canonicalAuthority(text.slice(text.lastIndexOf('@') + 1), scheme === 'http' ? 'http' : 'https');
+  } catch {
+    return undefined;
+  }
+}
+
+function hasCanonicalForm(url: string): boolean {
+  try {
+    return canonicalTargetUri(url).targetUri !== '';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * A vector's URL is the one that the sender was given, and so the receiver's `publicUrl`. Options refuse some URLs that
+ * have a canonical form (userinfo, fragment, `*`), and those that have none: for these path and query come with the
+ * request; and where even the authority is none, the whole URL is the request's word against a URL that is right.
+ */
+function placeOf(url: string): Place {
+  const [whole, schemeText = '', authorityText = '', rest = ''] = PARTS.exec(url) ?? [];
+  if (whole === undefined) return { publicUrl: ELSEWHERE, requestTarget: `https://${url}` };
+  const scheme = schemeText.toLowerCase();
+  const authority = authorityOf(authorityText, scheme);
+  if (authority === undefined) return { publicUrl: ELSEWHERE, requestTarget: url };
+  const usual = !authorityText.includes('@') && !/[#*]/.test(url);
+  if (usual && hasCanonicalForm(url)) return { publicUrl: url };
+  const target = rest.startsWith('/') ? rest : `/${rest}`;
+  return { publicUrl: `${scheme}://${authority}/*`, requestTarget: target };
+}
+
+const ORIGIN = 'https://operator.example';
+const LIST_URL = `${ORIGIN}/revocations.json`;
+
+/** Ms between two lists, the shortest that is honoured (verification.md §5.26). */
+const INTERVAL_MS = 60_000;
+/** Intervals after `next_update` until a list is stale. */
+const GRACE = 4;
+
+/** Where the senders' revocation list is, if the vector has one. */
+export function revocationUrl({ revokedKids, revocationStaleSeconds }: Setup): string | undefined {
+  return revokedKids.length > 0 || revocationStaleSeconds !== undefined ? LIST_URL : undefined;
+}
+
+/** The list as its operator would have published it: fresh, or so old that its grace ended so many seconds ago. */
+function listOf({ nowMs, revokedKids, revocationStaleSeconds }: Setup): object {
+  const stale = revocationStaleSeconds ?? 0;
+  const next = stale > 0 ? nowMs - GRACE * INTERVAL_MS - stale * 1000 : nowMs + INTERVAL_MS;
+  return {
+    version: 1,
+    issuer: ORIGIN,
+    updated: new Date(next - INTERVAL_MS).toISOString(),
+    next_update: new Date(next).toISOString(),
+    revoked_kids: revokedKids,
+    revoked_jtis: [],
+  };
+}
+
+/** Serves the vector's revocation list and nothing else: keys are pinned. */
+function revocationTransport(setup: Setup): Transport {
+  return async (url) => {
+    if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
+    return Response.json(listOf(setup));
+  };
+}
+
+/** Longer than any vector lasts, in ms: what is burned stays burned. */
+const LIFE_MS = 600_000;
+
+function burning(sender: string, keyid: string, nonce: string, nowMs: number): AcceptRequest {
+  return {
+    acceptId: `burned ${keyid} ${nonce}`,
+    sender,
+    mode: 'inline',
+    nonce: { keyid, nonce, nowMs, expiresAtMs: nowMs + LIFE_MS },
+    leaseMs: 8_000,
+    limits: {
+      maxRecordsPerSender: 1_000,
+      maxPendingBytesPerSender: 1_000,
+      maxNoncesPerKey: 1_000,
+      maxNonces: 1_000,
+    },
+    retry: { attempts: 1, crashes: 1 },
+    retentionMs: 86_400_000,
+  };
+}
+
+/** Brings the store into the vector's state as deliveries would have: nonces without an event (`Store.accept`). */
+async function burnNonces(store: Store, { senders, usedNonces, fullKids, nowMs }: Setup): Promise<void> {
+  const hashes = createHashes();
+  const id = (text: string): string => storedId(text, hashes);
+  const filling = fullKids.map((keyid) => ({ keyid, nonce: 'the nonce that fills the cap' }));
+  for (const { agentUrl } of senders) {
+    for (const { keyid, nonce } of [...usedNonces, ...filling]) {
+      await store.accept(burning(agentUrl, id(keyid), id(nonce), nowMs));
+    }
+  }
+}
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 

@@ -1,5 +1,5 @@
 import type { VectorResult } from './judge.ts';
-import { type Skipped, skippedLines } from './skipped.ts';
+import type { Skipped } from './case.ts';
 
 /** `formatReport`'s options. */
 export interface ReportOptions {
@@ -40,6 +40,20 @@ function lineOf(
 /** One vector as text. */
 export function formatResult(result: VectorResult, { colour = false }: ReportOptions = {}): string {
   return lineOf(result, (passed) => (colour ? ansi(passed ? 32 : 31) : PLAIN));
+}
+
+/** A line for all that were skipped alike: vectors for one reason, members of one name, each file by itself. */
+function skippedLines(skipped: readonly Skipped[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { what, name, why } of skipped) {
+    const alike = `${what === 'vector' ? '' : ` ${name}`}: ${why}`;
+    const line = `${what}\n${alike}`;
+    counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  return [...counts].map(([line, count]) => {
+    const [what = '', alike = ''] = line.split('\n');
+    return `skipped ${count} ${what}${count === 1 ? '' : 's'}${alike}`;
+  });
 }
 
 /** `N passed, N failed`, and what else there is to say. */

@@ -1,7 +1,7 @@
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import type { VectorCase } from './case.ts';
-import { VectorError } from './errors.ts';
+import { VectorError } from './case.ts';
 import { judge, lacking, type VectorResult } from './judge.ts';
 import { librarySubject } from './library.ts';
 import { loadVectors, type LoadOptions } from './load.ts';

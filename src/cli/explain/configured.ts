@@ -4,12 +4,12 @@ import { DEFAULT_EDITION, type EditionName } from '../../edition.ts';
 import type { JsonObject } from '../../codec/members.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
-import { VectorError } from '../../vectors/errors.ts';
-import { senderOf } from '../../vectors/library.ts';
+import { VectorError } from '../../vectors/case.ts';
+import { revocationUrl, senderOf } from '../../vectors/library.ts';
 import { keysBeside } from '../../vectors/load.ts';
-import { revocationUrl } from '../../vectors/revocations.ts';
-import { editionOf, plainSetup, type ShapeContext } from '../../vectors/shapes/members.ts';
-import { harnessState, sendersOf } from '../../vectors/shapes/senders.ts';
+
+import { editionOf, type ShapeContext } from '../../vectors/shapes/read.ts';
+import { setupOf } from '../../vectors/shapes/signature.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 import { publicJwk, readKeys } from '../key-files.ts';
@@ -99,11 +99,8 @@ function ofVector(vector: JsonObject, given: readonly Jwk[], context: ShapeConte
   // With keys from the command line all of them count: `jwks_ref` names those of `keys.json`.
   const json = given.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
   const own = { ...context, keys: () => distinct(keys) };
-  // The loader's senders need no URL and no time; the rest of a setup is the state.
-  const setup = {
-    ...plainSetup(own, { url: '', nowMs: 0, senders: sendersOf(json, own) }),
-    ...harnessState(json, own),
-  };
+  // Only senders and state of the setup are used, not its URL and time.
+  const setup = setupOf(json, { url: '', nowMs: 0 }, own);
   const { revokedKids, usedNonces, fullKids } = setup;
   return {
     senders: setup.senders.map((sender) => ({ ...senderOf(sender, setup), revocation: { revokedKids } })),

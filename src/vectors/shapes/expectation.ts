@@ -1,10 +1,52 @@
-import { defined } from '../../codec/members.ts';
-import type { Expectation } from '../case.ts';
-import { VectorError } from '../errors.ts';
-import { verdictOf } from './action.ts';
-import { onlyMembers } from './known.ts';
-import { type JsonObject, type ShapeContext, aliasOf, fail, isJsonObject, present } from './members.ts';
-import { optionalFlag, optionalNumber, optionalText, textsOf } from './members.ts';
+import * as z from 'zod/mini';
+import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
+import { type Expectation, VectorError } from '../case.ts';
+import { aliasOf, each, missing, optional, read, required, type ShapeContext } from './read.ts';
+
+/** Words of publishers for a verifier's verdict, in lower case, with `_` between parts. */
+const ACCEPTING = 'accept accepted verify verified valid pass passed success ok'.split(' ');
+const REJECTING = 'reject rejected refuse refused deny denied invalid fail failed failure error'.split(' ');
+
+const VERDICTS: ReadonlyMap<string, boolean> = new Map([
+  ...[...ACCEPTING, 'must_accept', 'must_verify', 'must_pass', 'must_not_reject'].map(
+    (word) => [word, true] as const,
+  ),
+  ...[...REJECTING, 'must_reject', 'must_refuse', 'must_fail'].map((word) => [word, false] as const),
+  ...['must_not_accept', 'must_not_verify', 'must_not_pass'].map((word) => [word, false] as const),
+]);
+
+/** A refusal with its reason, as in `reject-malformed`. */
+const WITH_REASON = /^(?:must_)?(?:reject|refuse|deny|rejected|refused|denied)_(.+)$/;
+/** What inverts or limits a verdict, and so is not a reason. */
+const CONDITIONS = ['or', 'not', 'no', 'if', 'unless', 'when', 'may', 'never', 'nothing'];
+
+const isReason = (reason: string): boolean =>
+  reason.split('_').every((part) => !CONDITIONS.includes(part) && !ACCEPTING.includes(part));
+
+/** Whether a word asks to accept; undefined for one that is not known, as a guess could invert the verdict. */
+function verdictOf(action: string): boolean | undefined {
+  const word = action
+    .trim()
+    .toLowerCase()
+    .replace(/[\s_-]+/g, '_');
+  const reason = WITH_REASON.exec(word)?.[1];
+  return VERDICTS.get(word) ?? (reason !== undefined && isReason(reason) ? false : undefined);
+}
+
+/** @throws VectorError for a word that is not known. */
+function verdictOfWord(name: string, word: string): boolean {
+  const verdict = verdictOf(word);
+  if (verdict === undefined) throw missing(`${name} ${JSON.stringify(word)}`, 'accept or reject');
+  return verdict;
+}
+
+/** `expected_verifier_action` of an HMAC vector. @throws VectorError for a word that is not known. */
+export function hmacAction(action: string): Expectation {
+  const authentic = verdictOf(action);
+  if (authentic !== undefined) return { authentic };
+  const name = JSON.stringify(action);
+  throw new VectorError(`expected_verifier_action ${name} is not known: expected accept or reject`);
+}
 
 /** Names for one thing, of which a vector has one: the first are ours. */
 const STATUS = ['status', 'http_status', 'status_code'] as const;
@@ -15,79 +57,67 @@ const FLAGS = ['success', 'valid', 'verified', 'accepted', 'authentic'] as const
 /** The same as a word: accept, reject. */
 const WORDS = ['verdict', 'outcome', 'result', 'action', 'decision'] as const;
 
-const MEMBERS: readonly string[] = [
-  ...FLAGS,
-  ...WORDS,
-  ...STATUS,
-  ...CODE,
-  ...CHECK,
-  'sub_step',
-  'www_authenticate',
-  'body',
-  'sender',
-  'kind',
-  'handled',
-  'changed',
-  'reemission',
-  'warnings',
-];
+const EXPECTATION = z.object({
+  ...each(FLAGS, optional.flag),
+  ...each(WORDS, optional.text),
+  ...each(STATUS, optional.number),
+  ...each(CODE, z.optional(z.nullable(required.text))),
+  ...each(CHECK, optional.numberOrText),
+  sub_step: optional.numberOrText,
+  www_authenticate: z.optional(z.nullable(required.text)),
+  body: optional.text,
+  sender: optional.text,
+  kind: optional.text,
+  handled: optional.flag,
+  changed: optional.flag,
+  reemission: optional.flag,
+  warnings: optional.texts,
+});
 
-function nullable(json: JsonObject, name: string | undefined): string | null | undefined {
-  if (name === undefined) return undefined;
-  return Object.hasOwn(json, name) ? (optionalText(json, name) ?? null) : undefined;
-}
+type Given = z.output<typeof EXPECTATION>;
 
-function wordOf(json: JsonObject, name: string): string | undefined {
-  const value = present(json, name);
-  if (value === undefined) return undefined;
-  return typeof value === 'number' || typeof value === 'string'
-    ? String(value).trim().toLowerCase()
-    : fail(name, 'a number or a text');
-}
+const word = (value: number | string): string => String(value).trim().toLowerCase();
 
 /** A check, written `9`, `"9a"`, or 9 with the `sub_step` "a". */
-function checkOf(json: JsonObject, where: string): string | undefined {
-  const name = aliasOf(json, where, CHECK);
-  const step = name === undefined ? undefined : wordOf(json, name);
-  const sub = wordOf(json, 'sub_step')?.replace(/[^a-z\d]/g, '');
-  if (step === undefined || sub === undefined || step.endsWith(sub)) return step;
-  return sub.startsWith(step) ? sub : `${step}${sub}`;
+function checkOf(given: Given, where: string): string | undefined {
+  const name = aliasOf(given, where, CHECK);
+  const step = name && given[name];
+  if (step === undefined || given.sub_step === undefined) return step === undefined ? step : word(step);
+  const [own, sub] = [word(step), word(given.sub_step).replace(/[^a-z\d]/g, '')];
+  if (own.endsWith(sub)) return own;
+  return sub.startsWith(own) ? sub : `${own}${sub}`;
 }
 
-/** @throws VectorError for a word that is not known: a guess could turn the verdict round. */
-function verdictOfWord(name: string, word: string): boolean {
-  return verdictOf(word) ?? fail(`${name} ${JSON.stringify(word)}`, 'accept or reject');
-}
-
-function authenticOf(json: JsonObject, where: string): boolean | undefined {
-  const flag = aliasOf(json, where, FLAGS);
-  const word = aliasOf(json, where, WORDS);
-  const said =
-    word === undefined ? undefined : verdictOfWord(`${where}.${word}`, optionalText(json, word) ?? '');
-  const stated = flag === undefined ? undefined : optionalFlag(json, flag);
+function authenticOf(given: Given, where: string): boolean | undefined {
+  const flagName = aliasOf(given, where, FLAGS);
+  const wordName = aliasOf(given, where, WORDS);
+  const stated = flagName && given[flagName];
+  const said = wordName && verdictOfWord(`${where}.${wordName}`, given[wordName] ?? '');
   if (said !== undefined && stated !== undefined && said !== stated) {
-    throw new VectorError(`${where}: ${flag ?? ''} contradicts ${word ?? ''}`);
+    throw new VectorError(`${where}: ${flagName} contradicts ${wordName}`);
   }
   return stated ?? said;
 }
 
 function membersOf(json: JsonObject, where: string, context: ShapeContext): Expectation {
-  const status = aliasOf(json, where, STATUS);
-  const name = aliasOf(json, where, CODE) ?? CODE.find((alias) => Object.hasOwn(json, alias));
-  const code = nullable(json, name);
+  const given = read(EXPECTATION, json, where, context);
+  const status = aliasOf(given, where, STATUS);
+  // Null says that there is no code.
+  const code = given[aliasOf(given, where, CODE) ?? CODE.find((name) => given[name] === null) ?? CODE[0]];
+  const { body, sender, kind, handled, changed, reemission, warnings } = given;
   return defined({
-    authentic: authenticOf(json, where),
-    status: status === undefined ? undefined : optionalNumber(json, status),
+    authentic: authenticOf(given, where),
+    status: status && given[status],
     code: typeof code === 'string' ? context.codeOf(code) : code,
-    check: checkOf(json, where),
-    wwwAuthenticate: nullable(json, 'www_authenticate'),
-    body: optionalText(json, 'body'),
-    sender: optionalText(json, 'sender'),
-    kind: optionalText(json, 'kind'),
-    handled: optionalFlag(json, 'handled'),
-    changed: optionalFlag(json, 'changed'),
-    reemission: optionalFlag(json, 'reemission'),
-    warnings: textsOf(json, 'warnings'),
+    check: checkOf(given, where),
+    wwwAuthenticate: given.www_authenticate,
+    body,
+    sender,
+    kind,
+    handled,
+    changed,
+    reemission,
+    warnings,
   });
 }
 
@@ -96,18 +126,18 @@ function membersOf(json: JsonObject, where: string, context: ShapeContext): Expe
  * @param where its name, for messages.
  * @throws VectorError where a member is not known or wrong.
  */
-export function expectationOf(value: unknown, where: string, context: ShapeContext): Expectation {
+function expectationOf(value: unknown, where: string, context: ShapeContext): Expectation {
   if (typeof value === 'string') return { authentic: verdictOfWord(where, value) };
-  if (!isJsonObject(value)) return fail(where, 'an object, or accept or reject');
-  onlyMembers(value, where, MEMBERS, context);
-  return membersOf(value, where, context);
+  if (isJsonObject(value)) return membersOf(value, where, context);
+  throw missing(where, 'an object, or accept or reject');
 }
 
-/** The same of one that may not be empty: it would be met by any answer. */
+/** The same of one that may not be empty, as any answer would meet it. */
 export function someExpectation(value: unknown, where: string, context: ShapeContext): Expectation {
   const expected = expectationOf(value, where, context);
   if (Object.keys(expected).length > 0) return expected;
-  throw new VectorError(`${where} says nothing: expected at least one of ${MEMBERS.join(', ')}`);
+  const members = Object.keys(EXPECTATION.shape).join(', ');
+  throw new VectorError(`${where} says nothing: expected at least one of ${members}`);
 }
 
 /**

@@ -1,15 +1,9 @@
-import type { VectorCase } from '../case.ts';
-import { VectorError } from '../errors.ts';
-import { readCanonicalization } from './canonicalization.ts';
-import { readEach, readOr } from './each.ts';
-import { readEnvelopes, readExtraction } from './events.ts';
-import { isListOfObjects, mostMembers } from './known.ts';
-import { HMAC_LISTS, readBearer, readHmac } from './legacy.ts';
-import { type JsonObject, type ShapeContext, isJsonObject } from './members.ts';
-import { readSequences } from './sequence.ts';
-import { readSignature, readSignatures, SIGNATURES } from './signature.ts';
-
-export type { ShapeContext } from './members.ts';
+import { isJsonObject, type JsonObject } from '../../codec/members.ts';
+import { type VectorCase, VectorError } from '../case.ts';
+import { readCanonicalization, readExtraction } from './functions.ts';
+import { HMAC_LISTS, readBearer, readEnvelopes, readHmac } from './legacy.ts';
+import { isListOfObjects, readEach, readOr, type ShapeContext, skipUnknown } from './read.ts';
+import { readSequences, readSignature, readSignatures, SIGNATURES } from './signature.ts';
 
 interface Shape {
   readonly described: string;
@@ -94,9 +88,9 @@ export function isKeySet(json: unknown): json is { readonly keys: readonly JsonO
   return Object.keys(json).every((name) => name === 'keys' || !isListOfObjects(json[name]));
 }
 
-/** What else is in a file of vectors, which may be the half of them. */
+/** What else is in a file of vectors: a list that is not read may hold the other half of them. */
 function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly VectorCase[] {
-  const read = readOr(context.stem, context, () => mostMembers(json, '', [...members, 'keys'], context));
+  const read = readOr(context.stem, context, () => skipUnknown(json, '', [...members, 'keys'], context));
   return read ? [read] : [];
 }
 

@@ -1,134 +1,215 @@
-import type { DeliveryCase, Expectation, VectorCase } from '../case.ts';
-import { actionExpectation } from './action.ts';
-import { readEach } from './each.ts';
+import * as z from 'zod/mini';
+import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
+import { protocolFor } from '../../protocol.ts';
+import { type DeliveryCase, type Expectation, type VectorCase, VectorError } from '../case.ts';
+import { hmacAction, someExpectation } from './expectation.ts';
 import {
+  aliasOf,
+  bodyOf,
   DEFAULT_AGENT,
   DEFAULT_NOW_MS,
   DEFAULT_URL,
-  type JsonObject,
+  editionOf,
+  missing,
+  optional,
+  parse,
+  plainSetup,
+  RAW_BODY,
+  read,
+  readList,
+  required,
   type ShapeContext,
-  aliasOf,
-  bodyOf,
-} from './members.ts';
-import { objectOf, objectsOf, optionalText, plainSetup, present, textOf } from './members.ts';
-import { someExpectation } from './expectation.ts';
-import { mostMembers } from './known.ts';
-import { protocolFor } from '../../protocol.ts';
-import { VectorError } from '../errors.ts';
+} from './read.ts';
 
-/** A secret of a file, as its sender is registered. */
-function setupOf(
-  json: JsonObject,
-  scheme: 'hmac' | 'bearer',
-  nowMs: number,
+/** How the one sender of a file is registered. */
+interface Registered {
+  readonly scheme: 'hmac' | 'bearer';
+  readonly secret: string;
+  readonly previousSecret?: string;
+  readonly url?: string | undefined;
+  /** That of the vector, where it has one. */
+  readonly edition?: string | undefined;
+}
+
+/** One delivery of a legacy sender. */
+function deliveryCase(
+  kind: DeliveryCase['kind'],
+  name: string,
+  { scheme, secret, previousSecret, url = DEFAULT_URL, edition }: Registered,
+  request: { readonly headers: Readonly<Record<string, string | string[]>>; readonly body: Uint8Array },
+  expected: Expectation,
   context: ShapeContext,
-): DeliveryCase['setup'] {
-  const name = scheme === 'hmac' ? 'secret' : 'token';
-  const previousSecret = optionalText(json, `previous_${name}`);
-  const legacy = {
-    scheme,
-    secret: textOf(json, name),
-    ...(previousSecret !== undefined && { previousSecret }),
+  nowMs: number = DEFAULT_NOW_MS,
+): DeliveryCase {
+  const legacy = { scheme, secret, ...defined({ previousSecret }) };
+  const sender = { agentUrl: DEFAULT_AGENT, keys: [], edition: editionOf({ edition }, context), legacy };
+  return {
+    kind,
+    name,
+    file: context.file,
+    setup: plainSetup(context, { url, nowMs, senders: [sender] }),
+    steps: [{ request: { method: 'POST', url, ...request }, nowMs, handlerFails: false, expected }],
   };
-  const sender = { agentUrl: DEFAULT_AGENT, keys: [], edition: context.edition, legacy };
-  return plainSetup(context, { url: optionalText(json, 'url') ?? DEFAULT_URL, nowMs, senders: [sender] });
 }
 
-/** Seconds as a number or as text. What is neither needs a `reference_now` of its own. */
-function timestampOf(vector: JsonObject): { readonly text: string; readonly ms: number } {
-  const value = present(vector, 'timestamp');
-  if (typeof value !== 'number' && typeof value !== 'string') {
-    throw new VectorError('timestamp is missing or wrong: expected Unix seconds');
-  }
-  const reference = present(vector, 'reference_now') ?? value;
-  const ms = Number(reference) * 1000;
-  if (!Number.isFinite(ms)) throw new VectorError('reference_now is missing: expected Unix seconds');
-  return { text: String(value), ms };
-}
+const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** `headers` stand for those of the scheme; a null takes one away. */
+/** `headers` replace those of the scheme; a null removes one. */
 function headersWith(
   own: Readonly<Record<string, string>>,
-  vector: JsonObject,
+  more: JsonObject = {},
 ): Record<string, string | string[]> {
-  const more = present(vector, 'headers') === undefined ? {} : objectOf(vector, 'headers');
   const names = new Set(Object.keys(more).map((name) => name.toLowerCase()));
-  const kept = Object.entries(own).filter(([name]) => !names.has(name.toLowerCase()));
+  const kept = Object.entries({ ...JSON_TYPE, ...own }).filter(([name]) => !names.has(name.toLowerCase()));
   const given = Object.entries(more).filter(
     (entry): entry is [string, string | string[]] => entry[1] !== null,
   );
   return Object.fromEntries([...kept, ...given]);
 }
 
-/** What either scheme's vectors have. */
-const DELIVERY = ['headers', 'raw_body', 'raw_body_base64', 'expected'] as const;
+/** Members of either scheme's vectors. */
+const DELIVERY = { headers: optional.object, ...RAW_BODY, expected: z.optional(z.unknown()) };
 const SIGNATURE = ['expected_signature', 'signature'] as const;
-const HMAC = [...DELIVERY, ...SIGNATURE, 'timestamp', 'reference_now', 'expected_verifier_action'] as const;
+const secondsOrText = z.union([z.number(), z.string()], 'Unix seconds');
+const HMAC = z.object({
+  ...DELIVERY,
+  expected_signature: optional.text,
+  signature: optional.text,
+  timestamp: secondsOrText,
+  reference_now: z.optional(secondsOrText),
+  expected_verifier_action: optional.text,
+});
 
-/** `expected_verifier_action`, `expected`, or both; where neither is there, what its list says, else the digest counts. */
-function hmacExpectation(vector: JsonObject, refused: boolean, context: ShapeContext): Expectation {
-  const said = ['expected_verifier_action', 'expected'].filter((name) => present(vector, name) !== undefined);
-  if (said.length === 0) return refused ? { authentic: false } : actionExpectation(vector);
+type GivenHmac = z.output<typeof HMAC>;
+
+/** `expected_verifier_action`, `expected`, or both; without either what the list says, else only the digest counts. */
+function hmacExpectation(given: GivenHmac, refused: boolean, context: ShapeContext): Expectation {
+  const { expected_verifier_action: action, expected } = given;
+  if (action === undefined && expected === undefined)
+    return refused ? { authentic: false } : { proved: true };
   return {
-    ...(said.includes('expected_verifier_action') && actionExpectation(vector)),
-    ...(said.includes('expected') && someExpectation(vector['expected'], 'expected', context)),
+    ...(action !== undefined && hmacAction(action)),
+    ...(expected !== undefined && someExpectation(expected, 'expected', context)),
   };
 }
 
 function hmacCase(
-  file: JsonObject,
+  sender: Registered,
   vector: JsonObject,
   name: string,
   refused: boolean,
   context: ShapeContext,
 ): DeliveryCase {
-  mostMembers(vector, '', HMAC, context);
+  const given = read(HMAC, vector, '', context, 'may have others');
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(context.protocol);
-  const { text, ms } = timestampOf(vector);
-  const headers = {
-    'Content-Type': 'application/json',
-    [hmacTimestampHeader]: text,
-    [hmacSignatureHeader]: textOf(vector, aliasOf(vector, name, SIGNATURE) ?? SIGNATURE[0]),
-  };
-  const setup = setupOf(file, 'hmac', ms, context);
-  const request = {
-    method: 'POST',
-    url: setup.url,
-    headers: headersWith(headers, vector),
-    body: bodyOf(vector, 'raw_body'),
-  };
-  const expected = hmacExpectation(vector, refused, context);
-  const steps = [{ request, nowMs: ms, handlerFails: false, expected }];
-  return { kind: 'hmac', name, file: context.file, setup, steps };
+  // A timestamp that is not a number needs a `reference_now` beside it.
+  const nowMs = Number(given.reference_now ?? given.timestamp) * 1000;
+  if (!Number.isFinite(nowMs)) throw new VectorError('reference_now is missing: expected Unix seconds');
+  const [member] = SIGNATURE;
+  const signature = given[aliasOf(vector, name, SIGNATURE) ?? member];
+  if (signature === undefined) throw missing(member, 'a string');
+  const own = { [hmacTimestampHeader]: String(given.timestamp), [hmacSignatureHeader]: signature };
+  const request = { headers: headersWith(own, given.headers), body: bodyOf(given, name) };
+  const expected = hmacExpectation(given, refused, context);
+  return deliveryCase('hmac', name, sender, request, expected, context, nowMs);
 }
 
-/** Lists of an HMAC file: `rejection_vectors` are refused, where they do not say something else. */
-export const HMAC_LISTS: readonly string[] = ['vectors', 'rejection_vectors'];
+/** Lists of an HMAC file: `rejection_vectors` are refused, unless they say otherwise. */
+export const HMAC_LISTS = ['vectors', 'rejection_vectors'] as const;
+
+const HMAC_FILE = z.object({
+  secret: required.text,
+  previous_secret: optional.text,
+  url: optional.text,
+});
 
 /** `{secret, vectors: [{id, timestamp, raw_body, expected_signature, …}], rejection_vectors: […]}`. */
 export function readHmac(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+  const { secret, previous_secret: previousSecret, url } = parse(HMAC_FILE, json);
+  const sender = { scheme: 'hmac', secret, url, ...defined({ previousSecret }) } as const;
   return HMAC_LISTS.flatMap((list) =>
-    readEach(objectsOf(json, list), list.slice(0, -1), context, (vector, name) =>
-      hmacCase(json, vector, name, list !== 'vectors', context),
+    readList(json, list, context, (vector, name) =>
+      hmacCase(sender, vector, name, list !== 'vectors', context),
     ),
   );
 }
 
+const BEARER = z.object(DELIVERY);
+const BEARER_FILE = z.object({
+  token: required.text,
+  previous_token: optional.text,
+  url: optional.text,
+});
+
 /** `{token, vectors: [{id, headers, raw_body, expected}]}`. */
 export function readBearer(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
-  const nowMs = DEFAULT_NOW_MS;
-  return readEach(objectsOf(json, 'vectors'), 'vector', context, (vector, name): DeliveryCase => {
-    mostMembers(vector, '', DELIVERY, context);
-    const setup = setupOf(json, 'bearer', nowMs, context);
-    const own = { 'Content-Type': 'application/json', Authorization: `Bearer ${textOf(json, 'token')}` };
-    const request = {
-      method: 'POST',
-      url: setup.url,
-      headers: headersWith(own, vector),
-      body: bodyOf(vector, 'raw_body'),
-    };
-    const expected = someExpectation(vector['expected'], 'expected', context);
-    const steps = [{ request, nowMs, handlerFails: false, expected }];
-    return { kind: 'bearer', name, file: context.file, setup, steps };
+  const { token: secret, previous_token: previousSecret, url } = parse(BEARER_FILE, json);
+  const sender = { scheme: 'bearer', secret, url, ...defined({ previousSecret }) } as const;
+  return readList(json, 'vectors', context, (vector, name) => {
+    const given = read(BEARER, vector, '', context, 'may have others');
+    const headers = headersWith({ Authorization: `Bearer ${secret}` }, given.headers);
+    const expected = someExpectation(given.expected, 'expected', context);
+    return deliveryCase('bearer', name, sender, { headers, body: bodyOf(given, name) }, expected, context);
   });
+}
+
+/** Envelopes are sent with a token, which needs no signature. */
+const TOKEN = 'a-token-of-the-vectors-for-envelopes';
+
+/** `payload`, serialised; or `raw_body`, byte for byte. */
+const ENVELOPE = { payload: z.optional(z.unknown()), ...RAW_BODY, edition: optional.text };
+const POSITIVE = z.object({
+  ...ENVELOPE,
+  expected_warnings: optional.texts,
+  expected_event_kind: optional.text,
+  expected_family: z.optional(z.nullable(required.text)),
+});
+const NEGATIVE = z.object({
+  ...ENVELOPE,
+  expected_error: z.optional(z.unknown()),
+  expected_status: optional.number,
+});
+
+function envelopeCase(
+  vector: JsonObject,
+  name: string,
+  edition: string | undefined,
+  expected: Expectation,
+  context: ShapeContext,
+): DeliveryCase {
+  const body = Object.hasOwn(vector, 'payload')
+    ? new TextEncoder().encode(JSON.stringify(vector['payload']))
+    : bodyOf(parse(z.object(RAW_BODY), vector), name);
+  const sender = { scheme: 'bearer', secret: TOKEN, edition } as const;
+  const headers = { ...JSON_TYPE, Authorization: `Bearer ${TOKEN}` };
+  return deliveryCase('envelope', name, sender, { headers, body }, expected, context);
+}
+
+function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
+  const error = present(vector, 'expected_error');
+  const code = isJsonObject(error) ? error['code'] : error;
+  if (typeof code !== 'string') throw missing('expected_error', 'a code');
+  return codeOf(code);
+}
+
+/** `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
+export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+  return [
+    ...readList(json, 'positive', context, (vector, name) => {
+      const given = read(POSITIVE, vector, '', context, 'may have others');
+      const expected = defined({
+        status: 200,
+        code: null,
+        warnings: given.expected_warnings,
+        eventKind: given.expected_event_kind,
+        family: given.expected_family,
+      });
+      return envelopeCase(vector, name, given.edition, expected, context);
+    }),
+    ...readList(json, 'negative', context, (vector, name) => {
+      const given = read(NEGATIVE, vector, '', context, 'may have others');
+      const expected = defined({ code: errorOf(vector, context), status: given.expected_status });
+      return envelopeCase(vector, name, given.edition, expected, context);
+    }),
+  ];
 }
