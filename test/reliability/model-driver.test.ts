@@ -35,7 +35,7 @@ const AT_LEAST: Record<PlannedName, number> = {
   poison: 30_000,
 };
 
-const TIMEOUT_MS = LONG ? 1_800_000 : 120_000;
+const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
 function worldsOf(
   name: PlannedName,

@@ -37,7 +37,7 @@ const AT_LEAST: Record<ScenarioName, number> = {
   inlinePoison: 1_000,
 };
 
-const TIMEOUT_MS = LONG ? 600_000 : 60_000;
+const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
 /** Worlds small enough to be visited in all of the forms that each of their states has. */
 const SOUND: readonly ScenarioName[] = LONG

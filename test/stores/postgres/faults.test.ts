@@ -218,7 +218,7 @@ describe('rolled back because of others', () => {
     const blocked = async (): Promise<boolean> =>
       (await at.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [rows[0]?.pid]))
         .length > 0;
-    await expect.poll(blocked, { timeout: 10_000 }).toBe(true);
+    await expect.poll(blocked).toBe(true);
     // Now the other way round: a row that the accept has locked already, which waits for this one.
     await other.query(`SELECT FROM ${at.schema}.webhook_row WHERE id = '${key(1)}' FOR UPDATE`);
     await expect.poll(() => rolledBack).toEqual(['40P01']);
