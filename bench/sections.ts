@@ -53,12 +53,12 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
   },
   stores: {
     title: 'Accepts ÷ bare writes at the same durability (every answer on disk)',
-    parts: STORES,
+    parts: [...STORES, 'mysql'],
     load: () => import('./sections/stores.ts'),
   },
   events: {
     title: 'One event on a durable store: accept and completion, 64 in flight, one sender; room it takes',
-    parts: STORES,
+    parts: [...STORES, 'mysql'],
     load: () => import('./sections/events.ts'),
   },
   growth: {

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { Store } from '../../dist/index.js';
+import { migrate as migrateMysql, mysqlStore } from '../../dist/mysql.js';
 import { migrate, postgresStore } from '../../dist/postgres.js';
 import { redisStore } from '../../dist/redis.js';
 import { sqliteStore } from '../../dist/sqlite.js';
+import { startServer as startMariadb } from '../../test/support/mariadb.ts';
 import { startServer as startPostgres } from '../../test/support/postgres.ts';
 import { startServer as startRedis } from '../../test/support/redis-server.ts';
 import { POOL, type Place } from './places.ts';
@@ -19,7 +22,7 @@ export interface Opened {
   readonly place: Place;
   /**
    * What it takes on disk or, Redis, in memory, once the backend has tidied up.
-   * @param packed without the room that Postgres keeps for other rows.
+   * @param packed without the room that Postgres and MySQL keep for other rows.
    */
   readonly bytes: (packed?: boolean) => Promise<number>;
   readonly close: () => Promise<void>;
@@ -33,7 +36,7 @@ export interface Backend {
   readonly stop: () => Promise<void>;
 }
 
-export type BackendName = 'redis' | 'postgres' | 'sqlite';
+export type BackendName = 'redis' | 'postgres' | 'mysql' | 'sqlite';
 
 const HASH = '3b7c0f4a9d2e51860c4f7a8b9d6e3f2013c5a7e9b1d3f50724681ace0bdf9753';
 const DAY_MS = 86_400_000;
@@ -114,6 +117,47 @@ async function postgres(): Promise<Backend> {
   };
 }
 
+async function mysql(): Promise<Backend> {
+  const server = await startMariadb();
+  const pool = createPool({ uri: server.url, connectionLimit: POOL });
+  await pool.query('CREATE DATABASE bare');
+  await pool.query('CREATE TABLE bare.bare (name VARCHAR(200) PRIMARY KEY, hash VARCHAR(64) NOT NULL)');
+  let stores = 0;
+  return {
+    bareName: 'single-row INSERT',
+    bare: (key) => pool.execute('INSERT INTO bare.bare (name, hash) VALUES (?, ?)', [key, HASH]),
+    open: async () => {
+      stores += 1;
+      const name = `bench_${stores}`;
+      await pool.query(`CREATE DATABASE ${name}`);
+      const own = createPool({ uri: `${server.url}/${name}`, connectionLimit: POOL });
+      await migrateMysql(own);
+      const store = mysqlStore({ pool: own });
+      await store.open();
+      return {
+        store,
+        place: { backend: 'mysql', server: server.url, name },
+        bytes: async (packed = false) => {
+          const tables = ['webhook_row', 'webhook_tally', 'webhook_scope'];
+          if (packed) for (const table of tables) await own.query(`OPTIMIZE TABLE ${table}`);
+          return tables.reduce(
+            (sum, table) => sum + statSync(join(server.data, name, `${table}.ibd`)).size,
+            0,
+          );
+        },
+        close: async () => {
+          await store.close();
+          await own.end();
+        },
+      };
+    },
+    stop: async () => {
+      await pool.end();
+      await server.remove();
+    },
+  };
+}
+
 async function sqlite(): Promise<Backend> {
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-bench-'));
   const db = new DatabaseSync(join(folder, 'bare.db'));
@@ -150,4 +194,9 @@ async function sqlite(): Promise<Backend> {
   };
 }
 
-export const BACKENDS: Readonly<Record<BackendName, () => Promise<Backend>>> = { redis, postgres, sqlite };
+export const BACKENDS: Readonly<Record<BackendName, () => Promise<Backend>>> = {
+  redis,
+  postgres,
+  mysql,
+  sqlite,
+};

@@ -6,11 +6,11 @@ export interface Place {
   readonly backend: BackendName;
   /** URL of its server; a file has none. */
   readonly server?: string;
-  /** Redis: the prefix of its keys. Postgres: its schema. SQLite: its file. */
+  /** Redis: the prefix of its keys. Postgres: its schema. MySQL: its database. SQLite: its file. */
   readonly name: string;
 }
 
-/** Connections to Postgres: more than what 64 concurrent inserts gain by. */
+/** Connections to Postgres, and to MySQL: more than what 64 concurrent inserts gain by. */
 export const POOL = 16;
 
 /** Nothing of the other backends is loaded: it would be part of what the process holds. */
@@ -24,6 +24,11 @@ const OPENERS: Readonly<Record<BackendName, (place: Place) => Promise<Store>>> =
     const { Pool } = await import('pg');
     const { postgresStore } = await import('../../dist/postgres.js');
     return postgresStore({ pool: new Pool({ connectionString: server, max: POOL }), schema: name });
+  },
+  mysql: async ({ server = '', name }) => {
+    const { createPool } = await import('mysql2/promise');
+    const { mysqlStore } = await import('../../dist/mysql.js');
+    return mysqlStore({ pool: createPool({ uri: `${server}/${name}`, connectionLimit: POOL }) });
   },
   sqlite: async ({ name }) => {
     const { sqliteStore } = await import('../../dist/sqlite.js');

@@ -19,6 +19,7 @@ const COUNTS: Readonly<Record<number, number>> = { 1: 800, 16: 4000, 64: 6000 };
 const LEAST: Readonly<Record<BackendName, Readonly<Record<number, number>>>> = {
   redis: { 1: 0.5, 16: 0.2, 64: 0.2 },
   postgres: { 1: 0.7, 64: 2 },
+  mysql: {},
   sqlite: { 1: 0.7, 64: 2.5 },
 };
 

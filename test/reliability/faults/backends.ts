@@ -1,10 +1,14 @@
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import { inject } from 'vitest';
+import { mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
+import { testDatabase } from '../../stores/mysql-databases.ts';
+import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
@@ -80,6 +84,46 @@ export async function postgresBackend(timeoutMs: number): Promise<Backend> {
       owner.release();
       await proxy.close();
       await Promise.all([direct.end(), through.end()]);
+    },
+  };
+}
+
+/** The same, as MariaDB has it. */
+export const COUNTING_MYSQL: readonly string[] = [
+  'CREATE TABLE completed (event VARBINARY(1536) NOT NULL)',
+  `CREATE TRIGGER count_completed AFTER UPDATE ON webhook_row FOR EACH ROW
+    IF NEW.kind = 'r' AND JSON_VALUE(CONVERT(NEW.data USING utf8mb4), '$.state') = 'applied'
+      AND JSON_VALUE(CONVERT(OLD.data USING utf8mb4), '$.state') <> 'applied' THEN
+      INSERT INTO completed VALUES (NEW.id);
+    END IF`,
+];
+
+/** On a server of the whole run, in a database of its own. */
+export async function mysqlBackend(timeoutMs: number): Promise<Backend> {
+  const at = await testDatabase(await sharedMariadb(inject('shared')), 3);
+  for (const text of COUNTING_MYSQL) await at.sql(text);
+  const url = new URL(at.url);
+  const proxy = await startProxy(Number(url.port === '' ? 3306 : url.port), url.hostname);
+  Object.assign(url, { hostname: '127.0.0.1', port: String(proxy.port) });
+  const through = createPool({ uri: url.href, connectionLimit: 3 });
+  let offsetMs = 0;
+  const clockOffsetMs = (): number => offsetMs;
+  const judge = at.store(at.pools[0], { timeoutMs: LONG_MS, clockOffsetMs });
+  await judge.open();
+  return {
+    proxy,
+    store: mysqlStore({ pool: through, timeoutMs, clockOffsetMs }),
+    judge,
+    advance: (ms) => {
+      offsetMs += ms;
+    },
+    completions: async (key) => (await at.sql('SELECT event FROM completed WHERE event = ?', [key])).length,
+    end: async () => {
+      await judge.close();
+      await proxy.close();
+      // Its connections were reset with the proxy.
+      await through.end().catch(() => undefined);
+      await at.drop();
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Mishap } from '../../support/tcp-proxy.ts';
 import type { House, Signed } from '../../receiver/setup.ts';
 import { AGENT, house, payloads, said } from '../../receiver/setup.ts';
 import type { Backend, OpenBackend } from './backends.ts';
-import { LONG_MS, postgresBackend, redisBackend } from './backends.ts';
+import { LONG_MS, mysqlBackend, postgresBackend, redisBackend } from './backends.ts';
 
 type Mode = 'inline' | 'inbox';
 type Point = 'accept' | 'complete';
@@ -27,6 +27,7 @@ afterAll(async () => {
 
 const BACKENDS: Readonly<Record<string, OpenBackend>> = {
   Postgres: postgresBackend,
+  MySQL: mysqlBackend,
   Redis: (timeoutMs) => redisBackend(redis.port, timeoutMs),
   'Redis with a replica': (timeoutMs) => redisBackend(pair.primary.port, timeoutMs),
 };
@@ -126,11 +127,11 @@ const timeoutOf = ({ mishap }: Case): number => (SILENT.includes(mishap) ? 1000 
 /**
  * A completion is sent again for about a second, as long as somebody waits for the answer, and longer by a worker: only
  * a link that stays dead is noticed. An accept whose connection ends is sent again by the Redis store, which knows its
- * scripts to be repeatable, and left to the seller by the Postgres one.
+ * scripts to be repeatable, and left to the seller by those on SQL.
  */
 function noAnswerBy({ mode, point }: Group, { name, mishap }: Case): boolean {
   if (point === 'complete') return mode === 'inline' && mishap === 'mute';
-  return name === 'Postgres' || SILENT.includes(mishap);
+  return ['Postgres', 'MySQL'].includes(name) || SILENT.includes(mishap);
 }
 
 function expected(group: Group, each: Case): Seen {

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool, PoolOptions } from 'mysql2/promise';
+import { createPool } from 'mysql2/promise';
+import { describe, expect, it } from 'vitest';
+import { migrate } from '../../../src/stores/mysql.ts';
+import { expectCountsRight, newName, ownDatabase } from '../mysql-databases.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
+
+const at = ownDatabase();
+
+/** Not in ASCII, of four bytes too: a charset that came in would change it. */
+const [BODY, KEY] = ['grüße 😀', 'event-ü-😀'];
+
+/** Each operation that reads columns, or sends values. */
+async function worksOn(pool: Pool, hasTransactions = true): Promise<void> {
+  const store = at.store(pool);
+  await store.open();
+  expect(await store.durability()).toBe('disk');
+  const [key, queuedKey] = [`${KEY}-${randomUUID()}`, `${KEY}-${randomUUID()}`];
+  const request = acceptRequest({ key, body: BODY });
+  expect((await store.accept(request)).kind).toBe('won');
+  expect((await store.accept(acceptRequest({ key }))).kind).toBe('in-flight');
+  const lease = { ...leaseOf(request), retentionMs: RETENTION_MS };
+  if (hasTransactions)
+    await store.transaction(lease, (tx) => tx.query("INSERT INTO note VALUES ('by the handler')"));
+  else expect(await store.complete(lease)).toBe('done');
+  expect(await store.peek(request.sender, key)).toBe('applied');
+  const queued = { ...acceptRequest({ key: queuedKey, body: BODY }), mode: 'inbox' as const };
+  expect((await store.accept(queued)).kind).toBe('queued');
+  const { records } = await store.inbox.list({ state: 'queued', limit: 10 });
+  expect(records.map((record) => record.key)).toEqual([queuedKey]);
+  expect(await store.inbox.overdueMs?.()).toBeGreaterThanOrEqual(0);
+  const { retry, retentionMs, sender } = queued;
+  const owner = randomUUID();
+  const { events } = await store.inbox.lease({
+    owner,
+    max: 4,
+    leaseMs: 60_000,
+    retry,
+    retentionMs,
+    senders: [],
+  });
+  expect(events.map(({ body }) => Buffer.from(body).toString())).toEqual([BODY]);
+  expect(await store.complete({ sender, key: queuedKey, owner, retentionMs })).toBe('done');
+  await store.sweep();
+  expect(await store.identity?.()).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+  await store.close();
+}
+
+const POOLS: Readonly<Record<string, PoolOptions>> = {
+  'dates as text': { dateStrings: true },
+  'numbers as text': { supportBigNumbers: true, bigNumberStrings: true },
+  'decimals as numbers': { decimalNumbers: true },
+  'named placeholders': { namedPlaceholders: true },
+  'rows as arrays': { rowsAsArray: true },
+  'rows by table': { nestTables: true },
+  'rows with the table in the name': { nestTables: '_' },
+  'no casts': { typeCast: false },
+  'casts of its own': { typeCast: () => 'x' },
+  'several statements': { multipleStatements: true },
+  'another charset': { charset: 'LATIN1_SWEDISH_CI' },
+  'another collation': { charset: 'UTF8MB4_TURKISH_CI' },
+  'rows that were changed, not found': { flags: ['-FOUND_ROWS'] },
+  'one prepared statement': { maxPreparedStatements: 1 },
+  'another time zone': { timezone: '+05:30' },
+};
+
+describe('a pool as its owner has it', () => {
+  it.each(Object.entries(POOLS))('%s', async (_, options) => {
+    await at.clear();
+    const pool = createPool({ uri: at.url, connectionLimit: 3, ...options });
+    await worksOn(pool);
+    await expectCountsRight(at);
+    await pool.end();
+  });
+
+  it('one connection: all but ctx.transaction', async () => {
+    await at.clear();
+    const pool = createPool({ uri: at.url, connectionLimit: 1 });
+    await worksOn(pool, false);
+    await pool.end();
+  });
+
+  it.each([
+    'ANSI',
+    'ORACLE',
+    'TRADITIONAL',
+    '',
+    'NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE',
+    'EMPTY_STRING_IS_NULL',
+    'HIGH_NOT_PRECEDENCE,NO_UNSIGNED_SUBTRACTION,NO_AUTO_VALUE_ON_ZERO',
+    'PAD_CHAR_TO_FULL_LENGTH',
+  ])('sql_mode = %j', async (mode) => {
+    await at.clear();
+    const pool = createPool({ uri: at.url, connectionLimit: 3 });
+    pool.pool.on('connection', (connection) => connection.query(`SET SESSION sql_mode = '${mode}'`));
+    await worksOn(pool);
+    await expectCountsRight(at);
+    await pool.end();
+  });
+});
+
+describe('a database whose collation folds names', () => {
+  it.each(['utf8mb4 COLLATE utf8mb4_turkish_ci', 'latin1', 'ucs2'])(
+    '%s: case, accents and spaces at the end still tell keys apart',
+    async (charset) => {
+      const name = newName();
+      await at.sql(`CREATE DATABASE ${name} CHARACTER SET ${charset}`);
+      const pool = createPool({ uri: at.url.replace(at.database, name), connectionLimit: 2 });
+      await migrate(pool);
+      const store = at.store(pool);
+      await store.open();
+      const keys = [
+        'event-of-the-seller',
+        'Event-of-the-seller',
+        'évent-of-the-seller',
+        'event-of-the-seller ',
+      ];
+      for (const key of keys) expect((await store.accept(acceptRequest({ key }))).kind).toBe('won');
+      for (const key of keys) expect((await store.accept(acceptRequest({ key }))).kind).toBe('in-flight');
+      await store.close();
+      await pool.end();
+      await at.sql(`DROP DATABASE ${name}`);
+    },
+  );
+});
