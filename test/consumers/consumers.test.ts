@@ -44,6 +44,16 @@ const tsconfig = (module: string, moduleResolution: string): string =>
     include: ['*.ts'],
   });
 
+/** Blocks of docs/typescript-and-jest.md, in order. */
+function blocksOf(language: string): readonly string[] {
+  const page = readFileSync(
+    fileURLToPath(new URL('../../docs/typescript-and-jest.md', import.meta.url)),
+    'utf8',
+  );
+  const fences = page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'));
+  return [...fences].map(([, code = '']) => code);
+}
+
 describe('a TypeScript project', () => {
   let project: Project;
   beforeAll(async () => {
@@ -67,6 +77,11 @@ describe('a TypeScript project', () => {
     },
   );
 
+  it('the tsconfig.json of docs/typescript-and-jest.md', async () => {
+    await project.write('tsconfig.json', String(blocksOf('json')[0]));
+    expect(await project.run(process.execPath, tsc, '-p', '.')).toBe('');
+  });
+
   it('runs, as it is and bundled', async () => {
     const said = { statuses: [200, 200, 200, 401, 405], bought: 2, reports: 1, outcomes: 5 };
     expect(JSON.parse(await project.run(process.execPath, 'receiver.ts'))).toEqual(said);
@@ -87,7 +102,7 @@ describe('a TypeScript project', () => {
 describe('a plain JavaScript project with require()', () => {
   let project: Project;
   beforeAll(async () => {
-    project = await workshop.project('javascript', {});
+    project = await workshop.project('javascript', {}, ['jest@^30']);
     await project.add('receiver.cjs', 'receiver.js');
     await project.write('every.js', `console.log(${JSON.stringify(specifiers)}.map(require).length);\n`);
   }, INSTALL_MS);
@@ -101,4 +116,22 @@ describe('a plain JavaScript project with require()', () => {
       refused: true,
     });
   });
+
+  it.each(NODES.filter(({ version }) => /^(20|24)\./.test(version)))(
+    '$name: Jest runs what docs/typescript-and-jest.md says',
+    async (runtime) => {
+      const [config = '', test = ''] = blocksOf('js');
+      await project.write('jest.config.mjs', config);
+      await project.write('webhooks.test.mjs', test);
+      const jest = [
+        '--experimental-vm-modules',
+        'node_modules/jest/bin/jest.js',
+        '--json',
+        '--outputFile=said.json',
+      ];
+      await project.run(binaryOf(runtime), ...jest);
+      const said: unknown = JSON.parse(readFileSync(join(project.folder, 'said.json'), 'utf8'));
+      expect(said).toMatchObject({ success: true, numPassedTests: 1, numTotalTests: 1 });
+    },
+  );
 });

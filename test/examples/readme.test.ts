@@ -1,42 +1,155 @@
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { openWorkshop, type Project, type Workshop } from '../consumers/project.ts';
 import { freePort } from '../support/free-port.ts';
+import { INSTALL_MS } from './kit.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The README's fenced blocks of a language, in order. */
-function blocks(readme: string, language: string): string[] {
-  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(
-    ([, code = '']) => code,
-  );
+/** A page's fenced blocks of JavaScript, in order. */
+function blocks(page: string): readonly string[] {
+  return [...page.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code = '']) => code);
 }
 
-describe('README: its programs run as written', () => {
+function blockWith(page: string, text: string): string {
+  const found = blocks(page).find((code) => code.includes(text));
+  if (found === undefined) throw new Error(`no block has ${text}`);
+  return found;
+}
+
+/** A program that listens on `PORT` until SIGTERM ends it. */
+interface Server extends AsyncDisposable {
+  readonly origin: string;
+  readonly printed: () => string;
+  /** SIGTERM. @returns its exit code, null where the signal ended it. */
+  readonly stop: () => Promise<number | null>;
+}
+
+async function serve({ folder }: Project, file: string, env: Record<string, string> = {}): Promise<Server> {
+  const port = String(await freePort());
+  const child = spawn(process.execPath, [file], { cwd: folder, env: { ...process.env, ...env, PORT: port } });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+  }
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  while (!text.includes(`listening on ${port}`)) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${file} ended:\n${text}`);
+    await sleep(20);
+  }
+  const stop = async (): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+    return (await exited)[0];
+  };
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    printed: () => text,
+    stop,
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+const post = (url: string): Promise<Response> =>
+  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
+
+const UNSIGNED = 'Signature error="webhook_signature_header_malformed"';
+
+describe('README: its programs run as written, in an empty project on the packed package', () => {
+  let workshop: Workshop;
+  let project: Project;
   let folder = '';
   let readme = '';
 
   beforeAll(async () => {
     readme = await readFile(join(root, 'README.md'), 'utf8');
-    folder = await mkdtemp(join(tmpdir(), 'proto-webhooks-readme-'));
-    await mkdir(join(folder, 'node_modules'));
-    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-    await symlink(root, join(folder, 'node_modules/proto-webhooks'));
-    await symlink(join(root, 'node_modules/express'), join(folder, 'node_modules/express'));
+    workshop = await openWorkshop(inject('shared'));
+    project = await workshop.project('readme', {});
+    ({ folder } = project);
+  }, INSTALL_MS);
+  afterAll(() => workshop[Symbol.asyncDispose]());
+
+  it('is 320 lines at most, and these two blocks are its first', () => {
+    expect(readme.split('\n').length).toBeLessThanOrEqual(320);
+    const [first = '', second = ''] = blocks(readme);
+    expect(first).toContain('createFakeSeller');
+    expect(second).toContain('await receiver.ready()');
   });
 
-  afterAll(() => rm(folder, { recursive: true, force: true }));
+  it('the first: a receiver beside a fake seller prints what arrived', async () => {
+    await project.write('first.mjs', String(blocks(readme)[0]));
+    const env = { ...process.env, PORT: String(await freePort()) };
+    const { stdout } = await run(process.execPath, ['first.mjs'], { cwd: folder, env });
+    const lines = stdout.trim().split('\n');
+    expect(lines[0]).toMatch(/^arrived: task completed \{/);
+    expect(lines.filter((line) => /^(arrived: delivery|\d{3})/.test(line))).toEqual([
+      '200',
+      '200',
+      'arrived: delivery-report scheduled',
+      '200',
+      '401 webhook_signature_digest_mismatch',
+    ]);
+  });
 
-  it('the fake seller and a receiver of one’s own', async () => {
-    const program = blocks(readme, 'js').find((code) => code.includes('createFakeSeller'));
-    const port = await freePort();
-    await writeFile(join(folder, 'seller.js'), String(program).replaceAll('3000', String(port)));
-    const { stdout } = await run(process.execPath, ['seller.js'], { cwd: folder });
+  it('the second: the receiver for production says that it listens, refuses what is unsigned, and ends in order', async () => {
+    await project.write('server.mjs', String(blocks(readme)[1]));
+    await using server = await serve(project, 'server.mjs');
+    const answers = await Promise.all(
+      ['seller', 'other'].map((name) => post(`${server.origin}/webhooks/${name}`)),
+    );
+    expect(answers.map(({ status, headers }) => [status, headers.get('www-authenticate')])).toEqual([
+      [401, UNSIGNED],
+      [401, UNSIGNED],
+    ]);
+    expect((await post(`${server.origin}/other`)).status).toBe(404);
+    expect(await server.stop(), server.printed()).toBe(0);
+  });
+
+  it.each(['express', 'fastify', 'hono'])(
+    '%s: takes what a seller signs, and ends in order',
+    async (name) => {
+      const seller = await createFakeSeller();
+      try {
+        for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
+        const receiver = String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '';
+        const given = receiver
+          .replace("protocol: 'adcp'", 'allowLoopback: true')
+          .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
+          .replace("'webhooks.db'", `'${name}.db'`);
+        await project.write('receiver.mjs', given);
+        await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
+        await using server = await serve(project, `${name}.mjs`);
+        const url = 'https://buyer.example/webhooks/seller';
+        const to = `${server.origin}/webhooks/seller`;
+        const { last } = await seller.deliver(seller.payloads.tool('completed'), { url, to });
+        // The seller calls it by the name that it was given; here that is this machine.
+        expect(last.status, server.printed()).toBe(200);
+        expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
+        expect(await server.stop(), server.printed()).toBe(0);
+        expect(server.printed()).toContain('done');
+      } finally {
+        await seller.close();
+      }
+    },
+  );
+
+  it('docs/quickstart.md: its program', async () => {
+    const page = await readFile(join(root, 'docs/quickstart.md'), 'utf8');
+    await project.write('quickstart.mjs', blockWith(page, 'createFakeSeller'));
+    const env = { ...process.env, PORT: String(await freePort()) };
+    const { stdout } = await run(process.execPath, ['quickstart.mjs'], { cwd: folder, env });
     expect(stdout.trim().split('\n')).toEqual([
       'task tool completed',
       '200',
@@ -49,16 +162,74 @@ describe('README: its programs run as written', () => {
     ]);
   });
 
-  it('the Express receiver of the first screen starts and refuses what is unsigned', async () => {
-    const program = blocks(readme, 'js').find((code) => code.includes('proto-webhooks/express'));
-    const ask =
-      "\nconst answer = await fetch('http://127.0.0.1:3000/webhooks/seller', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });" +
-      "\nconsole.log(answer.status, answer.headers.get('www-authenticate'));\nprocess.exit(0);\n";
-    const port = await freePort();
-    await writeFile(join(folder, 'first.js'), (String(program) + ask).replaceAll('3000', String(port)));
-    const { stdout } = await run(process.execPath, ['first.js'], { cwd: folder });
-    expect(stdout.trim()).toBe('401 Signature error="webhook_signature_header_malformed"');
+  it('docs/moving-a-url.md: an event that comes to both hosts is one event', async () => {
+    const page = await readFile(join(root, 'docs/moving-a-url.md'), 'utf8');
+    await using seller = await createFakeSeller();
+    const given = blockWith(page, 'new.buyer.example')
+      .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
+      .replace('const options = () => ({', 'const options = () => ({\n  allowLoopback: true,')
+      .replace("'webhooks.db'", "'moving.db'");
+    await project.write('moving.mjs', given);
+    await using server = await serve(project, 'moving.mjs');
+    const to = `${server.origin}/webhooks/seller`;
+    const event = seller.payloads.tool('completed');
+    for (const host of ['old', 'new']) {
+      const url = `https://${host}.buyer.example/webhooks/seller`;
+      expect((await seller.deliver(event, { url, to })).last.status, server.printed()).toBe(200);
+    }
+    const answer = await post(to);
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await server.stop(), server.printed()).toBe(0);
+    expect(server.printed().match(/^task completed$/gm)).toHaveLength(1);
   });
+
+  it('docs/many-sellers.md: a sender is taken as soon as its row is there, and while the database is away', async () => {
+    const page = await readFile(join(root, 'docs/many-sellers.md'), 'utf8');
+    await project.write('many.mjs', blockWith(page, 'receiverFor').replace("'webhooks.db'", "'many.db'"));
+    const driver = [
+      "import { createFakeSeller } from 'proto-webhooks/testing';",
+      "import { receiverFor } from './many.mjs';",
+      "const url = 'https://buyer.example/webhooks/one';",
+      'const seller = await createFakeSeller({ url });',
+      'let row;',
+      'let away = false;',
+      'const lookUp = async () => {',
+      "  if (away) throw new Error('away');",
+      '  return row;',
+      '};',
+      'const quiet = { debug() {}, info() {}, warn() {}, error() {} };',
+      'const receiver = receiverFor(lookUp, { allowLoopback: true, logger: quiet });',
+      'const deliver = async () => {',
+      "  const { body, headers } = await seller.sign(seller.payloads.tool('working'));",
+      "  const { response } = await receiver.verifyAndDispatch(body, headers, { url: '/webhooks/one' });",
+      '  console.log(response.status);',
+      '};',
+      'away = true;',
+      'await deliver();',
+      'away = false;',
+      'await deliver();',
+      'row = { agent_url: seller.agentUrl };',
+      'await deliver();',
+      'away = true;',
+      'const real = Date.now;',
+      'Date.now = () => real() + 31_000;',
+      'await deliver();',
+      'Date.now = real;',
+      'await receiver.stop();',
+      'await seller.close();',
+    ];
+    await project.write('many-run.mjs', driver.join('\n'));
+    const { stdout } = await run(process.execPath, ['many-run.mjs'], { cwd: folder });
+    expect(stdout.match(/^\d{3}$/gm)).toEqual(['503', '401', '200', '200']);
+  });
+
+  async function link(dependency: string): Promise<void> {
+    const at = join(folder, 'node_modules', dependency);
+    await mkdir(join(at, '..'), { recursive: true });
+    await symlink(join(root, 'node_modules', dependency), at).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  }
 
   it('its TypeScript is TypeScript, checked strictly with the package’s own types', async () => {
     const program = [
@@ -86,8 +257,8 @@ describe('README: its programs run as written', () => {
       '  },',
       '});',
     ].join('\n');
-    await symlink(join(root, 'node_modules/zod'), join(folder, 'node_modules/zod'));
-    await symlink(join(root, 'node_modules/@types'), join(folder, 'node_modules/@types'));
+    await link('@types/node');
+    await link('undici-types');
     await writeFile(join(folder, 'typed.ts'), program);
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     for (const [module, resolution] of [
