@@ -9,11 +9,10 @@ import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
-import { requestsMayShare } from './keys/sharing.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
-import { once } from './once.ts';
+import { once, requestsMayShare } from './single-flight.ts';
 import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
@@ -98,7 +97,7 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   const { protocol, keys, raiseAlarm, config } = parts;
   const setUp = createSetUpWatch(parts, shared);
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
-  const authContext = once(async () => ({ ...context, engine: await engine() }), shared);
+  const authContext = once(async () => ({ ...context, engine: await engine() }));
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
@@ -148,9 +147,9 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const lifecycle = createLifecycle();
   // A runtime without requests that share has no threads to share either.
   const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
-  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }), shared);
+  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }));
   const source = { protocol, engine, transport, dns, now, allowLoopback, raiseAlarm, logger, thresholds };
-  const keys = keysOnDemand(source, shared);
+  const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm, shared };
   const closing = heardByMany(new AbortController());
   const parts: Parts = {

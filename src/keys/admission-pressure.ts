@@ -1,10 +1,8 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import { whenThere } from '../eventual.ts';
-import type { KeyResolver, KeySearch } from './contract.ts';
 
 /**
  * When to be told that more new keys come into use than usual. A key id counts once, when it is first found in the keys
- * of a configured sender: whoever is not one cannot raise the count. What is compared is the number of them in the last
+ * of a configured sender: others cannot raise the count. What is compared is the number of them in the last
  * 5 minutes, over all senders. Every threshold is off where it is not set; none ever refuses a delivery.
  */
 export interface AdmissionPressure {
@@ -63,44 +61,36 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
   return found.filter(({ limit }) => count > limit);
 }
 
-/** Counts key ids as they come into use, and raises `admission_pressure`: each threshold once in 5 minutes. */
-export function createPressureGauge(options: PressureOptions): (sender: string, keyid: string) => void {
+/**
+ * Counts key ids as they come into use, and raises `admission_pressure`: each threshold once in 5 minutes.
+ * @returns what to call with each key that is found; undefined where no threshold is set.
+ */
+export function createPressureGauge(
+  options: PressureOptions,
+): ((sender: string, keyid: string) => void) | undefined {
   const { thresholds, now, raiseAlarm } = options;
+  if (Object.values(thresholds).every((threshold) => threshold === undefined)) return undefined;
   const history = createKeyHistory();
-  const said = new Map<keyof AdmissionPressure, number>();
+  const lastRaised = new Map<keyof AdmissionPressure, number>();
   return (sender, keyid) => {
     const minute = Math.floor(now() / 60_000);
     if (!history.note(sender, keyid, minute)) return;
     const count = history.count(0, WINDOW_MIN);
-    const news = tripped(history, thresholds, count).filter(
-      ({ threshold }) => Math.abs(minute - (said.get(threshold) ?? Number.NEGATIVE_INFINITY)) >= WINDOW_MIN,
+    const due = tripped(history, thresholds, count).filter(
+      ({ threshold }) =>
+        Math.abs(minute - (lastRaised.get(threshold) ?? Number.NEGATIVE_INFINITY)) >= WINDOW_MIN,
     );
-    if (news.length === 0) return;
-    for (const { threshold } of news) said.set(threshold, minute);
-    const names = news.map(({ threshold }) => threshold);
+    if (due.length === 0) return;
+    for (const { threshold } of due) lastRaised.set(threshold, minute);
+    const names = due.map(({ threshold }) => threshold);
     raiseAlarm({
       code: 'admission_pressure',
       message: `${count} key ids came into use within 5 minutes, more than ${names.join(' and ')} allow${names.length === 1 ? 's' : ''}; the last is of ${sender}. Nothing is refused for it.`,
       sender,
       tripped: names,
       count,
-      limits: Object.fromEntries(news.map(({ threshold, limit }) => [threshold, limit])),
+      limits: Object.fromEntries(due.map(({ threshold, limit }) => [threshold, limit])),
     });
-  };
-}
-
-/** `keys`, with every key that is found counted; as it is where no threshold is set. */
-export function withPressureGauge(keys: KeyResolver, options: PressureOptions): KeyResolver {
-  if (Object.values(options.thresholds).every((threshold) => threshold === undefined)) return keys;
-  const note = createPressureGauge(options);
-  const counted = (search: KeySearch): KeySearch => {
-    for (const { sender, key } of search.candidates) note(sender.agentUrl, key.kid);
-    return search;
-  };
-  return {
-    ...keys,
-    find: (keyid, request) => whenThere(keys.find(keyid, request), counted),
-    findReplaced: async (...given) => counted(await keys.findReplaced(...given)),
   };
 }
 

@@ -2,13 +2,13 @@ import type { Alarm, RaiseAlarm } from '../alarms.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { BrandJson } from './brand-json.ts';
-import type { Answer } from './document.ts';
+import type { CopyResult } from './document.ts';
 import { nearMisses, nearMissText } from './near-misses.ts';
 
-/** Gives the brand.json at a URL, from the network or only from what is held: the caller's choice. */
-export type LoadBrandJson = (url: string) => Answer<BrandJson> | Promise<Answer<BrandJson>>;
+/** Gives the brand.json at a URL, from the network or only from the cache: the caller's choice. */
+export type LoadBrandJson = (url: string) => CopyResult<BrandJson> | Promise<CopyResult<BrandJson>>;
 
-export type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
+type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
 /** Both ways to a sender's JWKS. */
 export interface Locator {
@@ -16,9 +16,12 @@ export interface Locator {
   /**
    * The `jwks_uri` that `locate` gives for copies that it has judged before, without waiting; undefined where it has to
    * be asked.
-   * @param held what is held of the brand.json at a URL.
+   * @param cached the cached brand.json at a URL.
    */
-  readonly known: (sender: SenderEntry, held: (url: string) => BrandJson | undefined) => string | undefined;
+  readonly cachedUri: (
+    sender: SenderEntry,
+    cached: (url: string) => BrandJson | undefined,
+  ) => string | undefined;
 }
 
 interface LocateOptions {
@@ -39,7 +42,7 @@ export function createLocate(options: LocateOptions): Locate {
  * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
  */
 export function createLocator(options: LocateOptions): Locator {
-  const judgements = createJudgements(options.raiseAlarm);
+  const judgements = createLocationCache(options.raiseAlarm);
   const starts = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm);
   const locate: Locate = async (sender, load) => {
@@ -52,21 +55,21 @@ export function createLocator(options: LocateOptions): Locator {
     const at = configured.next ?? start;
     const answer = configured.next === undefined ? first : await load(at);
     if (!answer.ok) return missing(at, answer.reason);
-    const location = await judgements.once(sender, { configured, listing: answer.copy.value, at }, start);
+    const location = await judgements.find(sender, { configured, listing: answer.copy.value, at }, start);
     if (location.ok) noteMoved(sender.agentUrl, location.jwksUri);
     return location;
   };
-  const known: Locator['known'] = (sender, held) => {
+  const cachedUri: Locator['cachedUri'] = (sender, cached) => {
     const start = starts.get(sender);
-    const configured = start === undefined ? undefined : held(start);
+    const configured = start === undefined ? undefined : cached(start);
     if (start === undefined || configured === undefined) return undefined;
-    const listing = configured.next === undefined ? configured : held(configured.next);
-    const location = listing && judgements.before(sender, { configured, listing }, start);
+    const listing = configured.next === undefined ? configured : cached(configured.next);
+    const location = listing && judgements.cached(sender, { configured, listing }, start);
     if (location?.ok !== true) return undefined;
     noteMoved(sender.agentUrl, location.jwksUri);
     return location.jwksUri;
   };
-  return { locate, known };
+  return { locate, cachedUri };
 }
 
 function missing(at: string, reason: string): Location {
@@ -107,53 +110,53 @@ export type Location =
   | { readonly ok: true; readonly jwksUri: string }
   | { readonly ok: false; readonly renewable: boolean; readonly reason: string };
 
-interface Judgement {
+interface LocationFinding {
   readonly location: Location;
   readonly alarm?: Alarm;
 }
 
 /** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
-interface Files {
+interface BrandFiles {
   readonly configured: BrandJson;
   readonly listing: BrandJson;
   /** Where `listing` is. */
   readonly at: string;
 }
 
-interface Judged {
+interface CachedLocation {
   readonly configured: BrandJson;
   readonly location: Location;
 }
 
 /** What brand.json says of a sender's JWKS, judged once a copy. */
-interface Judgements {
+interface LocationCache {
   /** What was said of these very copies before. @param start where the search began. */
-  before(
+  cached(
     sender: SenderEntry,
-    files: Pick<Files, 'configured' | 'listing'>,
+    files: Pick<BrandFiles, 'configured' | 'listing'>,
     start: string,
   ): Location | undefined;
   /** The same, or a judgement made now, whose alarm is raised. */
-  once(sender: SenderEntry, files: Files, start: string): Promise<Location>;
+  find(sender: SenderEntry, files: BrandFiles, start: string): Promise<Location>;
 }
 
-function createJudgements(raiseAlarm: RaiseAlarm): Judgements {
-  const judged = new WeakMap<BrandJson, Map<string, Judged>>();
+function createLocationCache(raiseAlarm: RaiseAlarm): LocationCache {
+  const judged = new WeakMap<BrandJson, Map<string, CachedLocation>>();
   const keyOf = ({ agentUrl }: SenderEntry, start: string): string => `${agentUrl} ${start}`;
-  const before: Judgements['before'] = (sender, { configured, listing }, start) => {
+  const before: LocationCache['cached'] = (sender, { configured, listing }, start) => {
     const known = judged.get(listing)?.get(keyOf(sender, start));
     return known?.configured === configured ? known.location : undefined;
   };
   return {
-    before,
-    once: async (sender, files, start) => {
+    cached: before,
+    find: async (sender, files, start) => {
       const known = before(sender, files, start);
       if (known !== undefined) return known;
-      const { location, alarm } = await judge(sender, files);
+      const { location, alarm } = await findLocation(sender, files);
       // Others may have judged it meanwhile. The result is kept and no promise of it: where a request owns its I/O,
       // none may wait for another's.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
-      const locations = judged.get(files.listing) ?? new Map<string, Judged>();
+      const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
       locations.set(keyOf(sender, start), { configured: files.configured, location });
       judged.set(files.listing, locations);
       return location;
@@ -161,10 +164,10 @@ function createJudgements(raiseAlarm: RaiseAlarm): Judgements {
   };
 }
 
-async function judge(sender: SenderEntry, files: Files): Promise<Judgement> {
+async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<LocationFinding> {
   const { agentUrl } = sender;
   const { listing: brand, at } = files;
-  const refuse = (code: Alarm['code'], reason: string, details?: object): Judgement => ({
+  const refuse = (code: Alarm['code'], reason: string, details?: object): LocationFinding => ({
     location: { ok: false, renewable: true, reason },
     alarm: { code, message: `${agentUrl}: ${reason}.`, sender: agentUrl, url: at, ...details },
   });
@@ -209,7 +212,7 @@ function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined
  * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
  * the file that it points to. One that the agent's own domain points to needs no more than that.
  */
-async function mayList(sender: SenderEntry, { configured, listing, at }: Files): Promise<boolean> {
+async function mayList(sender: SenderEntry, { configured, listing, at }: BrandFiles): Promise<boolean> {
   if (sender.brandJsonUrl === undefined) return true;
   const agent = hostOf(sender.agentUrl);
   if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;

@@ -36,7 +36,7 @@ export type RevocationState = 'valid' | 'revoked' | 'stale';
 export interface KeyRequest {
   /** Who may have sent it. */
   readonly senders: readonly SenderEntry[];
-  /** Unix ms: only a fetch that began at or after it may be decisive for "unknown". */
+  /** Unix ms: only a fetch that began at or after it may show that a key is unknown. */
   readonly arrivedAt: number;
 }
 
@@ -44,7 +44,7 @@ export interface KeyResolver {
   /**
    * The senders whose cached set has `keyid`; where none has, the sets are fetched again (30 s cooldown a URL, at
    * most 8 at a time and 32 a call) and searched.
-   * Where there are candidates `undecided` is empty: whoever was not asked for their sake is asked in `findReplaced`,
+   * Where there are candidates `undecided` is empty: senders that were not asked are asked in `findReplaced`,
    * which has to be called before "invalid" is answered. Never rejects. No promise where everything is at hand.
    */
   find(keyid: string, request: KeyRequest): KeySearch | Promise<KeySearch>;
@@ -64,7 +64,7 @@ export interface KeyResolver {
     request?: KeyRequest,
   ): RevocationState | Promise<RevocationState>;
   /**
-   * Who has a key of that id among those that are held, by agent URL; nothing is fetched. For what is said of a delivery
+   * Who has a key of that id in the cache, by agent URL; nothing is fetched. For what is said of a delivery
    * that was not verified, never for what is answered.
    * @param senders all that were looked for in this process where absent.
    */

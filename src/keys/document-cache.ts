@@ -4,13 +4,14 @@ import {
   type CacheOptions,
   type CacheState,
   type Entry,
-  liveFetch,
+  type FetchRequest,
   type Purpose,
   type Running,
-  usable,
+  runningFetch,
+  usableCopy,
 } from './document-fetch.ts';
-import { type Answer, type Copy, type DocumentKind, type Wish, within } from './document.ts';
-import { freeLeave, type Leave } from './fetch-budget.ts';
+import { type Copy, type CopyResult, type DocumentKind, type Freshness, isWithin } from './document.ts';
+import { type FetchBudget, unlimitedBudget } from './fetch-budget.ts';
 
 /**
  * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered
@@ -18,20 +19,25 @@ import { freeLeave, type Leave } from './fetch-budget.ts';
  * configured senders alone, so nothing that an unauthenticated caller sends makes an entry.
  */
 export interface DocumentCache {
-  /** How many fetches were begun: a copy of a higher order is of a fetch begun later than this call. */
-  order(): number;
-  /** What is held within its hard limit; nothing is fetched. */
-  held<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
+  /** How many fetches were begun: a copy with a higher number is of a fetch begun after this call. */
+  fetchCount(): number;
+  /** The copy within its hard limit; nothing is fetched. */
+  cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
-  /** Gives up what is held of a document that nobody asks for any more. */
+  /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
-  /** Says that the copy held was used: near the end of its life a refresh begins, and nobody waits for it. */
-  used<T>(kind: DocumentKind<T>, url: string, seller: string): void;
-  /** A fresh copy; where that cannot be had in time, the one that is held. */
-  current<T>(kind: DocumentKind<T>, url: string, leave: Leave): Promise<Answer<T>>;
-  /** A copy that fulfils the wish, fetched again where the one held does not, at most once in the cooldown. */
-  renewed<T>(kind: DocumentKind<T>, url: string, wish: Wish<T>, leave: Leave): Promise<Answer<T>>;
-  /** Aborts what runs and begins nothing more; what is held still serves. */
+  /** Notes that the cached copy was used: near the end of its lifetime a refresh begins in the background. */
+  noteUse<T>(kind: DocumentKind<T>, url: string, seller: string): void;
+  /** A fresh copy; where none can be had in time, the cached one. */
+  current<T>(kind: DocumentKind<T>, url: string, budget: FetchBudget): Promise<CopyResult<T>>;
+  /** A copy as fresh as asked for, fetched again where the cached one is not, at most once in the cooldown. */
+  renewed<T>(
+    kind: DocumentKind<T>,
+    url: string,
+    freshness: Freshness<T>,
+    budget: FetchBudget,
+  ): Promise<CopyResult<T>>;
+  /** Aborts running fetches and begins no more; cached copies still serve. */
   stop(): void;
 }
 
@@ -39,22 +45,22 @@ export interface DocumentCache {
 const MAX_ROUNDS = 3;
 
 export function createDocumentCache(options: CacheOptions): DocumentCache {
-  const state: CacheState = { options, entries: new Map(), order: 0, stopped: false };
+  const state: CacheState = { options, entries: new Map(), fetchCount: 0, stopped: false };
   return {
-    order: () => state.order,
-    held: (kind, url) => {
-      const entry = touched(state, kind, url);
-      return entry && usable(state, entry);
+    fetchCount: () => state.fetchCount,
+    cached: (kind, url) => {
+      const entry = findEntry(state, kind, url);
+      return entry && usableCopy(state, entry);
     },
     forget: (kind, url) => {
-      dropEntry(state, kind, url);
+      state.entries.delete(keyOf(kind, url));
     },
     isFresh: (copy) => isFresh(state, copy),
-    used: (kind, url, seller) => {
-      refreshEarly(state, kind, url, freeLeave(seller));
+    noteUse: (kind, url, seller) => {
+      refreshEarly(requestFor(state, kind, url, unlimitedBudget(seller)));
     },
-    current: (kind, url, leave) => current(state, kind, url, leave),
-    renewed: (kind, url, wish, leave) => renewed(state, kind, url, wish, leave),
+    current: (kind, url, budget) => current(requestFor(state, kind, url, budget)),
+    renewed: (kind, url, freshness, budget) => renewed(state, kind, url, freshness, budget),
     stop: () => {
       state.stopped = true;
       for (const entry of state.entries.values()) entry.running?.controller.abort(new Error('stopped'));
@@ -63,122 +69,123 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
 }
 
 function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
-  return within(state.options.now(), copy.began, copy.freshUntil - copy.began);
+  return isWithin(state.options.now(), copy.fetchedAt, copy.freshUntil - copy.fetchedAt);
 }
 
 /** Why no fetch may be begun now. */
-function barred<T>(state: CacheState, entry: Entry<T>): string | undefined {
+function blockedReason({ state, entry }: FetchRequest<unknown>): string | undefined {
   if (state.stopped) return 'stopped';
   const { failure } = entry;
-  if (failure === undefined || !within(state.options.now(), failure.at, failure.backOffMs)) return undefined;
-  return `the last fetch failed (${failure.reason})`;
+  const isBackingOff = failure !== undefined && isWithin(state.options.now(), failure.at, failure.backOffMs);
+  return isBackingOff ? `the last fetch failed (${failure.reason})` : undefined;
 }
 
-/** At most one refetch in the cooldown (verification.md §5.4); the first fetch of all is none. */
-function cooling<T>(state: CacheState, entry: Entry<T>): string | undefined {
+/** At most one refetch in the cooldown (verification.md §5.4); the first fetch of a URL is not one. */
+function cooldownReason({ state, entry }: FetchRequest<unknown>): string | undefined {
   const { now, limits } = state.options;
-  if (usable(state, entry) === undefined || entry.refetched === undefined) return undefined;
-  return within(now(), entry.refetched, limits.cooldownMs) ? 'fetched again lately, cooling down' : undefined;
+  if (usableCopy(state, entry) === undefined || entry.refetched === undefined) return undefined;
+  return isWithin(now(), entry.refetched, limits.cooldownMs)
+    ? 'fetched again lately, cooling down'
+    : undefined;
 }
 
-interface Errand<T> {
-  readonly state: CacheState;
-  readonly kind: DocumentKind<T>;
-  readonly url: string;
-  readonly leave: Leave;
-}
-
-function beginUnless<T>(why: string | undefined, errand: Errand<T>, purpose: Purpose): Running<T> | string {
-  const { state, kind, url, leave } = errand;
-  if (why !== undefined) return why;
-  if (!leave.mayFetch()) return 'left out: too many fetches for one delivery';
-  return begin({ state, kind, url, entry: entryOf(state, kind, url), seller: leave.seller }, purpose);
+function beginUnless<T>(
+  reason: string | undefined,
+  request: FetchRequest<T>,
+  purpose: Purpose,
+): Running<T> | string {
+  if (reason !== undefined) return reason;
+  if (!request.budget.mayFetch()) return 'left out: too many fetches for one delivery';
+  return begin(request, purpose);
 }
 
 /**
- * At 80 % of a copy's life, and only on its use: what nobody asks for is not fetched, and no timer has to be held. Where
- * fetches are not shared nothing shows that one is under way, so that the moment at which it began has to.
+ * At 80 % of a copy's lifetime, and only on its use: what nobody asks for is not fetched, and no timer has to be kept.
+ * Where requests may not share, the moment at which the last fetch began is all that shows one is under way.
  */
-function refreshEarly<T>(state: CacheState, kind: DocumentKind<T>, url: string, leave: Leave): void {
-  const entry = entryOf(state, kind, url);
+function refreshEarly<T>(request: FetchRequest<T>): void {
+  const { state, entry } = request;
   const { now, deadlineMs } = state.options;
   const due = entry.copy?.refreshAt;
-  if (due === undefined || now() < due || liveFetch(state.options, entry) !== undefined) return;
-  if (entry.began !== undefined && within(now(), entry.began, deadlineMs)) return;
-  beginUnless(barred(state, entry), { state, kind, url, leave }, 'refresh');
+  if (due === undefined || now() < due || runningFetch(state.options, entry) !== undefined) return;
+  if (entry.lastBegan !== undefined && isWithin(now(), entry.lastBegan, deadlineMs)) return;
+  beginUnless(blockedReason(request), request, 'refresh');
 }
 
-async function current<T>(
-  state: CacheState,
-  kind: DocumentKind<T>,
-  url: string,
-  leave: Leave,
-): Promise<Answer<T>> {
-  const entry = entryOf(state, kind, url);
-  const copy = usable(state, entry);
+async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
+  const { state, entry, budget } = request;
+  const { options } = state;
+  const copy = usableCopy(state, entry);
   if (copy !== undefined && isFresh(state, copy)) {
-    refreshEarly(state, kind, url, leave);
+    refreshEarly(request);
     return { ok: true, copy };
   }
-  const running =
-    liveFetch(state.options, entry) ??
-    beginUnless(barred(state, entry), { state, kind, url, leave }, 'refresh');
+  const running = runningFetch(options, entry) ?? beginUnless(blockedReason(request), request, 'refresh');
   if (typeof running === 'string') return copy ? { ok: true, copy } : { ok: false, reason: running };
-  const patience = copy ? patienceFor(state, running) : state.options.deadlineMs;
-  const answer = await waitFor(running, Math.min(patience, leave.waitMs()));
-  if (answer.ok) return answer;
-  const kept = usable(state, entry);
-  return kept ? { ok: true, copy: kept } : answer;
+  const patienceMs = copy ? patienceFor(state, running) : options.deadlineMs;
+  const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
+  const kept = result.ok ? undefined : usableCopy(state, entry);
+  return kept ? { ok: true, copy: kept } : result;
 }
 
 async function renewed<T>(
   state: CacheState,
   kind: DocumentKind<T>,
   url: string,
-  wish: Wish<T>,
-  leave: Leave,
-): Promise<Answer<T>> {
+  freshness: Freshness<T>,
+  budget: FetchBudget,
+): Promise<CopyResult<T>> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const entry = entryOf(state, kind, url);
-    const copy = usable(state, entry);
-    if (copy !== undefined && (wish.wanted(copy) || wish.decisive(copy))) return { ok: true, copy };
-    const joined = liveFetch(state.options, entry);
-    const cools = wish.evenIfCooling !== true;
-    const why = barred(state, entry) ?? (cools ? cooling(state, entry) : undefined);
-    const running = joined ?? beginUnless(why, { state, kind, url, leave }, 'renewal');
-    if (typeof running === 'string') return { ok: false, reason: running };
-    if (cools && joined === undefined && copy !== undefined) entry.refetched = running.began;
-    const answer = await waitFor(running, Math.min(state.options.deadlineMs, leave.waitMs()));
-    if (!answer.ok || wish.wanted(answer.copy)) return answer;
-    if (wish.decisive(answer.copy)) {
-      if (cools) entry.refetched = running.began;
-      return answer;
+    const request = requestFor(state, kind, url, budget);
+    const copy = usableCopy(state, request.entry);
+    if (copy !== undefined && (freshness.hasWanted(copy) || freshness.isFreshEnough(copy))) {
+      return { ok: true, copy };
     }
-    // It was joined and began too early to be decisive: the cooldown says whether there may be another.
+    const result = await refetch(request, copy, freshness);
+    if (!result.ok || freshness.hasWanted(result.copy) || freshness.isFreshEnough(result.copy)) return result;
+    // The fetch that was joined began too early: the cooldown decides whether there may be another.
   }
   return { ok: false, reason: 'no fetch began after the delivery arrived' };
 }
 
-/** Counted from the fetch's begin: those who come late to a slow refresh do not wait as long again. */
+/** Joins the fetch that runs, or begins one; notes when, for the cooldown. */
+async function refetch<T>(
+  request: FetchRequest<T>,
+  copy: Copy<T> | undefined,
+  { hasWanted, isFreshEnough, ignoresCooldown = false }: Freshness<T>,
+): Promise<CopyResult<T>> {
+  const { state, entry, budget } = request;
+  const joined = runningFetch(state.options, entry);
+  const blocked = blockedReason(request) ?? (ignoresCooldown ? undefined : cooldownReason(request));
+  const running = joined ?? beginUnless(blocked, request, 'renewal');
+  if (typeof running === 'string') return { ok: false, reason: running };
+  const noteRefetch = (): void => {
+    if (!ignoresCooldown) entry.refetched = running.began;
+  };
+  if (joined === undefined && copy !== undefined) noteRefetch();
+  const result = await waitFor(running, Math.min(state.options.deadlineMs, budget.waitMs()));
+  if (result.ok && !hasWanted(result.copy) && isFreshEnough(result.copy)) noteRefetch();
+  return result;
+}
+
+/** Counted from the begin of the fetch: who joins a slow refresh late does not wait the whole time again. */
 function patienceFor(state: CacheState, running: Running<unknown>): number {
   const { now, limits } = state.options;
   return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
 }
 
-/** Bounded by each waiter's own timer: where requests own their I/O, a fetch can die unseen. */
-async function waitFor<T>(running: Running<T>, ms: number): Promise<Answer<T>> {
-  return (await settledWithin(running.answer, ms)) ?? { ok: false, reason: 'no answer in time' };
+/** Each caller has its own timer: where requests own their I/O, a fetch can end without settling. */
+async function waitFor<T>({ result }: Running<T>, ms: number): Promise<CopyResult<T>> {
+  return (await settledWithin(result, ms)) ?? { ok: false, reason: 'no answer in time' };
 }
 
-type Named = Pick<DocumentKind<unknown>, 'name'>;
-
-/** The kind is part of it. */
-function keyOf({ name }: Named, url: string): string {
+/** One URL may serve as several kinds of document. */
+function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string): string {
   return `${name} ${url}`;
 }
 
-/** The entry, if there is one; it is then the one asked for last. It holds what its kind's `parse` gave. */
-function touched<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
+/** The entry, if there is one, which becomes the most recently used. It has what its kind's `parse` returned. */
+function findEntry<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
   const key = keyOf(kind, url);
   const entry = entries.get(key);
   if (entry === undefined) return undefined;
@@ -187,32 +194,33 @@ function touched<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string)
   return entry as Entry<T>;
 }
 
-/** The same, made where there is none. */
-function entryOf<T>(state: CacheState, kind: DocumentKind<T>, url: string): Entry<T> {
-  const known = touched(state, kind, url);
-  if (known !== undefined) return known;
+function requestFor<T>(
+  state: CacheState,
+  kind: DocumentKind<T>,
+  url: string,
+  budget: FetchBudget,
+): FetchRequest<T> {
   const { entries, options } = state;
-  if (entries.size >= options.limits.maxDocuments) dropOldest(state);
-  const entry: Entry<T> = {
-    copy: undefined,
-    failure: undefined,
-    refetched: undefined,
-    began: undefined,
-    running: undefined,
-  };
-  entries.set(keyOf(kind, url), entry);
-  return entry;
+  let entry = findEntry(state, kind, url);
+  if (entry === undefined) {
+    if (entries.size >= options.limits.maxDocuments) dropOldest(state);
+    entry = {
+      copy: undefined,
+      failure: undefined,
+      refetched: undefined,
+      lastBegan: undefined,
+      running: undefined,
+    };
+    entries.set(keyOf(kind, url), entry);
+  }
+  return { state, kind, url, entry, budget };
 }
 
 function dropOldest({ entries, options }: CacheState): void {
   for (const [key, entry] of entries) {
-    // Were it forgotten, its URL could have two fetches in flight.
-    if (liveFetch(options, entry) !== undefined) continue;
+    // Without its entry, its URL could have two fetches in flight.
+    if (runningFetch(options, entry) !== undefined) continue;
     entries.delete(key);
     return;
   }
-}
-
-function dropEntry({ entries }: CacheState, kind: Named, url: string): void {
-  entries.delete(keyOf(kind, url));
 }

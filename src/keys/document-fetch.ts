@@ -1,16 +1,19 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
+import { requestsMayShare } from '../single-flight.ts';
+import type { FetchBudget } from './fetch-budget.ts';
 import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import {
-  ageOf,
-  type Answer,
+  ageSeconds,
+  type CopyResult,
   backOffMs,
   type Copy,
   type DocumentKind,
+  type Parsed,
   KEY_DOCUMENT_LIFE,
-  lifeOf,
-  refreshAfter,
+  lifetimeMs,
+  refreshAfterMs,
   type Validators,
-  within,
+  isWithin,
 } from './document.ts';
 import { fetchDocument, type Fetched, type FetchRules } from './safe-fetch.ts';
 
@@ -32,11 +35,6 @@ export interface CacheOptions extends FetchRules {
   readonly logger: Logger;
   /** In [0, 1): spreads background refreshes. `Math.random` where absent. */
   readonly random?: () => number;
-  /**
-   * Whether callers may wait for a fetch that another caller began. False where a request owns its I/O (workerd): a
-   * promise dies with the request that made it, so each fetches for itself and only results are kept. True where absent.
-   */
-  readonly sharedFetches?: boolean;
 }
 
 /** What the cache knows of one URL. */
@@ -49,8 +47,8 @@ export interface Entry<T> {
    */
   refetched: number | undefined;
   /** When the last fetch began, whatever it was for; Unix ms. */
-  began: number | undefined;
-  /** The fetch that others may wait for. */
+  lastBegan: number | undefined;
+  /** The fetch that others may wait for; none where requests may not share (`requestsMayShare`). */
   running: Running<T> | undefined;
 }
 
@@ -65,24 +63,29 @@ interface Failure {
   readonly since: number;
 }
 
-export interface Running<T> {
+interface Started {
+  /** Unix ms. */
   readonly began: number;
-  readonly order: number;
+  readonly fetchNumber: number;
   readonly controller: AbortController;
+}
+
+/** A fetch that is under way. */
+export interface Running<T> extends Started {
   /** Never rejects. */
-  readonly answer: Promise<Answer<T>>;
+  readonly result: Promise<CopyResult<T>>;
 }
 
 export interface CacheState {
   readonly options: CacheOptions;
   /** Least recently used first. */
   readonly entries: Map<string, Entry<unknown>>;
-  order: number;
+  fetchCount: number;
   stopped: boolean;
 }
 
 /**
- * A fetch that outlived three deadlines is gone: its request's runtime ended it without a word. Were it still counted
+ * A fetch that outlived three deadlines is lost: its request's runtime ended it without settling it. If it still counted
  * as in flight, its URL would never be fetched again.
  */
 const GONE_AFTER_DEADLINES = 3;
@@ -99,80 +102,89 @@ const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cach
  */
 export type Purpose = 'refresh' | 'renewal';
 
-/** What a fetch is about: one kind of document at one URL, and what the cache knows of it. */
-interface Place<T> {
+/** One kind of document at one URL, what the cache knows of it, and what its caller may spend. */
+export interface FetchRequest<T> {
   readonly state: CacheState;
   readonly kind: DocumentKind<T>;
   readonly url: string;
   readonly entry: Entry<T>;
-  /** Agent URL of the seller for whom it is fetched. */
-  readonly seller: string;
-}
-
-interface Flaw {
-  readonly code: 'key_fetch_failing' | 'key_document_invalid';
-  readonly reason: string;
+  readonly budget: FetchBudget;
 }
 
 /** The fetch of this URL that is in flight and can be waited for, if one is. */
-export function liveFetch<T>(options: CacheOptions, entry: Entry<T>): Running<T> | undefined {
-  const { running } = entry;
-  if (running === undefined) return undefined;
-  return within(options.now(), running.began, options.deadlineMs * GONE_AFTER_DEADLINES)
-    ? running
-    : undefined;
+export function runningFetch<T>(
+  { now, deadlineMs }: CacheOptions,
+  { running }: Entry<T>,
+): Running<T> | undefined {
+  const isAlive = running !== undefined && isWithin(now(), running.began, deadlineMs * GONE_AFTER_DEADLINES);
+  return isAlive ? running : undefined;
 }
 
 /** The copy within its hard limit. */
-export function usable<T>(state: CacheState, entry: Entry<T>): Copy<T> | undefined {
-  return entry.copy !== undefined && state.options.now() < entry.copy.hardUntil ? entry.copy : undefined;
+export function usableCopy<T>(state: CacheState, { copy }: Entry<T>): Copy<T> | undefined {
+  return copy !== undefined && state.options.now() < copy.hardUntil ? copy : undefined;
 }
 
 /** Begins a fetch; the caller has seen that none can be joined and that one is due. */
-export function begin<T>(place: Place<T>, purpose: Purpose): Running<T> {
-  const { state, entry } = place;
-  state.order += 1;
-  const began = state.options.now();
-  const { order } = state;
-  const controller = new AbortController();
-  const answer = run(place, { began, order, controller }, purpose);
-  const running: Running<T> = { began, order, controller, answer };
-  entry.began = began;
-  if (state.options.sharedFetches !== false) entry.running = running;
+export function begin<T>(request: FetchRequest<T>, purpose: Purpose): Running<T> {
+  const { state, entry } = request;
+  state.fetchCount += 1;
+  const started = {
+    began: state.options.now(),
+    fetchNumber: state.fetchCount,
+    controller: new AbortController(),
+  };
+  const running: Running<T> = { ...started, result: run(request, started, purpose) };
+  entry.lastBegan = running.began;
+  if (requestsMayShare()) entry.running = running;
   return running;
 }
 
-async function run<T>(
-  place: Place<T>,
-  started: Omit<Running<T>, 'answer'>,
-  purpose: Purpose,
-): Promise<Answer<T>> {
-  const { state, kind, url, entry, seller } = place;
-  const { options } = state;
-  const asked = purpose === 'refresh' ? entry.copy : undefined;
-  const headers = purpose === 'refresh' ? conditions(asked?.validators) : END_TO_END;
-  const wanted = { url, maxBytes: kind.maxBytes, seller };
-  const fetched = await fetchDocument(options, wanted, started.controller, headers);
-  if (entry.running?.order === started.order) entry.running = undefined;
-  if (!fetched.ok) return failed(place, { code: 'key_fetch_failing', reason: fetched.reason });
-  const unchanged = fetched.notModified === true ? asked : undefined;
-  const parsed = unchanged ? { ok: true as const, value: unchanged.value } : kind.parse(fetched.bytes, url);
-  if (!parsed.ok) return failed(place, { code: 'key_document_invalid', reason: parsed.reason });
-  const inForce = unchanged ? undefined : usable(state, entry);
-  const spoilt = inForce && kind.spoils?.(parsed.value, inForce.value);
-  if (spoilt !== undefined) return failed(place, { code: 'key_document_invalid', reason: spoilt });
-  const cached = purpose === 'refresh' && ageOf(fetched.headers) > 0;
-  const copy = copyOf(place, started, { value: parsed.value, headers: fetched.headers, unchanged, cached });
-  if (entry.copy === undefined || entry.copy.order < started.order) {
-    kind.landed?.(copy, entry.copy);
-    entry.copy = copy;
-  }
-  entry.failure = undefined;
-  const fields = { url, document: kind.name };
-  const warning = 'warning' in parsed ? parsed.warning : undefined;
-  if (warning === undefined) options.logger.debug(fields, 'key document fetched');
-  else options.logger.warn(fields, warning);
+async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpose): Promise<CopyResult<T>> {
+  const { state, kind, url, entry, budget } = request;
+  const isRefresh = purpose === 'refresh';
+  const known = isRefresh ? entry.copy : undefined;
+  const headers = isRefresh ? conditions(known?.validators) : END_TO_END;
+  const target = { url, maxBytes: kind.maxBytes, seller: budget.seller };
+  const fetched = await fetchDocument(state.options, target, started.controller, headers);
+  if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
+  if (!fetched.ok) return recordFailure(request, 'key_fetch_failing', fetched.reason);
+  const unchanged = fetched.notModified === true ? known : undefined;
+  const parsed = unchanged ? { ok: true as const, value: unchanged.value } : parse(request, fetched.bytes);
+  if (!parsed.ok) return recordFailure(request, 'key_document_invalid', parsed.reason);
+  const fromCache = isRefresh && ageSeconds(fetched.headers) > 0;
+  const copy = copyOf(request, started, {
+    value: parsed.value,
+    headers: fetched.headers,
+    unchanged,
+    fromCache,
+  });
+  keep(request, copy);
+  logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
   return { ok: true, copy };
+}
+
+function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string | undefined): void {
+  const { logger } = state.options;
+  const fields = { url, document: kind.name };
+  if (warning === undefined) logger.debug(fields, 'key document fetched');
+  else logger.warn(fields, warning);
+}
+
+/** A fetch that was overtaken by a later one changes nothing. */
+function keep<T>({ kind, entry }: FetchRequest<T>, copy: Copy<T>): void {
+  entry.failure = undefined;
+  if (entry.copy !== undefined && entry.copy.fetchNumber >= copy.fetchNumber) return;
+  kind.onReplaced?.(copy, entry.copy);
+  entry.copy = copy;
+}
+
+/** Reads the document, and compares it with the copy in force. */
+function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Array): Parsed<T> {
+  const parsed = kind.parse(bytes, url);
+  const inForce = usableCopy(state, entry);
+  const reason = parsed.ok && inForce ? kind.rejectsUpdate?.(parsed.value, inForce.value) : undefined;
+  return reason === undefined ? parsed : { ok: false, reason };
 }
 
 /** RFC 9110 §13.1: both, for servers that know only one; the tag decides where it is understood. */
@@ -183,37 +195,37 @@ function conditions(validators: Validators | undefined): Record<string, string> 
   };
 }
 
-interface Got<T> {
+interface FetchedDocument<T> {
   readonly value: T;
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
   /** The copy that the server said was still the document. */
   readonly unchanged: Copy<T> | undefined;
-  /** A cache on the way had held the answer, and was not told to ask the server itself. */
-  readonly cached: boolean;
+  /** A cache on the way answered, and was not told to ask the server itself. */
+  readonly fromCache: boolean;
 }
 
 function copyOf<T>(
-  { state, kind }: Place<T>,
-  { began, order }: Omit<Running<T>, 'answer'>,
-  { value, headers, unchanged, cached }: Got<T>,
+  { state, kind }: FetchRequest<T>,
+  { began, fetchNumber }: Started,
+  { value, headers, unchanged, fromCache }: FetchedDocument<T>,
 ): Copy<T> {
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
   const rules = kind.life ?? KEY_DOCUMENT_LIFE;
-  // A 304 that says nothing of the life leaves it as it was (RFC 9111 §4.3.4).
-  const silentMs = unchanged ? unchanged.freshUntil - unchanged.began : rules.silentMs;
-  const freshUntil = due ?? began + lifeOf(headers, { ...rules, silentMs });
+  // A 304 that says nothing of the lifetime leaves it as it was (RFC 9111 §4.3.4).
+  const defaultMs = unchanged ? unchanged.freshUntil - unchanged.fetchedAt : rules.defaultMs;
+  const freshUntil = due ?? began + lifetimeMs(headers, { ...rules, defaultMs });
   const validators = { ...unchanged?.validators, ...validatorsOf(headers) };
   return {
     value,
-    began,
-    order,
+    fetchedAt: began,
+    fetchNumber,
     freshUntil,
     hardUntil: began + (kind.hardLimitMs ?? limits.hardLimitMs),
     // A document that names the moment of its next issue has nothing new before it.
-    ...(due === undefined && { refreshAt: began + refreshAfter(freshUntil - began, random) }),
+    ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
-    ...((unchanged !== undefined || cached) && { indirect: true }),
+    ...((unchanged !== undefined || fromCache) && { isRevalidated: true }),
   };
 }
 
@@ -229,26 +241,23 @@ function validatorsOf(headers: Headers): Validators {
 /** Code points of a reason, which may have a counterparty's words in it. */
 const MAX_REASON = 300;
 
-function failed<T>({ state, kind, url, entry }: Place<T>, { code, reason: why }: Flaw): Answer<T> {
+function recordFailure<T>(
+  { state, kind, url, entry }: FetchRequest<T>,
+  code: 'key_fetch_failing' | 'key_document_invalid',
+  why: string,
+): CopyResult<T> {
+  // Our own stop ended it, which is no failure of the server.
+  if (state.stopped) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm } = state.options;
   const reason = printableText(why, MAX_REASON);
-  // Our own stop ended it: no fault of the server's.
-  if (state.stopped) return { ok: false, reason: 'stopped' };
-  const count = (entry.failure?.count ?? 0) + 1;
+  const failures = (entry.failure?.count ?? 0) + 1;
   const at = now();
-  const since = entry.failure?.since ?? at;
-  entry.failure = { reason, at, backOffMs: backOffMs(count), count, since };
-  raiseAlarm({
-    code,
-    message: `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${reason}. ${
-      usable(state, entry) === undefined
-        ? 'There is no earlier copy'
-        : 'The earlier copy serves until its hard limit'
-    }.`,
-    url,
-    document: kind.name,
-    failures: count,
-    failingSince: since,
-  });
+  const failingSince = entry.failure?.since ?? at;
+  entry.failure = { reason, at, backOffMs: backOffMs(failures), count: failures, since: failingSince };
+  const next = usableCopy(state, entry)
+    ? 'The earlier copy serves until its hard limit'
+    : 'There is no earlier copy';
+  const message = `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${reason}. ${next}.`;
+  raiseAlarm({ code, message, url, document: kind.name, failures, failingSince });
   return { ok: false, reason };
 }

@@ -8,7 +8,7 @@ export interface LifeRules {
   readonly minMs: number;
   readonly maxMs: number;
   /** Where the server says nothing. */
-  readonly silentMs: number;
+  readonly defaultMs: number;
 }
 
 /** What a server gave to ask it by whether a copy is still the document (RFC 9110 §8.8). */
@@ -29,20 +29,20 @@ export interface DocumentKind<T> {
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
   /** Why `value`, sound as it looks, must not take the place of the copy in force. Never throws. */
-  spoils?(value: T, inForce: T): string | undefined;
+  rejectsUpdate?(value: T, inForce: T): string | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
   /** A copy takes the place of another, which may be past its hard limit. Never throws. */
-  landed?(copy: Copy<T>, before: Copy<T> | undefined): void;
+  onReplaced?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
 /** A document as one fetch brought it. */
 export interface Copy<T> {
   readonly value: T;
   /** When its fetch began, Unix ms. */
-  readonly began: number;
+  readonly fetchedAt: number;
   /** Place of its fetch among all that the cache began: decides "before or after" where the clock cannot. */
-  readonly order: number;
+  readonly fetchNumber: number;
   /** Unix ms until which it is used without asking again. */
   readonly freshUntil: number;
   /** Unix ms until which it may serve while refreshes fail. */
@@ -55,21 +55,21 @@ export interface Copy<T> {
    * it held. Good enough to serve on; too little to call a key unknown: validators can be as coarse as a second, caches
    * half an hour behind, and a wrong "unknown" ends an event.
    */
-  readonly indirect?: boolean;
+  readonly isRevalidated?: boolean;
 }
 
 /** A usable copy, or why there is none. */
-export type Answer<T> =
+export type CopyResult<T> =
   { readonly ok: true; readonly copy: Copy<T> } | { readonly ok: false; readonly reason: string };
 
-/** What a caller needs of a copy that is fetched again beyond its own life. */
-export interface Wish<T> {
-  /** The copy has what is looked for. */
-  wanted(copy: Copy<T>): boolean;
-  /** The copy is recent enough to say that there is no such thing. */
-  decisive(copy: Copy<T>): boolean;
-  /** Whoever asks does so too seldom for the cooldown, and leaves it to others as it is. */
-  readonly evenIfCooling?: boolean;
+/** How fresh a copy a caller needs, beyond the copy's own lifetime. */
+export interface Freshness<T> {
+  /** The copy has what is looked for, however old it is. */
+  readonly hasWanted: (copy: Copy<T>) => boolean;
+  /** The copy is recent enough to show that what is looked for does not exist. */
+  readonly isFreshEnough: (copy: Copy<T>) => boolean;
+  /** For a caller that asks too seldom to need the cooldown, and leaves it as it is for others. */
+  readonly ignoresCooldown?: boolean;
 }
 
 /** verification.md §5.17: `Cache-Control` is honoured within these. */
@@ -80,7 +80,7 @@ export const KEY_DOCUMENT_LIFE: LifeRules = {
   minMs: MIN_LIFE_MS,
   maxMs: MAX_LIFE_MS,
   // Long enough to spare a server that says nothing, short enough that a removed key is gone soon.
-  silentMs: 5 * 60_000,
+  defaultMs: 5 * 60_000,
 };
 
 /** A copy is refreshed in the background from here to 80 % of its life, each at a moment of its own. */
@@ -91,30 +91,30 @@ const REFRESH_SPREAD = 0.08;
 const FIRST_BACK_OFF_MS = 1_000;
 const MAX_BACK_OFF_MS = 60_000;
 
-export function clampLife(ms: number): number {
+export function clampLifetime(ms: number): number {
   return Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
 }
 
 /** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
-export function lifeOf(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
+export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
   const control = (headers.get('cache-control') ?? '').toLowerCase();
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
   const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/.exec(control)?.[1];
-  if (maxAge === undefined) return rules.silentMs;
-  return Math.min(Math.max((Number(maxAge) - ageOf(headers)) * 1000, rules.minMs), rules.maxMs);
+  if (maxAge === undefined) return rules.defaultMs;
+  return Math.min(Math.max((Number(maxAge) - ageSeconds(headers)) * 1000, rules.minMs), rules.maxMs);
 }
 
 /** Seconds for which a cache on the way had held the answer (RFC 9111 §5.1); 0 where none says so. */
-export function ageOf(headers: Headers): number {
+export function ageSeconds(headers: Headers): number {
   return Number(/^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0');
 }
 
 /**
  * Ms of its life after which a copy is refreshed in the background. With jitter, so that replicas which started together
- * do not ask together for ever.
+ * do not ask together each time.
  * @param random in [0, 1).
  */
-export function refreshAfter(lifeMs: number, random: () => number): number {
+export function refreshAfterMs(lifeMs: number, random: () => number): number {
   return lifeMs * (REFRESH_FROM + REFRESH_SPREAD * random());
 }
 
@@ -124,6 +124,6 @@ export function backOffMs(failures: number): number {
 }
 
 /** Less than `span` ms since `then`. A clock that was set back says no: what it would hold up could last for hours. */
-export function within(now: number, then: number, span: number): boolean {
+export function isWithin(now: number, then: number, span: number): boolean {
   return now >= then && now - then < span;
 }

@@ -1,7 +1,7 @@
 import type { KeyRequest } from './contract.ts';
 
 /** For whom documents are had, and how far that goes. */
-export interface Leave {
+export interface FetchBudget {
   /** Agent URL of the seller whose documents they are. */
   readonly seller: string;
   /** Asked right before a fetch is begun; false: this caller may begin no more. */
@@ -11,19 +11,19 @@ export interface Leave {
 }
 
 /** For whatever no delivery waits for: bounded by the limits of each fetch alone. */
-export function freeLeave(seller: string): Leave {
+export function unlimitedBudget(seller: string): FetchBudget {
   return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
 }
 
 /** What one delivery may have fetched, and how long it waits for documents in all (verification.md §5.21). */
-export interface Allowance {
+export interface DeliveryBudget {
   /** Leave for one sender's chain, or for one publisher's file: it counts once, however many fetches that takes. */
-  readonly leave: (seller: string) => Leave;
+  readonly fetchBudget: (seller: string) => FetchBudget;
   /** Ms that are left. */
   readonly waitMs: () => number;
 }
 
-interface AllowanceLimits {
+interface BudgetLimits {
   /** Unix ms. */
   readonly now: () => number;
   /** Senders and publishers whose documents one delivery may have fetched. */
@@ -33,23 +33,23 @@ interface AllowanceLimits {
 }
 
 /** By delivery: begun when the first thing is asked for that may have to be waited for. */
-export function createAllowances(limits: AllowanceLimits): (request: KeyRequest) => Allowance {
-  const allowances = new WeakMap<KeyRequest, Allowance>();
+export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyRequest) => DeliveryBudget {
+  const allowances = new WeakMap<KeyRequest, DeliveryBudget>();
   return (request) => {
     const known = allowances.get(request);
     if (known !== undefined) return known;
-    const made = newAllowance(limits);
+    const made = newDeliveryBudget(limits);
     allowances.set(request, made);
     return made;
   };
 }
 
-function newAllowance({ now, perDelivery, deliveryMs }: AllowanceLimits): Allowance {
+function newDeliveryBudget({ now, perDelivery, deliveryMs }: BudgetLimits): DeliveryBudget {
   const began = now();
   let left = perDelivery;
   // A clock that was set back gives no more than there was.
   const waitMs = (): number => Math.max(0, deliveryMs - Math.max(0, now() - began));
-  const leave = (seller: string): Leave => {
+  const fetchBudget = (seller: string): FetchBudget => {
     let granted = false;
     return {
       seller,
@@ -63,5 +63,5 @@ function newAllowance({ now, perDelivery, deliveryMs }: AllowanceLimits): Allowa
       },
     };
   };
-  return { leave, waitMs };
+  return { fetchBudget, waitMs };
 }

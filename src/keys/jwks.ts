@@ -2,6 +2,7 @@ import { canonicalJson } from '../codec/canonical-json.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { readPublicKey } from '../crypto/public-key.ts';
+import { singleFlight } from '../single-flight.ts';
 import type { SenderKey } from './contract.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
@@ -13,7 +14,13 @@ export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEn
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
   /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
-  readonly imported: Map<string, SenderKey | Promise<SenderKey>>;
+  readonly imported: Map<string, SenderKey>;
+  /** Imports that are under way. */
+  readonly importing: Map<string, Promise<SenderKey>>;
+}
+
+export function newKeySet(jwks: ReadonlyMap<string, Jwk>): KeySet {
+  return { jwks, imported: new Map(), importing: new Map() };
 }
 
 /** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
@@ -24,7 +31,7 @@ export const JWKS: DocumentKind<KeySet> = {
   name: 'JWKS',
   maxBytes: 65_536,
   parse: parseJwks,
-  spoils: spoiltKey,
+  rejectsUpdate: rejectsKeyUpdate,
 };
 
 function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
@@ -42,51 +49,40 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
     if (jwks.has(jwk['kid'])) return { ok: false, reason: 'two keys have one kid' };
     jwks.set(jwk['kid'], publicPart(jwk));
   }
-  return { ok: true, value: { jwks, imported: new Map() } };
+  return { ok: true, value: newKeySet(jwks) };
 }
 
 /**
  * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a slip of
  * the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
- * out is the seller's word.
+ * out is the seller's decision.
  */
-export function spoiltKey(next: KeySet, inForce: KeySet): string | undefined {
+export function rejectsKeyUpdate(next: KeySet, inForce: KeySet): string | undefined {
   for (const [kid, before] of inForce.jwks) {
     const after = next.jwks.get(kid);
     if (after === undefined || sameJwk(before, after)) continue;
     // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.
-    const flaw = readPublicKey(after);
-    if (typeof flaw !== 'string' || typeof readPublicKey(before) === 'string') continue;
-    return `a key that could verify was replaced by one that cannot: ${flaw}`;
+    const invalidReason = readPublicKey(after);
+    if (typeof invalidReason !== 'string' || typeof readPublicKey(before) === 'string') continue;
+    return `a key that could verify was replaced by one that cannot: ${invalidReason}`;
   }
   return undefined;
 }
 
-/**
- * The key under `kid`, or undefined where the set has none. Imported at most once a set.
- * @param shared whether a caller may wait for an import that another began: see `CacheOptions.sharedFetches`.
- */
+/** The key under `kid`, or undefined where the set has none. Imported once a set; an import that failed is tried again. */
 export async function importedKey(
   set: KeySet,
   kid: string,
   engine: EngineSource,
-  shared = true,
 ): Promise<SenderKey | undefined> {
   const known = set.imported.get(kid);
-  if (known !== undefined) return await known;
   const jwk = set.jwks.get(kid);
-  if (jwk === undefined) return undefined;
-  const importing = importKey(kid, jwk, engine);
-  if (shared) set.imported.set(kid, importing);
-  try {
-    const key = await importing;
+  if (known !== undefined || jwk === undefined) return known;
+  return await singleFlight(set.importing, kid, async () => {
+    const key = await importKey(kid, jwk, engine);
     set.imported.set(kid, key);
     return key;
-  } catch (error) {
-    // No engine was to be had: our fault, and the next delivery may find one.
-    if (shared) set.imported.delete(kid);
-    throw error;
-  }
+  });
 }
 
 async function importKey(kid: string, jwk: Jwk, source: EngineSource): Promise<SenderKey> {

@@ -3,79 +3,88 @@ import { quoted } from '../auth/rfc9421/refuse.ts';
 import { putBounded } from '../bounded.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
+import { singleFlight } from '../single-flight.ts';
 import { settledWithin } from '../time-limits.ts';
 import type { Candidate, KeyRequest, SenderKey } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { type Copy, within } from './document.ts';
-import { type Allowance, freeLeave } from './fetch-budget.ts';
+import { type Copy, isWithin } from './document.ts';
+import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
 import type { KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { PublisherPins } from './publisher-pins.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
-export interface KeyOwnersContext extends Omit<OwnerSources, 'firstSeen'> {
+export interface KeyOwnersContext {
+  readonly cache: Pick<DocumentCache, 'fetchCount'>;
+  readonly keys: SenderKeys;
+  readonly publishers: PublisherPins;
+  readonly raiseAlarm: RaiseAlarm;
   /** Of the delivery that waits. */
-  readonly allowanceOf: (request: KeyRequest) => Allowance;
-  /** Besides the ms for one fetch those until a sender that had no good answer is asked again. */
-  readonly limits: OwnerSources['limits'] & { readonly cooldownMs: number };
+  readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
+  readonly limits: {
+    /** Ms for one fetch. */
+    readonly deadlineMs: number;
+    /** Ms until a sender that had no good answer is asked again. */
+    readonly cooldownMs: number;
+  };
   /** Unix ms. */
   readonly now: () => number;
-  /** Whether one delivery may wait for what another began: see `CacheOptions.sharedFetches`. */
-  readonly shared: boolean;
 }
 
 /** Whose a key is, where a URL has several senders (verification.md §2.36). */
-export interface KeyOwners extends Pick<FirstSeen, 'landed'> {
-  /** Whether all the others were asked. */
+export interface KeyOwners extends Pick<FirstSeen, 'onReplaced'> {
+  /** Whether all the others were asked, and none has the key. */
   isOwn(candidate: Candidate, senders: readonly SenderEntry[]): boolean;
   /** Why a signature of this key is not, or not yet, its sender's; undefined where it is. Never rejects. */
   firstUse(candidate: Candidate, request: KeyRequest): Promise<string | undefined>;
-  /** Asks about those that publish a key which is known to be another candidate's, for the alarm; nobody waits. */
+  /** Asks in the background about candidates whose key is known to be another candidate's, for the alarm. */
   noteShared(candidates: readonly Candidate[], request: KeyRequest): void;
 }
 
-/** What one other sender said of a key. */
-interface Asked {
-  word?: Word;
-  /** When it said so, Unix ms. */
-  at: number;
-  asking?: Promise<void> | undefined;
-}
+/** `clear`: the key is not the other's. `shared`: both publish it, and who had it first is not known, or the other. */
+type Ownership = 'clear' | 'shared' | 'unchecked';
 
+/** What is known of a key that a sender uses for the first time. */
 interface Claim extends NewKey {
-  /** By agent URL. */
-  readonly others: Map<string, Asked>;
+  /** What each of the other senders was found to have, by agent URL, and when; Unix ms. */
+  readonly others: Map<string, { readonly ownership: Ownership; readonly at: number }>;
+  readonly running: Map<string, Promise<void>>;
 }
 
-/** As many as documents are; what is forgotten is asked again. */
+interface KeyOwnersState extends KeyOwnersContext {
+  readonly firstSeen: FirstSeen;
+}
+
+/** As many as the cache has documents; after a claim that is forgotten the others are asked again. */
 const MAX_CLAIMS = 10_000;
 
 export function createKeyOwners(context: KeyOwnersContext): KeyOwners {
   const { cache } = context;
-  const firstSeen = createFirstSeen(() => cache.order());
-  const desk: Desk = { ...context, firstSeen };
+  const firstSeen = createFirstSeen(() => cache.fetchCount());
+  const state: KeyOwnersState = { ...context, firstSeen };
   const claims = new Map<string, Claim>();
-  const nameOf = ({ sender, key }: Candidate): string => `${sender.agentUrl} ${keyOf(key)}`;
+  const claimName = ({ sender, key }: Candidate): string => `${sender.agentUrl} ${keyOf(key)}`;
   const claimOf = (candidate: Candidate): Claim => {
-    const name = nameOf(candidate);
-    const claim = { candidate, order: cache.order(), others: new Map<string, Asked>() };
+    const name = claimName(candidate);
+    const claim = { candidate, fetchCount: cache.fetchCount(), others: new Map(), running: new Map() };
     return claims.get(name) ?? putBounded(claims, name, claim, MAX_CLAIMS);
   };
   const isOwn: KeyOwners['isOwn'] = (candidate, senders) => {
-    const said = claims.get(nameOf(candidate))?.others;
+    const known = claims.get(claimName(candidate))?.others;
     return (
-      said !== undefined && others(candidate, senders).every((it) => said.get(it.agentUrl)?.word === 'clear')
+      known !== undefined &&
+      othersThan(candidate, senders).every(({ agentUrl }) => known.get(agentUrl)?.ownership === 'clear')
     );
   };
   const firstUse: KeyOwners['firstUse'] = async (candidate, request) => {
     const claim = claimOf(candidate);
-    const asked = others(candidate, request.senders);
-    const answered = Promise.all(asked.map(async (other) => ask(desk, claim, other)));
-    await settledWithin(answered, context.allowanceOf(request).waitMs());
-    return doubt(claim, asked);
+    const others = othersThan(candidate, request.senders);
+    const asked = Promise.all(others.map(async (other) => ask(state, claim, other)));
+    await settledWithin(asked, context.budgetOf(request).waitMs());
+    return notOwnReason(claim, others);
   };
   return {
-    landed: (copy, before) => firstSeen.landed(copy, before),
+    onReplaced: (copy, before) => firstSeen.onReplaced(copy, before),
     isOwn,
     firstUse,
     noteShared: (candidates, request) => {
@@ -88,72 +97,51 @@ export function createKeyOwners(context: KeyOwnersContext): KeyOwners {
   };
 }
 
-interface Desk extends KeyOwnersContext {
-  readonly firstSeen: FirstSeen;
-}
-
 function keyOf({ kid, jwk }: SenderKey): string {
   return keyName(kid, jwk);
 }
 
-function others({ sender }: Candidate, senders: readonly SenderEntry[]): readonly SenderEntry[] {
+function othersThan({ sender }: Candidate, senders: readonly SenderEntry[]): readonly SenderEntry[] {
   return senders.filter(({ agentUrl }) => agentUrl !== sender.agentUrl);
 }
 
-/** Asks one of the others where that is due. Resolves when it has answered; at once where it had answered before. */
-async function ask(desk: Desk, claim: Claim, other: SenderEntry): Promise<void> {
-  const { now, limits, shared } = desk;
+/** Asks one of the others where that is due. Waits only for its first answer: a later one is for the next delivery. */
+async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Promise<void> {
+  const { now, limits } = state;
   const { agentUrl } = other;
-  const asked: Asked = claim.others.get(agentUrl) ?? { at: 0 };
-  claim.others.set(agentUrl, asked);
-  const { word } = asked;
-  if (word === 'clear' || (word !== undefined && within(now(), asked.at, limits.cooldownMs))) return;
-  const asking = asked.asking ?? keepWord(desk, claim, other, asked);
-  if (shared) asked.asking = asking;
-  if (word === undefined) await asking;
-}
-
-async function keepWord(desk: Desk, claim: Claim, other: SenderEntry, asked: Asked): Promise<void> {
-  const again = asked.word !== undefined;
-  asked.word = await askOther(desk, claim, other, again);
-  asked.at = desk.now();
-  asked.asking = undefined;
+  const known = claim.others.get(agentUrl);
+  if (known?.ownership === 'clear') return;
+  if (known !== undefined && isWithin(now(), known.at, limits.cooldownMs)) return;
+  const asking = singleFlight(claim.running, agentUrl, async () => {
+    const ownership = await askOther(state, claim, other, known !== undefined);
+    claim.others.set(agentUrl, { ownership, at: now() });
+  });
+  if (known === undefined) await asking;
 }
 
 /** For the owner's log. */
-function doubt({ candidate, others: said }: Claim, asked: readonly SenderEntry[]): string | undefined {
-  const names = (wanted: Word | undefined): string =>
-    asked
+function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | undefined {
+  const { sender, key } = claim.candidate;
+  const having = (ownership: Ownership | undefined): string =>
+    others
       .map(({ agentUrl }) => agentUrl)
-      .filter((agentUrl) => said.get(agentUrl)?.word === wanted)
+      .filter((agentUrl) => claim.others.get(agentUrl)?.ownership === ownership)
       .join(', ');
-  const what = `the key ${quoted(candidate.key.kid)} of ${candidate.sender.agentUrl}`;
-  const [sharing, silent] = [names('shared'), names(undefined)];
+  const what = `the key ${quoted(key.kid)} of ${sender.agentUrl}`;
+  const [sharing, silent] = [having('shared'), having(undefined)];
   if (sharing !== '') return `${what} is published by ${sharing} too`;
   return silent === '' ? undefined : `${what} is new here, and has to be asked of ${silent} first`;
 }
 
-interface OwnerSources {
-  readonly cache: Pick<DocumentCache, 'order'>;
-  readonly keys: SenderKeys;
-  readonly publishers: PublisherPins;
-  readonly firstSeen: FirstSeen;
-  readonly limits: { readonly deadlineMs: number };
-  readonly raiseAlarm: RaiseAlarm;
-}
-
-/** `clear`: the key is not the other's. `shared`: both publish it, and who had it first is not known, or the other. */
-type Word = 'clear' | 'shared' | 'unasked';
-
 /** A key that a sender uses for the first time. */
 interface NewKey {
   readonly candidate: Candidate;
-  /** Fetches begun when that was noticed: counts where no JWKS of its sender's says since when it has the key. */
-  readonly order: number;
+  /** Fetches begun when that was noticed: used where no JWKS of its sender shows since when it has the key. */
+  readonly fetchCount: number;
 }
 
 /** What is known of another sender's keys; `reason`: why that is not recent enough to say that one is not among them. */
-interface Published {
+interface KnownKeys {
   readonly sets: readonly KeySet[];
   readonly reason?: string | undefined;
 }
@@ -163,28 +151,28 @@ interface Published {
  * @param again it was asked before, and what it published then may have changed.
  */
 async function askOther(
-  sources: OwnerSources,
-  made: NewKey,
+  state: KeyOwnersState,
+  newKey: NewKey,
   other: SenderEntry,
   again: boolean,
-): Promise<Word> {
-  const { kid, jwk } = made.candidate.key;
+): Promise<Ownership> {
+  const { kid, jwk } = newKey.candidate.key;
   const key = keyName(kid, jwk);
   // What is configured needs no document, and nothing that is published takes it away.
-  if (isConfigured(other, key)) return shared(sources, made, other);
-  if (isConfigured(made.candidate.sender, key)) return 'clear';
+  if (isConfigured(other, key)) return reportShared(state, newKey, other);
+  if (isConfigured(newKey.candidate.sender, key)) return 'clear';
   if (isPinned(other) && other.publishers === undefined) return 'clear';
-  const since = await seenAt(sources, made, key);
-  const { sets, reason } = await published(sources, other, again ? sources.cache.order() : since);
+  const since = await seenAt(state, newKey, key);
+  const { sets, reason } = await currentKeys(state, other, again ? state.cache.fetchCount() : since);
   const holders = sets.filter((set) => {
     const theirs = set.jwks.get(kid);
     return theirs !== undefined && keyName(kid, theirs) === key;
   });
   if (holders.length > 0) {
-    const isFirst = holders.every((set) => sources.firstSeen.lackedSince(set, key, since));
-    return shared(sources, made, other, isFirst);
+    const isFirst = holders.every((set) => state.firstSeen.lackedSince(set, key, since));
+    return reportShared(state, newKey, other, isFirst);
   }
-  return reason === undefined ? 'clear' : unasked(sources, made, other, reason);
+  return reason === undefined ? 'clear' : reportUnchecked(state, newKey, other, reason);
 }
 
 function isConfigured({ pins = [] }: SenderEntry, key: string): boolean {
@@ -192,16 +180,16 @@ function isConfigured({ pins = [] }: SenderEntry, key: string): boolean {
 }
 
 async function seenAt(
-  { keys, firstSeen }: OwnerSources,
-  { candidate, order }: NewKey,
+  { keys, firstSeen }: KeyOwnersState,
+  { candidate, fetchCount }: NewKey,
   key: string,
 ): Promise<number> {
-  const held = await attempted(keys.held(candidate.sender));
-  return (held && firstSeen.seen(held.copy, key)) ?? order;
+  const known = await orUndefined(keys.cached(candidate.sender));
+  return (known && firstSeen.seen(known.copy, key)) ?? fetchCount;
 }
 
-/** A fault of ours is as good as no answer: it must not end what other senders wait for. */
-async function attempted<T>(work: Promise<T>): Promise<T | undefined> {
+/** A fault on our side counts as no answer: it must not end what other senders wait for. */
+async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch {
@@ -209,43 +197,43 @@ async function attempted<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function published(sources: OwnerSources, other: SenderEntry, after: number): Promise<Published> {
-  const recent = attempted(recentlyPublished(sources, other, after));
-  const found = await settledWithin(recent, sources.limits.deadlineMs);
+async function currentKeys(state: KeyOwnersState, other: SenderEntry, after: number): Promise<KnownKeys> {
+  const recent = orUndefined(refetchedKeys(state, other, after));
+  const found = await settledWithin(recent, state.limits.deadlineMs);
   if (found !== undefined && found.reason === undefined) return found;
-  const held = await attempted(sources.keys.held(other));
+  const known = await orUndefined(state.keys.cached(other));
   return {
-    sets: [...sources.publishers.held(other).sets, ...(held ? [held.copy.value] : [])],
+    sets: [...state.publishers.cached(other).sets, ...(known ? [known.copy.value] : [])],
     reason: found?.reason ?? 'no answer in time',
   };
 }
 
 /** Bounded by what it is asked for: once for all keys that came with one fetch. */
-async function recentlyPublished(
-  { keys, publishers }: OwnerSources,
+async function refetchedKeys(
+  { keys, publishers }: KeyOwnersState,
   other: SenderEntry,
   after: number,
-): Promise<Published> {
-  const leave = freeLeave(other.agentUrl);
-  const wish = {
-    wanted: () => false,
-    decisive: (copy: Copy<unknown>) => copy.indirect !== true && copy.order > after,
-    evenIfCooling: true,
+): Promise<KnownKeys> {
+  const budget = unlimitedBudget(other.agentUrl);
+  const freshness = {
+    hasWanted: () => false,
+    isFreshEnough: (copy: Copy<unknown>) => copy.isRevalidated !== true && copy.fetchNumber > after,
+    ignoresCooldown: true,
   };
-  const pinned = await publishers.renewed(other, wish, () => leave);
+  const pinned = await publishers.renewed(other, freshness, () => budget);
   if (pinned.sets.length > 0) return { sets: pinned.sets, reason: pinned.undecided };
-  const answer = await keys.renewed(other, wish, leave);
+  const answer = await keys.renewed(other, freshness, budget);
   return answer.ok
     ? { sets: [answer.copy.value], reason: pinned.undecided }
     : { sets: [], reason: answer.reason };
 }
 
-function shared(
-  { raiseAlarm }: OwnerSources,
+function reportShared(
+  { raiseAlarm }: KeyOwnersState,
   { candidate: { sender, key } }: NewKey,
   { agentUrl }: SenderEntry,
   isFirst = false,
-): Word {
+): Ownership {
   const whose = isFirst
     ? `${sender.agentUrl} had it first and keeps its events`
     : `nothing shows that ${sender.agentUrl} had it first, so that no event is taken for its own`;
@@ -259,12 +247,12 @@ function shared(
   return isFirst ? 'clear' : 'shared';
 }
 
-function unasked(
-  { raiseAlarm }: OwnerSources,
+function reportUnchecked(
+  { raiseAlarm }: KeyOwnersState,
   { candidate: { sender, key } }: NewKey,
   { agentUrl }: SenderEntry,
   reason: string,
-): Word {
+): Ownership {
   raiseAlarm({
     code: 'key_owner_unchecked',
     sender: sender.agentUrl,
@@ -272,7 +260,7 @@ function unasked(
     keyid: key.kid,
     message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and ${agentUrl} could not be asked whether it is its own (${reason}). It is taken for the first one's, as what is held says, and asked again.`,
   });
-  return 'unasked';
+  return 'unchecked';
 }
 
 /**
@@ -281,21 +269,21 @@ function unasked(
  */
 interface FirstSeen {
   /** A copy takes the place of another. */
-  landed(copy: Copy<KeySet>, before: Copy<KeySet> | undefined): void;
+  onReplaced(copy: Copy<KeySet>, before: Copy<KeySet> | undefined): void;
   /** How many fetches had been begun when the key was first seen in this set; undefined where the set has none such. */
   seen(copy: Copy<KeySet>, key: string): number | undefined;
   /** Whether a fetch begun after `since` others brought a set of this place without the key. */
   lackedSince(set: KeySet, key: string, since: number): boolean;
 }
 
-interface KeyPast {
+interface KeyHistory {
   readonly seen: number;
   /** The fetch of the last copy without it; none where it was there from the first. */
   readonly lacked: number;
 }
 
-interface Past {
-  readonly keys: ReadonlyMap<string, KeyPast>;
+interface SetHistory {
+  readonly keys: ReadonlyMap<string, KeyHistory>;
   /** The last fetch that the server itself answered with the document. */
   readonly direct: number;
 }
@@ -307,24 +295,25 @@ function keyName(kid: string, { kty, crv, x, y }: Jwk): string {
   return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '', kid]);
 }
 
-/** @param order see `DocumentCache.order`. */
-function createFirstSeen(order: () => number): FirstSeen {
-  // By the set and not by its URL: it goes with the document.
-  const pasts = new WeakMap<KeySet, Past>();
-  const note = (copy: Copy<KeySet>, before: Past | undefined): Past => {
+/** @param fetchCount see `DocumentCache.fetchCount`. */
+function createFirstSeen(fetchCount: () => number): FirstSeen {
+  // By the set and not by its URL: the history goes with the document.
+  const histories = new WeakMap<KeySet, SetHistory>();
+  const note = (copy: Copy<KeySet>, before: SetHistory | undefined): SetHistory => {
     const lacked = before?.direct ?? NEVER;
-    const keys = new Map<string, KeyPast>();
+    const keys = new Map<string, KeyHistory>();
     for (const [kid, jwk] of copy.value.jwks) {
       const key = keyName(kid, jwk);
-      keys.set(key, before?.keys.get(key) ?? { seen: order(), lacked });
+      keys.set(key, before?.keys.get(key) ?? { seen: fetchCount(), lacked });
     }
-    const past = { keys, direct: copy.indirect === true ? lacked : copy.order };
-    pasts.set(copy.value, past);
-    return past;
+    const history = { keys, direct: copy.isRevalidated === true ? lacked : copy.fetchNumber };
+    histories.set(copy.value, history);
+    return history;
   };
   return {
-    landed: (copy, before) => void note(copy, before && (pasts.get(before.value) ?? note(before, undefined))),
-    seen: (copy, key) => (pasts.get(copy.value) ?? note(copy, undefined)).keys.get(key)?.seen,
-    lackedSince: (set, key, since) => (pasts.get(set)?.keys.get(key)?.lacked ?? NEVER) > since,
+    onReplaced: (copy, before) =>
+      void note(copy, before && (histories.get(before.value) ?? note(before, undefined))),
+    seen: (copy, key) => (histories.get(copy.value) ?? note(copy, undefined)).keys.get(key)?.seen,
+    lackedSince: (set, key, since) => (histories.get(set)?.keys.get(key)?.lacked ?? NEVER) > since,
   };
 }

@@ -11,7 +11,7 @@ interface NearMiss {
   readonly differsIn: readonly string[];
 }
 
-interface Parts {
+interface UrlParts {
   readonly scheme: string;
   readonly host: string;
   readonly port: string;
@@ -33,7 +33,7 @@ function withoutSlashes(path: string): string {
 const sameCase = (a: string, b: string): boolean => a === b || a.toLowerCase() !== b.toLowerCase();
 
 /** What people usually get wrong, and how it shows. */
-const SLIPS: readonly (readonly [string, (a: Parts, b: Parts) => boolean])[] = [
+const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boolean])[] = [
   ['scheme', (a, b) => a.scheme.toLowerCase() !== b.scheme.toLowerCase()],
   ['port', (a, b) => a.port !== b.port],
   ['trailing slash', (a, b) => a.path !== b.path && withoutSlashes(a.path) === withoutSlashes(b.path)],
@@ -53,11 +53,12 @@ const SLIPS: readonly (readonly [string, (a: Parts, b: Parts) => boolean])[] = [
  * upper case, the port, the query. The match itself is byte for byte (verification.md §5.2).
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
-  const wanted = blurred(agentUrl);
+  const wanted = normalized(agentUrl);
   const misses: NearMiss[] = [];
   for (const url of listed) {
     if (misses.length === MAX_SHOWN) break;
-    if (blurred(url) === wanted) misses.push({ url: shown(url), differsIn: slips(agentUrl, url) });
+    if (normalized(url) === wanted)
+      misses.push({ url: loggable(url), differsIn: differences(agentUrl, url) });
   }
   return misses;
 }
@@ -68,20 +69,20 @@ export function nearMissText(misses: readonly NearMiss[]): string {
 }
 
 /** Host and path without what is easily got wrong. */
-function blurred(url: string): string {
+function normalized(url: string): string {
   if (!URL.canParse(url)) return url.trim().toLowerCase();
   const { hostname, pathname } = new URL(url);
   return `${hostname.replace(/\.$/, '')}${withoutSlashes(pathname)}`.toLowerCase();
 }
 
-function slips(wanted: string, listed: string): string[] {
+function differences(wanted: string, listed: string): string[] {
   const [a, b] = [partsOf(wanted), partsOf(listed)];
-  const found = a && b ? SLIPS.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
+  const found = a && b ? DIFFERENCES.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
   // White space, percent-encoding, dot segments, a root dot: visible once the two are laid side by side.
   return found.length > 0 ? found : ['spelling'];
 }
 
-function partsOf(url: string): Parts | undefined {
+function partsOf(url: string): UrlParts | undefined {
   const match = URL_PARTS.exec(url);
   if (match === null) return undefined;
   const [, scheme = '', host = '', port = '', path = '', query = '', fragment = ''] = match;
@@ -89,7 +90,7 @@ function partsOf(url: string): Parts | undefined {
 }
 
 /** The whole where a log can take it: it is as long as the configured one, give or take a query. */
-function shown(url: string): string {
+function loggable(url: string): string {
   return url.length <= 256 && printable(url) ? url : JSON.stringify(printableName(url));
 }
 

@@ -4,7 +4,7 @@ import { ConfigError } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
-import { type EngineSource, importedKey, type KeySet } from './jwks.ts';
+import { type EngineSource, importedKey, type KeySet, newKeySet } from './jwks.ts';
 import { pinnedJwks } from './jwk.ts';
 
 /** Pins of the senders in use; each list is read and each key imported once. */
@@ -34,26 +34,24 @@ export function isPinned(sender: SenderEntry): sender is PinnedSender {
   return sender.pins !== undefined;
 }
 
-/** @param shared see `importedKey`. */
-export function createPins(engine: EngineSource, protocol: Protocol, shared = true): Pins {
+export function createPins(engine: EngineSource, protocol: Protocol): Pins {
   // By identity: a list of pins lives as long as the configuration that holds it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
     const known = sets.get(sender.pins);
     if (known !== undefined) return known;
-    const set = setOrFlaw(sender);
+    const set = readSet(sender);
     sets.set(sender.pins, set);
     return set;
   };
   return {
     key: async (sender, kid) => {
       const set = setOf(sender);
-      return typeof set === 'string' ? set : await importedKey(set, kid, engine, shared);
+      return typeof set === 'string' ? set : await importedKey(set, kid, engine);
     },
     imported: (sender, kid) => {
       const set = sets.get(sender.pins);
-      const key = typeof set === 'object' ? set.imported.get(kid) : undefined;
-      return key !== undefined && 'kid' in key ? key : undefined;
+      return typeof set === 'object' ? set.imported.get(kid) : undefined;
     },
     lacks: (sender, kid) => {
       const set = sets.get(sender.pins);
@@ -61,19 +59,19 @@ export function createPins(engine: EngineSource, protocol: Protocol, shared = tr
     },
     importAll: async (sender) => {
       const set = pinnedSet(sender.agentUrl, sender.pins);
-      const flaws: string[] = [];
+      const reasons: string[] = [];
       for (const kid of set.jwks.keys()) {
-        const flaw = flawOf(await importedKey(set, kid, engine, shared), sender, protocol);
-        if (flaw !== undefined) flaws.push(importFlaw(sender.agentUrl, kid, flaw));
+        const reason = unusableReason(await importedKey(set, kid, engine), sender, protocol);
+        if (reason !== undefined) reasons.push(unusableMessage(sender.agentUrl, kid, reason));
       }
       sets.set(sender.pins, set);
-      return flaws;
+      return reasons;
     },
   };
 }
 
 /** Why check 8 will refuse a key under every algorithm. */
-function flawOf(
+function unusableReason(
   key: SenderKey | undefined,
   { edition }: PinnedSender,
   protocol: Protocol,
@@ -85,12 +83,12 @@ function flawOf(
   return typeof usable === 'string' ? usable : undefined;
 }
 
-function importFlaw(agentUrl: string, kid: string, flaw: string): string {
-  return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${flaw}. Pin the public JWK as the seller publishes it.`;
+function unusableMessage(agentUrl: string, kid: string, reason: string): string {
+  return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${reason}. Pin the public JWK as the seller publishes it.`;
 }
 
 /** A `senders` function can give what nobody has checked before. */
-function setOrFlaw(sender: PinnedSender): KeySet | string {
+function readSet(sender: PinnedSender): KeySet | string {
   try {
     return pinnedSet(sender.agentUrl, sender.pins);
   } catch (error) {
@@ -100,5 +98,5 @@ function setOrFlaw(sender: PinnedSender): KeySet | string {
 }
 
 function pinnedSet(agentUrl: string, pins: readonly unknown[]): KeySet {
-  return { jwks: pinnedJwks(agentUrl, pins), imported: new Map() };
+  return newKeySet(pinnedJwks(agentUrl, pins));
 }

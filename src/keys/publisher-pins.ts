@@ -1,14 +1,14 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import { putBounded } from '../bounded.ts';
-import { isJsonObject } from '../codec/members.ts';
+import { isJsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { DocumentCache } from './document-cache.ts';
-import type { Answer, Copy, DocumentKind, LifeRules, Parsed, Wish } from './document.ts';
-import { type Allowance, freeLeave } from './fetch-budget.ts';
+import type { CopyResult, Copy, DocumentKind, LifeRules, Parsed, Freshness } from './document.ts';
+import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
-import { type KeySet, MAX_KEYS, sameJwk, spoiltKey } from './jwks.ts';
+import { type KeySet, MAX_KEYS, newKeySet, sameJwk, rejectsKeyUpdate } from './jwks.ts';
 import { nearMisses, nearMissText } from './near-misses.ts';
 
 /** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
@@ -19,30 +19,31 @@ export interface PinState {
   readonly undecided?: string;
 }
 
-interface HeldPins extends PinState {
+interface CachedPins extends PinState {
   /** The sets from copies within their life. */
   readonly fresh: readonly KeySet[];
-  /** Some copy is past its life. */
-  readonly overdue: boolean;
+  /** Some copy is past its lifetime. */
+  readonly hasExpired: boolean;
 }
 
 /** What is needed of a publisher's file that is fetched again beyond its own life. */
-interface PinWish extends Omit<Wish<unknown>, 'wanted'> {
-  wanted(set: KeySet): boolean;
+interface PinFreshness extends Omit<Freshness<unknown>, 'hasWanted'> {
+  readonly hasWanted: (set: KeySet) => boolean;
 }
 
-/** Gives each publisher's file leave to be fetched while there is some left. */
-type EachLeave = Allowance['leave'];
-
 export interface PublisherPins {
-  /** What is held, without any fetch. */
-  held(sender: SenderEntry): HeldPins;
-  /** Says that the copies held were used: see `DocumentCache.used`. */
-  used(sender: SenderEntry): void;
-  /** From copies within their life; the ones held where they cannot be refreshed. */
-  current(sender: SenderEntry, leave?: EachLeave): Promise<PinState>;
-  /** From copies that fulfil the wish, fetched again if need be; undecided where one of them could not. */
-  renewed(sender: SenderEntry, wish: PinWish, leave: EachLeave): Promise<PinState>;
+  /** From cached copies; nothing is fetched. */
+  cached(sender: SenderEntry): CachedPins;
+  /** See `DocumentCache.noteUse`. */
+  noteUse(sender: SenderEntry): void;
+  /** From copies within their lifetime, or the cached ones where those cannot be refreshed. */
+  current(sender: SenderEntry, fetchBudget?: DeliveryBudget['fetchBudget']): Promise<PinState>;
+  /** From copies as fresh as asked for, fetched again if need be; undecided where one of them could not. */
+  renewed(
+    sender: SenderEntry,
+    freshness: PinFreshness,
+    fetchBudget: DeliveryBudget['fetchBudget'],
+  ): Promise<PinState>;
 }
 
 interface PublisherPinsOptions {
@@ -55,76 +56,67 @@ interface PublisherPinsOptions {
   readonly width: number;
 }
 
-const NOBODY: HeldPins = { sets: [], fresh: [], overdue: false };
+const NO_PINS: CachedPins = { sets: [], fresh: [], hasExpired: false };
 /** Enough to see what is wrong. */
 const MAX_REASONS = 4;
 
 export function createPublisherPins(options: PublisherPinsOptions): PublisherPins {
   const { cache, allowLoopback, width } = options;
-  const reading: Reading = { cache, listed: createPublisherListings(options) };
+  const listingOf = createPublisherListings(options);
   const urlsOf = (sender: SenderEntry): readonly string[] => adagentsUrls(sender, allowLoopback);
+
+  /** A file that cannot be had might pin: undecided, beside what an older copy says. */
+  const listingFrom = (agentUrl: string, url: string, result: CopyResult<AdAgents>): Listing => {
+    if (result.ok) return listingOf(agentUrl, url, result.copy);
+    const copy = cache.cached(ADAGENTS, url);
+    const before = copy && listingOf(agentUrl, url, copy);
+    return { ...before, undecided: `adagents.json at ${url}: ${result.reason}` };
+  };
+
+  const cached = (sender: SenderEntry): CachedPins => {
+    const listings: Listing[] = [];
+    const fresh: KeySet[] = [];
+    let hasExpired = false;
+    for (const url of urlsOf(sender)) {
+      const copy = cache.cached(ADAGENTS, url);
+      const listing = copy
+        ? listingOf(sender.agentUrl, url, copy)
+        : { undecided: `adagents.json at ${url}: not cached` };
+      listings.push(listing);
+      if (copy && !cache.isFresh(copy)) hasExpired = true;
+      else if (listing.set !== undefined) fresh.push(listing.set);
+    }
+    return { ...union(listings), fresh, hasExpired };
+  };
+
   return {
-    held: (sender) => (sender.publishers === undefined ? NOBODY : held(reading, sender, urlsOf(sender))),
-    used: (sender) => {
-      for (const url of urlsOf(sender)) cache.used(ADAGENTS, url, sender.agentUrl);
+    cached: (sender) => (sender.publishers === undefined ? NO_PINS : cached(sender)),
+    noteUse: (sender) => {
+      for (const url of urlsOf(sender)) cache.noteUse(ADAGENTS, url, sender.agentUrl);
     },
-    current: async (sender, leave = freeLeave) => {
+    current: async (sender, fetchBudget = unlimitedBudget) => {
+      const { agentUrl } = sender;
       const ask = async (url: string): Promise<Listing> =>
-        read(reading, sender, url, await cache.current(ADAGENTS, url, leave(sender.agentUrl)));
-      return union(await pooled(urlsOf(sender), width, ask));
+        listingFrom(agentUrl, url, await cache.current(ADAGENTS, url, fetchBudget(agentUrl)));
+      return union(await mapConcurrently(urlsOf(sender), width, ask));
     },
-    renewed: async (sender, wish, leave) => {
-      const pinned = ({ value }: Copy<AdAgents>): KeySet | string | undefined =>
-        value.pinned.get(sender.agentUrl);
-      const documentWish: Wish<AdAgents> = {
-        ...wish,
-        wanted: (copy) => {
-          const set = pinned(copy);
-          return typeof set === 'object' && wish.wanted(set);
+    renewed: async (sender, { hasWanted, ...freshness }, fetchBudget) => {
+      const { agentUrl } = sender;
+      const ofDocument: Freshness<AdAgents> = {
+        ...freshness,
+        hasWanted: ({ value }) => {
+          const set = value.pinned.get(agentUrl);
+          return typeof set === 'object' && hasWanted(set);
         },
       };
       const ask = async (url: string): Promise<Listing> => {
-        const answer = await cache.renewed(ADAGENTS, url, documentWish, leave(sender.agentUrl));
-        const listing = read(reading, sender, url, answer);
+        const result = await cache.renewed(ADAGENTS, url, ofDocument, fetchBudget(agentUrl));
+        const listing = listingFrom(agentUrl, url, result);
         return { ...(listing.broken !== undefined && { undecided: listing.broken }), ...listing };
       };
-      return union(await pooled(urlsOf(sender), width, ask));
+      return union(await mapConcurrently(urlsOf(sender), width, ask));
     },
   };
-}
-
-interface Reading {
-  readonly cache: DocumentCache;
-  readonly listed: (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing;
-}
-
-function held({ cache, listed }: Reading, sender: SenderEntry, urls: readonly string[]): HeldPins {
-  const listings: Listing[] = [];
-  const fresh: KeySet[] = [];
-  let overdue = false;
-  for (const url of urls) {
-    const copy = cache.held(ADAGENTS, url);
-    const listing = copy
-      ? listed(sender.agentUrl, url, copy)
-      : { undecided: `adagents.json at ${url}: not held` };
-    listings.push(listing);
-    if (copy && !cache.isFresh(copy)) overdue = true;
-    else if (listing.set !== undefined) fresh.push(listing.set);
-  }
-  return { ...union(listings), fresh, overdue };
-}
-
-/** A file that cannot be had might pin: undecided, beside what an older copy says. */
-function read(
-  { cache, listed }: Reading,
-  sender: SenderEntry,
-  url: string,
-  answer: Answer<AdAgents>,
-): Listing {
-  if (answer.ok) return listed(sender.agentUrl, url, answer.copy);
-  const copy = cache.held(ADAGENTS, url);
-  const before = copy && listed(sender.agentUrl, url, copy);
-  return { ...before, undecided: `adagents.json at ${url}: ${answer.reason}` };
 }
 
 /** @param allowLoopback development: publishers of an agent that is reached over http are asked over http. */
@@ -150,7 +142,7 @@ export interface Listing {
   readonly set?: KeySet;
   /** Why there may be others, or why this is not known. */
   readonly undecided?: string;
-  /** Why the newest copy does not count: what is said here is an older one's, and cannot settle what is not there. */
+  /** Why the newest copy does not count: the rest is an older one's, and cannot show that a key is missing. */
   readonly broken?: string;
 }
 
@@ -160,51 +152,67 @@ interface PublisherListingsOptions {
   readonly now: () => number;
 }
 
-/** The last sound word of a publisher about an agent. */
-interface Word {
+/** The last valid listing of an agent by a publisher. */
+interface ValidListing {
   copy: Copy<AdAgents>;
   readonly set: KeySet | undefined;
 }
 
-/** As many as documents are. */
-const MAX_WORDS = 10_000;
+/** As many as the cache has documents. */
+const MAX_VALID_LISTINGS = 10_000;
 
 /**
- * Reads an agent's entry out of a publisher's file. Where that entry is broken the publisher's last sound word about the
- * agent stays in force until its own hard limit, as a whole document's would, and an alarm is raised once a copy.
+ * Reads an agent's entry in a publisher's file. Where that entry is invalid the publisher's last valid one stays in force
+ * until its own hard limit, as a whole document would, and an alarm is raised once a copy.
  */
 export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
-  const words = new Map<string, Word>();
-  const complain = createComplaints(options.raiseAlarm);
-
+  const { raiseAlarm, now } = options;
+  const lastValid = new Map<string, ValidListing>();
+  const reportInvalid = createInvalidListingAlarm(raiseAlarm);
+  const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
+    const key = listingKey(agentUrl, url);
+    const isFirstPin = set !== undefined && lastValid.get(key)?.set === undefined;
+    putBounded(lastValid, key, { copy, set }, MAX_VALID_LISTINGS);
+    if (isFirstPin) reportFirstPin(raiseAlarm, agentUrl, url);
+    if (set === undefined) warnOfNearMisses(raiseAlarm, agentUrl, url, copy.value);
+    return listingWith(set);
+  };
   return (agentUrl, url, copy) => {
-    const key = `${agentUrl} ${url}`;
-    const word = words.get(key);
-    if (word !== undefined && word.copy.value === copy.value) {
-      word.copy = copy;
-      return word.set ? { set: word.set } : {};
+    const known = lastValid.get(listingKey(agentUrl, url));
+    if (known !== undefined && known.copy.value === copy.value) {
+      known.copy = copy;
+      return listingWith(known.set);
     }
-    const inForce = word !== undefined && options.now() < word.copy.hardUntil ? word : undefined;
+    const inForce = known !== undefined && now() < known.copy.hardUntil ? known : undefined;
     const set = copy.value.pinned.get(agentUrl);
-    const flaw = typeof set === 'string' ? set : set && inForce?.set && spoiltKey(set, inForce.set);
-    if (flaw !== undefined) {
-      complain(agentUrl, url, copy.value, flaw);
-      const reason = `adagents.json at ${url}: ${flaw}`;
-      if (inForce === undefined) return { undecided: reason };
-      return { ...(inForce.set && { set: inForce.set }), broken: reason };
-    }
-    const sound = typeof set === 'object' ? set : undefined;
-    putBounded(words, key, { copy, set: sound }, MAX_WORDS);
-    if (sound !== undefined && word?.set === undefined) noteFirstPin(options.raiseAlarm, agentUrl, url);
-    if (sound === undefined) warnOfNearMisses(options.raiseAlarm, agentUrl, url, copy.value);
-    return sound ? { set: sound } : {};
+    const reason = invalidReason(set, inForce);
+    if (reason === undefined) return take(agentUrl, url, copy, typeof set === 'object' ? set : undefined);
+    reportInvalid(agentUrl, url, copy.value, reason);
+    const broken = `adagents.json at ${url}: ${reason}`;
+    return inForce === undefined ? { undecided: broken } : { ...listingWith(inForce.set), broken };
   };
 }
 
+function listingKey(agentUrl: string, url: string): string {
+  return `${agentUrl} ${url}`;
+}
+
+function listingWith(set: KeySet | undefined): Listing {
+  return set ? { set } : {};
+}
+
+function invalidReason(
+  set: KeySet | string | undefined,
+  inForce: ValidListing | undefined,
+): string | undefined {
+  if (typeof set === 'string') return set;
+  return set && inForce?.set && rejectsKeyUpdate(set, inForce.set);
+}
+
 /** From here on the publisher decides whose signature counts, and not the seller (verification.md §5.28). */
-function noteFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
+function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
     message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Whoever writes that file can sign as this seller, and end its events by a key that is not its own.`,
@@ -213,24 +221,18 @@ function noteFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): vo
   });
 }
 
-/** Says what is wrong with an agent's entry, once a copy. */
-function createComplaints(
+/** Reports what is wrong with an agent's entry, once a copy. */
+function createInvalidListingAlarm(
   raiseAlarm: RaiseAlarm,
-): (agentUrl: string, url: string, value: AdAgents, flaw: string) => void {
+): (agentUrl: string, url: string, value: AdAgents, reason: string) => void {
   const reported = new WeakMap<AdAgents, Set<string>>();
-  return (agentUrl, url, value, flaw) => {
-    const told = reported.get(value) ?? new Set<string>();
-    reported.set(value, told);
-    if (told.has(agentUrl)) return;
-    told.add(agentUrl);
-    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${flaw}. What it pinned before stays in force until its hard limit.`;
-    raiseAlarm({
-      code: 'key_document_invalid',
-      message,
-      sender: agentUrl,
-      url,
-      document: ADAGENTS.name,
-    });
+  return (agentUrl, url, value, reason) => {
+    const agents = reported.get(value) ?? new Set<string>();
+    reported.set(value, agents);
+    if (agents.has(agentUrl)) return;
+    agents.add(agentUrl);
+    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${reason}. What it pinned before stays in force until its hard limit.`;
+    raiseAlarm({ code: 'key_document_invalid', message, sender: agentUrl, url, document: ADAGENTS.name });
   };
 }
 
@@ -259,7 +261,7 @@ export interface AdAgents {
 const HOUR_MS = 3_600_000;
 
 /** An hour where the publisher says nothing, and at most: for that long a pin that was taken out still verifies. */
-const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, silentMs: HOUR_MS };
+const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, defaultMs: HOUR_MS };
 
 /** The grace that a revocation list has too: four of its lives. */
 const HARD_LIMIT_MS = 4 * HOUR_MS;
@@ -284,22 +286,26 @@ function parseAdAgents(bytes: Uint8Array): Parsed<AdAgents> {
       : { ok: false, reason: 'it only points elsewhere, which is not followed' };
   }
   if (!Array.isArray(agents)) return { ok: false, reason: 'authorized_agents is not an array' };
+  const pinned = new Map<string, KeySet | string>();
+  for (const [agentUrl, lists] of keyListsByAgent(agents as unknown[])) {
+    const set = pinnedSet(lists);
+    if (set !== undefined) pinned.set(agentUrl, set);
+  }
+  return { ok: true, value: { pinned } };
+}
+
+/** An agent may have several entries, each for some of the publisher's properties: their keys are one set. */
+function keyListsByAgent(agents: readonly unknown[]): Map<string, unknown[]> {
   const lists = new Map<string, unknown[]>();
-  for (const entry of agents as unknown[]) {
+  for (const entry of agents) {
     if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
-    const keys = entry['signing_keys'];
-    if (keys === undefined || keys === null) continue;
-    // Several entries for one agent, each for some of the publisher's properties: one set.
+    const keys = present(entry, 'signing_keys');
+    if (keys === undefined) continue;
     const known = lists.get(entry['url']);
     if (known) known.push(keys);
     else lists.set(entry['url'], [keys]);
   }
-  const pinned = new Map<string, KeySet | string>();
-  for (const [agentUrl, given] of lists) {
-    const set = pinnedSet(given);
-    if (set !== undefined) pinned.set(agentUrl, set);
-  }
-  return { ok: true, value: { pinned } };
+  return lists;
 }
 
 /** Read strictly: an entry passed over would be a key of the seller's that is refused. Undefined: nothing is pinned. */
@@ -319,11 +325,11 @@ function pinnedSet(lists: readonly unknown[]): KeySet | string | undefined {
     if (known !== undefined && !sameJwk(known, key)) return 'two keys have one kid';
     jwks.set(kid, key);
   }
-  return { jwks, imported: new Map() };
+  return newKeySet(jwks);
 }
 
 /** What `ask` gives for each item, in their order, `width` at a time. Rejects with the first rejection. */
-export async function pooled<T, R>(
+export async function mapConcurrently<T, R>(
   items: readonly T[],
   width: number,
   ask: (item: T) => Promise<R>,

@@ -2,12 +2,13 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createLocator } from './agent-location.ts';
-import { createAllowances } from './fetch-budget.ts';
+import { createDeliveryBudgets } from './fetch-budget.ts';
 import { brandJsonKind } from './brand-json.ts';
 import type { CacheLimits } from './document-fetch.ts';
-import type { KeyResolver, NameLookUp, Transport } from './contract.ts';
+import { requestsMayShare } from '../single-flight.ts';
+import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, Transport } from './contract.ts';
 import { defaultTransport } from './net/transport.ts';
-import { type AdmissionPressure, withPressureGauge } from './admission-pressure.ts';
+import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { createFirstUse } from './first-use.ts';
 import { MAX_LIFE_MS } from './document.ts';
@@ -19,7 +20,6 @@ import { createRevocations } from './revocation.ts';
 import type { Schedule } from '../time-limits.ts';
 import { createSenderKeys } from './sender-keys.ts';
 import { createSenderSearch } from './sender-search.ts';
-import { requestsMayShare } from './sharing.ts';
 
 interface KeyLimits extends CacheLimits {
   /** Ms for one fetch. */
@@ -56,8 +56,6 @@ export interface KeyResolverOptions {
   readonly limits?: Partial<KeyLimits>;
   /** In [0, 1): spreads background refreshes. `Math.random`. */
   readonly random?: () => number;
-  /** See `CacheOptions.sharedFetches`. By default as the runtime needs it. */
-  readonly sharedFetches?: boolean;
   /** Timers of what is polled. They never hold the process open. */
   readonly schedule?: Schedule;
 }
@@ -98,29 +96,32 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback, thresholds = {} } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
   const raiseAlarm = harmlessAlarm(options);
-  const shared = options.sharedFetches ?? requestsMayShare();
   const { deadlineMs, width, graceMs, cooldownMs, perDelivery } = limits;
-  const deliveryMs = shared ? limits.deliveryMs : limits.ownFetchMs;
-  const allowanceOf = createAllowances({ now, perDelivery, deliveryMs });
+  const deliveryMs = requestsMayShare() ? limits.deliveryMs : limits.ownFetchMs;
+  const budgetOf = createDeliveryBudgets({ now, perDelivery, deliveryMs });
   const transport = options.transport ?? defaultTransport(allowLoopback, options.dns);
-  const cacheOptions = { ...options, transport, raiseAlarm, limits, deadlineMs, sharedFetches: shared };
-  const cache = createDocumentCache(cacheOptions);
-  const pins = createPins(engine, options.protocol, shared);
+  const shared = { ...options, transport, raiseAlarm, limits, deadlineMs, budgetOf };
+  const cache = createDocumentCache(shared);
+  const pins = createPins(engine, options.protocol);
   const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
-  const owned = { ...cacheOptions, cache, allowanceOf, shared };
-  const firstUse = createFirstUse(() => ({ ...owned, keys, publishers }), shared);
+  const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers }));
   const keys = createSenderKeys(cache, { brandJson, jwks: firstUse.jwks }, locator);
-  const revocations = createRevocations({ ...cacheOptions, allowanceOf, documents: cache, brandJson, keys });
+  const revocations = createRevocations({ ...shared, documents: cache, brandJson, keys });
   const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
-  const each = createSenderSearch({ keys, pins, publishers, use: { engine, shared }, now, cooldownMs });
+  const each = createSenderSearch({ keys, pins, publishers, engine, now, cooldownMs });
+  const noteKey = createPressureGauge({ thresholds, now, raiseAlarm });
+  const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
+    if (noteKey) for (const { sender, key } of found.candidates) noteKey(sender.agentUrl, key.kid);
+    return firstUse.guard(found, request);
+  };
   const prefetch = async (sender: SenderEntry): Promise<object> => {
     await each.warm(sender);
     await revocations.warm(sender);
     return {};
   };
-  const resolver: KeyResolver = {
-    ...firstUse.guarded(createKeySearch({ cache, each, limits, allowanceOf, now })),
+  return {
+    ...createKeySearch({ cache, each, limits, budgetOf, finish, now }),
     revocation: revocations.check,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
@@ -133,5 +134,4 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
       cache.stop();
     },
   };
-  return withPressureGauge(resolver, { thresholds, now, raiseAlarm: options.raiseAlarm });
 }

@@ -1,7 +1,7 @@
 import { decodeBase64 } from '../codec/base64.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Transport, TransportInit } from './contract.ts';
-import { clampLife, type DocumentKind, type Parsed } from './document.ts';
+import { clampLifetime, type DocumentKind, type Parsed } from './document.ts';
 
 /** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
 export interface RevocationList {
@@ -95,7 +95,12 @@ function parseList(content: JsonObject, url: string): RevocationList | string {
   if (!isStrings(kids)) return 'revoked_kids is not an array of strings';
   // No webhook of this protocol has a jti; the member is read only to see that the list is one.
   if (jtis !== undefined && !isStrings(jtis)) return 'revoked_jtis is not an array of strings';
-  return { kids: new Set(kids), updated: updatedAt, nextUpdate, interval: clampLife(nextUpdate - updatedAt) };
+  return {
+    kids: new Set(kids),
+    updated: updatedAt,
+    nextUpdate,
+    interval: clampLifetime(nextUpdate - updatedAt),
+  };
 }
 
 function instant(text: unknown): number | undefined {
@@ -134,7 +139,7 @@ export function revocationKind(registers: {
       return parsePublished(bytes, url);
     },
     dueAt: ({ list }, began) =>
-      began + (list === undefined ? NONE_LIFE_MS : clampLife(list.nextUpdate - began)),
+      began + (list === undefined ? NONE_LIFE_MS : clampLifetime(list.nextUpdate - began)),
   };
 }
 

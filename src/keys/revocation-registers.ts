@@ -3,7 +3,7 @@ import type { SenderEntry } from '../senders.ts';
 import { brandJsonUrl } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { type DocumentKind, MAX_LIFE_MS, within } from './document.ts';
+import { type DocumentKind, MAX_LIFE_MS, isWithin } from './document.ts';
 import { isPinned } from './pins.ts';
 import type { RevocationList } from './revocation-list.ts';
 
@@ -13,14 +13,14 @@ export interface Registers {
   get(url: string): Register | undefined;
   /** The register of the list that this sender depends on now; a delivery needs it. */
   use(source: ListSource, sender: SenderEntry): Register;
-  /** Whether the list is to be kept fresh without a delivery. */
+  /** Whether the list is refreshed without a delivery. */
   isPolled(url: string): boolean;
 }
 
 interface RegistersOptions {
   /** Unix ms. */
   readonly now: () => number;
-  /** Where a sender's list lies by what is held. */
+  /** Where a sender's list is, by cached documents. */
   readonly sourceOf: (sender: SenderEntry) => ListSource | undefined;
   /** A list is forgotten. */
   readonly forget: (url: string) => void;
@@ -34,7 +34,7 @@ const GRACE_MS = 3_600_000;
  * Lists that their senders left, for the case that brand.json leads there again. A seller can name another origin every
  * minute; one list is some megabytes at most.
  */
-const MAX_LEFT = 100;
+const MAX_ABANDONED = 100;
 
 /**
  * Registers by URL. One that a sender depends on is never forgotten, or an outage would let a key through that it
@@ -47,7 +47,7 @@ export function createRegisters({ now, sourceOf, forget }: RegistersOptions): Re
     for (const sender of senders.values()) if (sourceOf(sender)?.url === url) return true;
     return false;
   };
-  const left = createLeft(isNamed, (url) => {
+  const abandoned = createAbandoned(isNamed, (url) => {
     registers.delete(url);
     forget(url);
   });
@@ -60,52 +60,55 @@ export function createRegisters({ now, sourceOf, forget }: RegistersOptions): Re
       const before = current.get(sender.agentUrl);
       if (before !== register) {
         current.set(sender.agentUrl, register);
-        left.back(url);
-        if (before !== undefined) left.add(before, now());
+        abandoned.remove(url);
+        if (before !== undefined) abandoned.add(before, now());
       }
       return register;
     },
     isPolled: (url) => {
       const register = registers.get(url);
-      if (register?.required !== true || !within(now(), register.usedAt, IDLE_MS)) return false;
+      if (register?.required !== true || !isWithin(now(), register.usedAt, IDLE_MS)) return false;
       if (isNamed(register)) register.namedAt = now();
-      return within(now(), register.namedAt, GRACE_MS);
+      return isWithin(now(), register.namedAt, GRACE_MS);
     },
   };
 }
 
-interface Left {
+interface AbandonedRegisters {
   /** A sender has gone over to another list. */
   add(register: Register, now: number): void;
   /** A sender has come, or come back. */
-  back(url: string): void;
+  remove(url: string): void;
 }
 
-function createLeft(isNamed: (register: Register) => boolean, drop: (url: string) => void): Left {
-  const left = new Map<string, { readonly register: Register; readonly at: number }>();
+function createAbandoned(
+  isNamed: (register: Register) => boolean,
+  drop: (url: string) => void,
+): AbandonedRegisters {
+  const abandoned = new Map<string, { readonly register: Register; readonly at: number }>();
   return {
     add: (register, now) => {
-      left.delete(register.url);
-      left.set(register.url, { register, at: now });
-      for (const [url, oldest] of left) {
-        if (left.size <= MAX_LEFT) return;
-        left.delete(url);
+      abandoned.delete(register.url);
+      abandoned.set(register.url, { register, at: now });
+      for (const [url, oldest] of abandoned) {
+        if (abandoned.size <= MAX_ABANDONED) return;
+        abandoned.delete(url);
         // Another sender depends on it.
         if (oldest.register.usedAt <= oldest.at && !isNamed(oldest.register)) drop(url);
       }
     },
-    back: (url) => void left.delete(url),
+    remove: (url) => void abandoned.delete(url),
   };
 }
 
 /** The list in force at one URL. */
-interface HeldList extends RevocationList {
+interface ListInForce extends RevocationList {
   /** The register's own: what lists of the same `updated` revoke is added to it. */
   readonly kids: Set<string>;
   /** When the fetch that last confirmed it began, Unix ms. */
-  readonly began: number;
+  readonly confirmedAt: number;
   /** The lists of this `updated` revoke too many keys to hold together: the newest counts alone. */
-  readonly alone: boolean;
+  readonly isOverflowed: boolean;
 }
 
 /** What is known of the list at one URL, beyond the copy that was fetched last. */
@@ -113,11 +116,11 @@ export interface Register {
   readonly url: string;
   /** A list has to be had: configuration names it, or one was served once. */
   required: boolean;
-  held: HeldList | undefined;
-  /** Order of the copy that was looked at last. */
-  lookedAt: number;
+  inForce: ListInForce | undefined;
+  /** Fetch number of the copy that was processed last. */
+  processed: number;
   /** Why the last copy was not taken. */
-  flaw: string | undefined;
+  invalidReason: string | undefined;
   /** The alarm `revocation_stale` was raised, and the list has not been fresh since. */
   reported: boolean;
   /** Unix ms. */
@@ -139,9 +142,9 @@ export function newRegister(url: string): Register {
   return {
     url,
     required: false,
-    held: undefined,
-    lookedAt: 0,
-    flaw: undefined,
+    inForce: undefined,
+    processed: 0,
+    invalidReason: undefined,
     reported: false,
     usedAt: 0,
     namedAt: 0,
@@ -157,35 +160,41 @@ function noteUse(register: Register, sender: SenderEntry, required: boolean, now
   const joins = !register.senders.has(sender.agentUrl);
   if (joins && register.senders.size >= MAX_SENDERS) return;
   register.senders.set(sender.agentUrl, sender);
-  // What none of the others' keys signed may be signed by this one's: or whoever asks first could block the rest.
-  if (joins && register.flaw !== undefined) register.lookedAt = 0;
+  // A list that none of the others' keys signed may be signed by this one's; else the first sender could block the rest.
+  if (joins && register.invalidReason !== undefined) register.processed = 0;
 }
 
-/** `alone`: too many key ids with those of earlier lists of the same `updated`, which count no longer. */
-type Taken = 'taken' | 'alone' | { readonly flaw: string };
+/** `overflow`: too many key ids with those of earlier lists of the same `updated`, which count no longer. */
+type TakeResult = 'taken' | 'overflow' | { readonly invalidReason: string };
 
 /**
- * Takes a list into force, unless one that says it is newer is held: an old one served again, by mistake or not, must
+ * Takes a list into force, unless a newer one is in force: an old one served again, by mistake or not, must
  * not make a revoked key valid.
  */
-export function take(register: Register, list: RevocationList, began: number): Taken {
-  const { held } = register;
+export function take(register: Register, list: RevocationList, began: number): TakeResult {
+  const { inForce } = register;
   // As the list says it: a clock of ours that was set back must not make every new list an old one.
-  if (held !== undefined && list.updated < held.updated) {
-    return { flaw: 'its updated is older than that of the list in force, which stays so' };
+  if (inForce !== undefined && list.updated < inForce.updated) {
+    return { invalidReason: 'its updated is older than that of the list in force, which stays so' };
   }
   // Kept as the future, it would shut out every later list.
   const updated = Math.min(list.updated, began);
   // Two lists of one instant: whichever is the later, no key that either revokes may verify.
-  const earlier = held?.updated === updated ? held : undefined;
-  const united = earlier?.alone === false && unite(earlier.kids, list.kids);
-  const kids = united ? earlier.kids : new Set(list.kids);
-  register.held = { ...list, kids, updated, began, alone: earlier !== undefined && !united };
-  return earlier?.alone === false && !united ? 'alone' : 'taken';
+  const earlier = inForce?.updated === updated ? inForce : undefined;
+  const merged = earlier?.isOverflowed === false && mergeInto(earlier.kids, list.kids);
+  const kids = merged ? earlier.kids : new Set(list.kids);
+  register.inForce = {
+    ...list,
+    kids,
+    updated,
+    confirmedAt: began,
+    isOverflowed: earlier !== undefined && !merged,
+  };
+  return earlier?.isOverflowed === false && !merged ? 'overflow' : 'taken';
 }
 
 /** Adds what is new: a list that is fetched again every minute must not cost what all before it revoked. */
-function unite(kids: Set<string>, more: ReadonlySet<string>): boolean {
+function mergeInto(kids: Set<string>, more: ReadonlySet<string>): boolean {
   const added = [...more].filter((kid) => !kids.has(kid));
   if (added.length > 0 && kids.size + added.length > MAX_KIDS) return false;
   for (const kid of added) kids.add(kid);
@@ -194,12 +203,12 @@ function unite(kids: Set<string>, more: ReadonlySet<string>): boolean {
 
 /** Whether the list in force is fresh enough to say that a key is not revoked. A `next_update` far ahead is 30 min. */
 export function isFresh(
-  { held }: { readonly held: Omit<HeldList, 'kids' | 'alone'> | undefined },
+  { inForce }: { readonly inForce: Omit<ListInForce, 'kids' | 'isOverflowed'> | undefined },
   now: number,
 ): boolean {
-  if (held === undefined) return false;
-  const due = Math.min(held.nextUpdate, held.began + MAX_LIFE_MS);
-  return now <= due + GRACE_INTERVALS * held.interval;
+  if (inForce === undefined) return false;
+  const due = Math.min(inForce.nextUpdate, inForce.confirmedAt + MAX_LIFE_MS);
+  return now <= due + GRACE_INTERVALS * inForce.interval;
 }
 
 /** Where a sender's list lies. `required`: configuration says so; else it counts from when it is first served. */
@@ -212,7 +221,7 @@ export interface ListSourceOptions {
   readonly protocol: Protocol;
   readonly allowLoopback: boolean;
   /** Holds the brand.json files. */
-  readonly documents: Pick<DocumentCache, 'held'>;
+  readonly documents: Pick<DocumentCache, 'cached'>;
   readonly brandJson: DocumentKind<BrandJson>;
 }
 
@@ -227,19 +236,21 @@ export function createListSource(
   const { protocol, allowLoopback, documents, brandJson } = options;
   // URLs are parsed once a sender, not once a delivery.
   const known = new WeakMap<SenderEntry, { start: string; listing: string; source: ListSource }>();
-  return (sender) => {
-    const { url, discover } = sender.revocation ?? {};
-    if (url !== undefined) return { url, required: true };
-    if (discover === false || isPinned(sender)) return undefined;
+  const discovered = (sender: SenderEntry): ListSource | undefined => {
     const last = known.get(sender);
     const start = last?.start ?? brandJsonUrl(sender, allowLoopback);
     if (start === undefined) return undefined;
-    const brand = documents.held(brandJson, start);
-    // No longer held: the last word counts, or an outage would lead away from the list that revokes.
+    const brand = documents.cached(brandJson, start);
+    // Not cached any more: its last version counts, or an outage would lead away from the list that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.source;
     const source = { url: new URL(protocol.revocationsPath, listing).href, required: false };
     known.set(sender, { start, listing, source });
     return source;
+  };
+  return (sender) => {
+    const { url, discover } = sender.revocation ?? {};
+    if (url !== undefined) return { url, required: true };
+    return discover === false || isPinned(sender) ? undefined : discovered(sender);
   };
 }

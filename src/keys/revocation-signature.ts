@@ -1,66 +1,72 @@
 import { decodeBase64 } from '../codec/base64.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Copy, Wish } from './document.ts';
-import { freeLeave } from './fetch-budget.ts';
+import type { Copy, Freshness } from './document.ts';
+import { unlimitedBudget } from './fetch-budget.ts';
 import { type KeySet, sameJwk } from './jwks.ts';
 import type { ListSignature, PublishedList } from './revocation-list.ts';
 import type { Register } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
 /** `undecided`: keys could not be had, so the same copy is to be looked at again. */
-type SignatureVerdict = 'good' | { readonly flaw: string; readonly undecided: boolean };
+type SignatureCheck = 'good' | { readonly invalidReason: string; readonly undecided: boolean };
 
 /** Judges a copy's signature, if it has one, by the keys of the operator that serves it. */
-export async function judgeSignature(
+export async function checkSignature(
   keys: SenderKeys,
   register: Register,
   copy: Copy<PublishedList>,
   sender: SenderEntry,
-): Promise<SignatureVerdict> {
+): Promise<SignatureCheck> {
   const { signature } = copy.value;
   if (signature === undefined) return 'good';
   const { kid } = signature;
-  if (isRevoked(register, kid)) return { flaw: 'signed by a key that is revoked', undecided: false };
+  if (isRevoked(register, kid)) return { invalidReason: 'signed by a key that is revoked', undecided: false };
   const known = await knownKeys(keys, register, kid);
-  const flaw = await flawUnder(known, signature);
-  if (known.length > 0 && flaw === undefined) return 'good';
-  const fetched = await fetchedKeys(keys, { register, kid, listBegan: copy.began, sender, known });
-  const later = await flawUnder(fetched.found, signature);
+  const invalidReason = await invalidReasonUnder(known, signature);
+  if (known.length > 0 && invalidReason === undefined) return 'good';
+  const fetched = await fetchedKeys(keys, { register, kid, listBegan: copy.fetchedAt, sender, known });
+  const later = await invalidReasonUnder(fetched.found, signature);
   if (fetched.found.length > 0 && later === undefined) return 'good';
-  if (fetched.undecided !== undefined) return { flaw: fetched.undecided, undecided: true };
-  return { flaw: later ?? flaw ?? "signed by a key that is not in the operator's JWKS", undecided: false };
+  if (fetched.undecided !== undefined) return { invalidReason: fetched.undecided, undecided: true };
+  return {
+    invalidReason: later ?? invalidReason ?? "signed by a key that is not in the operator's JWKS",
+    undecided: false,
+  };
 }
 
 /** Undefined where one of them signed the list, or there is none. */
-async function flawUnder(jwks: readonly Jwk[], signature: ListSignature): Promise<string | undefined> {
-  let flaw: string | undefined;
+async function invalidReasonUnder(
+  jwks: readonly Jwk[],
+  signature: ListSignature,
+): Promise<string | undefined> {
+  let invalidReason: string | undefined;
   for (const jwk of jwks) {
-    flaw = await listSignatureFlaw(signature, jwk);
-    if (flaw === undefined) return undefined;
+    invalidReason = await invalidSignatureReason(signature, jwk);
+    if (invalidReason === undefined) return undefined;
   }
-  return flaw;
+  return invalidReason;
 }
 
-function isRevoked({ held, senders }: Register, kid: string): boolean {
-  if (held?.kids.has(kid) === true) return true;
+function isRevoked({ inForce, senders }: Register, kid: string): boolean {
+  if (inForce?.kids.has(kid) === true) return true;
   return [...senders.values()].some((sender) => sender.revocation?.revokedKids?.includes(kid));
 }
 
 const pinOf = (sender: SenderEntry, kid: string): Jwk | undefined =>
   sender.pins?.find((jwk) => jwk['kid'] === kid);
 
-/** Pins, and keys of sets that are held, of every agent of the operator that the list was asked for. */
+/** Pins, and keys of cached sets, of every agent of the operator that the list was asked for. */
 async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): Promise<Jwk[]> {
   const known: Jwk[] = [];
   for (const sender of senders.values()) {
-    const jwk = pinOf(sender, kid) ?? (await keys.held(sender))?.copy.value.jwks.get(kid);
+    const jwk = pinOf(sender, kid) ?? (await keys.cached(sender))?.copy.value.jwks.get(kid);
     if (jwk !== undefined) known.push(jwk);
   }
   return known;
 }
 
-interface Wanted {
+interface SignerQuery {
   readonly register: Register;
   readonly kid: string;
   /** Unix ms. */
@@ -76,20 +82,20 @@ interface Wanted {
  */
 async function fetchedKeys(
   keys: SenderKeys,
-  { register, kid, listBegan, sender, known }: Wanted,
+  { register, kid, listBegan, sender, known }: SignerQuery,
 ): Promise<{ readonly found: readonly Jwk[]; readonly undecided?: string }> {
   const isNew = (jwk: Jwk | undefined): jwk is Jwk =>
     jwk !== undefined && !known.some((other) => sameJwk(other, jwk));
-  const wish: Wish<KeySet> = {
-    wanted: ({ value }) => isNew(value.jwks.get(kid)),
-    decisive: (copy) => copy.indirect !== true && copy.began >= listBegan,
+  const freshness: Freshness<KeySet> = {
+    hasWanted: ({ value }) => isNew(value.jwks.get(kid)),
+    isFreshEnough: (copy) => copy.isRevalidated !== true && copy.fetchedAt >= listBegan,
   };
   const found: Jwk[] = [];
   let undecided: string | undefined;
   for (const agent of new Set([sender, ...register.senders.values()])) {
     // What is pinned is the pin's key, and no JWKS can say otherwise.
     if (pinOf(agent, kid) !== undefined) continue;
-    const answer = await keys.renewed(agent, wish, freeLeave(agent.agentUrl));
+    const answer = await keys.renewed(agent, freshness, unlimitedBudget(agent.agentUrl));
     const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;
     if (isNew(jwk)) found.push(jwk);
     if (!answer.ok) undecided ??= `no keys to verify it with: ${answer.reason}`;
@@ -104,11 +110,11 @@ const ALGORITHMS: Readonly<Record<string, SignatureAlgorithm>> = {
 };
 
 /**
- * Whether the key signed the list. Any key of the operator with `use` = `sig` may: a list is the operator's word about
+ * Whether the key signed the list. Any key of the operator with `use` = `sig` may: a list speaks for
  * all its keys, so no one purpose is asked for. The header was read already, strictly: nothing here reads it again.
  * @returns what is wrong, for the owner's log, or undefined.
  */
-export async function listSignatureFlaw(
+export async function invalidSignatureReason(
   { kid, alg, jws }: ListSignature,
   jwk: Jwk,
 ): Promise<string | undefined> {

@@ -1,11 +1,12 @@
 import type { AlarmCode } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
+import { requestsMayShare } from '../single-flight.ts';
 import { backgroundTimer, noTimer, type Schedule, settledWithin } from '../time-limits.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
 import type { CacheOptions } from './document-fetch.ts';
 import { type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
-import { type Allowance, freeLeave } from './fetch-budget.ts';
+import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
 import { absentAsEmpty, type PublishedList, revocationKind } from './revocation-list.ts';
 import {
   createListSource,
@@ -17,13 +18,13 @@ import {
   type Registers,
   take,
 } from './revocation-registers.ts';
-import { judgeSignature } from './revocation-signature.ts';
+import { checkSignature } from './revocation-signature.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
 interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;
   /** Of the delivery that waits for a list. */
-  readonly allowanceOf: (request: KeyRequest) => Allowance;
+  readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   /** Timers of the poll. `backgroundTimer`. */
   readonly schedule?: Schedule;
 }
@@ -47,15 +48,15 @@ interface Context {
 }
 
 export function createRevocations(options: RevocationOptions): Revocations {
-  const { now, transport, sharedFetches = true } = options;
-  const schedule = sharedFetches ? (options.schedule ?? backgroundTimer) : noTimer;
-  // Of its own: what is no failure for a list that may not exist is one for any other document.
+  const { now, transport } = options;
+  const schedule = requestsMayShare() ? (options.schedule ?? backgroundTimer) : noTimer;
+  // A cache of its own: a list may not exist, which for any other document is a failure.
   const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
   const sourceOf = createListSource(options);
   const registers = createRegisters({ now, sourceOf, forget: (url) => cache.forget(kind, url) });
   const kind = revocationKind(registers);
   const dueAt = (url: string): number | undefined =>
-    registers.isPolled(url) ? (cache.held(kind, url)?.freshUntil ?? now()) : undefined;
+    registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
   const repoll = async (url: string): Promise<void> => {
     const register = registers.get(url);
     const [sender] = register?.senders.values() ?? [];
@@ -83,7 +84,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
   };
 }
 
-interface Asked {
+interface RevocationQuery {
   readonly sender: SenderEntry;
   readonly keyid: string;
   readonly request: KeyRequest | undefined;
@@ -92,11 +93,11 @@ interface Asked {
 async function refreshedState(
   context: Context,
   register: Register,
-  { sender, keyid, request }: Asked,
+  { sender, keyid, request }: RevocationQuery,
 ): Promise<RevocationState> {
-  const { limits, now, deadlineMs, allowanceOf } = context.options;
+  const { limits, now, deadlineMs, budgetOf } = context.options;
   const decides = register.required && !isFresh(register, now());
-  const left = request === undefined ? deadlineMs : allowanceOf(request).waitMs();
+  const left = request === undefined ? deadlineMs : budgetOf(request).waitMs();
   const waitMs = Math.min(left, decides ? deadlineMs : limits.patienceMs);
   await settledWithin(refresh(context, register, sender), waitMs);
   return stateOf(context, register, sender, keyid);
@@ -104,63 +105,64 @@ async function refreshedState(
 
 function stateOf(context: Context, register: Register, sender: SenderEntry, keyid: string): RevocationState {
   // A key once revoked stays so, however old the list is.
-  if (register.held?.kids.has(keyid) === true) return 'revoked';
+  if (register.inForce?.kids.has(keyid) === true) return 'revoked';
   if (isFresh(register, context.options.now())) {
     register.reported = false;
     return 'valid';
   }
-  // Nobody ever said that there is a list, or nobody could be asked: revocation is optional.
+  // No list was ever served, or no server could be reached: revocation is optional.
   if (!register.required) return 'valid';
   reportStale(context, register, sender);
   return 'stale';
 }
 
-/** What was fetched last is not due yet, and was looked at: the usual case, which costs no promise and no timer. */
-function isCurrent({ cache, kind }: Context, { url, lookedAt }: Register): boolean {
-  const copy = cache.held(kind, url);
-  return copy !== undefined && copy.order === lookedAt && cache.isFresh(copy);
+/** The last copy is not due yet and was processed: the fast path, which costs no promise and no timer. */
+function isCurrent({ cache, kind }: Context, { url, processed }: Register): boolean {
+  const copy = cache.cached(kind, url);
+  return copy !== undefined && copy.fetchNumber === processed && cache.isFresh(copy);
 }
 
 /** Brings the list up to date if it is due. Never rejects. */
 async function refresh(context: Context, register: Register, sender: SenderEntry): Promise<void> {
   const { cache, kind, poll } = context;
   try {
-    const answer = await cache.current(kind, register.url, freeLeave(sender.agentUrl));
-    if (answer.ok) await look(context, register, answer.copy, sender);
-    else register.flaw = answer.reason;
+    const answer = await cache.current(kind, register.url, unlimitedBudget(sender.agentUrl));
+    if (answer.ok) await takeCopy(context, register, answer.copy, sender);
+    else register.invalidReason = answer.reason;
   } catch (error) {
-    // E.g. a library that could not be loaded: a fault of ours, and the list that is held goes on.
-    register.flaw = error instanceof Error ? error.message : 'failed';
+    // E.g. a library that could not be loaded: a fault on our side, and the list in force stays so.
+    register.invalidReason = error instanceof Error ? error.message : 'failed';
   }
   poll.keep(register.url);
 }
 
-/** Looks at a copy once, and takes its list into force if it is good. */
-async function look(
+/** Processes a copy once, and takes its list into force if its signature is good. */
+async function takeCopy(
   context: Context,
   register: Register,
   copy: Copy<PublishedList>,
   sender: SenderEntry,
 ): Promise<void> {
   const { list } = copy.value;
-  if (copy.order <= register.lookedAt) return;
+  if (copy.fetchNumber <= register.processed) return;
   if (list === undefined) {
-    register.lookedAt = copy.order;
+    register.processed = copy.fetchNumber;
     return;
   }
-  const verdict = await judgeSignature(context.options.keys, register, copy, sender);
-  // Another delivery has looked at this one or at a later one meanwhile.
-  if (copy.order <= register.lookedAt) return;
+  const verdict = await checkSignature(context.options.keys, register, copy, sender);
+  // Another delivery has processed this copy or a later one meanwhile.
+  if (copy.fetchNumber <= register.processed) return;
   if (verdict !== 'good' && verdict.undecided) {
-    register.flaw = verdict.flaw;
+    register.invalidReason = verdict.invalidReason;
     return;
   }
-  register.lookedAt = copy.order;
-  const taken = verdict === 'good' ? take(register, list, copy.began) : verdict;
-  const flaw = typeof taken === 'object' ? taken.flaw : undefined;
-  if (flaw !== undefined && flaw !== register.flaw) report(context, register, 'key_document_invalid', flaw);
-  if (taken === 'alone') report(context, register, 'revocation_overflow', OVERFLOW);
-  register.flaw = flaw;
+  register.processed = copy.fetchNumber;
+  const taken = verdict === 'good' ? take(register, list, copy.fetchedAt) : verdict;
+  const invalidReason = typeof taken === 'object' ? taken.invalidReason : undefined;
+  if (invalidReason !== undefined && invalidReason !== register.invalidReason)
+    report(context, register, 'key_document_invalid', invalidReason);
+  if (taken === 'overflow') report(context, register, 'revocation_overflow', OVERFLOW);
+  register.invalidReason = invalidReason;
 }
 
 const OVERFLOW = `lists of one updated revoke more than ${MAX_KIDS} key ids together. From here on the newest counts alone, and what only an earlier one revoked verifies again: the seller has to raise updated with each list`;
@@ -173,9 +175,9 @@ function report({ options, kind }: Context, { url }: Register, code: AlarmCode, 
 function reportStale({ options }: Context, register: Register, sender: SenderEntry): void {
   if (register.reported) return;
   register.reported = true;
-  const { url, held, flaw } = register;
-  const age = held === undefined ? 'none was ever to be had' : 'it is past next_update and its grace';
-  const why = flaw === undefined ? age : `${age} (${flaw})`;
+  const { url, inForce, invalidReason } = register;
+  const age = inForce === undefined ? 'none was ever to be had' : 'it is past next_update and its grace';
+  const why = invalidReason === undefined ? age : `${age} (${invalidReason})`;
   const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} get 503 until it is fresh.`;
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }
@@ -208,7 +210,7 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     const due = dueAt(url);
     if (stopped || due === undefined || waiting.has(url)) return;
     const ms = due - now();
-    // What is overdue has just failed: once a minute, as failures are remembered no longer.
+    // An overdue list has just failed: once a minute, since a failure is remembered no longer than that.
     waiting.set(
       url,
       schedule(() => void run(url), ms > 0 ? ms : MIN_LIFE_MS),

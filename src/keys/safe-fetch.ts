@@ -1,7 +1,7 @@
 import { printableName } from '../codec/printable.ts';
 import type { Transport, TransportInit } from './contract.ts';
-import { orAborted } from '../time-limits.ts';
-import { refusedUrl } from './net/addresses.ts';
+import { limited, orAborted } from '../time-limits.ts';
+import { urlRefusedReason } from './net/addresses.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
@@ -12,7 +12,7 @@ export interface FetchRules {
 }
 
 /** What is fetched. */
-interface Wanted {
+interface FetchTarget {
   readonly url: string;
   readonly maxBytes: number;
   /** Agent URL of the seller whose document it is. */
@@ -42,38 +42,36 @@ const REQUEST_HEADERS: Readonly<Record<string, string>> = {
  * Fetches one document under the rules, whatever transport does it. Never rejects.
  * @param controller ends the fetch when aborted; it is aborted in any case before this settles, so that a refused or
  * endless answer holds no connection.
- * @param more request headers besides the usual ones, such as the conditions under which a 304 will do.
+ * @param extraHeaders besides those of every request, such as the conditions under which a 304 will do.
  */
 export async function fetchDocument(
   rules: FetchRules,
-  wanted: Wanted,
+  target: FetchTarget,
   controller: AbortController,
-  more: Readonly<Record<string, string>> = {},
+  extraHeaders: Readonly<Record<string, string>> = {},
 ): Promise<Fetched> {
-  const { url, maxBytes, seller } = wanted;
-  const refused = refusedUrl(url, rules.allowLoopback);
+  const { url, maxBytes, seller } = target;
+  const refused = urlRefusedReason(url, rules.allowLoopback);
   if (refused !== undefined) return { ok: false, reason: refused };
-  const { signal } = controller;
-  const timer = setTimeout(() => {
-    controller.abort(new Error(`no whole answer within ${rules.deadlineMs} ms`));
-  }, rules.deadlineMs);
+  const limit = { ms: rules.deadlineMs, reason: `no whole answer within ${rules.deadlineMs} ms` };
   try {
-    const headers = { ...more, ...REQUEST_HEADERS };
-    const init: TransportInit = {
-      method: 'GET',
-      headers,
-      redirect: 'manual',
-      signal,
-      maxBytes,
-      ...(seller !== undefined && { seller }),
-    };
-    const response = await orAborted(rules.transport(url, init), signal);
-    const conditional = 'if-none-match' in more || 'if-modified-since' in more;
-    return await fetchedOf(response, conditional, maxBytes, signal);
+    return await limited(limit, controller.signal, async (signal) => {
+      const headers = { ...extraHeaders, ...REQUEST_HEADERS };
+      const init: TransportInit = {
+        method: 'GET',
+        headers,
+        redirect: 'manual',
+        signal,
+        maxBytes,
+        ...(seller !== undefined && { seller }),
+      };
+      const response = await orAborted(rules.transport(url, init), signal);
+      const conditional = 'if-none-match' in headers || 'if-modified-since' in headers;
+      return await fetchedOf(response, conditional, maxBytes, signal);
+    });
   } catch (error) {
     return { ok: false, reason: transportFailure(error) };
   } finally {
-    clearTimeout(timer);
     controller.abort();
   }
 }
@@ -90,14 +88,14 @@ async function fetchedOf(
       ? { ok: true, bytes: new Uint8Array(), headers, notModified: true }
       : { ok: false, reason: 'answered 304 to a request without conditions' };
   }
-  const flaw = responseFlaw(response, maxBytes);
-  if (flaw !== undefined) return { ok: false, reason: flaw };
+  const reason = invalidReason(response, maxBytes);
+  if (reason !== undefined) return { ok: false, reason };
   const bytes = await readCapped(response, maxBytes, signal);
   if (bytes === undefined) return { ok: false, reason: `more than ${maxBytes} bytes` };
   return { ok: true, bytes, headers };
 }
 
-function responseFlaw(response: Response, maxBytes: number): string | undefined {
+function invalidReason(response: Response, maxBytes: number): string | undefined {
   // A redirect that a transport followed by itself led somewhere that nobody judged.
   if (response.redirected || response.type === 'opaqueredirect') return 'answered with a redirect';
   if (response.status >= 300 && response.status < 400) return `answered with a redirect (${response.status})`;

@@ -1,15 +1,14 @@
-import { isPending } from '../eventual.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
-import { type Copy, type Wish, within } from './document.ts';
-import type { Allowance } from './fetch-budget.ts';
+import { type Copy, type Freshness, isWithin } from './document.ts';
+import type { DeliveryBudget } from './fetch-budget.ts';
 import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
-/** What asking one sender gave; both where an old key is held and a newer one could not be had. */
-export interface Reply {
+/** What one sender has under a key id; both members where an old key is cached and a newer one could not be had. */
+export interface SenderMatch {
   /** Several where publishers pin several keys under one `kid`. Absent or at least one. */
   readonly candidates?: readonly Candidate[];
   /** Why this sender's keys do not decide; for the owner's log. */
@@ -21,12 +20,12 @@ export interface Search {
   readonly keyid: string;
   /**
    * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown
-   * (verification.md §2.26). The clock decides only where the order of fetches does not: two things of one millisecond
-   * could be either way round, and a wrong "unknown" would end the event.
+   * (verification.md §2.26). The clock decides only where fetch numbers do not: two events of one millisecond have no
+   * order, and a wrong "unknown" would end the event.
    */
-  readonly decisive: (copy: Copy<unknown>) => boolean;
-  /** Gives a sender, or a publisher's file, leave to fetch while there is some left. */
-  readonly leave: Allowance['leave'];
+  readonly isFreshEnough: (copy: Copy<unknown>) => boolean;
+  /** Of one sender, or of one publisher's file. */
+  readonly fetchBudget: DeliveryBudget['fetchBudget'];
 }
 
 /** One sender's part in a search: its own pins, those of its publishers, and its JWKS where nobody pins. */
@@ -34,221 +33,193 @@ export interface SenderSearch {
   /** Fetches what a first delivery would need. */
   warm(sender: SenderEntry): Promise<void>;
   /**
-   * `held` for a sender whose own pins, or whose fresh JWKS where nobody pins, alone say it, without waiting; undefined
-   * where `held` has to be asked. `final`: nobody but the owner's pins could have the key, and they lack it.
+   * `cached` without a promise, where the sender's own pins decide, or its fresh JWKS where nobody pins; undefined where
+   * `cached` has to be asked. `final`: only the owner's pins could have the key, and they lack it.
    */
-  atHand(sender: SenderEntry, keyid: string): (Reply & { readonly final?: boolean }) | undefined;
-  /** Whether a key of that id is among those held, pinned or in a fresh JWKS. */
-  knows(sender: SenderEntry, keyid: string): boolean;
-  /** From what is held. `overdue`: there is a key, from a copy past its life. */
-  held(sender: SenderEntry, keyid: string): Promise<Reply & { readonly overdue?: boolean }>;
-  /** Its keys under the `keyid` from copies within their life, or those held where they cannot be refreshed. */
-  refreshed(sender: SenderEntry, search: Search): Promise<Reply>;
-  /** Step 4 (verification.md §5.4), where nothing held has the key: documents are fetched again. */
-  ask(sender: SenderEntry, search: Search): Promise<Reply>;
+  cachedSync(sender: SenderEntry, keyid: string): (SenderMatch & { readonly final?: boolean }) | undefined;
+  /** Whether a key of that id is pinned, or in a fresh JWKS. */
+  hasCached(sender: SenderEntry, keyid: string): boolean;
+  /** From cached copies. `expired`: there is a key, in a copy past its lifetime. */
+  cached(sender: SenderEntry, keyid: string): Promise<SenderMatch & { readonly expired?: boolean }>;
+  /** From copies within their lifetime, or the cached ones where those cannot be refreshed. */
+  readonly refreshed: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
+  /** Step 4 (verification.md §5.4), where no cached copy has the key: documents are fetched again. */
+  readonly refetched: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
   /** After every key in `tried` failed: others under the same `keyid`, from documents that are recent enough to say. */
-  askAgain(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<Reply>;
+  untried(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<SenderMatch>;
 }
 
-interface SenderSearchContext {
+interface SenderSearchOptions {
   readonly keys: SenderKeys;
   readonly pins: Pins;
   readonly publishers: PublisherPins;
-  readonly use: KeyUse;
+  readonly engine: EngineSource;
   readonly now: () => number;
   /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
   readonly cooldownMs: number;
 }
 
-export function createSenderSearch(context: SenderSearchContext): SenderSearch {
+const NO_MATCH: SenderMatch = {};
+const FINAL_NO_MATCH = { final: true };
+
+export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
+  const { keys, pins, publishers, engine, now, cooldownMs } = options;
+
+  /** A list of pins that is invalid is a mistake of the owner: undecided. */
+  const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
+    if (!isPinned(sender)) return {};
+    const key = await pins.key(sender, keyid);
+    if (typeof key === 'string') return { undecided: key };
+    return key === undefined ? {} : { candidates: [{ sender, key }] };
+  };
+
+  /** The keys under one `keyid` in all sets; one key that several sets have counts once. */
+  const matchKeys = async (
+    sender: SenderEntry,
+    sets: readonly KeySet[],
+    keyid: string,
+  ): Promise<SenderMatch> => {
+    const candidates: Candidate[] = [];
+    for (const set of sets) {
+      const key = await importedKey(set, keyid, engine);
+      if (key === undefined || candidates.some((other) => sameJwk(other.key.jwk, key.jwk))) continue;
+      candidates.push({ sender, key });
+    }
+    return candidates.length === 0 ? {} : { candidates };
+  };
+
+  /** A pin that cannot be imported is the publisher's mistake, for which the seller must not be answered 4xx. */
+  const matchPublisherPins = async (
+    sender: SenderEntry,
+    sets: readonly KeySet[],
+    keyid: string,
+  ): Promise<SenderMatch> => {
+    const { candidates = [] } = await matchKeys(sender, sets, keyid);
+    const usable = candidates.filter(({ key }) => typeof key.verifyKey !== 'string');
+    const reason = candidates.map(({ key }) => key.verifyKey).find((key) => typeof key === 'string');
+    return {
+      ...(usable.length > 0 && { candidates: usable }),
+      ...(reason !== undefined && { undecided: `a publisher pins a key that cannot be used: ${reason}` }),
+    };
+  };
+
+  const publishedSync = (sender: SenderEntry, keyid: string): SenderMatch | undefined => {
+    const published = keys.cachedSync(sender);
+    if (published === undefined) return undefined;
+    const { jwks, imported } = published.copy.value;
+    if (!jwks.has(keyid)) return NO_MATCH;
+    const key = imported.get(keyid);
+    if (key === undefined) return undefined;
+    published.noteUse();
+    return { candidates: [{ sender, key }] };
+  };
+
   return {
     warm: async (sender) => {
-      const publishers = await context.publishers.current(sender);
-      if (!restricted(sender, publishers)) await context.keys.current(sender);
+      if (!isPinnedOnly(sender, await publishers.current(sender))) await keys.current(sender);
     },
-    atHand: (sender, keyid) => atHand(context, sender, keyid),
-    knows: ({ pins = [], ...sender }, keyid) =>
-      pins.some(({ kid }) => kid === keyid) ||
-      context.publishers.held(sender).sets.some(({ jwks }) => jwks.has(keyid)) ||
-      context.keys.atHand(sender)?.copy.value.jwks.has(keyid) === true,
-    held: (sender, keyid) => held(context, sender, keyid),
-    refreshed: (sender, search) => refreshed(context, sender, search),
-    ask: (sender, search) => ask(context, sender, search),
-    askAgain: (sender, search, tried) => askAgain(context, sender, search, tried),
+
+    cachedSync: (sender, keyid) => {
+      const hasPublishers = sender.publishers !== undefined;
+      if (!isPinned(sender)) return hasPublishers ? undefined : publishedSync(sender, keyid);
+      const key = pins.imported(sender, keyid);
+      if (key !== undefined) return { candidates: [{ sender, key }] };
+      return !hasPublishers && pins.lacks(sender, keyid) ? FINAL_NO_MATCH : undefined;
+    },
+
+    hasCached: ({ pins: own = [], ...sender }, keyid) =>
+      own.some(({ kid }) => kid === keyid) ||
+      publishers.cached(sender).sets.some(({ jwks }) => jwks.has(keyid)) ||
+      keys.cachedSync(sender)?.copy.value.jwks.has(keyid) === true,
+
+    cached: async (sender, keyid) => {
+      const own = await matchOwnPins(sender, keyid);
+      if (own.candidates !== undefined || own.undecided !== undefined) return own;
+      const state = publishers.cached(sender);
+      const pinned = await matchPublisherPins(sender, state.fresh, keyid);
+      if (pinned.candidates !== undefined) {
+        publishers.noteUse(sender);
+        return pinned;
+      }
+      if (state.sets.some(({ jwks }) => jwks.has(keyid))) return { expired: true };
+      if (isPinnedOnly(sender, state)) return {};
+      const published = await keys.cached(sender);
+      if (published === undefined || !published.copy.value.jwks.has(keyid)) return {};
+      if (state.hasExpired || !published.fresh) return { expired: true };
+      publishers.noteUse(sender);
+      published.noteUse();
+      return await matchKeys(sender, [published.copy.value], keyid);
+    },
+
+    refreshed: async (sender, { keyid, fetchBudget }) => {
+      const state = await publishers.current(sender, fetchBudget);
+      const pinned = await matchPublisherPins(sender, state.sets, keyid);
+      if (pinned.candidates !== undefined) return pinned;
+      if (isPinnedOnly(sender, state)) return {};
+      const result = await keys.current(sender, fetchBudget(sender.agentUrl));
+      return result.ok ? await matchKeys(sender, [result.copy.value], keyid) : {};
+    },
+
+    refetched: async (sender, { keyid, isFreshEnough, fetchBudget }) => {
+      const own = await matchOwnPins(sender, keyid);
+      if (own.candidates !== undefined || own.undecided !== undefined) return own;
+      const hasKey = (set: KeySet): boolean => set.jwks.has(keyid);
+      const before = await publishers.current(sender, fetchBudget);
+      const pinned = await matchPublisherPins(sender, before.sets, keyid);
+      if (pinned.candidates !== undefined) return pinned;
+      if (!isPinnedOnly(sender, before)) {
+        const freshness: Freshness<KeySet> = { hasWanted: ({ value }) => hasKey(value), isFreshEnough };
+        const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
+        if (!result.ok) return { undecided: result.reason };
+        const found = await matchKeys(sender, [result.copy.value], keyid);
+        if (found.candidates !== undefined) return found;
+      }
+      // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
+      const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
+      const late = await matchPublisherPins(sender, after.sets, keyid);
+      return late.candidates !== undefined ? late : { ...undecidedOf(after), ...late };
+    },
+
+    untried: async (sender, { keyid, fetchBudget, ...search }, tried) => {
+      const startedAt = now();
+      const isRecent = (copy: Copy<unknown>): boolean =>
+        copy.isRevalidated !== true && isWithin(startedAt, copy.fetchedAt, cooldownMs);
+      const freshness = {
+        hasWanted: () => false,
+        isFreshEnough: (copy: Copy<unknown>) => search.isFreshEnough(copy) || isRecent(copy),
+      };
+      const own = await matchOwnPins(sender, keyid);
+      const state = await publishers.renewed(sender, freshness, fetchBudget);
+      const pinned = await matchPublisherPins(sender, state.sets, keyid);
+      if (isPinnedOnly(sender, state)) return without(tried, [undecidedOf(state), own, pinned]);
+      const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
+      if (result.ok) return without(tried, [await matchKeys(sender, [result.copy.value], keyid)]);
+      // A cached key that was not tried, because another sender's came first, is better than none.
+      const known = await keys.cached(sender);
+      const match = known ? await matchKeys(sender, [known.copy.value], keyid) : {};
+      return without(tried, [match, { undecided: result.reason }]);
+    },
   };
-}
-
-const NOTHING: Reply = {};
-const NOTHING_EVER = { final: true };
-
-function atHand(
-  { pins, keys }: SenderSearchContext,
-  sender: SenderEntry,
-  keyid: string,
-): ReturnType<SenderSearch['atHand']> {
-  if (!isPinned(sender))
-    return sender.publishers === undefined ? publishedAtHand(keys, sender, keyid) : undefined;
-  const key = pins.imported(sender, keyid);
-  if (key !== undefined) return { candidates: [{ sender, key }] };
-  return sender.publishers === undefined && pins.lacks(sender, keyid) ? NOTHING_EVER : undefined;
-}
-
-function publishedAtHand(keys: SenderKeys, sender: SenderEntry, keyid: string): Reply | undefined {
-  const published = keys.atHand(sender);
-  if (published === undefined) return undefined;
-  const { jwks, imported } = published.copy.value;
-  if (!jwks.has(keyid)) return NOTHING;
-  const key = imported.get(keyid);
-  if (key === undefined || isPending(key)) return undefined;
-  published.used();
-  return { candidates: [{ sender, key }] };
-}
-
-async function held(
-  context: SenderSearchContext,
-  sender: SenderEntry,
-  keyid: string,
-): Promise<Reply & { readonly overdue?: boolean }> {
-  const own = await ownPins(context.pins, sender, keyid);
-  if (own.candidates !== undefined || own.undecided !== undefined) return own;
-  const publishers = context.publishers.held(sender);
-  const pinned = await pinsUnder(context.use, sender, publishers.fresh, keyid);
-  if (pinned.candidates !== undefined) {
-    context.publishers.used(sender);
-    return pinned;
-  }
-  if (publishers.sets.some((set) => set.jwks.has(keyid))) return { overdue: true };
-  if (restricted(sender, publishers)) return {};
-  const published = await context.keys.held(sender);
-  if (published === undefined || !published.copy.value.jwks.has(keyid)) return {};
-  if (publishers.overdue || !published.fresh) return { overdue: true };
-  context.publishers.used(sender);
-  published.used();
-  return await keysUnder(context.use, sender, [published.copy.value], keyid);
-}
-
-async function refreshed(context: SenderSearchContext, sender: SenderEntry, search: Search): Promise<Reply> {
-  const publishers = await context.publishers.current(sender, search.leave);
-  const pinned = await pinsUnder(context.use, sender, publishers.sets, search.keyid);
-  if (pinned.candidates !== undefined) return pinned;
-  if (restricted(sender, publishers)) return {};
-  const answer = await context.keys.current(sender, search.leave(sender.agentUrl));
-  return answer.ok ? await keysUnder(context.use, sender, [answer.copy.value], search.keyid) : {};
-}
-
-async function ask(context: SenderSearchContext, sender: SenderEntry, search: Search): Promise<Reply> {
-  const { keyid, decisive, leave } = search;
-  const own = await ownPins(context.pins, sender, keyid);
-  if (own.candidates !== undefined || own.undecided !== undefined) return own;
-  const wanted = (set: KeySet): boolean => set.jwks.has(keyid);
-  const before = await context.publishers.current(sender, leave);
-  const pinned = await pinsUnder(context.use, sender, before.sets, keyid);
-  if (pinned.candidates !== undefined) return pinned;
-  if (!restricted(sender, before)) {
-    const wish: Wish<KeySet> = { wanted: ({ value }) => wanted(value), decisive };
-    const answer = await context.keys.renewed(sender, wish, leave(sender.agentUrl));
-    if (!answer.ok) return { undecided: answer.reason };
-    const found = await keysUnder(context.use, sender, [answer.copy.value], keyid);
-    if (found.candidates !== undefined) return found;
-  }
-  // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
-  const after = await context.publishers.renewed(sender, { wanted, decisive }, leave);
-  const late = await pinsUnder(context.use, sender, after.sets, keyid);
-  return late.candidates !== undefined ? late : { ...doubts(after), ...late };
-}
-
-async function askAgain(
-  context: SenderSearchContext,
-  sender: SenderEntry,
-  search: Search,
-  tried: readonly Candidate[],
-): Promise<Reply> {
-  const { keyid, leave } = search;
-  const now = context.now();
-  const decisive = (copy: Copy<unknown>): boolean =>
-    search.decisive(copy) || (copy.indirect !== true && within(now, copy.began, context.cooldownMs));
-  const own = await ownPins(context.pins, sender, keyid);
-  const publishers = await context.publishers.renewed(sender, { wanted: () => false, decisive }, leave);
-  const pinned = await pinsUnder(context.use, sender, publishers.sets, keyid);
-  if (restricted(sender, publishers)) return untried([doubts(publishers), own, pinned], tried);
-  const answer = await context.keys.renewed(
-    sender,
-    { wanted: () => false, decisive },
-    leave(sender.agentUrl),
-  );
-  if (answer.ok) return untried([await keysUnder(context.use, sender, [answer.copy.value], keyid)], tried);
-  // A key that is held and was not tried, because another sender's came first, is better than none.
-  const known = await context.keys.held(sender);
-  const reply = known ? await keysUnder(context.use, sender, [known.copy.value], keyid) : {};
-  return untried([reply, { undecided: answer.reason }], tried);
 }
 
 /** Somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
-function restricted(sender: SenderEntry, { sets, undecided }: PinState): boolean {
+function isPinnedOnly(sender: SenderEntry, { sets, undecided }: PinState): boolean {
   return isPinned(sender) || sets.length > 0 || undecided !== undefined;
 }
 
-function doubts({ undecided }: PinState): Reply {
+function undecidedOf({ undecided }: PinState): SenderMatch {
   return undecided === undefined ? {} : { undecided };
 }
 
-/** How keys are imported. */
-interface KeyUse {
-  readonly engine: EngineSource;
-  /** See `importedKey`. */
-  readonly shared: boolean;
-}
-
-/** From the configured pins. A list that is none is our owner's slip: undecided. */
-async function ownPins(pins: Pins, sender: SenderEntry, keyid: string): Promise<Reply> {
-  if (!isPinned(sender)) return {};
-  const key = await pins.key(sender, keyid);
-  if (typeof key === 'string') return { undecided: key };
-  return key === undefined ? {} : { candidates: [{ sender, key }] };
-}
-
-/** The keys under one `keyid` in all sets; one key that several sets have counts once. */
-async function keysUnder(
-  { engine, shared }: KeyUse,
-  sender: SenderEntry,
-  sets: readonly KeySet[],
-  keyid: string,
-): Promise<Reply> {
+/** The matches as one, less the candidates that were tried in vain. */
+function without(tried: readonly Candidate[], matches: readonly SenderMatch[]): SenderMatch {
   const candidates: Candidate[] = [];
-  for (const set of sets) {
-    const key = await importedKey(set, keyid, engine, shared);
-    if (key === undefined || candidates.some((other) => sameJwk(other.key.jwk, key.jwk))) continue;
-    candidates.push({ sender, key });
-  }
-  return candidates.length === 0 ? {} : { candidates };
-}
-
-/** A pin that cannot be imported is the publisher's slip: nothing that the seller could be answered 4xx for. */
-async function pinsUnder(
-  use: KeyUse,
-  sender: SenderEntry,
-  sets: readonly KeySet[],
-  keyid: string,
-): Promise<Reply> {
-  const { candidates = [] } = await keysUnder(use, sender, sets, keyid);
-  const usable = candidates.filter(({ key }) => typeof key.verifyKey !== 'string');
-  const flaw = candidates.map(({ key }) => key.verifyKey).find((key) => typeof key === 'string');
-  return {
-    ...(usable.length > 0 && { candidates: usable }),
-    ...(flaw !== undefined && { undecided: `a publisher pins a key that cannot be used: ${flaw}` }),
-  };
-}
-
-/** The replies as one, less what was tried in vain. */
-function untried(replies: readonly Reply[], tried: readonly Candidate[]): Reply {
-  const candidates: Candidate[] = [];
-  const found = replies.flatMap((reply) => reply.candidates ?? []);
-  for (const candidate of found) {
-    const same = ({ sender, key }: Candidate): boolean =>
+  for (const candidate of matches.flatMap((match) => match.candidates ?? [])) {
+    const isSame = ({ sender, key }: Candidate): boolean =>
       sender.agentUrl === candidate.sender.agentUrl && sameJwk(key.jwk, candidate.key.jwk);
-    if (!tried.some(same) && !candidates.some(same)) candidates.push(candidate);
+    if (!tried.some(isSame) && !candidates.some(isSame)) candidates.push(candidate);
   }
-  const undecided = replies.find((reply) => reply.undecided !== undefined)?.undecided;
+  const undecided = matches.find((match) => match.undecided !== undefined)?.undecided;
   return {
     ...(candidates.length > 0 && { candidates }),
     ...(undecided !== undefined && { undecided }),

@@ -1,6 +1,6 @@
 import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
-import { refusedUrl } from '../keys/net/addresses.ts';
+import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
 import { onAbort } from '../time-limits.ts';
@@ -68,7 +68,7 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
 
 function baseUrlOf(given: unknown, allowLoopback: boolean): URL {
   const url = text('baseUrl', given);
-  const refused = refusedUrl(url, allowLoopback);
+  const refused = urlRefusedReason(url, allowLoopback);
   if (refused !== undefined) {
     throw new ConfigError(`baseUrl: ${refused}. Give the registry's URL, e.g. 'https://registry.example'.`);
   }

@@ -1,7 +1,7 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { SetUpWatch } from '../auth/contract.ts';
 import type { Config } from '../config/resolve.ts';
-import { once } from '../once.ts';
+import { once } from '../single-flight.ts';
 import type { Store } from '../stores/contract.ts';
 
 /** What signatures that verified have shown of a receiver's set-up. */
@@ -36,9 +36,8 @@ const MAX_SENDERS = 10_000;
 export function createSetUpWatch(parts: SetUpParts, shared: boolean): SetUpWatch {
   const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
   const { urlRight } = known;
-  const trials = once(
-    async () => (await import('./set-up-trials.ts')).createSetUpTrials(parts, known, shared),
-    shared,
+  const trials = once(async () =>
+    (await import('./set-up-trials.ts')).createSetUpTrials(parts, known, shared),
   );
   return {
     verified({ agentUrl }, arrivedAt) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { brandJsonUrl, createLocate, type Location } from '../../src/keys/agent-location.ts';
 import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
-import type { Answer } from '../../src/keys/document.ts';
+import type { CopyResult } from '../../src/keys/document.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { senderEntry } from './setup.ts';
 
@@ -27,11 +27,11 @@ function web(files: Readonly<Record<string, unknown>>): Web {
     copies.set(url, parsed.value);
   };
   for (const [url, json] of Object.entries(files)) publish(url, json);
-  const load = (url: string): Answer<BrandJson> => {
+  const load = (url: string): CopyResult<BrandJson> => {
     loaded.push(url);
     const value = copies.get(url);
     if (value === undefined) return { ok: false, reason: 'answered 404' };
-    return { ok: true, copy: { value, began: 0, order: 1, freshUntil: 1, hardUntil: 1 } };
+    return { ok: true, copy: { value, fetchedAt: 0, fetchNumber: 1, freshUntil: 1, hardUntil: 1 } };
   };
   const locate = createLocate({ allowLoopback: false, raiseAlarm: (alarm) => alarms.push(alarm) });
   return { alarms, loaded, publish, locate: async (sender) => await locate(sender, load) };

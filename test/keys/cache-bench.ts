@@ -1,8 +1,8 @@
 import type { Alarm } from '../../src/alarms.ts';
 import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
 import type { CacheLimits, CacheOptions } from '../../src/keys/document-fetch.ts';
-import type { Answer, DocumentKind } from '../../src/keys/document.ts';
-import { freeLeave, type Leave } from '../../src/keys/fetch-budget.ts';
+import type { CopyResult, DocumentKind } from '../../src/keys/document.ts';
+import { unlimitedBudget, type FetchBudget } from '../../src/keys/fetch-budget.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
 import { type KeyServer, sends, startKeyServer } from './key-server.ts';
@@ -32,9 +32,9 @@ export interface Bench {
   readonly fetches: () => number;
 }
 
-export const LEAVE: Leave = freeLeave('https://seller.example/mcp');
+export const LEAVE: FetchBudget = unlimitedBudget('https://seller.example/mcp');
 
-export const textOf = (answer: Answer<string>): string =>
+export const textOf = (answer: CopyResult<string>): string =>
   answer.ok ? answer.copy.value : `none: ${answer.reason}`;
 
 export async function setup(

@@ -26,7 +26,7 @@ describe('docs/keys.md says what the code does', () => {
   test.each<[DocumentKind<unknown>]>([[brandJsonKind(false)], [JWKS], [ADAGENTS]])(
     'how long $name is cached',
     ({ name, maxBytes, life = KEY_DOCUMENT_LIFE, hardLimitMs = KEY_LIMITS.hardLimitMs }) => {
-      const [min, max, silent, hard] = [life.minMs, life.maxMs, life.silentMs, hardLimitMs].map(
+      const [min, max, silent, hard] = [life.minMs, life.maxMs, life.defaultMs, hardLimitMs].map(
         (ms) => ms / MINUTE,
       );
       expect(row(name)).toEqual([

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Wish } from '../../src/keys/document.ts';
-import type { Leave } from '../../src/keys/fetch-budget.ts';
+import type { CopyResult, Freshness } from '../../src/keys/document.ts';
+import type { FetchBudget } from '../../src/keys/fetch-budget.ts';
 import { LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
-import { MINUTE, PATIENT, START } from './setup.ts';
+import { MINUTE, PATIENT, START, onWorkerd } from './setup.ts';
 
 describe('life of a copy', () => {
   test('a copy serves for its Cache-Control life without another fetch, and not a moment longer', async () => {
@@ -36,9 +36,9 @@ describe('life of a copy', () => {
     fail();
     advance(30 * MINUTE - 1);
     expect(await current()).toBe('one');
-    expect(cache.held(TEXT, url)?.value).toBe('one');
+    expect(cache.cached(TEXT, url)?.value).toBe('one');
     advance(1);
-    expect(cache.held(TEXT, url)).toBeUndefined();
+    expect(cache.cached(TEXT, url)).toBeUndefined();
     expect(await current()).toBe('none: the last fetch failed (answered 500)');
     advance(MINUTE);
     expect(await current()).toBe('none: answered 500');
@@ -97,11 +97,11 @@ describe('near the end of its life a copy is refreshed in the background', () =>
       const { cache, say, current, advance } = await setup({}, { random });
       say('one', TEN_MINUTES);
       await current();
-      const begun = cache.order();
+      const begun = cache.fetchCount();
       for (let second = 1; second <= 600; second += 1) {
         advance(1000);
         await current();
-        if (cache.order() > begun) return second;
+        if (cache.fetchCount() > begun) return second;
       }
       return 601;
     };
@@ -114,9 +114,9 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     say('one', TEN_MINUTES);
     await current();
     advance(9 * MINUTE);
-    expect(cache.held(TEXT, url)?.value).toBe('one');
-    expect(cache.order()).toBe(1);
-    cache.used(TEXT, url, LEAVE.seller);
+    expect(cache.cached(TEXT, url)?.value).toBe('one');
+    expect(cache.fetchCount()).toBe(1);
+    cache.noteUse(TEXT, url, LEAVE.seller);
     await server.asked('/doc', 2);
   });
 
@@ -143,13 +143,14 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     await cache.current(kind, url, LEAVE);
     advance(10 * MINUTE - 1);
     expect(await cache.current(kind, url, LEAVE)).toMatchObject({ ok: true });
-    expect(cache.order()).toBe(1);
+    expect(cache.fetchCount()).toBe(1);
   });
 });
 
 describe('where a request owns its I/O each fetches for itself', () => {
   test('two cold requests make two fetches, each its own; a result of one serves the next', async () => {
-    const { current, server, say, fetches } = await setup({}, { sharedFetches: false });
+    onWorkerd();
+    const { current, server, say, fetches } = await setup();
     const [first, second] = [gate(sends('one')), gate(sends('one'))];
     server.answer('/doc', first.answerer);
     const one = current();
@@ -168,14 +169,15 @@ describe('where a request owns its I/O each fetches for itself', () => {
   });
 
   test('a refresh on use is begun by one request and not by each', async () => {
-    const { cache, current, server, say, advance } = await setup({}, { sharedFetches: false });
+    onWorkerd();
+    const { cache, current, server, say, advance } = await setup();
     say('one', { 'cache-control': 'max-age=600' });
     await current();
     const held = gate(sends('two'));
     server.answer('/doc', held.answerer);
     advance(9 * MINUTE);
     for (let count = 0; count < 20; count += 1) expect(await current()).toBe('one');
-    expect(cache.order()).toBe(2);
+    expect(cache.fetchCount()).toBe(2);
     await server.asked('/doc', 2);
     // It died with its request: another one may try, after the time that one fetch can take.
     say('three');
@@ -186,13 +188,17 @@ describe('where a request owns its I/O each fetches for itself', () => {
   });
 
   test('the cooldown holds all the same: a flood makes one refetch', async () => {
-    const { cache, url, say, current, server, fetches } = await setup({}, { sharedFetches: false });
+    onWorkerd();
+    const { cache, url, say, current, server, fetches } = await setup();
     say('one');
     await current();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);
-    const order = cache.order();
-    const wish: Wish<string> = { wanted: () => false, decisive: (copy) => copy.order > order };
+    const order = cache.fetchCount();
+    const wish: Freshness<string> = {
+      hasWanted: () => false,
+      isFreshEnough: (copy) => copy.fetchNumber > order,
+    };
     const asking = Array.from({ length: 50 }, () => cache.renewed(TEXT, url, wish, LEAVE));
     await server.asked('/doc', 2);
     held.open();
@@ -220,7 +226,7 @@ describe('one fetch in flight a URL', () => {
     server.answer('/doc', held.answerer);
     const first = current();
     await server.asked('/doc', 1);
-    const wish: Wish<string> = { wanted: (copy) => copy.value === 'one', decisive: () => false };
+    const wish: Freshness<string> = { hasWanted: (copy) => copy.value === 'one', isFreshEnough: () => false };
     const second = cache.renewed(TEXT, url, wish, LEAVE);
     held.open();
     expect([await first, textOf(await second)]).toEqual(['one', 'one']);
@@ -304,23 +310,33 @@ describe('failures', () => {
 });
 
 describe('a refetch beyond the life of a copy', () => {
-  const wantsTwo: Wish<string> = { wanted: (copy) => copy.value === 'two', decisive: () => true };
-  const nothing: Wish<string> = { wanted: () => false, decisive: () => false };
+  const wantsTwo: Freshness<string> = {
+    hasWanted: (copy) => copy.value === 'two',
+    isFreshEnough: () => true,
+  };
+  const nothing: Freshness<string> = { hasWanted: () => false, isFreshEnough: () => false };
 
   test('is not made where the copy has what is wanted, or decides that there is none', async () => {
     const { cache, url, say, current, fetches } = await setup();
     say('one');
     await current();
-    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: () => true }, LEAVE))).toBe('one');
-    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, decisive: () => true }, LEAVE))).toBe('one');
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, hasWanted: () => true }, LEAVE))).toBe('one');
+    expect(textOf(await cache.renewed(TEXT, url, { ...nothing, isFreshEnough: () => true }, LEAVE))).toBe(
+      'one',
+    );
     expect(fetches()).toBe(1);
   });
 
   test('is made at most once in 30 s, whatever came of it', async () => {
     const { cache, url, say, fail, current, advance, fetches } = await setup();
-    const later = (): Promise<Answer<string>> => {
-      const order = cache.order();
-      return cache.renewed(TEXT, url, { wanted: () => false, decisive: (copy) => copy.order > order }, LEAVE);
+    const later = (): Promise<CopyResult<string>> => {
+      const order = cache.fetchCount();
+      return cache.renewed(
+        TEXT,
+        url,
+        { hasWanted: () => false, isFreshEnough: (copy) => copy.fetchNumber > order },
+        LEAVE,
+      );
     };
     say('one');
     await current();
@@ -364,7 +380,7 @@ describe('a refetch beyond the life of a copy', () => {
     say('two');
     expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('two');
     say('three');
-    const wish: Wish<string> = { ...nothing, wanted: (copy) => copy.value === 'three' };
+    const wish: Freshness<string> = { ...nothing, hasWanted: (copy) => copy.value === 'three' };
     expect(textOf(await cache.renewed(TEXT, url, wish, LEAVE))).toBe('three');
     expect(fetches()).toBe(2);
   });
@@ -373,11 +389,13 @@ describe('a refetch beyond the life of a copy', () => {
     const { cache, url, say, current, advance } = await setup();
     say('one');
     await current();
-    await cache.renewed(TEXT, url, { ...nothing, decisive: (copy) => copy.order > 1 }, LEAVE);
+    await cache.renewed(TEXT, url, { ...nothing, isFreshEnough: (copy) => copy.fetchNumber > 1 }, LEAVE);
     advance(-60 * MINUTE);
     say('two');
     expect(
-      textOf(await cache.renewed(TEXT, url, { ...nothing, wanted: (copy) => copy.value === 'two' }, LEAVE)),
+      textOf(
+        await cache.renewed(TEXT, url, { ...nothing, hasWanted: (copy) => copy.value === 'two' }, LEAVE),
+      ),
     ).toBe('two');
   });
 
@@ -387,11 +405,11 @@ describe('a refetch beyond the life of a copy', () => {
     server.answer('/doc', held.answerer);
     const first = current();
     await server.asked('/doc', 1);
-    const order = cache.order();
+    const order = cache.fetchCount();
     const second = cache.renewed(
       TEXT,
       url,
-      { wanted: () => false, decisive: (copy) => copy.order > order },
+      { hasWanted: () => false, isFreshEnough: (copy) => copy.fetchNumber > order },
       LEAVE,
     );
     say('two');
@@ -401,7 +419,7 @@ describe('a refetch beyond the life of a copy', () => {
   });
 });
 
-const NO_LEAVE: Leave = { ...LEAVE, mayFetch: () => false };
+const NO_LEAVE: FetchBudget = { ...LEAVE, mayFetch: () => false };
 
 test('a caller without leave begins no fetch, and is told so', async () => {
   const { cache, url, say, current, advance, fetches } = await setup();
@@ -422,7 +440,7 @@ test('the number of documents is bounded: the one that was not used longest goes
   };
   for (const path of ['/a', '/b', '/c', '/a', '/d']) await get(path);
   const held = ['/a', '/b', '/c', '/d'].filter(
-    (path) => cache.held(TEXT, `${server.origin}${path}`) !== undefined,
+    (path) => cache.cached(TEXT, `${server.origin}${path}`) !== undefined,
   );
   expect(held).not.toContain('/b');
   expect(held).toContain('/a');

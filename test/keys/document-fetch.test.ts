@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import type { DocumentKind, Wish } from '../../src/keys/document.ts';
+import type { DocumentKind, Freshness } from '../../src/keys/document.ts';
 import { LEAVE, type Bench, setup, TEXT, textOf } from './cache-bench.ts';
 import { MINUTE } from './setup.ts';
 
@@ -47,14 +47,14 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     const { publish, current, advance, fail, fetches, cache, url, seen } = await revalidating();
     publish('one', validators);
     await current();
-    const value = cache.held(TEXT, url);
+    const value = cache.cached(TEXT, url);
     advance(6 * MINUTE);
     expect(await current()).toBe('one');
     expect(seen.map((headers) => headers['if-none-match'] ?? headers['if-modified-since'])).toEqual([
       undefined,
       Object.values(validators)[0],
     ]);
-    expect(cache.held(TEXT, url)?.value).toBe(value?.value);
+    expect(cache.cached(TEXT, url)?.value).toBe(value?.value);
     fail();
     advance(29 * MINUTE);
     expect(await current()).toBe('one');
@@ -152,9 +152,9 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
 });
 
 describe('a refetch beyond the life of a copy', () => {
-  const fresh = (order: number): Wish<string> => ({
-    wanted: () => false,
-    decisive: (copy) => copy.order > order && copy.indirect !== true,
+  const fresh = (order: number): Freshness<string> => ({
+    hasWanted: () => false,
+    isFreshEnough: (copy) => copy.fetchNumber > order && copy.isRevalidated !== true,
   });
 
   test('asks for the whole document, from its origin: validators can be as coarse as a second', async () => {
@@ -163,7 +163,7 @@ describe('a refetch beyond the life of a copy', () => {
     await current();
     // Replaced within the second that its validator tells.
     publish('two', { etag: '"v1"' });
-    expect(textOf(await cache.renewed(TEXT, url, fresh(cache.order()), LEAVE))).toBe('two');
+    expect(textOf(await cache.renewed(TEXT, url, fresh(cache.fetchCount()), LEAVE))).toBe('two');
     expect(seen[1]).toMatchObject({ 'cache-control': 'no-cache' });
     expect(seen[1]).not.toHaveProperty('if-none-match');
   });
@@ -172,10 +172,10 @@ describe('a refetch beyond the life of a copy', () => {
     const { publish, current, advance, cache, url, fetches } = await revalidating();
     publish('one', { etag: '"v1"' });
     await current();
-    const order = cache.order();
+    const order = cache.fetchCount();
     advance(6 * MINUTE);
     await current();
-    expect(cache.held(TEXT, url)).toMatchObject({ indirect: true });
+    expect(cache.cached(TEXT, url)).toMatchObject({ isRevalidated: true });
     publish('two', { etag: '"v1"' });
     expect(textOf(await cache.renewed(TEXT, url, fresh(order), LEAVE))).toBe('two');
     expect(fetches()).toBe(3);
@@ -186,7 +186,7 @@ describe('a copy that would spoil the one in force', () => {
   const careful: DocumentKind<string> = {
     ...TEXT,
     name: 'careful',
-    spoils: (next, inForce) => (next.length < inForce.length ? 'it is shorter' : undefined),
+    rejectsUpdate: (next, inForce) => (next.length < inForce.length ? 'it is shorter' : undefined),
   };
 
   test('is refused with an alarm; where nothing is in force it is taken', async () => {

@@ -13,6 +13,7 @@ import {
   senderEntry,
   setup,
   startSeller,
+  onWorkerd,
 } from './setup.ts';
 
 const SHORT = { 'cache-control': 'max-age=60' };
@@ -104,7 +105,8 @@ describe('before a key of a sender is used for the first time the others at its 
   });
 
   test('where fetches are not shared each request asks for itself, and what it heard is kept', async () => {
-    const { bench, one, senders } = await two({ sharedFetches: false });
+    onWorkerd();
+    const { bench, one, senders } = await two();
     expect(await used(bench, 'one', ...senders)).toEqual({ [one.sender.agentUrl]: 'own' });
   });
 });

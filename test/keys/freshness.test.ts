@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, lifeOf, refreshAfter, within } from '../../src/keys/document.ts';
+import { backOffMs, lifetimeMs, refreshAfterMs, isWithin } from '../../src/keys/document.ts';
 
 const MINUTE = 60_000;
 
@@ -17,32 +17,32 @@ describe('Cache-Control is honoured within [60 s, 30 min]', () => {
     ['max-age=-1', 5 * MINUTE],
     ['nonsense', 5 * MINUTE],
   ])('%s', (control, ms) => {
-    expect(lifeOf(new Headers({ 'cache-control': control }))).toBe(ms);
+    expect(lifetimeMs(new Headers({ 'cache-control': control }))).toBe(ms);
   });
 
   test('absent: five minutes', () => {
-    expect(lifeOf(new Headers())).toBe(5 * MINUTE);
+    expect(lifetimeMs(new Headers())).toBe(5 * MINUTE);
   });
 
   test('the age that a shared cache tells is taken off (RFC 9111 §5.1)', () => {
-    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: '300' }))).toBe(5 * MINUTE);
-    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: '900' }))).toBe(MINUTE);
-    expect(lifeOf(new Headers({ 'cache-control': 'max-age=600', age: 'old' }))).toBe(10 * MINUTE);
+    expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: '300' }))).toBe(5 * MINUTE);
+    expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: '900' }))).toBe(MINUTE);
+    expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: 'old' }))).toBe(10 * MINUTE);
   });
 });
 
 test('a kind of document may have rules of its own', () => {
-  const rules = { minMs: MINUTE, maxMs: 60 * MINUTE, silentMs: 60 * MINUTE };
-  expect(lifeOf(new Headers(), rules)).toBe(60 * MINUTE);
-  expect(lifeOf(new Headers({ 'cache-control': 'max-age=2400' }), rules)).toBe(40 * MINUTE);
-  expect(lifeOf(new Headers({ 'cache-control': 'max-age=86400' }), rules)).toBe(60 * MINUTE);
-  expect(lifeOf(new Headers({ 'cache-control': 'no-store' }), rules)).toBe(MINUTE);
+  const rules = { minMs: MINUTE, maxMs: 60 * MINUTE, defaultMs: 60 * MINUTE };
+  expect(lifetimeMs(new Headers(), rules)).toBe(60 * MINUTE);
+  expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=2400' }), rules)).toBe(40 * MINUTE);
+  expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=86400' }), rules)).toBe(60 * MINUTE);
+  expect(lifetimeMs(new Headers({ 'cache-control': 'no-store' }), rules)).toBe(MINUTE);
 });
 
 test('a background refresh is due by 80 % of the life, each at a moment of its own', () => {
-  expect(refreshAfter(1000, () => 0)).toBeCloseTo(720);
-  expect(refreshAfter(1000, () => 0.5)).toBeCloseTo(760);
-  expect(refreshAfter(1000, () => 0.999_999)).toBeLessThanOrEqual(800);
+  expect(refreshAfterMs(1000, () => 0)).toBeCloseTo(720);
+  expect(refreshAfterMs(1000, () => 0.5)).toBeCloseTo(760);
+  expect(refreshAfterMs(1000, () => 0.999_999)).toBeLessThanOrEqual(800);
 });
 
 test('failures are remembered for 1 s at first and at most 60 s', () => {
@@ -52,8 +52,8 @@ test('failures are remembered for 1 s at first and at most 60 s', () => {
 });
 
 test('a clock that was set back does not prolong a span', () => {
-  expect(within(1000, 1000, 30)).toBe(true);
-  expect(within(1029, 1000, 30)).toBe(true);
-  expect(within(1030, 1000, 30)).toBe(false);
-  expect(within(999, 1000, 30)).toBe(false);
+  expect(isWithin(1000, 1000, 30)).toBe(true);
+  expect(isWithin(1029, 1000, 30)).toBe(true);
+  expect(isWithin(1030, 1000, 30)).toBe(false);
+  expect(isWithin(999, 1000, 30)).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Candidate } from '../../src/keys/contract.ts';
 import { gather } from '../../src/keys/key-search.ts';
-import type { Reply } from '../../src/keys/sender-search.ts';
+import type { SenderMatch } from '../../src/keys/sender-search.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { latch } from './key-server.ts';
 import { senderEntry } from './setup.ts';
@@ -13,7 +13,7 @@ const candidate = (sender: SenderEntry): Candidate => ({
   sender,
   key: { kid: 'k', jwk: {}, verifyKey: 'not needed here' },
 });
-const never = (): Promise<Reply> => new Promise(() => undefined);
+const never = (): Promise<SenderMatch> => new Promise(() => undefined);
 
 test('answers come in the order of the senders', async () => {
   const [a, b, c] = senders(3);

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import { gate, sends } from './key-server.ts';
-import { BRAND, JWKS_PATH, MINUTE, PATIENT, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
+import {
+  BRAND,
+  JWKS_PATH,
+  MINUTE,
+  PATIENT,
+  publicJwk,
+  senderEntry,
+  setup,
+  startSeller,
+  onWorkerd,
+} from './setup.ts';
 
 describe('nothing that an unauthenticated caller sends makes an entry', () => {
   test('10,000 random keyids push out nothing where just the two documents of the sender fit', async () => {
@@ -138,7 +148,8 @@ describe('where a request owns its I/O (workerd)', () => {
   test('two concurrent cold requests fetch each for itself, and their results serve the next', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { server, sender } = seller;
-    const { keys, now } = await setup({ sharedFetches: false });
+    onWorkerd();
+    const { keys, now } = await setup();
     const held = gate(sends(JSON.stringify({ agents: [{ url: sender.agentUrl }] })));
     server.answer(BRAND, held.answerer);
     const both = [
@@ -156,7 +167,8 @@ describe('where a request owns its I/O (workerd)', () => {
   test('a request that died while it fetched holds up no other', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { server, sender } = seller;
-    const { keys, now } = await setup({ sharedFetches: false });
+    onWorkerd();
+    const { keys, now } = await setup();
     const dead = gate(sends('{}'));
     server.answer(BRAND, dead.answerer);
     const never = keys.find('k', { senders: [sender], arrivedAt: now() });
@@ -169,7 +181,8 @@ describe('where a request owns its I/O (workerd)', () => {
 
   test('pins are imported without waiting for another request', async () => {
     const sender = senderEntry('https://pinned.example/', { pins: [publicJwk('k')] });
-    const { keys, now } = await setup({ sharedFetches: false });
+    onWorkerd();
+    const { keys, now } = await setup();
     const both = [
       keys.find('k', { senders: [sender], arrivedAt: now() }),
       keys.find('k', { senders: [sender], arrivedAt: now() }),

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import { editionFor } from '../../src/edition.ts';
 import { keysOnDemand } from '../../src/keys/on-demand.ts';
@@ -15,7 +15,7 @@ const sender = (auth: AuthPolicy): SenderEntry => ({
 });
 
 /** Keys whose transport notes what it is asked for. */
-function bench(shared: boolean) {
+function bench() {
   const asked: string[] = [];
   const options = {
     protocol: protocolFor(),
@@ -30,24 +30,29 @@ function bench(shared: boolean) {
     logger: quiet,
     thresholds: {},
   };
-  return { keys: keysOnDemand(options, shared), asked };
+  return { keys: keysOnDemand(options), asked };
 }
 
-it.each([true, false])('warm fetches for senders that sign, shared: %s', async (shared) => {
-  const { keys, asked } = bench(shared);
-  await keys.warm([sender({ scheme: 'signature' })]);
-  await expect.poll(() => asked).toContain('https://seller.example/.well-known/brand.json');
-  keys.stop();
-});
+it.each([undefined, { userAgent: 'Cloudflare-Workers' }])(
+  'warm fetches for senders that sign, navigator: %o',
+  async (navigator) => {
+    vi.stubGlobal('navigator', navigator);
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const { keys, asked } = bench();
+    await keys.warm([sender({ scheme: 'signature' })]);
+    await expect.poll(() => asked).toContain('https://seller.example/.well-known/brand.json');
+    keys.stop();
+  },
+);
 
 it('legacy senders have nothing to warm', async () => {
-  const { keys, asked } = bench(true);
+  const { keys, asked } = bench();
   await keys.warm([sender({ scheme: 'bearer', tokens: ['t-'.repeat(16)] })]);
   expect(asked).toEqual([]);
 });
 
 it('stopped before it was loaded: nothing is fetched after', async () => {
-  const { keys, asked } = bench(true);
+  const { keys, asked } = bench();
   keys.stop();
   const search = await keys.find('k', { senders: [sender({ scheme: 'signature' })], arrivedAt: Date.now() });
   expect([search.candidates, asked]).toEqual([[], []]);

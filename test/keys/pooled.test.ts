@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { pooled } from '../../src/keys/publisher-pins.ts';
+import { mapConcurrently } from '../../src/keys/publisher-pins.ts';
 import { latch } from './key-server.ts';
 
 test('answers come in the order of the items, whichever comes first', async () => {
   const later = latch();
-  const results = await pooled([1, 2, 3], 3, async (item) => {
+  const results = await mapConcurrently([1, 2, 3], 3, async (item) => {
     if (item === 3) later.open();
     else await later.opened;
     return item * 2;
@@ -15,7 +15,7 @@ test('answers come in the order of the items, whichever comes first', async () =
 test('at most `width` are asked at a time', async () => {
   let running = 0;
   let most = 0;
-  await pooled(
+  await mapConcurrently(
     Array.from({ length: 20 }, (_, index) => index),
     4,
     async () => {
@@ -29,5 +29,5 @@ test('at most `width` are asked at a time', async () => {
 });
 
 test('none: nothing', async () => {
-  expect(await pooled([], 8, () => Promise.reject(new Error('asked')))).toEqual([]);
+  expect(await mapConcurrently([], 8, () => Promise.reject(new Error('asked')))).toEqual([]);
 });

@@ -23,7 +23,13 @@ function bench() {
   const copyOf = (authorized_agents: readonly unknown[]): Copy<AdAgents> => {
     const parsed = ADAGENTS.parse(new TextEncoder().encode(JSON.stringify({ authorized_agents })), AT);
     if (!parsed.ok) throw new Error(parsed.reason);
-    return { value: parsed.value, began: now, order: 1, freshUntil: now, hardUntil: now + HARD_LIMIT };
+    return {
+      value: parsed.value,
+      fetchedAt: now,
+      fetchNumber: 1,
+      freshUntil: now,
+      hardUntil: now + HARD_LIMIT,
+    };
   };
   /** Reads a file in which the agent has these `signing_keys`. */
   const publish = (signing_keys: unknown, url = AGENT): Listing =>

@@ -51,10 +51,10 @@ describe('lists of one updated', () => {
     const register = newRegister('https://seller.example/revocations.json');
     const fields = { updated: START, nextUpdate: START + MINUTE, interval: MINUTE };
     take(register, { ...fields, kids: new Set(kids('a', 100)) }, START);
-    const held = register.held?.kids;
+    const held = register.inForce?.kids;
     const published = new Set(['b']);
     expect(take(register, { ...fields, kids: published }, START)).toBe('taken');
-    expect(register.held?.kids).toBe(held);
+    expect(register.inForce?.kids).toBe(held);
     expect([held?.size, published.size]).toEqual([101, 1]);
   });
 
@@ -63,7 +63,7 @@ describe('lists of one updated', () => {
     const long = new Set(kids('a', MAX_KIDS + 1));
     const published = { updated: START, nextUpdate: START + MINUTE, interval: MINUTE, kids: long };
     expect([take(register, published, START), take(register, published, START)]).toEqual(['taken', 'taken']);
-    expect(register.held?.kids.size).toBe(MAX_KIDS + 1);
+    expect(register.inForce?.kids.size).toBe(MAX_KIDS + 1);
   });
 });
 

@@ -6,7 +6,7 @@ import type { Transport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
-import { type Bench, MINUTE, senderEntry, setup } from './setup.ts';
+import { type Bench, MINUTE, senderEntry, setup, onWorkerd } from './setup.ts';
 import { type Timers, timers } from './timers.ts';
 
 const LIST = '/revocations.json';
@@ -113,7 +113,8 @@ describe('a list is polled', () => {
   test('not where a request owns its I/O: refreshed on use alone', async () => {
     const { server, sender, publish } = await polled();
     const { schedule, waiting } = timers();
-    const { keys, advance } = await setup({ schedule, sharedFetches: false });
+    onWorkerd();
+    const { keys, advance } = await setup({ schedule });
     expect(await keys.revocation(sender, 'k')).toBe('valid');
     publish(7, ['k']);
     advance(7 * MINUTE);

@@ -1,8 +1,8 @@
 import { assert, ipV4Extended, ipV6, oneof, property, string, webUrl } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { refusedUrl } from '../../src/keys/net/addresses.ts';
+import { urlRefusedReason } from '../../src/keys/net/addresses.ts';
 
-const refused = (url: string): boolean => refusedUrl(url, false) !== undefined;
+const refused = (url: string): boolean => urlRefusedReason(url, false) !== undefined;
 
 test.each([
   'https://seller.example/.well-known/brand.json',
@@ -11,7 +11,7 @@ test.each([
   'https://[2606:4700::1111]/jwks',
   'https://xn--bcher-kva.example/',
 ])('a public https URL is fetched: %s', (url) => {
-  expect(refusedUrl(url, false)).toBeUndefined();
+  expect(urlRefusedReason(url, false)).toBeUndefined();
 });
 
 test.each([
@@ -20,18 +20,18 @@ test.each([
   'data:application/json,{}',
   'file:///etc/passwd',
 ])('https only: %s', (url) => {
-  expect(refusedUrl(url, false)).toBe('not an https URL');
+  expect(urlRefusedReason(url, false)).toBe('not an https URL');
 });
 
 test.each(['https://user@seller.example/', 'https://:secret@seller.example/'])('no userinfo: %s', (url) => {
-  expect(refusedUrl(url, false)).toBe('a URL with user information');
-  expect(refusedUrl(url, true)).toBe('a URL with user information');
+  expect(urlRefusedReason(url, false)).toBe('a URL with user information');
+  expect(urlRefusedReason(url, true)).toBe('a URL with user information');
 });
 
 test.each(['', 'seller.example', '/jwks.json', 'https://', 'https://[::1/', 'https://999.1.1.1/'])(
   'not an absolute URL: %s',
   (url) => {
-    expect(refusedUrl(url, false)).toBe('not an absolute URL');
+    expect(urlRefusedReason(url, false)).toBe('not an absolute URL');
   },
 );
 
@@ -152,13 +152,13 @@ test.each([
   '８.8.8.8',
   '8。8。8。8',
 ])('a public IPv4 address in an odd spelling is refused: others read it otherwise: %s', (host) => {
-  expect(refusedUrl(`https://${host}/`, false)).toBe('an IPv4 address in an odd spelling');
+  expect(urlRefusedReason(`https://${host}/`, false)).toBe('an IPv4 address in an odd spelling');
 });
 
 test.each(['https://8.8.8.8', 'https://8.8.8.8:8443/jwks', 'HTTPS://8.8.8.8?a', 'https://8.8.8.8#a'])(
   'in its own it is not: %s',
   (url) => {
-    expect(refusedUrl(url, false)).toBeUndefined();
+    expect(urlRefusedReason(url, false)).toBeUndefined();
   },
 );
 
@@ -179,23 +179,25 @@ test('a name with its root dot is fetched', () => {
 });
 
 test('the reason names the block', () => {
-  expect(refusedUrl('https://10.1.2.3/', false)).toBe(
+  expect(urlRefusedReason('https://10.1.2.3/', false)).toBe(
     '10.1.2.3 is not a public host (Private-Use, RFC 1918)',
   );
-  expect(refusedUrl('https://[::1]/', false)).toMatch(/^\[::1\] is not a public host \(Loopback Address/);
+  expect(urlRefusedReason('https://[::1]/', false)).toMatch(
+    /^\[::1\] is not a public host \(Loopback Address/,
+  );
 });
 
 test('allowLoopback, for development, allows http and private hosts', () => {
-  expect(refusedUrl('http://127.0.0.1:3000/', true)).toBeUndefined();
-  expect(refusedUrl('http://localhost/', true)).toBeUndefined();
-  expect(refusedUrl('https://[::1]/', true)).toBeUndefined();
-  expect(refusedUrl('ftp://127.0.0.1/', true)).toBe('not an https URL');
+  expect(urlRefusedReason('http://127.0.0.1:3000/', true)).toBeUndefined();
+  expect(urlRefusedReason('http://localhost/', true)).toBeUndefined();
+  expect(urlRefusedReason('https://[::1]/', true)).toBeUndefined();
+  expect(urlRefusedReason('ftp://127.0.0.1/', true)).toBe('not an https URL');
 });
 
 test('never throws, whatever the text', () => {
   assert(
     property(oneof(string(), webUrl(), ipV4Extended(), ipV6()), (text) => {
-      for (const url of [text, `https://${text}/`, `https://[${text}]/`]) refusedUrl(url, false);
+      for (const url of [text, `https://${text}/`, `https://[${text}]/`]) urlRefusedReason(url, false);
     }),
   );
 });

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { KeyRequest } from '../../src/keys/contract.ts';
 import { type Answerer, gate, sends } from './key-server.ts';
-import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';
+import {
+  type Bench,
+  BRAND,
+  JWKS_PATH,
+  MINUTE,
+  publicJwk,
+  type Seller,
+  setup,
+  startSeller,
+  onWorkerd,
+} from './setup.ts';
 
 const LIST = '/revocations.json';
 const DELIVERY_MS = 2_000;
@@ -94,7 +104,8 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     const seller = await startSeller();
     const held = gate(sends(JSON.stringify({ keys: [publicJwk('k')] })));
     seller.server.answer(JWKS_PATH, held.answerer);
-    const bench = await setup({ sharedFetches: false, limits: { deliveryMs: 1, ownFetchMs: 60_000 } });
+    onWorkerd();
+    const bench = await setup({ limits: { deliveryMs: 1, ownFetchMs: 60_000 } });
     const finding = bench.keys.find('k', requestOf(bench, seller));
     await seller.server.asked(JWKS_PATH, 1);
     held.open();

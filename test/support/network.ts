@@ -42,7 +42,10 @@ export function createTestNetwork(
       const port = typeof homes === 'number' ? homes : homes[address];
       if (port === undefined) throw new Error(`connect ECONNREFUSED ${address}`);
       const socket = connect(port, '127.0.0.1');
-      return { socket, peer: () => (socket.remoteAddress === '127.0.0.1' ? address : socket.remoteAddress) };
+      return {
+        socket,
+        peerAddress: () => (socket.remoteAddress === '127.0.0.1' ? address : socket.remoteAddress),
+      };
     },
   };
 }

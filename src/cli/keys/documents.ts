@@ -1,5 +1,5 @@
 import type { Transport } from '../../keys/contract.ts';
-import { ageOf, type Answer, type DocumentKind, lifeOf } from '../../keys/document.ts';
+import { ageSeconds, type CopyResult, type DocumentKind, lifetimeMs } from '../../keys/document.ts';
 import { fetchDocument } from '../../keys/safe-fetch.ts';
 
 /** One document of a seller's chain, as it was found. */
@@ -25,7 +25,7 @@ export interface Link {
 /** Fetches documents under the receiver's own rules, and keeps a list of what was found. */
 export interface Documents {
   readonly links: Link[];
-  load<T>(kind: DocumentKind<T>, url: string): Promise<Answer<T>>;
+  load<T>(kind: DocumentKind<T>, url: string): Promise<CopyResult<T>>;
 }
 
 export interface DocumentsOptions {
@@ -42,11 +42,11 @@ const DEADLINE_MS = 10_000;
 function headerFacts(headers: Headers, now: number): Partial<Link> {
   const date = Date.parse(headers.get('date') ?? '');
   // What a cache has held was dated when it came there.
-  const clockAheadSeconds = Math.round((date - now) / 1000) + ageOf(headers);
+  const clockAheadSeconds = Math.round((date - now) / 1000) + ageSeconds(headers);
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
   return {
-    ...(headers.has('age') && { ageSeconds: ageOf(headers) }),
+    ...(headers.has('age') && { ageSeconds: ageSeconds(headers) }),
     ...(!Number.isNaN(date) && { clockAheadSeconds }),
     ...(lastModified !== null && { lastModified }),
     ...(cacheControl !== null && { cacheControl }),
@@ -81,11 +81,20 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
       }
       order += 1;
       // As `document-fetch` has it: a document that names its next issue is used until then.
-      const until = kind.dueAt?.(parsed.value, began) ?? began + lifeOf(fetched.headers, kind.life);
+      const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
       const freshSeconds = Math.round((until - began) / 1000);
       const fault = 'warning' in parsed ? parsed.warning : undefined;
       links.push({ ...facts, state: 'good', freshSeconds, ...(fault !== undefined && { fault }) });
-      return { ok: true, copy: { value: parsed.value, began, order, freshUntil: until, hardUntil: until } };
+      return {
+        ok: true,
+        copy: {
+          value: parsed.value,
+          fetchedAt: began,
+          fetchNumber: order,
+          freshUntil: until,
+          hardUntil: until,
+        },
+      };
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Jwk } from '../../crypto/engine.ts';
 import { absentAsEmpty, type PublishedList, revocationKind } from '../../keys/revocation-list.ts';
 import { isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
-import { listSignatureFlaw } from '../../keys/revocation-signature.ts';
+import { invalidSignatureReason } from '../../keys/revocation-signature.ts';
 import type { Protocol } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { ChainOptions } from './chain.ts';
@@ -52,7 +52,7 @@ async function signatureFlaw(
 ): Promise<string | undefined> {
   if (!signature) return undefined;
   const jwk = jwks.find((key) => key['kid'] === signature.kid);
-  return jwk ? listSignatureFlaw(signature, jwk) : "signed by a key that is not in the operator's JWKS";
+  return jwk ? invalidSignatureReason(signature, jwk) : "signed by a key that is not in the operator's JWKS";
 }
 
 /** Looks for the operator's list where a receiver would, and judges it. Adds to the findings. */
@@ -80,13 +80,13 @@ export async function checkRevocations(
     }
     return { state: 'unknown', kids: [], required: register.required };
   }
-  const { began, value } = answer.copy;
+  const { fetchedAt: began, value } = answer.copy;
   const { list } = value;
   if (!list) return NONE;
   const flaw = await signatureFlaw(value, jwks);
   if (flaw !== undefined)
     faults.push(`revocation list at ${url}: ${flaw}. It is not taken. Deliveries get 503.`);
-  const stale = !isFresh({ held: { ...list, began } }, options.now());
+  const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
   if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
   return {
     // A list that is not taken is served nevertheless: one is required from then on.

@@ -88,17 +88,23 @@ export interface Block {
    * Where the bytes of an IPv4 address lie inside: such an address is judged by the one that it stands for. Several
    * where the block leaves the place open.
    */
-  readonly embeds?: readonly Place[];
+  readonly embeds?: readonly ByteOffsets[];
 }
 
 /** The four bytes, counted from 0 in the sixteen. */
-type Place = readonly [number, number, number, number];
+type ByteOffsets = readonly [number, number, number, number];
 
-function block(network: string, prefix: number, name: string, source: string, ...embeds: Place[]): Block {
+function block(
+  network: string,
+  prefix: number,
+  name: string,
+  source: string,
+  ...embeds: ByteOffsets[]
+): Block {
   return { network, prefix, name, source, ...(embeds.length > 0 && { embeds }) };
 }
 
-const LAST_FOUR: Place = [12, 13, 14, 15];
+const LAST_FOUR: ByteOffsets = [12, 13, 14, 15];
 
 /** Every row of the IANA IPv4 Special-Purpose Address Registry, the globally reachable ones too. */
 export const IPV4_SPECIAL: readonly Block[] = [
@@ -149,7 +155,7 @@ export const IPV6_SPECIAL: readonly Block[] = [
     48,
     'IPv4-IPv6 Translat. (local use)',
     'RFC 8215',
-    ...([[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], LAST_FOUR] satisfies Place[]),
+    ...([[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], LAST_FOUR] satisfies ByteOffsets[]),
   ),
   block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
   block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
@@ -205,21 +211,25 @@ const contains = (block: ParsedBlock, address: Address): boolean =>
   sharesPrefix(block.first, address, block.prefix);
 
 /** IPv4 by what is not public, IPv6 by what is: verification.md §5.11. */
-function refused(address: Address): string | undefined {
+function notPublicReason(address: Address): string | undefined {
   const block = BLOCKS.find((candidate) => contains(candidate, address));
-  if (block?.embeds !== undefined) return embeddedRefused(address, block, block.embeds);
+  if (block?.embeds !== undefined) return embeddedNotPublicReason(address, block, block.embeds);
   if (block !== undefined) return `${block.name}, ${block.source}`;
   return address.length === 4 || contains(GLOBAL, address) ? undefined : 'not in 2000::/3';
 }
 
-function embeddedRefused(address: Address, block: Block, places: readonly Place[]): string | undefined {
+function embeddedNotPublicReason(
+  address: Address,
+  block: Block,
+  places: readonly ByteOffsets[],
+): string | undefined {
   const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
   // With several places the unused ones mostly begin with zeros, and 0.0.0.0/8 is nothing a translator forwards to.
   // All of them so is no address at all.
   const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
   if (read.length === 0) return `${block.name}, ${block.source}`;
   for (const ipv4 of read) {
-    const why = refused(ipv4);
+    const why = notPublicReason(ipv4);
     if (why !== undefined) return `${block.name} of ${ipv4.join('.')}: ${why}`;
   }
   return undefined;
@@ -229,9 +239,9 @@ function embeddedRefused(address: Address, block: Block, places: readonly Place[
  * Judges one address, as a resolver gives it or a URL carries it without brackets.
  * @returns why it is not globally routable, for the owner's log; undefined where it is.
  */
-export function addressRefused(text: string): string | undefined {
+export function addressNotPublicReason(text: string): string | undefined {
   const address = parseAddress(text);
-  return address === undefined ? 'not an IP address' : refused(address);
+  return address === undefined ? 'not an IP address' : notPublicReason(address);
 }
 
 /** Names that never lead out of the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's `.internal`). */
@@ -244,12 +254,15 @@ const AS_WRITTEN = /^[^/?#]*\/\/([^/?#]*?)(?::\d*)?(?:[/?#]|$)/;
  * `hostname` as `URL` gives it: the parser has turned every textual form of an IPv4 address (decimal, octal, hex, short,
  * full-width, percent-encoded, with a trailing dot) into four decimal parts, and IPv6 into its canonical form.
  */
-function hostRefused(hostname: string, url: string): string | undefined {
-  if (hostname.startsWith('[')) return literalRefused(hostname, hostname.slice(1, -1));
+function hostNotPublicReason(hostname: string, url: string): string | undefined {
+  if (hostname.startsWith('[')) return literalNotPublicReason(hostname, hostname.slice(1, -1));
   if (parseAddress(hostname) !== undefined) {
     // Others read the same text as another address, or as a name.
     const written = AS_WRITTEN.exec(url)?.[1] === hostname;
-    return literalRefused(hostname, hostname) ?? (written ? undefined : 'an IPv4 address in an odd spelling');
+    return (
+      literalNotPublicReason(hostname, hostname) ??
+      (written ? undefined : 'an IPv4 address in an odd spelling')
+    );
   }
   const name = hostname.replace(/\.$/, '');
   // A name that ends in a number does not get through the URL parser, but with an empty label behind it.
@@ -257,8 +270,8 @@ function hostRefused(hostname: string, url: string): string | undefined {
   return odd || LOCAL_NAME.test(name) || !name.includes('.') ? `${hostname} is not a public host` : undefined;
 }
 
-function literalRefused(hostname: string, address: string): string | undefined {
-  const why = addressRefused(address);
+function literalNotPublicReason(hostname: string, address: string): string | undefined {
+  const why = addressNotPublicReason(address);
   return why === undefined ? undefined : `${hostname} is not a public host (${why})`;
 }
 
@@ -268,10 +281,10 @@ function literalRefused(hostname: string, address: string): string | undefined {
  * @param allowLoopback development: http and private hosts too.
  * @returns why it is refused, for the owner's log, or undefined where it may be fetched.
  */
-export function refusedUrl(url: string, allowLoopback: boolean): string | undefined {
+export function urlRefusedReason(url: string, allowLoopback: boolean): string | undefined {
   if (!URL.canParse(url)) return 'not an absolute URL';
   const { protocol, username, password, hostname } = new URL(url);
   if (protocol !== 'https:' && !(allowLoopback && protocol === 'http:')) return 'not an https URL';
   if (username !== '' || password !== '') return 'a URL with user information';
-  return allowLoopback ? undefined : hostRefused(hostname, url);
+  return allowLoopback ? undefined : hostNotPublicReason(hostname, url);
 }

@@ -3,14 +3,14 @@ import { sameAddress } from './addresses.ts';
 import type { IncomingMessage, NetModules, Socket } from './runtime.ts';
 
 /** A socket on its way, and where it turned out to lead. */
-interface Dialled {
+interface Dialed {
   readonly socket: Socket;
   /** The address at the other end, asked once the socket is connected; undefined where it has none. */
-  readonly peer: () => string | undefined;
+  readonly peerAddress: () => string | undefined;
 }
 
 /** Begins a connection to an address that was judged; never sees a name. */
-export type Dial = (address: string, port: number) => Dialled;
+export type Dial = (address: string, port: number) => Dialed;
 
 /** RFC 8305 §8: how long an address is tried alone before the next one is tried beside it. */
 const STAGGER_MS = 250;
@@ -21,7 +21,7 @@ const MAX_TRIED = 4;
 export function systemDial(net: NetModules['net']): Dial {
   return (address, port) => {
     const socket = net.connect({ host: address, port, noDelay: true });
-    return { socket, peer: () => socket.remoteAddress };
+    return { socket, peerAddress: () => socket.remoteAddress };
   };
 }
 
@@ -54,7 +54,7 @@ export async function whenReady(
 }
 
 async function connect(address: string, port: number, dial: Dial, signal: AbortSignal): Promise<Socket> {
-  const { socket, peer } = dial(address, port);
+  const { socket, peerAddress: peer } = dial(address, port);
   await whenReady(socket, 'connect', signal);
   const at = peer();
   if (at !== undefined && sameAddress(at, address)) return socket;
@@ -63,7 +63,7 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
 }
 
 /** RFC 8305 §4: families by turns, so that a name with many addresses of the one is tried at the other too. */
-function byTurns(addresses: readonly string[]): string[] {
+function alternateFamilies(addresses: readonly string[]): string[] {
   const isIpv6 = (address: string): boolean => address.includes(':');
   const [first = ''] = addresses;
   const own = addresses.filter((address) => isIpv6(address) === isIpv6(first));
@@ -87,7 +87,7 @@ export async function connectAny(
   const attempts: Promise<Socket>[] = [];
   let first: Socket | undefined;
   try {
-    for (const address of byTurns(addresses)) {
+    for (const address of alternateFamilies(addresses)) {
       attempts.push(connect(address, port, dial, limit));
       // Rejects once all that were begun have failed: then the next one's turn has come.
       first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
@@ -110,7 +110,7 @@ async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>
 }
 
 /** One request. */
-interface Asked {
+interface HttpRequest {
   readonly url: URL;
   /** The judged address that the socket leads to. */
   readonly address: string;
@@ -150,7 +150,11 @@ const NULL_BODY = new Set([204, 205, 304]);
  * One request over one connection that exists already, and is used for nothing else: no agent, so `Connection: close`,
  * no pool, and no proxy from the environment. Rejects where no head of an answer comes.
  */
-export async function exchange(http: NetModules['http'], socket: Socket, asked: Asked): Promise<Response> {
+export async function exchange(
+  http: NetModules['http'],
+  socket: Socket,
+  asked: HttpRequest,
+): Promise<Response> {
   const { url, method, body, signal } = asked;
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
@@ -233,13 +237,13 @@ function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint
   );
 }
 
-const CLOSED = 'the connection was closed before the whole answer had come';
+const CONNECTION_CLOSED = 'the connection was closed before the whole answer had come';
 
 /** Said plainer than the runtime does, and in no words of the counterparty's: the names in a certificate are its own. */
-const PLAIN: Readonly<Record<string, string>> = {
-  ECONNRESET: CLOSED,
-  EPIPE: CLOSED,
-  ERR_STREAM_PREMATURE_CLOSE: CLOSED,
+const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
+  ECONNRESET: CONNECTION_CLOSED,
+  EPIPE: CONNECTION_CLOSED,
+  ERR_STREAM_PREMATURE_CLOSE: CONNECTION_CLOSED,
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
   HPE_HEADER_OVERFLOW: 'the headers are larger than 16 KiB',
 };
@@ -248,6 +252,7 @@ const PLAIN: Readonly<Record<string, string>> = {
 export function plainFailure(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('the transport failed');
   const { code } = error as { readonly code?: unknown };
-  const plain = typeof code === 'string' && Object.hasOwn(PLAIN, code) ? PLAIN[code] : undefined;
+  const plain =
+    typeof code === 'string' && Object.hasOwn(PLAIN_MESSAGES, code) ? PLAIN_MESSAGES[code] : undefined;
   return plain === undefined ? error : new Error(plain);
 }

@@ -1,5 +1,5 @@
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../time-limits.ts';
-import { addressRefused, parseAddress } from './addresses.ts';
+import { addressNotPublicReason, parseAddress } from './addresses.ts';
 import type { NetModules } from './runtime.ts';
 
 /** For whom a name is looked up, and until when. */
@@ -13,14 +13,14 @@ interface LookUp {
 export type Resolve = (host: string, lookUp: LookUp) => Promise<readonly string[]>;
 
 /** libuv looks up as many at a time in its four threads; more would wait there, where nobody takes turns. */
-const SYSTEM = { perSeller: 1, inAll: 2 };
+const SYSTEM_LIMITS = { perSeller: 1, inAll: 2 };
 
 /**
  * As the operating system resolves: hosts file, search list, split DNS. Such a look-up takes a thread and cannot be
  * stopped, so that two sellers whose name servers are silent hold up the others for as long as the system waits.
  */
 export function systemResolve(dns: NetModules['dns']): Resolve {
-  const inTurn = createFairTurns(SYSTEM);
+  const inTurn = createSellerQueue(SYSTEM_LIMITS);
   return async (host, { seller, signal }) => {
     const found = await inTurn(seller, signal, () =>
       dns.promises.lookup(host, { all: true, verbatim: true }),
@@ -36,7 +36,7 @@ export function systemResolve(dns: NetModules['dns']): Resolve {
  * @param hostname as `URL` gives it; a literal address takes the same way as a resolved one.
  * @throws Error that says for the owner's log which address is not public, and why.
  */
-export async function judgedAddresses(
+export async function publicAddresses(
   hostname: string,
   resolve: Resolve,
   allowLoopback: boolean,
@@ -47,7 +47,7 @@ export async function judgedAddresses(
   if (addresses.length === 0) throw new Error(`${bare} has no address`);
   if (allowLoopback) return addresses;
   for (const address of addresses) {
-    const why = addressRefused(address);
+    const why = addressNotPublicReason(address);
     if (why !== undefined) throw new Error(`${bare} resolves to ${address}, which is not public (${why})`);
   }
   return addresses;
@@ -61,7 +61,7 @@ interface DirectOptions {
 }
 
 /** verification.md §5.22. A look-up is two questions and one socket: what bounds all of them is only to be bounded. */
-const LIMITS = { perSeller: 2, inAll: 64 };
+const DIRECT_LIMITS = { perSeller: 2, inAll: 64 };
 const TIMEOUT_MS = 5_000;
 /** Ms for an answer until the question is repeated, then twice that. */
 const TRY_MS = 1_500;
@@ -82,7 +82,7 @@ const HINT =
  */
 export function directResolve(dns: NetModules['dns'], options: DirectOptions = {}): Resolve {
   const { servers, timeoutMs = TIMEOUT_MS } = options;
-  const inTurn = createFairTurns(LIMITS);
+  const inTurn = createSellerQueue(DIRECT_LIMITS);
   const limit = { ms: timeoutMs, reason: `no answer within ${timeoutMs} ms` };
   return async (host, { seller, signal }) => {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
@@ -119,18 +119,18 @@ async function addressesOf(
     const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     return found.length > 0 ? found : first;
   } catch (error) {
-    throw error instanceof AggregateError ? tellingOf(error.errors) : error;
+    throw error instanceof AggregateError ? mostTelling(error.errors) : error;
   }
 }
 
 /** That there is no address of one family says nothing where the other one's question failed. */
-function tellingOf(errors: readonly unknown[]): unknown {
+function mostTelling(errors: readonly unknown[]): unknown {
   const [first] = errors;
   return errors.find((error) => (error as { readonly code?: unknown }).code !== 'ENODATA') ?? first;
 }
 
 /** How much runs at a time. */
-interface FairLimits {
+interface QueueLimits {
   readonly perSeller: number;
   readonly inAll: number;
 }
@@ -139,14 +139,14 @@ interface FairLimits {
  * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as it fires; what has begun by
  * then keeps its place until it has ended, for it may not heed the signal.
  */
-type FairTurns = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
+type SellerQueue = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
 /**
  * Sellers take turns, each with few things at a time: one whose name server is silent holds up itself
  * (verification.md §5.22).
  */
-export function createFairTurns(limits: FairLimits): FairTurns {
-  const places = createPlaces(limits);
+export function createSellerQueue(limits: QueueLimits): SellerQueue {
+  const places = createSlots(limits);
   const turn = async (seller: string, signal: AbortSignal): Promise<void> => {
     if (signal.aborted) throw abortReason(signal);
     await new Promise<void>((resolve, reject) => {
@@ -170,7 +170,7 @@ export function createFairTurns(limits: FairLimits): FairTurns {
   };
 }
 
-interface Places {
+interface Slots {
   /** Lines up; `start` is called by `startNext` when the turn has come. Gives what leaves the line. */
   take(seller: string, start: () => void): () => void;
   startNext(): void;
@@ -178,7 +178,7 @@ interface Places {
   give(seller: string): void;
 }
 
-function createPlaces({ perSeller, inAll }: FairLimits): Places {
+function createSlots({ perSeller, inAll }: QueueLimits): Slots {
   const running = new Map<string, number>();
   /** By seller, whose turn is next first. */
   const waiting = new Map<string, Set<() => void>>();

@@ -1,8 +1,8 @@
 import { limited, onAbort, orAborted } from '../../time-limits.ts';
 import type { AnyTransport, AnyTransportInit, NameLookUp } from '../contract.ts';
-import { parseAddress, refusedUrl } from './addresses.ts';
+import { parseAddress, urlRefusedReason } from './addresses.ts';
 import { connectAny, type Dial, exchange, plainFailure, systemDial, whenReady } from './connection.ts';
-import { directResolve, judgedAddresses, type Resolve, systemResolve } from './resolve.ts';
+import { directResolve, publicAddresses, type Resolve, systemResolve } from './resolve.ts';
 import { dnsModule, hasDirectDns, netModules, type NetModules, type Socket } from './runtime.ts';
 
 /**
@@ -37,12 +37,12 @@ interface FetchTransportOptions {
  */
 export function fetchTransport({ allowLoopback, resolve }: FetchTransportOptions): AnyTransport {
   return async (url, init) => {
-    const refused = refusedUrl(url, allowLoopback);
+    const refused = urlRefusedReason(url, allowLoopback);
     if (refused !== undefined) throw new TypeError(refused);
     if (resolve !== undefined) {
       const { hostname } = new URL(url);
       const lookUp = { seller: init.seller ?? hostname, signal: init.signal };
-      await orAborted(judgedAddresses(hostname, resolve, allowLoopback, lookUp), init.signal);
+      await orAborted(publicAddresses(hostname, resolve, allowLoopback, lookUp), init.signal);
     }
     return await globalThis.fetch(url, init);
   };
@@ -62,7 +62,7 @@ export interface NodeTransportOptions {
   readonly connectMs?: number;
 }
 
-interface Parts {
+interface TransportContext {
   readonly modules: NetModules;
   readonly allowLoopback: boolean;
   readonly resolve: Resolve;
@@ -81,7 +81,7 @@ const CONNECT_MS = 5_000;
  * decoded, proxy variables are not read. Rejects with the reason, for the owner's log.
  */
 export function nodeTransport(modules: NetModules, options: NodeTransportOptions = {}): AnyTransport {
-  const parts: Parts = {
+  const parts: TransportContext = {
     modules,
     allowLoopback: options.allowLoopback ?? false,
     resolve: options.resolve ?? directResolve(modules.dns),
@@ -90,7 +90,7 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
     connectMs: options.connectMs ?? CONNECT_MS,
   };
   return async (url, init) => {
-    const refused = refusedUrl(url, parts.allowLoopback);
+    const refused = urlRefusedReason(url, parts.allowLoopback);
     if (refused !== undefined) throw new TypeError(refused);
     try {
       return await fetchOnce(parts, new URL(url), init);
@@ -100,10 +100,10 @@ export function nodeTransport(modules: NetModules, options: NodeTransportOptions
   };
 }
 
-async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promise<Response> {
+async function fetchOnce(parts: TransportContext, url: URL, init: AnyTransportInit): Promise<Response> {
   const { method, headers, body, signal, maxBytes = Number.POSITIVE_INFINITY } = init;
   const lookUp = { seller: init.seller ?? url.hostname, signal };
-  const judging = judgedAddresses(url.hostname, parts.resolve, parts.allowLoopback, lookUp);
+  const judging = publicAddresses(url.hostname, parts.resolve, parts.allowLoopback, lookUp);
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));
@@ -122,7 +122,7 @@ async function fetchOnce(parts: Parts, url: URL, init: AnyTransportInit): Promis
 }
 
 async function open(
-  parts: Parts,
+  parts: TransportContext,
   url: URL,
   addresses: readonly string[],
   signal: AbortSignal,
@@ -134,7 +134,7 @@ async function open(
 }
 
 async function handshake(
-  parts: Parts,
+  parts: TransportContext,
   hostname: string,
   socket: Socket,
   signal: AbortSignal,

@@ -34,7 +34,7 @@ async function world(): Promise<{
     onTestFinished(() => {
       socket.destroy();
     });
-    return { socket, peer: () => address };
+    return { socket, peerAddress: () => address };
   };
   return { dial, dialled, open: server.open, pending: () => pending };
 }
@@ -68,7 +68,7 @@ test('beside one that does not answer the next is tried, and the silent one is g
 test('one that leads elsewhere is left, and the next one tried', async () => {
   const { dial, dialled } = await world();
   const lying: Dial = (address, port) =>
-    dialled.length === 0 ? { ...dial(address, port), peer: () => '10.0.0.1' } : dial(address, port);
+    dialled.length === 0 ? { ...dial(address, port), peerAddress: () => '10.0.0.1' } : dial(address, port);
   const socket = await connectAny([LIVE, LIVE], 443, lying, never());
   expect(dialled).toEqual([LIVE, LIVE]);
   socket.destroy();
@@ -81,7 +81,7 @@ test('of two that are connected in one moment one is kept', async () => {
     sockets.push(socket);
     // Runtimes differ in whether they let one connection be heard of before the next one is.
     if (sockets.length === 2) setImmediate(() => sockets.map((each) => each.emit('connect')));
-    return { socket, peer: () => address };
+    return { socket, peerAddress: () => address };
   };
   const socket = await connectAny([DEAD, LIVE], 443, dial, never());
   await expect.poll(() => sockets.filter(({ destroyed }) => !destroyed)).toEqual([socket]);
@@ -97,7 +97,7 @@ test('where all fail the first failure is the reason', async () => {
 
 test('a peer that cannot be told is refused', async () => {
   const { dial, open } = await world();
-  const blind: Dial = (address, port) => ({ ...dial(address, port), peer: () => undefined });
+  const blind: Dial = (address, port) => ({ ...dial(address, port), peerAddress: () => undefined });
   await expect(connectAny([LIVE], 443, blind, never())).rejects.toThrow('went to nowhere');
   await expect.poll(open).toBe(0);
 });

@@ -2,7 +2,7 @@ import nodeDns from 'node:dns';
 import { describe, expect, test, vi } from 'vitest';
 import {
   directResolve,
-  judgedAddresses,
+  publicAddresses,
   type Resolve,
   systemResolve,
 } from '../../../src/keys/net/resolve.ts';
@@ -48,7 +48,7 @@ describe('DNS servers are asked', () => {
     ['an IPv6 address', { ipv4: [PUBLIC], ipv6: ['fd00::1'] }, 'fd00::1'],
   ])('and none is used where %s is not public', async (_what, answer, address) => {
     const { resolve } = await bench({ [HOST]: answer });
-    await expect(judgedAddresses(HOST, resolve, false, lookUp)).rejects.toThrow(
+    await expect(publicAddresses(HOST, resolve, false, lookUp)).rejects.toThrow(
       `${HOST} resolves to ${address}, which is not public`,
     );
   });

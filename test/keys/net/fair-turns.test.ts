@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { createFairTurns } from '../../../src/keys/net/resolve.ts';
+import { createSellerQueue } from '../../../src/keys/net/resolve.ts';
 import { latch } from '../key-server.ts';
 
 const NEVER: AbortSignal = new AbortController().signal;
 
 /** Work that ends when the test says so, and in which order it began. */
 function works(limits: { readonly perSeller: number; readonly inAll: number }) {
-  const inTurn = createFairTurns(limits);
+  const inTurn = createSellerQueue(limits);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const run = (name: string, signal = NEVER): Promise<string> => {
@@ -89,7 +89,7 @@ describe('sellers take turns', () => {
   });
 
   test('work that fails gives its place back', async () => {
-    const inTurn = createFairTurns({ perSeller: 1, inAll: 1 });
+    const inTurn = createSellerQueue({ perSeller: 1, inAll: 1 });
     await expect(inTurn('a', NEVER, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
     expect(await inTurn('a', NEVER, () => Promise.resolve(1))).toBe(1);
   });

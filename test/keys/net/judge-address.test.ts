@@ -2,13 +2,13 @@ import { BlockList, isIPv6 } from 'node:net';
 import { assert, bigInt, constantFrom, oneof, property, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  addressRefused,
+  addressNotPublicReason,
   type Block,
   IPV4_BEYOND,
   IPV4_SPECIAL,
   IPV6_BEYOND,
   IPV6_SPECIAL,
-  refusedUrl,
+  urlRefusedReason,
 } from '../../../src/keys/net/addresses.ts';
 import {
   embeddingSpellings,
@@ -27,7 +27,8 @@ const EMBEDDING = IPV6_SPECIAL.filter(({ embeds }) => embeds !== undefined);
 const named = (blocks: readonly Block[]): [string, Block][] =>
   blocks.map((block) => [`${block.network}/${block.prefix} ${block.name}`, block]);
 
-const urlRefused = (host: string): boolean => refusedUrl(`https://${host}/jwks.json`, false) !== undefined;
+const urlRefused = (host: string): boolean =>
+  urlRefusedReason(`https://${host}/jwks.json`, false) !== undefined;
 
 /** The platform's own matcher over the same rows: a second opinion on what lies inside. */
 function listOf(blocks: readonly Block[]): BlockList {
@@ -57,7 +58,7 @@ test('the registries have these rows', () => {
 describe('no address of an IPv4 special-purpose block is public, however it is written', () => {
   test.each(named(IPV4))('%s', (_name, block) => {
     for (const address of samples(block)) {
-      expect(addressRefused(address)).toBeDefined();
+      expect(addressNotPublicReason(address)).toBeDefined();
       for (const host of [...ipv4Spellings(address), ...embeddingSpellings(address)]) {
         expect([host, urlRefused(host)]).toEqual([host, true]);
       }
@@ -68,7 +69,7 @@ describe('no address of an IPv4 special-purpose block is public, however it is w
 describe('no address of an IPv6 special-purpose block is public, however it is written', () => {
   test.each(named(PLAIN_IPV6))('%s', (_name, block) => {
     for (const address of samples(block)) {
-      expect(addressRefused(address)).toBeDefined();
+      expect(addressNotPublicReason(address)).toBeDefined();
       for (const host of ipv6Spellings(address)) expect([host, urlRefused(host)]).toEqual([host, true]);
     }
   });
@@ -78,7 +79,7 @@ describe('the addresses right outside of a block are public, but where another b
   test.each(named(IPV4))('%s', (_name, block) => {
     for (const address of neighbours(block)) {
       const inAnother = IPV4_LIST.check(address);
-      expect([address, addressRefused(address) !== undefined]).toEqual([address, inAnother]);
+      expect([address, addressNotPublicReason(address) !== undefined]).toEqual([address, inAnother]);
       expect([address, urlRefused(address)]).toEqual([address, inAnother]);
     }
   });
@@ -86,7 +87,7 @@ describe('the addresses right outside of a block are public, but where another b
   test.each(named(PLAIN_IPV6))('%s', (_name, block) => {
     for (const address of neighbours(block).filter((text) => !EMBEDDING_LIST.check(text, 'ipv6'))) {
       const expected = IPV6_LIST.check(address, 'ipv6') || !GLOBAL_LIST.check(address, 'ipv6');
-      expect([address, addressRefused(address) !== undefined]).toEqual([address, expected]);
+      expect([address, addressNotPublicReason(address) !== undefined]).toEqual([address, expected]);
       expect([address, urlRefused(`[${address}]`)]).toEqual([address, expected]);
     }
   });
@@ -127,7 +128,7 @@ describe('the addresses right outside of a block are public, but where another b
     '3fff:1000::',
     '3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
   ])('%s', (address) => {
-    expect(addressRefused(address)).toBeUndefined();
+    expect(addressNotPublicReason(address)).toBeUndefined();
   });
 });
 
@@ -144,7 +145,7 @@ describe('IPv6 is refused unless it is in 2000::/3', () => {
     'ff0e::1',
     'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
   ])('%s', (address) => {
-    expect(addressRefused(address)).toBeDefined();
+    expect(addressNotPublicReason(address)).toBeDefined();
   });
 });
 
@@ -163,7 +164,7 @@ describe('an address that stands for an IPv4 address is judged by that one', () 
   test.each(['64:ff9b:1:808:8:800::', '64:ff9b:1:808::808:808', '64:ff9b:1:0:8:808:800:0'])(
     'in local-use NAT64, public wherever it may lie: %s',
     (address) => {
-      expect(addressRefused(address)).toBeUndefined();
+      expect(addressNotPublicReason(address)).toBeUndefined();
     },
   );
 
@@ -174,26 +175,28 @@ describe('an address that stands for an IPv4 address is judged by that one', () 
     ['/96', '64:ff9b:1::a00:1'],
     ['/96 behind a public one', '64:ff9b:1:808:8:800:a00:1'],
   ])('in local-use NAT64, private where RFC 6052 §2.2 may put it: %s', (_where, address) => {
-    expect(addressRefused(address)).toMatch(/local use/);
+    expect(addressNotPublicReason(address)).toMatch(/local use/);
   });
 
   test('Teredo is refused, whatever it embeds', () => {
-    expect(addressRefused('2001:0:808:808::f7f7:f7f7')).toBe('TEREDO, RFC 4380');
+    expect(addressNotPublicReason('2001:0:808:808::f7f7:f7f7')).toBe('TEREDO, RFC 4380');
   });
 });
 
 test('a reason names the block that fits best, and the address inside', () => {
-  expect(addressRefused('10.1.2.3')).toBe('Private-Use, RFC 1918');
-  expect(addressRefused('192.0.0.9')).toBe('Port Control Protocol Anycast, RFC 7723');
-  expect(addressRefused('::1')).toBe('Loopback Address, RFC 4291 §2.5.3');
-  expect(addressRefused('::ffff:10.1.2.3')).toBe('IPv4-mapped Address of 10.1.2.3: Private-Use, RFC 1918');
-  expect(addressRefused('4000::')).toBe('not in 2000::/3');
+  expect(addressNotPublicReason('10.1.2.3')).toBe('Private-Use, RFC 1918');
+  expect(addressNotPublicReason('192.0.0.9')).toBe('Port Control Protocol Anycast, RFC 7723');
+  expect(addressNotPublicReason('::1')).toBe('Loopback Address, RFC 4291 §2.5.3');
+  expect(addressNotPublicReason('::ffff:10.1.2.3')).toBe(
+    'IPv4-mapped Address of 10.1.2.3: Private-Use, RFC 1918',
+  );
+  expect(addressNotPublicReason('4000::')).toBe('not in 2000::/3');
 });
 
 test.each(['', 'seller.example', 'fe80::1%eth0', '2606:4700::1111%1', '[::1]', '0177.0.0.1', '2130706433'])(
   'what cannot be read as an address is refused: "%s"',
   (text) => {
-    expect(addressRefused(text)).toBe('not an IP address');
+    expect(addressNotPublicReason(text)).toBe('not an IP address');
   },
 );
 
@@ -207,7 +210,7 @@ test('the verdict is the same as by the platform’s block lists, over all addre
   assert(
     property(
       oneof(bigInt({ min: 0n, max: (1n << 32n) - 1n }), nearBlocks(IPV4).filter(inRange(32n))).map(ipv4Text),
-      (address) => (addressRefused(address) !== undefined) === IPV4_LIST.check(address),
+      (address) => (addressNotPublicReason(address) !== undefined) === IPV4_LIST.check(address),
     ),
     { numRuns: 2000 },
   );
@@ -217,7 +220,7 @@ test('the verdict is the same as by the platform’s block lists, over all addre
         .map(ipv6Text)
         .filter((address) => !EMBEDDING_LIST.check(address, 'ipv6')),
       (address) =>
-        (addressRefused(address) !== undefined) ===
+        (addressNotPublicReason(address) !== undefined) ===
         (IPV6_LIST.check(address, 'ipv6') || !GLOBAL_LIST.check(address, 'ipv6')),
     ),
     { numRuns: 2000 },

@@ -144,7 +144,7 @@ test('a connection that leads elsewhere is refused before a byte is sent', async
   });
   const { dial } = bench.network;
   const transport = transportIn(bench.network, bench.ca, {
-    dial: (address, port) => ({ ...dial(address, port), peer: () => '10.0.0.1' }),
+    dial: (address, port) => ({ ...dial(address, port), peerAddress: () => '10.0.0.1' }),
   });
   expect(await fetched(transport)).toEqual({
     ok: false,
