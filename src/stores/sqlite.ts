@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, Fault } from '../errors.ts';
+import { ConfigError } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
+import type { State } from './driver/state.ts';
+import { stateOf } from './driver/state.ts';
 import { requireOptions } from './given.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
@@ -92,8 +94,7 @@ function requireDatabase(given: unknown): void {
   );
 }
 
-interface Connection {
-  readonly open: () => Promise<void>;
+interface Connection extends Pick<State, 'open'> {
   /** @throws Fault `store_unavailable` before `open` and after `close`. */
   readonly current: () => OpenDatabase;
   readonly close: () => Promise<void>;
@@ -106,31 +107,23 @@ function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions)
   const release = (db: SqliteHandle): void => {
     if (own) db.close();
   };
-  let opening: Promise<OpenDatabase> | undefined;
   let opened: OpenDatabase | undefined;
-  let closed = false;
-  return {
+  const state = stateOf({
+    name: 'SQLite',
     open: async () => {
-      if (closed) throw new Fault('store_unavailable', 'The SQLite store is closed.');
-      opening ??= openDatabase(connect, release, options);
-      try {
-        opened = await opening;
-      } catch (error) {
-        opening = undefined;
-        throw error;
-      }
-    },
-    current: () => {
-      if (opened && !closed) return opened;
-      throw new Fault('store_unavailable', `The SQLite store is ${closed ? 'closed' : 'not open yet'}.`);
+      opened = await openDatabase(connect, release, options);
     },
     close: async () => {
-      if (closed) return;
-      closed = true;
-      const last = await opening?.catch(() => undefined);
-      await last?.commits.idle();
-      if (last) release(last.db);
+      if (opened) release(opened.db);
     },
+  });
+  return {
+    open: state.open,
+    current: () => {
+      state.check();
+      return opened as OpenDatabase;
+    },
+    close: () => state.close(async () => opened?.commits.idle()),
   };
 }
 
