@@ -13,7 +13,7 @@ type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'next
  * What workers and operators look for, each along an index of its own; none scans.
  *
  *     turn     sender, now → the sender behind it that has something due
- *     due      sender, now → its row due earliest, of those the oldest
+ *     first    sender → its row due earliest, of those the oldest
  *     next     → when the earliest of all is due, or was
  *     far      sender, instant, limit → its rows due later than that, the latest first
  *     farther  instant, limit → suspects due later than that
@@ -33,9 +33,7 @@ export function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
     `SELECT id FROM webhook_scope WHERE id > ? AND EXISTS (
       SELECT 1 FROM webhook_row WHERE scope = webhook_scope.id AND ${due} AND due_at <= ?) ORDER BY id LIMIT 1`,
   );
-  const first = db.prepare(
-    `${ROW} WHERE r.scope = ? AND ${due} AND r.due_at <= ? ORDER BY r.due_at, r.id LIMIT 1`,
-  );
+  const first = db.prepare(`${ROW} WHERE r.scope = ? AND ${due} ORDER BY r.due_at, r.id LIMIT 1`);
   const next = db.prepare(
     `SELECT min((SELECT due_at FROM webhook_row WHERE scope = webhook_scope.id AND ${due}
       ORDER BY due_at LIMIT 1)) AS due_at FROM webhook_scope`,
@@ -66,7 +64,7 @@ export function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
       const sender = (turn.get(last, now) ?? turn.get(0, now)) as SqliteRow | undefined;
       if (sender === undefined) return undefined;
       last = Number(sender['id']);
-      return one(first.get(last, now));
+      return one(first.get(last));
     },
     nextDue: () => dueAt(next.get()),
     far: (after, most) =>

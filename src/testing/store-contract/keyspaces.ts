@@ -14,7 +14,7 @@ const HOSTILE: readonly string[] = [
   'a::b',
   '%',
   '_',
-  "'; DROP TABLE webhook_record; --",
+  "'; DROP TABLE webhook_row; --",
   '"quoted"',
   '\\',
   '\\u0061',

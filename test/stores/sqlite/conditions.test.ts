@@ -1,0 +1,287 @@
+import { DatabaseSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { acceptRequest } from '../requests.ts';
+import { countsOf } from '../sqlite-files.ts';
+
+type Both = Store & { readonly inbox: StoreInbox };
+
+beforeAll(() => {
+  // One instant for all: answers and rows have instants in them.
+  vi.useFakeTimers({ toFake: ['Date'], now: 1_767_225_600_000 });
+});
+afterAll(() => {
+  vi.useRealTimers();
+});
+
+/** A comparison in a statement: what it compares with is bound, or in a row. */
+const COMPARISON = /\+?[\w.]+ (?:<=|=|>) (?:\?|webhook_scope\.id|0)|[\w.]+ IS (?:NOT )?NULL/g;
+
+/** Taken out, these change how long a statement takes, or what is looked at for nothing. */
+const FOR_SPEED: readonly (readonly [of: RegExp, condition: RegExp, why: string])[] = [
+  [
+    /./,
+    /due_at IS NOT NULL$/,
+    'the partial index: a comparison with null is never true, and null comes last',
+  ],
+  [/^SELECT 1 FROM webhook_row WHERE kind/, /./, 'whether there is anything to purge'],
+  [
+    /^SELECT min\(\(/,
+    /scope = webhook_scope.id/,
+    'the earliest of each sender: the earliest of all is the same',
+  ],
+  [/^SELECT min\(due_at\)/, /./, 'asked for beside the earliest of all others'],
+  [
+    /due_at > \?/,
+    /./,
+    'what is far: a row that is not has nothing to be mended, and one that is found twice once',
+  ],
+  [/^SELECT id FROM webhook_scope WHERE within = 0/, /./, 'key ids: no row of theirs is on a list'],
+];
+
+interface Mutant {
+  readonly sql: string;
+  readonly condition: string;
+  readonly without: string;
+}
+
+function mutantsOf(sql: string): readonly Mutant[] {
+  const from = sql.indexOf('WHERE');
+  if (from < 0) return [];
+  return [...sql.slice(from).matchAll(COMPARISON)].flatMap(({ 0: condition, index }) => {
+    if (FOR_SPEED.some(([of, which]) => of.test(sql) && which.test(condition))) return [];
+    const at = from + index;
+    const without = `${sql.slice(0, at)}(${condition} OR 1)${sql.slice(at + condition.length)}`;
+    return [{ sql, condition, without }];
+  });
+}
+
+/** What the store prepares. */
+async function statements(): Promise<readonly string[]> {
+  const db = new DatabaseSync(':memory:');
+  const found = new Set<string>();
+  const prepare = (sql: string): ReturnType<DatabaseSync['prepare']> => {
+    found.add(sql);
+    return db.prepare(sql);
+  };
+  await sqliteStore({ exec: (sql) => db.exec(sql), prepare, close: () => db.close() }).open();
+  db.close();
+  return [...found].filter((sql) => /webhook_(?:row|scope|copy)/.test(sql));
+}
+
+const [ONE, OTHER] = ['https://one.example/mcp', 'https://other.example/mcp'];
+const RETRY = { attempts: 12, crashes: 5 };
+const RETENTION_MS = 61_000;
+const LIFE_MS = 33_000;
+
+/** Names are alike, whatever they name and of whichever sender. */
+const named = (n: number): string => `name-${n}-of-the-seller`;
+
+interface Draft {
+  readonly sender?: string;
+  readonly mode?: AcceptRequest['mode'];
+  readonly task?: number;
+  readonly nonce?: number;
+  /** Which copy of the event. */
+  readonly copy?: number;
+  readonly limits?: Partial<AcceptRequest['limits']>;
+}
+
+function event(n: number, draft: Draft = {}): AcceptRequest {
+  const { sender = ONE, mode = 'inbox', task, nonce = n, copy = 1 } = draft;
+  const made = acceptRequest({ sender, key: named(n), body: `${sender} ${n}` });
+  return {
+    ...made,
+    acceptId: `accept-${sender}-${n}-${copy}`,
+    mode,
+    nonce: { keyid: 'seller-2026', nonce: `name-${nonce}-of-the-seller`, nowMs: 0, expiresAtMs: LIFE_MS },
+    ...(made.event && {
+      event: {
+        ...made.event,
+        notificationId: named(n),
+        ...(task !== undefined && { task: { id: named(task), terminal: false } }),
+      },
+    }),
+    limits: { ...made.limits, ...draft.limits },
+    retry: RETRY,
+    retentionMs: RETENTION_MS,
+  };
+}
+
+/** Calls whose answers rest on each condition. @param pass lets time pass. */
+async function* live(store: Both, pass: (ms: number) => void): AsyncGenerator {
+  const { inbox } = store;
+  const lease = (owner: string, more: object = {}): Promise<unknown> =>
+    inbox.lease({
+      owner,
+      max: 1,
+      leaseMs: 8000,
+      retry: RETRY,
+      retentionMs: RETENTION_MS,
+      senders: [],
+      ...more,
+    });
+  const held = (sender: string, n: number, owner: string) => ({ sender, key: named(n), owner });
+  const complete = (sender: string, n: number, owner: string): Promise<unknown> =>
+    store.complete({ ...held(sender, n, owner), retentionMs: RETENTION_MS });
+  const fail = (sender: string, n: number, owner: string, backoffMs: number): Promise<unknown> =>
+    store.fail({
+      ...held(sender, n, owner),
+      permanent: backoffMs === 0,
+      retry: RETRY,
+      backoffMs,
+      retentionMs: RETENTION_MS,
+    });
+
+  // Two senders, and one's names are the other's too.
+  for (const n of [1, 2, 3]) yield await store.accept(event(n, { task: n }));
+  for (const n of [1, 2]) yield await store.accept(event(n, { sender: OTHER, task: n }));
+  yield await store.accept(event(1, { sender: OTHER, copy: 2, nonce: 1 }));
+  yield (await inbox.list({ state: 'queued', limit: 2 })).records;
+  // They take turns.
+  for (const n of [1, 2, 3, 4]) yield await lease(`worker-${n}`);
+  yield await complete(ONE, 1, 'worker-1');
+  for (const sender of [ONE, OTHER]) for (const n of [1, 2, 3]) yield await inbox.inspect(sender, named(n));
+  // One is left to one, who fails with a back-off; the other's comes meanwhile.
+  yield await lease('worker-5');
+  yield await fail(ONE, 3, 'worker-5', 4000);
+  yield await store.accept(event(4, { sender: OTHER }));
+  yield await lease('worker-6');
+  yield await lease('worker-7');
+  yield await fail(OTHER, 4, 'worker-6', 0);
+  for (const state of ['queued', 'leased', 'dead'] as const) {
+    for (const of of [{}, { sender: ONE }, { sender: OTHER }]) {
+      const page = await inbox.list({ state, limit: 1, ...of });
+      yield page.records;
+      if (page.next !== undefined)
+        yield (await inbox.list({ state, limit: 9, ...of, after: page.next })).records;
+    }
+  }
+  // Their processes die: suspects, who are only for those that ask alone.
+  pass(20_000);
+  for (const n of [8, 9]) yield await lease(`worker-${n}`, { max: 9 });
+  yield await store.accept(event(5, { sender: OTHER }));
+  yield await lease('worker-10');
+  yield await inbox.overdueMs?.();
+  yield await lease('worker-11', { alone: true, leaseMs: 1000 });
+  pass(500);
+  yield await lease('worker-12', { alone: true });
+  yield await lease('worker-13', { alone: true });
+  yield await lease('worker-14', { alone: true });
+  pass(5000);
+  yield await lease('worker-15', { alone: true });
+  yield await lease('worker-16', { alone: true });
+  // Both wait for a task of the same name, the other's longer.
+  for (const sender of [OTHER, ONE]) {
+    yield await store.accept(event(20, { sender, mode: 'inline', task: 20 }));
+    yield await store.accept(event(21, { sender, task: 20 }));
+    yield await store.accept(event(22, { sender, task: 22 }));
+  }
+  yield await lease('worker-17', { max: 9 });
+  yield await complete(ONE, 20, event(20).acceptId);
+  yield await lease('worker-18', { max: 9 });
+  yield await complete(OTHER, 22, 'worker-17');
+  // What was never acknowledged is forgotten; its sender brings it again, under the names of others.
+  for (const sender of [ONE, OTHER]) yield await store.accept(event(30, { sender, mode: 'inline' }));
+  pass(8001);
+  yield await inbox.list({ state: 'leased', limit: 9, sender: ONE });
+  pass(RETENTION_MS);
+  yield await inbox.list({ state: 'leased', limit: 9, sender: ONE });
+  yield await store.accept(event(30, { mode: 'inline', copy: 2, nonce: 31 }));
+  yield await store.accept(event(1, { copy: 3, nonce: 32 }));
+  // Caps: room is made of what has expired, of the one whose cap it is.
+  const many = Array.from({ length: 40 }, (_, n) => n + 100);
+  for (const n of many) {
+    for (const sender of [OTHER, ONE])
+      yield await store.accept(event(n, { sender, mode: 'inline', task: n }));
+  }
+  pass(8001);
+  for (const n of many.slice(0, 30)) {
+    yield await store.accept(event(n, { mode: 'inline', copy: 2, nonce: n + 100 }));
+    yield await complete(ONE, n, event(n, { copy: 2 }).acceptId);
+  }
+  pass(RETENTION_MS);
+  yield await store.accept(event(300, { limits: { maxNoncesPerSender: 50 } }));
+  yield await store.accept(event(301, { limits: { maxRecordsPerSender: 110 } }));
+  pass(31 * 86_400_000);
+  // As many of each kind as are too many, and then none of the caps is near.
+  yield await store.accept(event(302, { limits: { maxRecordsPerSender: 80 } }));
+  yield await store.accept(event(303, { limits: { maxNonces: 3 } }));
+  for (const n of many) yield await store.accept(event(n + 400, { sender: OTHER }));
+}
+
+/** An answer, and what was kept after it. */
+interface Lived {
+  readonly answer: unknown;
+  readonly kept: unknown;
+}
+
+async function* livedOnSqlite(mutant?: Mutant): AsyncGenerator<Lived> {
+  let offsetMs = 0;
+  const db = new DatabaseSync(':memory:');
+  const prepare = (sql: string): ReturnType<DatabaseSync['prepare']> =>
+    db.prepare(sql === mutant?.sql ? mutant.without : sql);
+  const store = sqliteStore(
+    { exec: (sql) => db.exec(sql), prepare, close: () => db.close() },
+    { clockOffsetMs: () => offsetMs },
+  );
+  const kept = `SELECT (SELECT group_concat(id || kind || scope || name || data) FROM webhook_row) AS rows,
+    (SELECT group_concat(id || ' ' || rows || ' ' || bytes || ' ' || nonces) FROM webhook_scope) AS counts`;
+  await store.open();
+  try {
+    for await (const answer of live(store, (ms) => (offsetMs += ms))) {
+      yield { answer, kept: db.prepare(kept).get() };
+      if (mutant) continue;
+      const { noted, counted } = countsOf(db);
+      expect(noted).toEqual(counted);
+    }
+  } finally {
+    db.close();
+  }
+}
+
+async function answersOfMemory(): Promise<readonly unknown[]> {
+  let offsetMs = 0;
+  const store = memoryStore({ clockOffsetMs: () => offsetMs }) as Both;
+  const answers: unknown[] = [];
+  for await (const answer of live(store, (ms) => (offsetMs += ms))) answers.push(answer);
+  return answers;
+}
+
+/** Whether it is noticed: at the latest by the last answer. */
+async function isMissed(mutant: Mutant, whole: readonly Lived[]): Promise<boolean> {
+  let at = 0;
+  try {
+    for await (const lived of livedOnSqlite(mutant)) {
+      if (!isDeepStrictEqual(lived, whole[at])) return true;
+      at += 1;
+    }
+  } catch {
+    return true;
+  }
+  return at !== whole.length;
+}
+
+describe('the statements', async () => {
+  const mutants = (await statements()).flatMap(mutantsOf);
+  const whole: Lived[] = [];
+  beforeAll(async () => {
+    for await (const lived of livedOnSqlite()) whole.push(lived);
+  });
+
+  it('answer as memory does', async () => {
+    expect(whole.map(({ answer }) => answer)).toEqual(await answersOfMemory());
+    expect(mutants.length).toBeGreaterThan(30);
+  });
+
+  it('do so again, and keep the same rows', async () => {
+    expect(await isMissed({ sql: '', condition: '', without: '' }, whole)).toBe(false);
+  });
+
+  it.each(mutants)('do not without $condition: $sql', async (mutant) => {
+    expect(await isMissed(mutant, whole)).toBe(true);
+  });
+});
