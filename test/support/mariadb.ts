@@ -106,7 +106,7 @@ export async function startServer(
     });
     child.unref();
     running = child;
-    const deadline = performance.now() + 60_000;
+    const deadline = performance.now() + 180_000;
     while (!(await answers(url))) {
       if (child.exitCode !== null || performance.now() > deadline) {
         throw new Error(`mariadbd: ${existsSync(log) ? readFileSync(log, 'utf8').slice(-3000) : ''}`);

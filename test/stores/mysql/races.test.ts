@@ -328,6 +328,23 @@ async function withChanged<T>(text: string, instead: string, work: () => Promise
   }
 }
 
+it('more units than a number has bits: two that share one are refused together, and the one that holds is taken when it comes again', async () => {
+  await commit(first, [unit([write('a', undefined, 1)])]);
+  await commit(first, [unit([write('a', 1, 2)])]);
+  const units = Array.from({ length: 70 }, (_, place) =>
+    unit([place === 3 ? write('a', 1, 3) : write(`row-${place}`, undefined, 3)]),
+  );
+  const { refused, rows } = await commit(second, units);
+  expect(refused).toEqual([3, 67]);
+  expect(versions(rows)).toEqual(['a 2']);
+  expect(await stored()).toHaveLength(69);
+  const [again] = units.slice(67);
+  expect.assert(again);
+  expect((await commit(second, [again])).refused).toEqual([]);
+  expect(await stored()).toHaveLength(70);
+  await expectCountsRight(at);
+});
+
 describe.each(Object.entries(CONDITIONS))('%s', (_name, { happens, is, without }) => {
   it('holds', async () => {
     expect(await happens()).toEqual(is);
