@@ -1,10 +1,162 @@
+import nodeDns from 'node:dns';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
-import { expect, test } from 'vitest';
-import { nodeTransport } from '../../../src/keys/net/transport.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { exchange } from '../../../src/keys/net/connection.ts';
+import { dnsModule, netModules } from '../../../src/keys/net/runtime.ts';
+import { defaultTransport, fetchTransport, nodeTransport } from '../../../src/keys/net/transport.ts';
+import { house } from '../../receiver/setup.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';
+import { PATIENT } from '../setup.ts';
 import { called, fetched, HOST, httpsBench, modules, textOf, transportIn } from './bench.ts';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+async function userAgentOf(): Promise<string | undefined> {
+  let connection: string | undefined;
+  const server = await listening(
+    createServer((req, res) => {
+      connection = req.headers.connection;
+      res.end('{}');
+    }),
+  );
+  const response = await called(defaultTransport(true), `http://127.0.0.1:${server.port}/`);
+  await response.text();
+  return connection;
+}
+
+test('where the runtime has sockets, its own connections: closed after one answer', async () => {
+  expect(await userAgentOf()).toBe('close');
+});
+
+test('it refuses what is not public by itself', async () => {
+  await expect(called(defaultTransport(false), 'https://127.0.0.1/')).rejects.toThrow('not a public host');
+});
+
+test.each([
+  ['Bun/1.3.0', true],
+  ['Cloudflare-Workers', false],
+])('%s gets the platform’s fetch', async (userAgent, resolvesNames) => {
+  vi.stubGlobal('navigator', { userAgent });
+  expect(netModules()).toBeUndefined();
+  expect(dnsModule() !== undefined).toBe(resolvesNames);
+  expect(await userAgentOf()).toBe('keep-alive');
+});
+
+test('so does a runtime without Node’s modules', async () => {
+  vi.stubGlobal('process', undefined);
+  expect(netModules()).toBeUndefined();
+  expect(dnsModule()).toBeUndefined();
+  vi.stubGlobal('process', {});
+  expect(netModules()).toBeUndefined();
+});
+
+test.each(['Node.js/24', 'Deno/2.5.0', undefined])('%s has the modules', (userAgent) => {
+  vi.stubGlobal('navigator', userAgent === undefined ? undefined : { userAgent });
+  expect(netModules()).toBeDefined();
+});
+
+describe('names are looked up', () => {
+  test.each([
+    ['by DNS servers on Node', 'Node.js/24', undefined, 0],
+    ["by the system on Node with dns: 'system'", 'Node.js/24', 'system', 1],
+    ['by the system on Deno, whose node:dns asks no server with a time-out', 'Deno/2.5.0', undefined, 1],
+    ['by the system on Bun, as its fetch does', 'Bun/1.3.0', undefined, 1],
+  ] as const)('%s', async (_what, userAgent, how, times) => {
+    vi.stubGlobal('navigator', { userAgent });
+    vi.stubGlobal('fetch', () => Promise.reject(new Error('fetched')));
+    const lookup = vi.spyOn(nodeDns.promises, 'lookup').mockRejectedValue(new Error('looked up'));
+    const direct = vi
+      .spyOn(nodeDns.promises.Resolver.prototype, 'resolve4')
+      .mockRejectedValue(new Error('asked'));
+    vi.spyOn(nodeDns.promises.Resolver.prototype, 'resolve6').mockRejectedValue(new Error('asked'));
+    await expect(called(defaultTransport(false, how), 'https://seller.example/')).rejects.toThrow(
+      times === 1 ? 'looked up' : 'asked',
+    );
+    expect([lookup.mock.calls.length, direct.mock.calls.length]).toEqual([times, 1 - times]);
+    vi.restoreAllMocks();
+  });
+
+  test('as the receiver is told', async () => {
+    const lookup = vi.spyOn(nodeDns.promises, 'lookup').mockRejectedValue(new Error('looked up'));
+    const { receiver, alarms } = await house({
+      senders: [{ agentUrl: 'https://seller.example/mcp' }],
+      dns: 'system',
+    });
+    await receiver.ready();
+    await expect.poll(() => alarms.map(({ code }) => code), PATIENT).toContain('key_fetch_failing');
+    expect(lookup).toHaveBeenCalledWith('seller.example', expect.anything());
+    vi.restoreAllMocks();
+    await receiver.stop();
+  });
+});
+
+test('a node:http that does its own connecting is found out, and goes to no name', async () => {
+  const { http, net } = modules();
+  const hosts: unknown[] = [];
+  const ownWay = {
+    ...http,
+    request: (options: { host: string }) => {
+      hosts.push(options.host);
+      return http.request({ ...options, createConnection: () => new net.Socket() });
+    },
+  } as typeof http;
+  const socket = new net.Socket();
+  const asked = {
+    url: new URL('https://seller.example/'),
+    address: PUBLIC,
+    maxBytes: 1000,
+    method: 'GET',
+    headers: {},
+    signal: new AbortController().signal,
+  };
+  await expect(exchange(ownWay, socket, asked)).rejects.toThrow('takes no given connection');
+  expect(hosts).toEqual([PUBLIC]);
+});
+
+test('the platform’s fetch, behind the URL rules', async () => {
+  const server = await listening(
+    createServer((_req, res) => {
+      res.end('{}');
+    }),
+  );
+  const url = `http://127.0.0.1:${server.port}/`;
+  const response = await called(fetchTransport({ allowLoopback: true }), url);
+  expect(await response.text()).toBe('{}');
+  for (const refused of [url, `https://127.0.0.1:${server.port}/`, 'https://u@seller.example/', 'nonsense']) {
+    await expect(called(fetchTransport({ allowLoopback: false }), refused)).rejects.toThrow(TypeError);
+  }
+  expect(server.connections()).toBe(1);
+});
+
+test('a redirect is handed back', async () => {
+  const server = await listening(
+    createServer((_req, res) => {
+      res.writeHead(302, { location: '/elsewhere' }).end();
+    }),
+  );
+  const response = await called(fetchTransport({ allowLoopback: true }), `http://127.0.0.1:${server.port}/`);
+  expect(response.status).toBe(302);
+  expect(server.connections()).toBe(1);
+});
+
+test('where names can be resolved, what they resolve to is judged', async () => {
+  const resolve = async (): Promise<string[]> => [OTHER_PUBLIC, '10.0.0.1'];
+  await expect(called(fetchTransport({ allowLoopback: false, resolve }))).rejects.toThrow(
+    'seller.example resolves to 10.0.0.1, which is not public',
+  );
+});
+
+test('the signal ends a resolution that never does', async () => {
+  const resolve = (): Promise<string[]> => new Promise(() => undefined);
+  const signal = AbortSignal.abort(new Error('stopped'));
+  await expect(called(fetchTransport({ allowLoopback: false, resolve }), undefined, signal)).rejects.toThrow(
+    'stopped',
+  );
+});
 
 test('a document comes from the judged address, under the name that was asked for', async () => {
   let host: string | undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, lifetimeMs, refreshAfterMs, isWithin } from '../../src/keys/document.ts';
+import { backOffMs, isWithin, lifetimeMs, refreshAfterMs } from '../../src/keys/document.ts';
 
 const MINUTE = 60_000;
 
