@@ -1,7 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { buffer } from 'node:stream/consumers';
 import { resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import type { Command } from 'commander';
 import { parseStrictObject } from '../codec/strict-json.ts';
+import type { Jwk } from '../crypto/engine.ts';
+import { publicPart } from '../keys/jwk.ts';
+import type { SenderAuth } from '../senders.ts';
 import type { CliContext } from './shell.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -67,3 +71,72 @@ export async function readSecret(
     throw new UsageError(`${given.env}: not set. Expected an environment variable with the secret.`);
   return value;
 }
+
+/** Where legacy credentials are read from; never from the command line itself. */
+export interface SecretFlags {
+  readonly hmacSecretFile?: string;
+  readonly hmacSecretEnv?: string;
+  readonly bearerTokenFile?: string;
+  readonly bearerTokenEnv?: string;
+}
+
+/** Adds the options of `SecretFlags`. */
+export function addSecretFlags(verb: Command): Command {
+  return verb
+    .option('--hmac-secret-file <file>', 'legacy HMAC: file with the secret')
+    .option('--hmac-secret-env <name>', 'legacy HMAC: environment variable with the secret')
+    .option('--bearer-token-file <file>', 'legacy bearer: file with the token')
+    .option('--bearer-token-env <name>', 'legacy bearer: environment variable with the token');
+}
+
+/** @returns undefined where none is named: signatures. */
+export async function secretsOf(flags: SecretFlags, context: CliContext): Promise<SenderAuth | undefined> {
+  const secret = await readSecret({ file: flags.hmacSecretFile, env: flags.hmacSecretEnv }, context);
+  if (secret !== undefined) return { hmac: { secret } };
+  const token = await readSecret({ file: flags.bearerTokenFile, env: flags.bearerTokenEnv }, context);
+  return token === undefined ? undefined : { bearer: { token } };
+}
+
+const EXPECTED = 'a JWK, a JWKS ({"keys":[…]}) or what `proto-webhooks keys generate` writes';
+
+function jwksOf(document: Readonly<Record<string, unknown>>): readonly unknown[] {
+  if (Array.isArray(document['keys'])) return document['keys'] as unknown[];
+  const pair = [document['privateJwk'], document['publicJwk']].find((half) => half !== undefined);
+  return pair === undefined ? [document] : [pair];
+}
+
+function isJwk(value: unknown): value is Jwk {
+  return typeof value === 'object' && value !== null && typeof (value as Jwk)['kty'] === 'string';
+}
+
+/**
+ * The keys of files: a JWK, a JWKS, or a pair of `generateKey`.
+ * @throws UsageError for a file that has none, and for one without `kid`.
+ */
+export async function readKeys(files: readonly string[], context: CliContext): Promise<Jwk[]> {
+  const keys: Jwk[] = [];
+  for (const file of files) {
+    const found = jwksOf(await readJsonObject(file, EXPECTED, context));
+    if (found.length === 0 || !found.every(isJwk))
+      throw new UsageError(`${file}: no keys. Expected ${EXPECTED}.`);
+    const unnamed = found.some((jwk) => typeof jwk['kid'] !== 'string' || jwk['kid'] === '');
+    if (unnamed) throw new UsageError(`${file}: a key has no kid. Add the one under which it is published.`);
+    keys.push(...found);
+  }
+  return keys;
+}
+
+/** What is published of a key: a private one is published as `verify`, a public one as it is. */
+export function publicJwk(jwk: Jwk): Jwk {
+  const shown = publicPart(jwk);
+  return isPrivate(jwk) ? { ...shown, key_ops: ['verify'] } : shown;
+}
+
+/** Whether it can sign. */
+export const isPrivate = (jwk: Jwk): boolean => typeof jwk['d'] === 'string';
+
+/** For commander: collects what an option is given several times, or several values of it. */
+export const collect = (value: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  value,
+];

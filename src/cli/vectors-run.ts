@@ -2,12 +2,11 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { EditionName } from '../edition.ts';
-import { VectorError } from '../vectors/case.ts';
+import { type Skipped, VectorError } from '../vectors/case.ts';
 import type { VectorResult } from '../vectors/judge.ts';
 import { formatEnd, formatResult } from '../vectors/report.ts';
 import { runVectors } from '../vectors/run.ts';
-import type { Skipped } from '../vectors/case.ts';
-import { collect } from './key-files.ts';
+import { collect } from './files.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from './shell.ts';
 import { UsageError } from './usage-error.ts';
 

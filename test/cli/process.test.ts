@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { httpText } from '../../src/cli/send/plan.ts';
 import { signHmac } from '../../src/sender/sign.ts';
-import { httpText } from '../../src/cli/send/http-text.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { freePort } from '../support/free-port.ts';
 import { keys, signed, URL_GIVEN, withHeaders } from './explain/captures.ts';
 import { bench, probeKeys, probeKit } from './probe/bench.ts';

@@ -1,9 +1,77 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from '../usage-error.ts';
-import type { Capture } from './capture.ts';
-import { targetOf } from './members.ts';
-import { shellWords } from './shell-words.ts';
-import { contentLengths, requireWhole } from './whole-body.ts';
+import { type Capture, contentLengths, requireWhole, targetOf } from './capture.ts';
+
+/** Bash's `$'…'`, as browsers write bodies with quotes or non-ASCII text in them. */
+const ANSI: Readonly<Record<string, string>> = {
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  a: '\u0007',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  e: '\u001b',
+  '0': '\0',
+};
+
+/** @throws UsageError */
+function characterOf(digits: string): string {
+  const code = Number.parseInt(digits, 16);
+  if (code <= 0x10ffff) return String.fromCodePoint(code);
+  throw new UsageError(`\\U${digits} in the curl command is no character`);
+}
+
+function ansiText(raw: string): string {
+  return raw.replace(
+    /\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([^]))/g,
+    (_, hex?: string, short?: string, long?: string, char = '') => {
+      const digits = hex ?? short ?? long;
+      return digits === undefined ? (ANSI[char] ?? char) : characterOf(digits);
+    },
+  );
+}
+
+/** What the text in a quote means, by the characters that open it. */
+const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
+  "$'": ansiText,
+  "'": (inner) => inner,
+  '"': (inner) => inner.replace(/\\(?:\n|([$`"\\]))/g, '$1'),
+};
+
+/** White space, a continued line, an escaped character, the opening of a quote, or other text. */
+const PIECE = /(?<blank>\s+)|\\\r?\n|\\(?<escaped>[^])|(?<quote>\$'|['"])|(?<plain>[^\s'"\\$]+|\$)/y;
+
+/** In a loop: a regular expression runs out of stack where a body of some MiB is quoted. */
+function quoteEnd(command: string, from: number, quote: string): number {
+  if (quote === "'") return command.indexOf(quote, from);
+  let at = from;
+  while (at < command.length && command[at] !== quote.at(-1)) at += command[at] === '\\' ? 2 : 1;
+  return at < command.length ? at : -1;
+}
+
+/**
+ * The words of a shell command: quotes, `$'…'`, backslashes and continued lines. Nothing is expanded or run. Not by
+ * `shell-quote`, which ends a quote that is cut short by itself, and drops the quotes in it.
+ * @throws UsageError where a quote does not end.
+ */
+function shellWords(command: string): string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  for (let at = 0; at < command.length;) {
+    PIECE.lastIndex = at;
+    const { blank, escaped, quote, plain } = PIECE.exec(command)?.groups ?? {};
+    const begin = PIECE.lastIndex;
+    const end = quote === undefined ? begin : quoteEnd(command, begin, quote) + 1;
+    if (end === 0) throw new UsageError(`cut short: the quote at character ${at + 1} does not end`);
+    const text = quote === undefined ? (escaped ?? plain) : QUOTES[quote]?.(command.slice(begin, end - 1));
+    if (text !== undefined) word = (word ?? '') + text;
+    if (blank !== undefined && word !== undefined) words.push(word);
+    if (blank !== undefined) word = undefined;
+    at = end;
+  }
+  return word === undefined ? words : [...words, word];
+}
 
 const OPTIONS = {
   request: { type: 'string', short: 'X' },

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { UsageError } from '../usage-error.ts';
-import type { Capture } from './capture.ts';
-import { cutShort } from './whole-body.ts';
+import { type Capture, cutShort } from './capture.ts';
 
 /** The head as text (latin-1: bytes stay what they are) and where the body begins. */
 interface Split {

@@ -2,9 +2,8 @@ import { parseStrictObject } from '../../codec/strict-json.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Capture } from './capture.ts';
 import { readCurl } from './curl.ts';
-import { isHar, readHar } from './har.ts';
 import { readHttp } from './http.ts';
-import { readVector } from './vector.ts';
+import { isHar, readHar, readVector } from './json.ts';
 
 const EXPECTED =
   'a raw HTTP request (POST /path HTTP/1.1 …), a HAR file or entry, a curl command, or a vector ({"request":{…}})';

@@ -7,15 +7,13 @@ import type { Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/case.ts';
 import { revocationUrl, senderOf } from '../../vectors/library.ts';
 import { keysBeside } from '../../vectors/load.ts';
-
 import { editionOf, type ShapeContext } from '../../vectors/shapes/read.ts';
 import { setupOf } from '../../vectors/shapes/signature.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
-import { publicJwk, readKeys } from '../key-files.ts';
+import { publicJwk, readKeys, type SecretFlags, secretsOf } from '../files.ts';
 import type { Chain } from '../keys/chain.ts';
 import { chainOf, type ChainFlags } from '../keys/check.ts';
-import { type SecretFlags, secretsOf } from '../secrets.ts';
 import type { CliContext } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Known, KnownRevocations } from './case.ts';

@@ -1,17 +1,111 @@
+import { usableKey } from '../../auth/rfc9421/key-policy.ts';
 import { senderSource } from '../../config/senders.ts';
-import { createEngine } from '../../crypto/index.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
+import { createEngine } from '../../crypto/index.ts';
 import { editionFor, type EditionName } from '../../edition.ts';
-import { ADAGENTS } from '../../keys/publisher-pins.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { Transport } from '../../keys/contract.ts';
 import { JWKS } from '../../keys/jwks.ts';
-import { usableKey } from '../../auth/rfc9421/key-policy.ts';
-import { protocolFor, type Protocol } from '../../protocol.ts';
+import { ADAGENTS } from '../../keys/publisher-pins.ts';
+import { absentAsEmpty, type PublishedList, revocationKind } from '../../keys/revocation-list.ts';
+import { isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
+import { invalidSignatureReason } from '../../keys/revocation-signature.ts';
+import { type Protocol, protocolFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
-import { checkRevocations, type RevocationState } from './revocations.ts';
+
+/** What is known of revoked keys. */
+export interface RevocationState {
+  /** `none`: no list is published, and none is required. */
+  readonly state: 'fresh' | 'stale' | 'none' | 'unknown';
+  readonly kids: readonly string[];
+  /** `unknown`: configuration names a list, or something that sets up to be one is served. Deliveries get 503. */
+  readonly required?: boolean;
+  readonly signed?: boolean;
+  /** ISO 8601. */
+  readonly updated?: string;
+  readonly nextUpdate?: string;
+}
+
+export interface RevocationCheck {
+  readonly options: ChainOptions;
+  readonly protocol: Protocol;
+  readonly documents: Documents;
+  readonly sender: SenderEntry;
+  /** The brand.json beside which the list lies. */
+  readonly listing: string | undefined;
+  /** The operator's keys. */
+  readonly jwks: readonly Jwk[];
+  /** Publishers pin the keys, so that deliveries are verified without the operator's documents. */
+  readonly pinned: boolean;
+}
+
+/** Where findings go. */
+export interface Findings {
+  readonly faults: string[];
+  readonly notes: string[];
+}
+
+const NONE: RevocationState = { state: 'none', kids: [] };
+
+function asAbsent(link: Link): Link {
+  const { document, url } = link;
+  return { document, url, state: 'absent' };
+}
+
+async function signatureFlaw(
+  { signature }: PublishedList,
+  jwks: readonly Jwk[],
+): Promise<string | undefined> {
+  if (!signature) return undefined;
+  const jwk = jwks.find((key) => key['kid'] === signature.kid);
+  return jwk ? invalidSignatureReason(signature, jwk) : "signed by a key that is not in the operator's JWKS";
+}
+
+/** Looks for the operator's list where a receiver would, and judges it. Adds to the findings. */
+export async function checkRevocations(
+  check: RevocationCheck,
+  { faults, notes }: Findings,
+): Promise<RevocationState> {
+  const { options, protocol, documents, sender, listing, jwks } = check;
+  const named = sender.revocation?.url;
+  const url = named ?? (listing === undefined ? undefined : new URL(protocol.revocationsPath, listing).href);
+  if (url === undefined) return NONE;
+  const transport = named === undefined ? absentAsEmpty(options.transport) : options.transport;
+  const own = createDocuments({ ...options, transport });
+  const register: Register = { ...newRegister(url), required: named !== undefined };
+  const answer = await own.load(revocationKind(new Map([[url, register]])), url);
+  const empty = answer.ok && answer.copy.value.list === undefined;
+  documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
+  if (!answer.ok) {
+    // One that nobody names is required only from when it was first served.
+    const optional = check.pinned && named === undefined;
+    if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
+    else {
+      const costs = register.required ? ' Deliveries get 503.' : '';
+      faults.push(`revocation list at ${url}: ${answer.reason}.${costs}`);
+    }
+    return { state: 'unknown', kids: [], required: register.required };
+  }
+  const { fetchedAt: began, value } = answer.copy;
+  const { list } = value;
+  if (!list) return NONE;
+  const flaw = await signatureFlaw(value, jwks);
+  if (flaw !== undefined)
+    faults.push(`revocation list at ${url}: ${flaw}. It is not taken. Deliveries get 503.`);
+  const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
+  if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
+  return {
+    // A list that is not taken is served nevertheless: one is required from then on.
+    ...(flaw === undefined
+      ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
+      : { state: 'unknown', kids: [], required: true }),
+    signed: value.signature !== undefined,
+    updated: new Date(list.updated).toISOString(),
+    nextUpdate: new Date(list.nextUpdate).toISOString(),
+  };
+}
 
 /** A key by which the seller's deliveries are verified, and what speaks against it. */
 export interface ChainKey {

@@ -3,14 +3,25 @@ import type { EditionName } from '../../edition.ts';
 import { ConfigError } from '../../errors.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
 import { defaultTransport } from '../../keys/net/transport.ts';
-import { collect } from '../key-files.ts';
+import { collect } from '../files.ts';
 import { requireHttpUrl } from '../numbers.ts';
 import { inLines } from '../paint.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
 import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
 import type { Link } from './documents.ts';
-import { sharedNotes } from './shared.ts';
+
+const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) => String(jwk['kid'])));
+
+/** Key ids that two sellers publish, in words: at one URL of a receiver only one of them can have it. */
+export function sharedNotes(chain: Chain, other: Chain): string[] {
+  const own = kidsOf(chain);
+  const shared = [...kidsOf(other)].filter((kid) => own.has(kid));
+  if (shared.length === 0) return [];
+  return [
+    `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At one URL of a receiver deliveries by it are one seller's or the other's: give each seller a URL of its own, or have one of them publish another kid.`,
+  ];
+}
 
 /** Options that name a seller's documents, shared by `keys check` and `explain`. */
 export interface ChainFlags {

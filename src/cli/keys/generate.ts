@@ -3,9 +3,25 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import { generateKey, type KeyPair } from '../../sender/sign.ts';
-import { PROBE_KEYS } from '../probe/probe-keys.ts';
 import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
+
+/** A key of the set that probing needs. */
+export interface ProbeKey {
+  readonly kid: string;
+  readonly alg: SignatureAlgorithm;
+  /** Value of `<protocol>_use`. */
+  readonly purpose: string;
+}
+
+/** Both algorithms, a key for requests (refused in edition 3.0), one for nothing here, and one to be revoked. */
+export const PROBE_KEYS: readonly ProbeKey[] = [
+  { kid: 'probe-ed25519', alg: 'ed25519', purpose: 'webhook-signing' },
+  { kid: 'probe-p256', alg: 'ecdsa-p256-sha256', purpose: 'webhook-signing' },
+  { kid: 'probe-request', alg: 'ed25519', purpose: 'request-signing' },
+  { kid: 'probe-other', alg: 'ed25519', purpose: 'token-signing' },
+  { kid: 'probe-revoked', alg: 'ed25519', purpose: 'webhook-signing' },
+];
 
 interface GenerateFlags {
   readonly alg: keyof typeof ALGORITHMS;

@@ -1,7 +1,5 @@
 import type { SignedDelivery } from '../../sender/sign.ts';
-import { type Expected, type ProbeCase, refused } from './case.ts';
-import type { ProbeKit } from './kit.ts';
-import { editHeader, withHeader } from './spoil.ts';
+import { editHeader, type Expected, type ProbeCase, type ProbeKit, refused, withHeader } from './kit.ts';
 
 const MALFORMED = refused('webhook_body_malformed');
 

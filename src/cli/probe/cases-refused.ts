@@ -1,7 +1,174 @@
-import { generateKey } from '../../sender/sign.ts';
-import { type ProbeCase, refused } from './case.ts';
-import { COMPONENTS, HEADERS, type Refusal, WINDOW } from './refusals.ts';
-import { editHeader, withBody, withHeader } from './spoil.ts';
+import {
+  generateKey,
+  PROFILE_COMPONENTS,
+  type SignDeliveryOptions,
+  type SignedDelivery,
+} from '../../sender/sign.ts';
+import { editHeader, type ProbeCase, type ProbeKit, refused, withBody, withHeader } from './kit.ts';
+
+type Sign = Partial<SignDeliveryOptions>;
+
+/** A delivery that must be refused: signed otherwise, or spoilt afterwards. */
+export interface Refusal {
+  readonly name: string;
+  readonly sends: string;
+  /** Without `webhook_signature_`. */
+  readonly code: string;
+  readonly sign?: (kit: ProbeKit) => Sign;
+  readonly spoil?: (delivery: SignedDelivery, kit: ProbeKit) => SignedDelivery;
+  readonly needs?: ProbeCase['needs'];
+}
+
+const unsigned = (delivery: SignedDelivery): SignedDelivery =>
+  withHeader(withHeader(delivery, 'Signature', undefined), 'Signature-Input', undefined);
+
+const PARAMETERS = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
+
+/** Checks 1 to 4. */
+export const HEADERS: readonly Refusal[] = [
+  { name: 'unsigned', sends: 'no signature', code: 'header_malformed', spoil: unsigned },
+  {
+    name: 'unsigned-not-json',
+    sends: 'no signature, and a body that is no JSON',
+    code: 'header_malformed',
+    spoil: (delivery) => withBody(unsigned(delivery), '{"a":'),
+  },
+  {
+    name: 'no-signature-input',
+    sends: 'Signature without Signature-Input',
+    code: 'header_malformed',
+    spoil: (delivery) => withHeader(delivery, 'Signature-Input', undefined),
+  },
+  {
+    name: 'not-base64',
+    sends: 'a Signature that is no base64',
+    code: 'header_malformed',
+    spoil: (delivery) => withHeader(delivery, 'Signature', 'sig1=:?!:'),
+  },
+  {
+    name: 'label-twice',
+    sends: 'the label sig1 twice',
+    code: 'header_malformed',
+    spoil: (delivery) => editHeader(delivery, 'Signature', (value) => `${value}, ${value}`),
+  },
+  {
+    name: 'parameter-twice',
+    sends: 'the parameter alg twice',
+    code: 'header_malformed',
+    spoil: (delivery) => editHeader(delivery, 'Signature-Input', (value) => `${value};alg="ed25519"`),
+  },
+  {
+    name: 'created-string',
+    sends: 'created as a string',
+    code: 'header_malformed',
+    spoil: (delivery) =>
+      editHeader(delivery, 'Signature-Input', (value) => value.replace(/created=(\d+)/, 'created="$1"')),
+  },
+  {
+    name: 'nonce-short',
+    sends: 'a nonce of 8 bytes',
+    code: 'header_malformed',
+    sign: () => ({ nonce: 'AAAAAAAAAAA' }),
+  },
+  {
+    name: 'digest-short',
+    sends: 'a Content-Digest that is not 32 bytes',
+    code: 'header_malformed',
+    sign: () => ({ headers: { 'Content-Digest': 'sha-256=:AAAA:' } }),
+  },
+  ...PARAMETERS.map((name) => ({
+    name: `no-${name}`,
+    sends: `no parameter ${name}`,
+    code: 'params_incomplete',
+    sign: () => ({ params: { [name]: undefined } }),
+  })),
+  {
+    name: 'wrong-tag',
+    sends: 'the tag of another purpose',
+    code: 'tag_invalid',
+    sign: ({ protocol }) => ({ params: { tag: `${protocol}/request-signing/v1` } }),
+  },
+  {
+    name: 'wrong-alg',
+    sends: 'an alg that is not allowed',
+    code: 'alg_not_allowed',
+    sign: () => ({ params: { alg: 'rsa-pss-sha512' } }),
+  },
+  {
+    name: 'tag-before-window',
+    sends: 'a wrong tag and an expired signature',
+    code: 'tag_invalid',
+    sign: ({ protocol, now }) => ({ now: () => now() - 900_000, params: { tag: `${protocol}/other/v1` } }),
+  },
+];
+
+/** Check 5. */
+export const WINDOW: readonly Refusal[] = [
+  {
+    name: 'expired',
+    sends: 'a signature of a quarter of an hour ago',
+    code: 'window_invalid',
+    sign: ({ now }) => ({ now: () => now() - 900_000 }),
+  },
+  {
+    name: 'from-the-future',
+    sends: 'created 10 minutes ahead',
+    code: 'window_invalid',
+    sign: ({ now }) => ({ now: () => now() + 600_000 }),
+  },
+  {
+    name: 'valid-too-long',
+    sends: 'a validity of 301 s',
+    code: 'window_invalid',
+    sign: () => ({ lifetimeSeconds: 301 }),
+  },
+  {
+    name: 'never-valid',
+    sends: 'expires = created',
+    code: 'window_invalid',
+    sign: () => ({ lifetimeSeconds: 0 }),
+  },
+  {
+    name: 'milliseconds',
+    sends: 'created and expires in milliseconds',
+    code: 'window_invalid',
+    sign: ({ now }) => ({ params: { created: now(), expires: now() + 300_000 } }),
+  },
+];
+
+/** Check 6. */
+export const COMPONENTS: readonly Refusal[] = [
+  ...PROFILE_COMPONENTS.map((left) => ({
+    name: `uncovered-${left.replace('@', '')}`,
+    sends: `${left} not covered`,
+    code: 'components_incomplete',
+    sign: () => ({ components: PROFILE_COMPONENTS.filter((name) => name !== left) }),
+  })),
+  {
+    name: 'component-twice',
+    sends: 'a component covered twice',
+    code: 'components_incomplete',
+    sign: () => ({ components: [...PROFILE_COMPONENTS, '@method'] }),
+  },
+  {
+    name: 'component-parameter',
+    sends: 'a component with a parameter (;sf)',
+    code: 'components_incomplete',
+    spoil: (delivery) =>
+      editHeader(delivery, 'Signature-Input', (value) =>
+        value.replace('"content-type"', '"content-type";sf'),
+      ),
+  },
+  {
+    name: 'component-absent',
+    sends: 'a covered field that is not there',
+    code: 'components_incomplete',
+    spoil: (delivery) =>
+      editHeader(delivery, 'Signature-Input', (value) =>
+        value.replace('"content-type"', '"content-type" "x-absent"'),
+      ),
+  },
+];
 
 const asCase = ({ name, sends, code, sign, spoil, needs }: Refusal): ProbeCase => ({
   name,

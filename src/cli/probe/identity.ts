@@ -2,7 +2,7 @@ import { ConfigError } from '../../errors.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { createFakeSeller } from '../../testing/fake-seller.ts';
-import { publicJwk } from '../key-files.ts';
+import { publicJwk } from '../files.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** How a receiver comes to know the keys that a command signs with. */

@@ -3,18 +3,61 @@ import { type Command, Option } from 'commander';
 import type { EditionName } from '../../edition.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
-import { collect, isPrivate, readKeys } from '../key-files.ts';
+import { collect, isPrivate, readKeys } from '../files.ts';
 import { requireHttpUrl, whole } from '../numbers.ts';
 import { inLines } from '../paint.ts';
-import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb, type Style } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import { awaitKeys, type Patience } from './await-keys.ts';
-import { chainHints } from './chain-hints.ts';
-import { hintOf } from './hints.ts';
-import { type Identity, identityOf, type IdentityFlags } from './identity.ts';
-import { createKit, type ProbeKit, rolesOf } from './kit.ts';
-import { PROBE_CASES, probeReceiver } from './probe.ts';
-import { reportOf } from './report.ts';
+import { chainHints, hintOf } from './hints.ts';
+import { type Identity, type IdentityFlags, identityOf } from './identity.ts';
+import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './kit.ts';
+import { awaitKeys, type Patience, PROBE_CASES, probeReceiver } from './probe.ts';
+
+const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> = {
+  pass: ['good', 'pass'],
+  fail: ['bad', 'FAIL'],
+  skipped: ['dim', 'skip'],
+  undecided: ['warn', '?'],
+};
+
+function resultLine(result: ProbeResult, paint: Paint): string {
+  const { name, sends, expected, answered, verdict, why, note } = result;
+  const [style, mark] = MARKS[verdict];
+  const more = verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
+  const detail = more === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, more)}`;
+  return `${paint(style, mark.padEnd(5))} ${name.padEnd(24)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
+}
+
+function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'], number> {
+  const counts = { pass: 0, fail: 0, skipped: 0, undecided: 0 };
+  for (const { verdict } of results) counts[verdict] += 1;
+  return counts;
+}
+
+/** What the verb prints, and whether the receiver passed. */
+export function reportOf(url: string, results: readonly ProbeResult[], hint: readonly string[]): Report {
+  const counts = countsOf(results);
+  const { pass, fail, skipped, undecided } = counts;
+  const summary = `${pass} passed, ${fail} failed, ${skipped} skipped${undecided === 0 ? '' : `, ${undecided} undecided`}`;
+  return {
+    ok: fail === 0 && pass > 0,
+    json: {
+      url,
+      ok: fail === 0 && pass > 0,
+      counts,
+      results,
+      ...(hint.length > 0 && { hint: hint.join('\n') }),
+    },
+    text: (paint) =>
+      [
+        ...inLines(results).map((result) => resultLine(result, paint)),
+        '',
+        ...hint,
+        ...(hint.length > 0 ? [''] : []),
+        paint(fail === 0 ? 'good' : 'bad', summary),
+      ].join('\n'),
+  };
+}
 
 interface ProbeFlags extends IdentityFlags {
   readonly keys: readonly string[];

@@ -5,17 +5,76 @@ import { SAMPLE_FAMILIES } from '../../testing/family-payloads.ts';
 import { MISTAKES } from '../../testing/mistakes.ts';
 import { makeDelivery } from '../../testing/seller-delivery.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
-import { collect, isPrivate, readKeys } from '../key-files.ts';
+import { addSecretFlags, collect, isPrivate, readKeys, type SecretFlags, secretsOf } from '../files.ts';
 import { requireHttpUrl, whole } from '../numbers.ts';
 import { inLines } from '../paint.ts';
-import { identityOf, type IdentityFlags } from '../probe/identity.ts';
-import { addSecretFlags, type SecretFlags, secretsOf } from '../secrets.ts';
+import { type IdentityFlags, identityOf } from '../probe/identity.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { UsageError } from '../usage-error.ts';
-import { httpText } from './http-text.ts';
-import { requireTogether } from './conflicts.ts';
-import { type PayloadFlags, payloadOf, STATUSES } from './payload.ts';
-import { type PlanFlags, type Planned, planOf } from './plan.ts';
+import {
+  httpText,
+  type PayloadFlags,
+  payloadOf,
+  type PlanFlags,
+  type Planned,
+  planOf,
+  STATUSES,
+} from './plan.ts';
+
+type Flags = PayloadFlags & PlanFlags & SecretFlags;
+type Flag = keyof Flags;
+
+const SAMPLE: readonly Flag[] = ['status', 'transport'];
+const SPOILT: readonly Flag[] = ['tamper', 'dupKey', 'expired', 'mistake'];
+const REPEATED: readonly Flag[] = ['replay', 'duplicate'];
+const SECRETS: readonly Flag[] = ['hmacSecretFile', 'hmacSecretEnv', 'bearerTokenFile', 'bearerTokenEnv'];
+
+/** A flag, those that would be dropped beside it, and why. */
+const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
+  ['body', [...SAMPLE, 'report', 'family'], 'the body is sent as it is'],
+  ['report', [...SAMPLE, 'family'], 'a delivery report has one form'],
+  ['family', SAMPLE, 'a webhook of another family has one form'],
+  [
+    'stale',
+    [...SAMPLE, 'body', 'report', 'family', ...SPOILT, ...REPEATED],
+    'it sends two statuses of its own, both good',
+  ],
+  [
+    'tamper',
+    ['dupKey', 'expired', 'mistake', ...REPEATED],
+    'a spoilt delivery is sent once, with one mistake',
+  ],
+  ['dupKey', ['expired', 'mistake', ...REPEATED], 'a spoilt delivery is sent once, with one mistake'],
+  ['expired', ['mistake', ...REPEATED], 'a spoilt delivery is sent once, with one mistake'],
+  ['mistake', REPEATED, 'a spoilt delivery is sent once'],
+  ...SECRETS.map(
+    (secret) =>
+      [
+        secret,
+        ['tamper', 'expired', 'replay'],
+        'that is about signatures, not about legacy senders',
+      ] as const,
+  ),
+];
+
+const named = (flag: Flag): string => `--${flag.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+
+/** A mistake in headers or signature, which a legacy sender cannot make. */
+const isOfSignatures = ({ mistake }: Flags): boolean => mistake !== undefined && !MISTAKES[mistake].body;
+
+/** No flag is dropped silently. @throws UsageError for two that do not go together. */
+export function requireTogether(flags: Flags): void {
+  for (const [flag, others, why] of CONFLICTS) {
+    const other = flags[flag] === undefined ? undefined : others.find((name) => flags[name] !== undefined);
+    if (other !== undefined)
+      throw new UsageError(`${named(flag)} and ${named(other)}: ${why}. Expected one of them.`);
+  }
+  const secret = SECRETS.find((name) => flags[name] !== undefined);
+  if (secret !== undefined && isOfSignatures(flags))
+    throw new UsageError(
+      `${named(secret)} and --mistake ${flags.mistake}: that is about signatures, not about legacy senders. Expected one of them.`,
+    );
+}
 
 interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags {
   readonly keys?: readonly string[];

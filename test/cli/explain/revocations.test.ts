@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { httpText } from '../../../src/cli/send/http-text.ts';
-import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
+import { httpText } from '../../../src/cli/send/plan.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { URL_GIVEN } from './captures.ts';
 import { explainHere } from './run-here.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkRevocations, type RevocationState } from '../../../src/cli/keys/revocations.ts';
+import { checkRevocations, type RevocationState } from '../../../src/cli/keys/chain.ts';
 import { createDocuments } from '../../../src/cli/keys/documents.ts';
 import { editionFor } from '../../../src/edition.ts';
 import { protocolFor } from '../../../src/protocol.ts';

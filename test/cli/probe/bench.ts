@@ -1,11 +1,9 @@
-import type { RequestListener } from 'node:http';
-import { createServer } from 'node:http';
 import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { webhookHandler } from '../../../src/adapters/node.ts';
-import type { ProbeResult } from '../../../src/cli/probe/case.ts';
-import { createKit, type KitOptions, type ProbeKit } from '../../../src/cli/probe/kit.ts';
-import { PROBE_KEYS } from '../../../src/cli/probe/probe-keys.ts';
+import { PROBE_KEYS } from '../../../src/cli/keys/generate.ts';
+import { createKit, type KitOptions, type ProbeKit, type ProbeResult } from '../../../src/cli/probe/kit.ts';
 import { probeReceiver } from '../../../src/cli/probe/probe.ts';
 import { createReceiver } from '../../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../../src/options.ts';

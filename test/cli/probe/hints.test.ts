@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hintOf } from '../../../src/cli/probe/hints.ts';
 import type { Identity } from '../../../src/cli/probe/identity.ts';
-import { reportOf } from '../../../src/cli/probe/report.ts';
+import { reportOf } from '../../../src/cli/probe/verb.ts';
 import type { ReceiverOptions } from '../../../src/options.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { bench, probed } from './bench.ts';

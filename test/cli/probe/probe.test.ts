@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import type { Patience } from '../../../src/cli/probe/await-keys.ts';
 import type { ProbeKit } from '../../../src/cli/probe/kit.ts';
-import type { FakeSeller } from '../../../src/testing/seller-types.ts';
-import type { Outcome } from '../../../src/outcome.ts';
+import { awaitKeys, type Patience, PROBE_CASES, probeReceiver } from '../../../src/cli/probe/probe.ts';
 import type { Receiver } from '../../../src/options.ts';
+import type { Outcome } from '../../../src/outcome.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
-import { awaitKeys } from '../../../src/cli/probe/await-keys.ts';
-import { PROBE_CASES, probeReceiver } from '../../../src/cli/probe/probe.ts';
+import type { FakeSeller } from '../../../src/testing/seller-types.ts';
 import { bench, failures, probed, probeKeys, probeKit } from './bench.ts';
 
 describe('probe: our own receiver passes every case, through a real server', () => {

@@ -1,8 +1,17 @@
 import type { JsonObject } from '../../codec/members.ts';
+import { isInstant } from '../numbers.ts';
 import { UsageError } from '../usage-error.ts';
-import type { Capture } from './capture.ts';
-import { absoluteUrl, asRecord, bodyBytes, headerPairs, targetOf, textOr } from './members.ts';
-import { contentLengths, requireWhole } from './whole-body.ts';
+import {
+  absoluteUrl,
+  asRecord,
+  bodyBytes,
+  type Capture,
+  contentLengths,
+  headerPairs,
+  requireWhole,
+  targetOf,
+  textOr,
+} from './capture.ts';
 
 /** A whole HAR file, one entry of it, or the entry's request alone with its `postData`. */
 export function isHar(json: JsonObject): boolean {
@@ -81,6 +90,32 @@ export function readHar(json: JsonObject, index?: number): Capture {
     headers: headers.filter(([name]) => !/^:(?!authority$)/.test(name)),
     body,
     ...(!Number.isNaN(started) && { receivedAt: started }),
+    notes: [],
+  };
+}
+
+/** A conformance vector: `request`, with `reference_now` in Unix seconds. */
+export function readVector(json: JsonObject): Capture {
+  const request = asRecord(json['request']);
+  if (!request) throw new UsageError('the vector has no request object');
+  const url = absoluteUrl(request['url'], 'the vector');
+  const now = json['reference_now'];
+  if (typeof now === 'number' && !isInstant(now * 1000)) {
+    throw new UsageError('the vector has a reference_now that is no instant: expected Unix seconds');
+  }
+  const base64 = request['body_base64'];
+  if (request['body'] === undefined && base64 === undefined) {
+    throw new UsageError('the vector has no request.body (or body_base64)');
+  }
+  return {
+    form: 'vector',
+    method: textOr(request['method'], 'POST').toUpperCase(),
+    url,
+    target: targetOf(url),
+    headers: headerPairs(request['headers'], 'the vector'),
+    body: base64 === undefined ? bodyBytes(request['body']) : bodyBytes(base64, true),
+    ...(typeof now === 'number' && { receivedAt: now * 1000 }),
+    vector: json,
     notes: [],
   };
 }
