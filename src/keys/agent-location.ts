@@ -130,7 +130,7 @@ interface CachedLocation {
 
 /** What brand.json says of a sender's JWKS, judged once a copy. */
 interface LocationCache {
-  /** What was said of these very copies before. @param start where the search began. */
+  /** The location that was found for these very copies before. @param start where the search began. */
   cached(
     sender: SenderEntry,
     files: Pick<BrandFiles, 'configured' | 'listing'>,

@@ -40,8 +40,8 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
 }
 
 /**
- * Every list that the file has, or what is wrong with its shape: read loosely, a slip would delist every agent. `null` is
- * no slip: many serialisers write it for "none".
+ * Every list that the file has, or what is wrong with its shape: read leniently, a mistake would delist every agent. `null` is
+ * not a mistake: many serialisers write it for "none".
  */
 function agentLists(root: JsonObject): unknown[][] | string {
   const [house, brands] = [present(root, 'house'), present(root, 'brands')];

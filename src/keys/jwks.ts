@@ -53,7 +53,7 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
 }
 
 /**
- * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a slip of
+ * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a mistake of
  * the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
  * out is the seller's decision.
  */

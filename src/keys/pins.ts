@@ -87,7 +87,7 @@ function unusableMessage(agentUrl: string, kid: string, reason: string): string 
   return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${reason}. Pin the public JWK as the seller publishes it.`;
 }
 
-/** A `senders` function can give what nobody has checked before. */
+/** A `senders` function can return a list that was not checked at construction. */
 function readSet(sender: PinnedSender): KeySet | string {
   try {
     return pinnedSet(sender.agentUrl, sender.pins);

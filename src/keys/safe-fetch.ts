@@ -96,7 +96,7 @@ async function fetchedOf(
 }
 
 function invalidReason(response: Response, maxBytes: number): string | undefined {
-  // A redirect that a transport followed by itself led somewhere that nobody judged.
+  // A redirect that a transport followed by itself led to a URL that was not checked.
   if (response.redirected || response.type === 'opaqueredirect') return 'answered with a redirect';
   if (response.status >= 300 && response.status < 400) return `answered with a redirect (${response.status})`;
   if (response.status !== 200) return `answered ${response.status}`;

@@ -6,7 +6,7 @@ const GROUP = /^[0-9a-f]{1,4}$/i;
 
 /**
  * Strict: four decimal parts without leading zeros, or the text forms of RFC 4291 §2.2. No zone, no brackets, no octal,
- * no short forms: whoever reads those does so in more than one way.
+ * no short forms: programs read those in more than one way.
  */
 export function parseAddress(text: string): Address | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
@@ -160,7 +160,7 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
   block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
   block('2001::', 23, 'IETF Protocol Assignments', 'RFC 2928'),
-  // It embeds two addresses, the second one disguised; nobody serves from it.
+  // It embeds two addresses, the second one inverted; no host serves from it.
   block('2001::', 32, 'TEREDO', 'RFC 4380'),
   block('2001:1::1', 128, 'Port Control Protocol Anycast', 'RFC 7723'),
   block('2001:1::2', 128, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
@@ -225,7 +225,7 @@ function embeddedNotPublicReason(
 ): string | undefined {
   const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
   // With several places the unused ones mostly begin with zeros, and 0.0.0.0/8 is nothing a translator forwards to.
-  // All of them so is no address at all.
+  // If all begin so, no IPv4 address is embedded.
   const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
   if (read.length === 0) return `${block.name}, ${block.source}`;
   for (const ipv4 of read) {

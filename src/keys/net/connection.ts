@@ -2,7 +2,7 @@ import { abortReason, onAbort, settledWithin } from '../../time-limits.ts';
 import { sameAddress } from './addresses.ts';
 import type { IncomingMessage, NetModules, Socket } from './runtime.ts';
 
-/** A socket on its way, and where it turned out to lead. */
+/** A socket that is being connected, and the address that it reached. */
 interface Dialed {
   readonly socket: Socket;
   /** The address at the other end, asked once the socket is connected; undefined where it has none. */
@@ -27,7 +27,7 @@ export function systemDial(net: NetModules['net']): Dial {
 
 /**
  * Resolves when `event` says that the socket is ready; else destroys it and rejects, on the signal too. Errors after
- * that are the next owner's to hear of, and never nobody's: an `error` without a listener ends the process.
+ * that are for the next owner of the socket. One listener always stays: an `error` without a listener ends the process.
  */
 export async function whenReady(
   socket: Socket,
@@ -62,7 +62,7 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
   throw new Error(`the connection went to ${at ?? 'nowhere'} and not to ${address}, which was judged`);
 }
 
-/** RFC 8305 §4: families by turns, so that a name with many addresses of the one is tried at the other too. */
+/** RFC 8305 §4: families alternate, so that a name with many addresses of the one is tried at the other too. */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isIpv6 = (address: string): boolean => address.includes(':');
   const [first = ''] = addresses;
@@ -89,7 +89,7 @@ export async function connectAny(
   try {
     for (const address of alternateFamilies(addresses)) {
       attempts.push(connect(address, port, dial, limit));
-      // Rejects once all that were begun have failed: then the next one's turn has come.
+      // Rejects once all that were begun have failed: then the next address is tried.
       first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
       if (first !== undefined || signal.aborted) break;
     }
@@ -125,13 +125,13 @@ interface HttpRequest {
 
 /** Bytes of all header names and values together. */
 const MAX_HEADER_BYTES = 16_384;
-/** A line can be empty but for its colon. Node drops those beyond 2000 without a word, so the limit lies below. */
+/** A line can be empty but for its colon. Node drops those beyond 2000 silently, so the limit is below that. */
 const MAX_HEADER_LINES = 256;
 
 /**
  * Ends the connection once it has brought more than is right for a body of `maxBytes`: head, trailers and the framing of
  * small chunks fit. Interim answers (100, 103), extensions of chunks, empty lines before an answer and zeros before the
- * size of a chunk are no bytes of a body, and some servers never end them.
+ * size of a chunk do not count as bytes of the body, and some servers never end them.
  */
 function capBytes(socket: Socket, maxBytes: number): void {
   const limit = 2 * maxBytes + 65_536;
@@ -159,7 +159,7 @@ export async function exchange(
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
     let first: Error | undefined;
-    // A body only learns that its connection is gone; why, if it is known, the request was told before.
+    // The body only reports that its connection is gone; the reason was reported to the request before.
     const explain: Explain = (error) => (signal.aborted ? abortReason(signal) : plainFailure(first ?? error));
     const request = http.request({
       createConnection: () => {
@@ -201,7 +201,7 @@ export async function exchange(
 }
 
 function asResponse(message: IncomingMessage, explain: Explain): Response {
-  // Its failures are the body's reader's to hear of, if there is one.
+  // Its failures are reported to the reader of the body, if there is one.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
   if (status < 200 || status > 599) throw new Error(`answered ${status}`);

@@ -4,7 +4,7 @@ import type { NetModules } from './runtime.ts';
 
 /** For whom a name is looked up, and until when. */
 interface LookUp {
-  /** Whose document it is: sellers take turns. */
+  /** Whose document it is: look-ups are queued by seller. */
   readonly seller: string;
   readonly signal: AbortSignal;
 }
@@ -12,7 +12,7 @@ interface LookUp {
 /** Every address of a host name, in the order of preference. Rejects where there is none, and when the signal fires. */
 export type Resolve = (host: string, lookUp: LookUp) => Promise<readonly string[]>;
 
-/** libuv looks up as many at a time in its four threads; more would wait there, where nobody takes turns. */
+/** libuv looks up as many at a time in its four threads; more would wait there, in order of arrival and not by seller. */
 const SYSTEM_LIMITS = { perSeller: 1, inAll: 2 };
 
 /**
@@ -72,7 +72,7 @@ const FAMILY_MS = 250;
 /** RFC 6761 §6.3: never asked of a server. */
 const LOCALHOST = /(?:^|\.)localhost\.?$/;
 
-/** What no name server can have been asked in vain for. */
+/** For names that no DNS server knows. */
 const HINT =
   "DNS servers were asked, and no hosts file: where the system alone knows the name (hosts file, split DNS, a container's network), set dns: 'system'";
 
