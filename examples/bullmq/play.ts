@@ -1,4 +1,4 @@
-// What both queue examples play: a seller that sends, repeats, and finds the receiver dead.
+// What is played: a seller that sends, repeats, and finds the receiver dead.
 import { fork, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -61,6 +61,7 @@ export async function play(here: string, given: Record<string, string>): Promise
     PORT,
     QUEUE: `webhooks-${randomUUID()}`,
     DATABASE: join(folder, 'webhooks.db'),
+    CRASHED: join(folder, 'crashed'), // a file that says that the receiver was killed once
     AGENT_URL: seller.agentUrl,
     BRAND_JSON_URL: seller.brandJsonUrl,
   };
@@ -103,7 +104,7 @@ export async function play(here: string, given: Record<string, string>): Promise
     answers.push(await send('another event', last));
     await hasRun(worker, last.idempotency_key);
     await hasRun(worker, crash.idempotency_key);
-    const each = [first, report, crash, last].map(({ idempotency_key }) => idempotency_key);
+    const each: string[] = [first, report, crash, last].map(({ idempotency_key }) => idempotency_key);
     const right =
       answers.every((status) => status === 200) && String(ran.toSorted()) === String(each.toSorted());
     console.log(right ? '4 events, 4 jobs, each run once' : `expected ${String(each)}, ran ${String(ran)}`);

@@ -12,6 +12,7 @@ const {
   REDIS_URL = '',
   DATABASE = '',
   QUEUE = '',
+  CRASHED = '',
   AGENT_URL = '',
   BRAND_JSON_URL = '',
 } = process.env;
@@ -39,8 +40,8 @@ const receiver = createReceiver({
     other: async (event, ctx) => {
       await toQueue(event, ctx);
       // Here run.ts kills the process: the job is in the queue, and the event is not yet completed.
-      if (event.operationId === 'crash' && !existsSync(`${DATABASE}.crash`)) {
-        writeFileSync(`${DATABASE}.crash`, '');
+      if (event.operationId === 'crash' && !existsSync(CRASHED)) {
+        writeFileSync(CRASHED, '');
         process.send?.({ enqueued: ctx.deliveryId });
         await new Promise(() => {});
       }

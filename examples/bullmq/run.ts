@@ -1,4 +1,4 @@
-// npm run build && REDIS_URL=redis://127.0.0.1:6379 node examples/bullmq/run.ts
+// REDIS_URL=redis://127.0.0.1:6379 npm start
 import { play } from './play.ts';
 
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env;

@@ -1,4 +1,5 @@
 // The buyer's door: job and completion are one commit in Postgres. Started by run.ts.
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Pool } from 'pg';
 import { PgBoss } from 'pg-boss';
@@ -7,7 +8,14 @@ import { webhookHandler } from 'proto-webhooks/node';
 import { enqueue } from 'proto-webhooks/pg-boss';
 import { migrate, postgresStore } from 'proto-webhooks/postgres';
 
-const { PORT = '3000', DATABASE_URL = '', QUEUE = '', AGENT_URL = '', BRAND_JSON_URL = '' } = process.env;
+const {
+  PORT = '3000',
+  DATABASE_URL = '',
+  QUEUE = '',
+  CRASHED = '',
+  AGENT_URL = '',
+  BRAND_JSON_URL = '',
+} = process.env;
 
 // One database for both: that is what makes one commit of them.
 const pool = new Pool({ connectionString: DATABASE_URL });
@@ -30,7 +38,8 @@ const receiver = createReceiver({
     other: async (event, ctx) => {
       await toQueue(event, ctx);
       // Here run.ts kills the process: the job and the event's completion are committed, the answer is not sent.
-      if (event.operationId === 'crash' && ctx.attempt === 1) {
+      if (event.operationId === 'crash' && !existsSync(CRASHED)) {
+        writeFileSync(CRASHED, '');
         process.send?.({ enqueued: ctx.deliveryId });
         await new Promise(() => {});
       }

@@ -4,19 +4,43 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ON_DISK, startServer } from '../support/redis.ts';
 import { ownDatabase } from './database.ts';
+import { type Example, INSTALL_MS, installed } from './kit.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-async function played(example: string, env: Readonly<Record<string, string>>): Promise<string> {
-  const file = `${root}/examples/${example}/run.ts`;
-  return (await run(process.execPath, [file], { cwd: root, env: { ...process.env, ...env } })).stdout;
-}
+describe('examples of queues, installed from the packed package as a user does: a receiver, a worker and a seller in three processes', () => {
+  const examples = new Map<string, Example>();
+  const example = (name: string): Example => {
+    const found = examples.get(name);
+    if (!found) throw new Error(`${name} is not installed`);
+    return found;
+  };
+  /** What `npm start` prints. */
+  const played = (name: string, env: Readonly<Record<string, string>>): Promise<string> =>
+    example(name).script('start', env);
 
-describe('examples of queues: a receiver, a worker and a seller in three processes', () => {
+  beforeAll(async () => {
+    for (const name of ['bullmq', 'pg-boss']) examples.set(name, await installed(name, inject('shared')));
+  }, INSTALL_MS);
+  afterAll(async () => {
+    for (const { remove } of examples.values()) await remove();
+  });
+
+  it.each(['bullmq', 'pg-boss'])('%s: its types are right', async (name) => {
+    await example(name).script('types');
+  });
+
+  it('both play the same', () => {
+    const [bullmq, pgBoss] = ['bullmq', 'pg-boss'].map((name) =>
+      readFileSync(join(root, 'examples', name, 'play.ts'), 'utf8'),
+    );
+    expect(pgBoss).toBe(bullmq);
+  });
+
   it('bullmq: a crash between enqueue and completion doubles nothing', async () => {
     const server = await startServer(ON_DISK);
     try {
@@ -41,7 +65,7 @@ describe('examples of queues: a receiver, a worker and a seller in three process
       ];
       writeFileSync(join(own, 'receiver.ts'), receiver.join('\n'));
       writeFileSync(join(own, 'worker.ts'), 'process.exit(3);');
-      const play = JSON.stringify(String(pathToFileURL(`${root}/examples/bullmq/play.ts`)));
+      const play = JSON.stringify(String(pathToFileURL(join(example('bullmq').folder, 'play.ts'))));
       const main = join(own, 'run.ts');
       writeFileSync(main, `import { play } from ${play};\nawait play(import.meta.url, {});`);
       const played = run(process.execPath, [main], { env: { ...process.env, TMPDIR: place } });
