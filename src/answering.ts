@@ -12,6 +12,7 @@ import {
   type Verdict,
 } from './outcome.ts';
 import type { Parts } from './parts.ts';
+import { idsOf } from './stages/ids.ts';
 import { respond } from './stages/respond.ts';
 import type { Selected } from './stages/select.ts';
 
@@ -72,7 +73,8 @@ export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
   const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
-  const fields = { ...who, ...loggable(verdict), status: response.status };
+  const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
+  const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
   parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused') noteRefusal(outcome, trace, parts);
   if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {

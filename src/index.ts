@@ -8,13 +8,22 @@ export type { EditionName } from './edition.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
-export type { InboxListQuery, ReceiverInbox, RedriveResult, WorkerOptions } from './inbox/contract.ts';
+export type {
+  InboxListQuery,
+  ReceiverInbox,
+  RedriveResult,
+  SeenEvent,
+  SeenEvents,
+  WorkerOptions,
+} from './inbox/contract.ts';
 export type { NameLookUp, Transport as KeyTransport, TransportInit } from './keys/contract.ts';
 export type {
   Door,
+  Handled,
   Handler,
   HandlerContext,
   Handlers,
+  OnHandled,
   OnRefused,
   NotificationHandlers,
   Readiness,

@@ -5,6 +5,7 @@ import type { EditionName } from './edition.ts';
 import type { Event, ResultSchemas } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
 import type { Door, RequestInfo } from './door-contract.ts';
+import type { OnHandled } from './handled-contract.ts';
 import type { Handlers } from './events/handlers.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
@@ -16,6 +17,7 @@ import type { Durability, Store } from './stores/contract.ts';
 import type { Ticket } from './ticket-contract.ts';
 
 export type { Door, RequestInfo } from './door-contract.ts';
+export type { Handled, OnHandled } from './handled-contract.ts';
 export type { OnRefused, RefusedDelivery } from './refused-contract.ts';
 export type { Ticket } from './ticket-contract.ts';
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './events/handlers.ts';
@@ -137,6 +139,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly dns?: NameLookUp;
   readonly logger?: Logger;
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
+  /** Told how each run of a handler ended, in both modes: at most once a run, after the store has taken its end. */
+  readonly onHandled?: OnHandled;
   readonly onAlarm?: (alarm: Alarm) => void;
   /**
    * Told of each delivery that was refused, with its headers and, where it was read, its body: `captureRefused` of

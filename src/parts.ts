@@ -8,6 +8,7 @@ import type { ReadBody } from './events/reading.ts';
 import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
+import type { Handled } from './handled-contract.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
@@ -17,6 +18,7 @@ import type { Handlers, ReceiverOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
 import type { RefusedDelivery } from './refused-contract.ts';
+import type { Observed } from './stages/observed.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
 import { createTurns, type Turns } from './stages/turns.ts';
@@ -48,6 +50,7 @@ export interface Parts {
   readonly refusals: Thinning;
   /** Errors of handlers whose stack is logged. */
   readonly handlerErrors: Thinning;
+  readonly onHandled: ((handled: Handled) => void) | undefined;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
   /** What `onRefused` wants to see of bodies that were not read. */
@@ -65,6 +68,7 @@ export interface Parts {
 export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
+  readonly observed: Observed;
   /** Takes bodies that are still coming. */
   readonly tickets: Tickets;
   /** An event was queued: a worker has something to do. */
@@ -101,7 +105,9 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
-  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, tickets, authContext };
+  const { onHandled } = parts;
+  const observed = onHandled ? (await import('./stages/ended.ts')).observedBy(onHandled) : {};
+  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, observed, tickets, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -167,6 +173,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     raiseAlarm,
     refusals: createThinning(),
     handlerErrors: createThinning(),
+    onHandled: options.onHandled && harmless(options.onHandled),
     onOutcome: harmless(options.onOutcome),
     onRefused: options.onRefused && harmless(options.onRefused),
     refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,

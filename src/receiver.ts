@@ -101,7 +101,7 @@ async function enter({ lobby, lifecycle }: Corridor, head: Head, trace: Trace): 
 /** With the body: authenticate, read, admit, dispatch, settle. */
 async function proceed(
   { lifecycle, legacySeen }: Corridor,
-  { parts, selected, proof }: Entered,
+  { parts, selected, proof, arrivedAt }: Entered,
   whole: WholeBody,
   signal: AbortSignal | undefined,
   trace: Trace,
@@ -120,13 +120,15 @@ async function proceed(
   note(trace, body);
 
   const admitted = await admit(body, parts, signal);
+  if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
 
-  const log = boundLogger(parts.logger, { sender, deliveryId: admitted.deliveryId });
+  const { deliveryId, key } = admitted;
+  const log = boundLogger(parts.logger, { sender, key, deliveryId });
   const run = started(admitted, parts.running);
   if (!run) return notStarted(admitted, parts);
   const dispatched = await dispatch(run, parts, log);
-  const settled = await settle(dispatched, parts, { log, background: lifecycle.background });
+  const settled = await settle(dispatched, parts, { log, background: lifecycle.background, arrivedAt });
   if (ends(settled)) return settled;
   const event = dispatched.run.event ?? admitted.event;
   return { kind: 'accepted', state: settled.state, event, changed: admitted.changed };

@@ -49,6 +49,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   dns: true,
   logger: true,
   onOutcome: true,
+  onHandled: true,
   onAlarm: true,
   onRefused: true,
 };
@@ -168,7 +169,7 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
 function checkFunctions(options: ReceiverOptions): void {
   checkSchemas(options.resultSchemas);
   checkClock(options.now);
-  for (const name of ['now', 'transport', 'onChallenge', 'onOutcome', 'onAlarm'] as const) {
+  for (const name of ['now', 'transport', 'onChallenge', 'onOutcome', 'onHandled', 'onAlarm'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
     }

@@ -13,6 +13,19 @@ export interface WorkerOptions {
   readonly pollMs?: number;
 }
 
+/** An event as `receiver.inbox` shows it. */
+export interface SeenEvent extends InboxRecord {
+  /** As `ctx.deliveryId`, in alarms and in log lines. */
+  readonly deliveryId: string;
+  /** `inspect` only, while the body is kept. */
+  readonly operationId?: string;
+}
+
+/** A page of them. */
+export interface SeenEvents extends InboxPage {
+  readonly records: readonly SeenEvent[];
+}
+
 /** Which events `receiver.inbox.list` gives. */
 export interface InboxListQuery {
   /** `dead`: kept for you. `queued`: waiting for a worker, or a seller's retry. `leased`: running, or their process died. */
@@ -43,9 +56,9 @@ export type RedriveResult = 'queued' | 'applied' | 'dead' | 'stale' | 'busy' | '
  */
 export interface ReceiverInbox {
   /** Oldest first, a page at a time, without bodies. */
-  readonly list: (query: InboxListQuery) => Promise<InboxPage>;
+  readonly list: (query: InboxListQuery) => Promise<SeenEvents>;
   /** One event with its body and its last error; undefined where there is none. */
-  readonly inspect: (sender: string, idempotencyKey: string) => Promise<InboxRecord | undefined>;
+  readonly inspect: (sender: string, idempotencyKey: string) => Promise<SeenEvent | undefined>;
   /**
    * Runs a DEAD event again, with all of its attempts. Mode `inbox`: it goes back to the workers. Mode `inline`: its
    * handler runs in this process before the promise settles; one that is stuck (`queued`, or `leased` by a process

@@ -5,6 +5,7 @@ import type { Equipped, Parts } from '../parts.ts';
 import type { InboxQuery, StoreInbox } from '../stores/contract.ts';
 import type { InboxListQuery, ReceiverInbox } from './contract.ts';
 import { redriveInline } from './redrive.ts';
+import { seenEvent } from './seen-event.ts';
 
 const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
@@ -71,11 +72,15 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   return {
     list: async (query) => {
       const checked = checkedQuery(query);
-      return (await opened()).inbox.list(checked);
+      const { inbox, equipped } = await opened();
+      const page = await inbox.list(checked);
+      return { ...page, records: page.records.map((record) => seenEvent(record, equipped)) };
     },
     inspect: async (sender, key) => {
       checkKey('inspect', sender, key);
-      return (await opened()).inbox.inspect(sender, key);
+      const { inbox, equipped } = await opened();
+      const record = await inbox.inspect(sender, key);
+      return record && seenEvent(record, equipped);
     },
     redrive: (sender, key) => counted(lifecycle, () => redrive(sender, key)),
     discard: async (sender, key) => {

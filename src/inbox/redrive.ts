@@ -2,8 +2,9 @@ import { deliveryId } from '../delivery-id.ts';
 import { boundLogger } from '../logging.ts';
 import type { Equipped } from '../parts.ts';
 import { acceptAlone } from '../stages/accept-alone.ts';
-import { announce } from '../stages/announce.ts';
+import { announce, hasDied } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
+import { tellEnded } from '../stages/ended.ts';
 import { giveBack } from '../stages/give-back.ts';
 import { claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';
@@ -46,7 +47,8 @@ async function runHere(
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const id = deliveryId(parts.hashes, sender, key);
-  const log = boundLogger(parts.logger, { sender, deliveryId: id });
+  const arrivedAt = parts.now();
+  const log = boundLogger(parts.logger, { sender, key, deliveryId: id });
   const origin = originOf(parts.config, sender);
   // No seller brings it again, and no worker: a failure must not leave it waiting for either.
   const won: Won = {
@@ -64,7 +66,7 @@ async function runHere(
     await giveBack({ sender, key, owner: win.lease.owner }, parts);
     return 'busy';
   }
-  const result = await settle(await dispatch(run, parts, log), parts, { log, background });
+  const result = await settle(await dispatch(run, parts, log), parts, { log, background, arrivedAt });
   // Not settled: it runs on past its deadline, or somebody else has it.
   return result.kind === 'settled' ? result.state : 'busy';
 }
@@ -96,6 +98,7 @@ export async function redriveInline(
   if (record.state === 'dead') await inbox.redrive(sender, key);
   const decision = await acceptAlone(acceptRequest(kept, parts), id, parts);
   announce(decision, { sender, key }, parts.raiseAlarm);
+  if (hasDied(decision)) await tellEnded({ sender, key }, 'dead', parts);
   if (decision.kind !== 'won') return resultOf(decision);
   return runHere(kept, decision, parts, background);
 }

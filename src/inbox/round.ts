@@ -1,5 +1,6 @@
 import type { Equipped } from '../parts.ts';
-import { announceStep, raiseDead } from '../stages/announce.ts';
+import { announceStep } from '../stages/announce.ts';
+import { tellEnded } from '../stages/ended.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 import { createFailures } from './failures.ts';
 
@@ -102,9 +103,12 @@ export function createRound(parts: Equipped, inbox: StoreInbox): Round {
     owner = parts.newId();
     gap.heard(asked);
     announceStep(result, parts.raiseAlarm);
-    const { events, died } = result;
-    for (const { sender, key } of died) raiseDead(sender, key, 'its runs are used up', parts.raiseAlarm);
-    await Promise.all(events.map(take));
+    const { events, died, stale = [] } = result;
+    await Promise.all([
+      ...events.map(take),
+      ...died.map((name) => tellEnded(name, 'dead', parts)),
+      ...stale.map((name) => tellEnded(name, 'stale', parts)),
+    ]);
     return result;
   }
 

@@ -4,8 +4,10 @@ import { unavailable, type Refusal, type Unavailability, type Verdict } from '..
 import type { AcceptDecision, Store } from '../stores/contract.ts';
 import { acceptAlone } from './accept-alone.ts';
 import { acceptRequest, type AcceptContext } from './accept-request.ts';
-import { announce } from './announce.ts';
-import type { Read, ReadChallenge, ReadContext, ReadEvent } from './read.ts';
+import { announce, hasDied } from './announce.ts';
+import type { EndedContext } from './ended.ts';
+import type { Read, ReadChallenge, ReadEvent } from './read.ts';
+import type { EventName } from './running.ts';
 import { readStored } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import type { Won } from './won.ts';
@@ -25,7 +27,7 @@ export interface BurnContext extends AcceptContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-export interface AdmitContext extends ReadContext, BurnContext {
+export interface AdmitContext extends EndedContext, BurnContext {
   readonly waiting: Waiting;
   /** An event was queued: a worker of this process has something to do. */
   readonly queued: () => void;
@@ -52,7 +54,9 @@ export async function admit(
   if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
   const result = await acceptAlone(request, read.deliveryId, context);
-  announce(result, { sender: request.sender, key: read.claim.key }, context.raiseAlarm);
+  const name = { sender: request.sender, key: read.claim.key };
+  announce(result, name, context.raiseAlarm);
+  if (hasDied(result)) await tellDead(name, context);
   return decide(result, read, context) ?? waitForOther(result, read, context, signal);
 }
 
@@ -98,6 +102,12 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
 /** A suspect, and the one place of this process for such is taken: it is not waited for. */
 function isPutOff(result: AcceptDecision): boolean {
   return result.kind === 'in-flight' && result.suspect === true;
+}
+
+/** Rare: its code is loaded for it. */
+async function tellDead(name: EventName, context: EndedContext): Promise<void> {
+  const { tellEnded } = await import('./ended.ts');
+  return tellEnded(name, 'dead', context);
 }
 
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
@@ -193,6 +203,7 @@ async function waitForOther(
     const asked = { ...request, ...(replay && { replay }) };
     const result = await acceptAlone(asked, read.deliveryId, context);
     announce(result, { sender, key }, context.raiseAlarm);
+    if (hasDied(result)) await tellDead({ sender, key }, context);
     const settled = decide(result, read, context);
     if (settled) return settled;
   }

@@ -47,7 +47,11 @@ export function announce(
         "the event's timestamp is more than 5 min ahead of the store's clock: it does not raise the task's mark",
     });
   }
-  if (result.kind === 'done' && result.died) raiseDead(sender, key, 'its runs are used up', raiseAlarm);
+}
+
+/** This accept found that no run is left to the event: to be told by `tellEnded`. */
+export function hasDied(result: AcceptResult): boolean {
+  return result.kind === 'done' && result.died;
 }
 
 /** What waits until an instant is put right by whoever sees it (admission.md §4.11); that signatures hold is the owner's. */
@@ -61,13 +65,19 @@ export function announceStep(
   raiseAlarm({ code: 'clock_stepped', seconds, message });
 }
 
-export function raiseDead(
-  sender: string,
-  key: string | undefined,
-  why: string,
-  raiseAlarm: RaiseAlarm,
-): void {
-  raiseAlarm({ code: 'dead', sender, key, message: `an event is DEAD and kept for you: ${why}` });
+/** What an event is known by, and how often it has run: as log lines and `receiver.inbox` say it too. */
+export interface DeadEvent {
+  readonly sender: string;
+  readonly key: string;
+  readonly deliveryId: string;
+  readonly taskId?: string;
+  readonly operationId?: string;
+  readonly attempt: number;
+  readonly lastError?: string;
+}
+
+export function raiseDead(event: DeadEvent, why: string, raiseAlarm: RaiseAlarm): void {
+  raiseAlarm({ code: 'dead', ...event, message: `an event is DEAD and kept for you: ${why}` });
 }
 
 /** Legacy authentication is removed in version 4.0: said once per sender. */

@@ -27,6 +27,9 @@ export interface Run {
   readonly transaction: RunTransaction;
   /** As the handler gets it, once it was read. */
   event: Event | undefined;
+  /** When it began: on the clock of `performance.now()`, and on the receiver's, Unix ms. */
+  readonly began: number;
+  readonly beganAt: number;
 }
 
 /** A run that ended, or still goes on past its deadline. */
@@ -43,6 +46,8 @@ export interface DispatchContext extends HandleContext {
   readonly store: Store;
   readonly turns: Turns;
   readonly running: Running;
+  /** Receiver's clock, Unix ms. */
+  readonly now: () => number;
   /** Aborts when the receiver has stopped. */
   readonly closed: AbortSignal;
 }
@@ -142,7 +147,7 @@ export function dispatch(
       'a query came after its ctx.transaction had ended, and was refused',
     );
   const transaction = newTransaction(store, { ...complete, leaseMs, onLateUse }, { onGivenUp, closed });
-  const run: Run = { won, complete, abort, transaction, event: undefined };
+  const run: Run = { won, complete, abort, transaction, event: undefined, began, beganAt: context.now() };
   const { beat } = running;
   const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, beat };
   return new Promise((resolve) => {

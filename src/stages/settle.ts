@@ -3,10 +3,12 @@ import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
 import { unavailable, type Unavailability } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
-import { raiseDead } from './announce.ts';
+import { raiseDead, type DeadEvent } from './announce.ts';
 import { backoffMs } from './backoff.ts';
 import type { Dispatched, Run } from './dispatch.ts';
 import { errorText } from './error-text.ts';
+import { idsOf } from './ids.ts';
+import type { Observed } from './observed.ts';
 import { isCommitted } from './transaction.ts';
 import type { Thinning } from '../thinning.ts';
 import type { Waiting } from './wait.ts';
@@ -18,6 +20,7 @@ export interface SettleContext {
   readonly store: Store;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
+  readonly observed: Observed;
   /** What handlers throw, by its text: of each the stack is logged once in a minute. */
   readonly handlerErrors: Thinning;
   /** Unix ms. */
@@ -35,6 +38,8 @@ export interface SettleDelivery {
   readonly background: (work: Promise<unknown>) => void;
   /** Nobody waits for an answer: a worker's run. */
   readonly isUnattended?: boolean;
+  /** When the delivery arrived, or the owner asked: Unix ms on the receiver's clock. Absent: a worker's run. */
+  readonly arrivedAt?: number;
 }
 
 /** How a run ended: its work is done, or it is DEAD. */
@@ -44,6 +49,7 @@ export interface Settled {
 }
 
 interface Settling extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'isUnattended'>> {
+  readonly arrivedAt: number | undefined;
   /** Whoever waits is told that the store has not answered; it is asked on. Called again, nothing. */
   readonly replyWith: (error: unknown) => void;
 }
@@ -108,12 +114,12 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
   const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
   const text = errorText(error);
-  logFailure(error, text, won, context);
+  logFailure(error, text, run, context);
   const end = { permanent, unstarted: interrupted && !permanent, error: text };
   const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') return unavailable('handler_failed', `the handler failed: ${text}`);
-  raiseDead(run.complete.sender, run.complete.key, whyDead(error, won), context.raiseAlarm);
+  raiseDead(deadEvent(run, text), whyDead(error, won), context.raiseAlarm);
   return DEAD;
 }
 
@@ -121,13 +127,19 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
 function logFailure(
   error: unknown,
   text: string,
-  { lease: { attempt } }: Won,
+  { won: { lease }, event }: Run,
   { log, handlerErrors, now, isUnattended }: Settling,
 ): void {
   const suppressed = handlerErrors(text, now());
+  const fields = { ...idsOf(event), attempt: lease.attempt };
   if (suppressed !== undefined) {
-    log.error({ err: error, attempt, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
-  } else if (isUnattended) log.error({ error: text, attempt }, 'a handler failed');
+    log.error({ err: error, ...fields, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
+  } else if (isUnattended) log.error({ error: text, ...fields }, 'a handler failed');
+}
+
+function deadEvent({ complete: { sender, key }, won, event }: Run, lastError: string): DeadEvent {
+  const { deliveryId, lease } = won;
+  return { sender, key, deliveryId, ...idsOf(event), attempt: lease.attempt, lastError };
 }
 
 function failLease(
@@ -147,18 +159,40 @@ function whyDead(error: unknown, { once, lease }: Won): string {
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
 
+const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
+
 /** The process says itself what counts as a crash, and its lease is not left to run out. */
 async function overran(run: Run, context: Settling): Promise<Settled | Unavailability> {
-  const { maxRunMs } = context.config;
-  const error = `the handler ran over maxRunMs (${maxRunMs} ms)`;
-  context.log.error({ attempt: run.won.lease.attempt }, `${error} and was left: it may still run`);
+  const error = overrunText(context.config);
+  const fields = { ...idsOf(run.event), attempt: run.won.lease.attempt };
+  context.log.error(fields, `${error} and was left: it may still run`);
   const end = { permanent: run.won.once, overrun: true, error };
   if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);
-  raiseDead(run.complete.sender, run.complete.key, error, context.raiseAlarm);
+  raiseDead(deadEvent(run, error), error, context.raiseAlarm);
   return DEAD;
 }
 
+/** Tells of a run that the store knows the end of. */
 async function close(
+  dispatched: Dispatched,
+  end: RunEnd,
+  context: Settling,
+): Promise<Settled | Unavailability> {
+  const endedAt = performance.now();
+  const result = await ended(dispatched, end, context);
+  const { ran } = context.observed;
+  // Whoever has the lease now tells of it.
+  if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
+  const state = result.kind === 'settled' ? result.state : 'failed';
+  const error = state === 'applied' ? undefined : errorOf(end, context);
+  ran(dispatched.run, { state, error, endedAt, arrivedAt: context.arrivedAt });
+  return result;
+}
+
+const errorOf = (end: RunEnd, { config }: Settling): string =>
+  end.kind === 'threw' ? errorText(end.error) : overrunText(config);
+
+async function ended(
   { run, stop }: Dispatched,
   end: RunEnd,
   context: Settling,
@@ -197,16 +231,17 @@ async function close(
 export function settle(
   dispatched: Dispatched,
   rooms: SettleContext,
-  { log, background, isUnattended = false }: SettleDelivery,
+  { log, background, isUnattended = false, arrivedAt }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, handlerErrors, now, random, closed } = rooms;
-  const own = { log, isUnattended, replyWith() {} };
+  const { config, store, waiting, raiseAlarm, observed, handlerErrors, now, random, closed } = rooms;
+  const own = { log, isUnattended, arrivedAt, replyWith() {} };
   const context: Settling = {
     config,
     store,
     waiting,
     raiseAlarm,
+    observed,
     handlerErrors,
     now,
     random,

@@ -11,6 +11,8 @@ export interface Won {
   /** Of sender and key. */
   readonly deliveryId: string;
   readonly lease: Lease;
+  /** How long a worker's was stored, by the store's clock. Ms. */
+  readonly waitedMs?: number;
   readonly place: Place;
   /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;

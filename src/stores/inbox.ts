@@ -67,6 +67,8 @@ export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
   /** Events that became DEAD in this call, for the alarm. */
   readonly died: readonly { readonly sender: string; readonly key: string }[];
+  /** Events that became DONE(stale) in this call. Absent where none did; stores of other makers may never say. */
+  readonly stale?: readonly { readonly sender: string; readonly key: string }[];
   /** Ms until something is known to come due; absent where nothing is known to. A suspect that is due is not counted. */
   readonly nextDueMs?: number;
   /** As `AcceptResult` has it. */
@@ -80,6 +82,8 @@ export interface LeasedEvent {
   readonly sender: string;
   readonly key: string;
   readonly lease: Lease;
+  /** How long ago it was stored, by the store's clock. Ms. Absent: not known. */
+  readonly waitedMs?: number;
   readonly body: Uint8Array;
   readonly reemission: boolean;
   readonly afterTerminal: boolean;

@@ -71,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|ticket-contract|pieces|room|senders|options|alarms|logging|single-flight|eventual|bounded|thinning|time-limits)\.ts$/,
+    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|handled-contract|ticket-contract|pieces|room|senders|options|alarms|logging|single-flight|eventual|bounded|thinning|time-limits)\.ts$/,
     1,
   ],
 ];

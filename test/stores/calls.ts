@@ -140,7 +140,14 @@ export function capped(most: number): Form {
   return (store) => ({ ...store, accept: (request) => store.accept({ ...request, limits }) });
 }
 
-const INSTANTS: readonly string[] = ['insertedAt', 'notBefore', 'leaseUntil', 'nextDueMs', 'leftMs'];
+const INSTANTS: readonly string[] = [
+  'insertedAt',
+  'notBefore',
+  'leaseUntil',
+  'nextDueMs',
+  'leftMs',
+  'waitedMs',
+];
 
 /** An answer but for its instants, which differ by what passes between two calls; everything else is the same. */
 export function timeless(value: unknown): unknown {

@@ -1,4 +1,8 @@
 import { type Command, Option } from 'commander';
+import { loadHashes } from '../../crypto/native-hashes.ts';
+import type { SeenEvent } from '../../inbox/contract.ts';
+import { seenEvent } from '../../inbox/seen-event.ts';
+import { protocolFor } from '../../protocol.ts';
 import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
 import { whole } from '../numbers.ts';
 import { inLine, inLines } from '../paint.ts';
@@ -17,6 +21,12 @@ type RecordFlags = StoreFlags & { readonly json?: boolean };
 
 const DAY_MS = 86_400_000;
 
+/** With the ids that alarms and log lines have. */
+async function withIds(record: InboxRecord): Promise<SeenEvent> {
+  const [hashes, { readBody }] = await Promise.all([loadHashes(), import('../../events/reading.ts')]);
+  return seenEvent(record, { hashes, readBody, protocol: protocolFor() });
+}
+
 /** Runs `use` on an open store. */
 async function withStore(
   flags: StoreFlags,
@@ -34,18 +44,19 @@ async function withStore(
 const at = (ms: number): string => new Date(ms).toISOString();
 
 /** Without the body; instants in ISO 8601. */
-function plain({ body: _body, ...record }: InboxRecord): object {
+function plain({ body: _body, ...record }: SeenEvent): object {
   const { insertedAt, notBefore, leaseUntil } = record;
   return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
 }
 
 /** `lastError` is what a handler threw; the rest is a sender's. */
-const withoutControls = ({ body: _body, ...record }: InboxRecord): InboxRecord => inLines(record);
+const withoutControls = ({ body: _body, ...record }: SeenEvent): SeenEvent => inLines(record);
 
-function recordLine(record: InboxRecord, paint: Paint): string {
-  const { sender, key, state, attempts, crashes, insertedAt, lastError } = record;
+function recordLine(record: SeenEvent, paint: Paint): string {
+  const { sender, key, state, attempts, crashes, insertedAt, deliveryId, taskId, lastError } = record;
+  const ids = `delivery ${deliveryId}${taskId === undefined ? '' : `, task ${taskId}`}`;
   const detail = lastError === undefined ? '' : `\n       ${paint('dim', lastError)}`;
-  return `${paint(state === 'dead' ? 'bad' : 'warn', state.padEnd(6))} ${at(insertedAt)}  ${attempts} attempts, ${crashes} crashes  ${sender}  ${key}${detail}`;
+  return `${paint(state === 'dead' ? 'bad' : 'warn', state.padEnd(6))} ${at(insertedAt)}  ${attempts} attempts, ${crashes} crashes  ${sender}  ${key}\n       ${ids}${detail}`;
 }
 
 async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {
@@ -56,15 +67,14 @@ async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {
     ...(sender !== undefined && { sender }),
     ...(after !== undefined && { after }),
   });
+  const records = await Promise.all(page.records.map(withIds));
   const next = page.next === undefined ? [] : [`More: --after ${page.next}`];
-  const none = page.records.length === 0 ? [`No ${state} events.`] : [];
+  const none = records.length === 0 ? [`No ${state} events.`] : [];
   return {
     ok: true,
-    json: { records: page.records.map(plain), ...(page.next !== undefined && { next: page.next }) },
+    json: { records: records.map(plain), ...(page.next !== undefined && { next: page.next }) },
     text: (paint) =>
-      [...page.records.map((record) => recordLine(withoutControls(record), paint)), ...none, ...next].join(
-        '\n',
-      ),
+      [...records.map((record) => recordLine(withoutControls(record), paint)), ...none, ...next].join('\n'),
   };
 }
 
@@ -74,8 +84,9 @@ function absent(sender: string, key: string): Report {
 }
 
 async function show(sender: string, key: string, inbox: StoreInbox): Promise<Report> {
-  const record = await inbox.inspect(sender, key);
-  if (!record) return absent(sender, key);
+  const found = await inbox.inspect(sender, key);
+  if (!found) return absent(sender, key);
+  const record = await withIds(found);
   const body = record.body && new TextDecoder().decode(record.body);
   const facts = Object.entries(plain(record)).map(
     ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,

@@ -33,7 +33,8 @@ export async function leaseDue(
 ): Promise<LeaseDueResult> {
   const clockSteppedMs = await mendFar(backend, shared, request);
   const events: LeasedEvent[] = [];
-  const died: { sender: string; key: string }[] = [];
+  const died: RecordName[] = [];
+  const stale: RecordName[] = [];
   const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
   const { max: most, senders, alone: suspects = false } = asked;
   let nextDueMs: number | undefined;
@@ -55,6 +56,7 @@ export async function leaseDue(
     for (const one of came) {
       if (one.event) events.push(one.event);
       if (one.dead) died.push(one.dead);
+      if (one.stale) stale.push(one.stale);
       suspectDue ||= one.isSuspected === true;
     }
     if (faults.length === 0) continue;
@@ -65,6 +67,7 @@ export async function leaseDue(
   return shared.watch.told({
     events,
     died,
+    ...(stale.length > 0 && { stale }),
     ...(nextDueMs !== undefined && { nextDueMs }),
     ...(suspectDue && { suspectDue }),
     ...(clockSteppedMs > 0 && { clockSteppedMs }),
@@ -137,7 +140,7 @@ function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Aske
   const found = rows.record(sender, key, now);
   if (!found) return {};
   if (found.owner === request.owner && isLive(found, now)) {
-    return { event: leasedEvent(rows, found, request.owner) };
+    return { event: leasedEvent(rows, found, request.owner, now) };
   }
   const at = dueAt(found);
   const isDue = at !== null && at <= now && found.suspect === (request.alone ?? false);

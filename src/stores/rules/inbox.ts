@@ -71,6 +71,7 @@ type DeadEvent = LeaseDueResult['died'][number];
 export interface Looked {
   readonly event?: LeasedEvent;
   readonly dead?: DeadEvent;
+  readonly stale?: DeadEvent;
   /** It has become a suspect, and is due. */
   readonly isSuspected?: true;
 }
@@ -83,8 +84,9 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   const runsHere = (record: RecordRow): boolean => isExcepted(request, record);
   const claimant = { ...request, takesSuspects: request.alone === true, runsHere };
   const claimed = claimRecord(rows, found, claimant, now, () => ({}));
-  if (claimed.kind === 'won') return { event: leasedEvent(rows, claimed.record, request.owner) };
+  if (claimed.kind === 'won') return { event: leasedEvent(rows, claimed.record, request.owner, now) };
   if (claimed.kind === 'died') return { dead: { sender: found.sender, key: found.key } };
+  if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'suspect') return { isSuspected: true };
   if (claimed.kind === 'busy') {
     rows.updateRecord({ ...claimed.record, parkedUntil: parkedUntil(claimed.holder, now), setAt: now });
@@ -100,9 +102,10 @@ export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: Re
 function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): LeaseDueResult {
   const events: LeasedEvent[] = [];
   const died: DeadEvent[] = [];
+  const stale: DeadEvent[] = [];
   const excepted: RecordRow[] = [];
   const max = request.alone ? 1 : request.max;
-  for (let looked = 0; looked < LOOK_MOST && events.length < max; looked += 1) {
+  for (let count = 0; count < LOOK_MOST && events.length < max; count += 1) {
     const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
     if (!found) break;
     if (isExcepted(request, found)) {
@@ -111,15 +114,17 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
       excepted.push(found);
       continue;
     }
-    const { event, dead } = leaseOne(rows, found, request, now);
-    if (event) events.push(event);
-    if (dead) died.push(dead);
+    const looked = leaseOne(rows, found, request, now);
+    if (looked.event) events.push(looked.event);
+    if (looked.dead) died.push(looked.dead);
+    if (looked.stale) stale.push(looked.stale);
   }
   const next = request.alone ? undefined : rows.nextDue();
   for (const row of excepted) rows.updateRecord(row);
   return {
     events,
     died,
+    ...(stale.length > 0 && { stale }),
     ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }),
     ...(rows.dueSuspect(now) && { suspectDue: true }),
   };
@@ -132,12 +137,13 @@ function overdueMs(rows: QueueRows, now: number): number | undefined {
 }
 
 /** A leased record, for who runs it. */
-export function leasedEvent(rows: Rows, record: RecordRow, owner: string): LeasedEvent {
+export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
   const { sender, key, reemission, afterTerminal, afterFinal, ahead } = record;
   return {
     sender,
     key,
     lease: leaseOf(record, owner),
+    waitedMs: Math.max(0, now - record.insertedAt),
     body: rows.body(sender, key),
     reemission,
     afterTerminal,

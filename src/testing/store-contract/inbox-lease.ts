@@ -16,8 +16,9 @@ export const inboxLeaseCases: Cases = {
   },
   'a queued event is leased with its body, and its owner completes it': async (kit) => {
     await kit.accept({ ...INBOX, body: 'the first copy' });
-    const { body, ...event } = await leaseOne(kit, { owner: 'worker' }, kit.b);
+    const { body, waitedMs = 0, ...event } = await leaseOne(kit, { owner: 'worker' }, kit.b);
     assert.equal(text(body), 'the first copy');
+    assert.ok(waitedMs >= 0, `waitedMs is ${waitedMs}`);
     assert.deepEqual(event, {
       sender: SENDER,
       key: KEY,

@@ -1,0 +1,136 @@
+import type { Logger, RaiseAlarm } from '../alarms.ts';
+import { deliveryId } from '../delivery-id.ts';
+import type { Event } from '../events/event.ts';
+import type { Handled } from '../handled-contract.ts';
+import type { InboxRecord, Store } from '../stores/contract.ts';
+import { raiseDead } from './announce.ts';
+import type { Run } from './dispatch.ts';
+import { idsOf } from './ids.ts';
+import type { Observed, RanTo } from './observed.ts';
+import { readFrom, type ReadContext } from './read.ts';
+import type { EventName } from './running.ts';
+
+/** What `Handled` says of an event. */
+function factsOf(
+  event: Event | undefined,
+): Pick<Handled, 'taskId' | 'operationId' | 'kind' | 'family' | 'status'> {
+  if (!event) return {};
+  return {
+    ...(event.kind === 'task' && { taskId: event.taskId }),
+    ...(event.operationId !== undefined && { operationId: event.operationId }),
+    kind: event.kind,
+    ...(event.kind === 'other' && event.family !== undefined && { family: event.family }),
+    ...(event.kind === 'task' && { status: event.status }),
+  };
+}
+
+/** A run of this process has ended, and the store knows. */
+function ranOf(run: Run, { state, error, endedAt, arrivedAt }: RanTo): Handled {
+  const { won, event, complete } = run;
+  const waitedMs = won.waitedMs ?? (arrivedAt === undefined ? 0 : Math.max(0, run.beganAt - arrivedAt));
+  return Object.freeze({
+    sender: complete.sender,
+    key: complete.key,
+    deliveryId: won.deliveryId,
+    ...factsOf(event),
+    state,
+    attempt: won.lease.attempt,
+    waitedMs,
+    durationMs: Math.max(0, endedAt - run.began),
+    ...(error !== undefined && { error }),
+  });
+}
+
+/** What `onHandled` listens to. */
+export function observedBy(onHandled: (handled: Handled) => void): Observed {
+  return {
+    ran: (run, to) => onHandled(ranOf(run, to)),
+    stale: (event, id) => onHandled(staleOf(event, id)),
+  };
+}
+
+export interface EndedContext extends ReadContext {
+  readonly store: Store;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly onHandled: ((handled: Handled) => void) | undefined;
+  readonly logger: Logger;
+  /** Receiver's clock, Unix ms. */
+  readonly now: () => number;
+}
+
+/** An event that is older than its task's mark, as its delivery brought it: there was no run. */
+function staleOf(event: Event, id: string): Handled {
+  const { sender, idempotencyKey: key } = event;
+  const facts = factsOf(event);
+  return Object.freeze({
+    sender,
+    key,
+    deliveryId: id,
+    ...facts,
+    state: 'stale',
+    attempt: 0,
+    waitedMs: 0,
+    durationMs: 0,
+  });
+}
+
+/** The stored event; undefined where its body is dropped or cannot be read any more. */
+export function storedEvent(
+  { sender, body }: Pick<InboxRecord, 'sender' | 'body'>,
+  context: ReadContext,
+): Event | undefined {
+  const reading = body && readFrom({ agentUrl: sender }, body, context);
+  return reading?.ok ? reading.event : undefined;
+}
+
+async function recordOf(
+  { sender, key }: EventName,
+  { store, logger }: EndedContext,
+): Promise<InboxRecord | undefined> {
+  try {
+    return await store.inbox?.inspect(sender, key);
+  } catch (error) {
+    logger.warn({ err: error, sender, key }, 'an event that has ended could not be looked at');
+    return undefined;
+  }
+}
+
+/**
+ * The store has found that an event is over: its runs are used up, or its task has a newer status. The alarm and the hook
+ * are told what it keeps of it. Never rejects.
+ */
+export async function tellEnded(
+  name: EventName,
+  state: 'dead' | 'stale',
+  context: EndedContext,
+): Promise<void> {
+  const { onHandled } = context;
+  if (state === 'stale' && !onHandled) return;
+  const { sender, key } = name;
+  const record = await recordOf(name, context);
+  const event = record && storedEvent(record, context);
+  const ids = {
+    deliveryId: deliveryId(context.hashes, sender, key),
+    ...(record?.taskId !== undefined && { taskId: record.taskId }),
+    ...idsOf(event),
+  };
+  const attempt = record?.attempts ?? 0;
+  const error = record?.lastError;
+  if (state === 'dead') {
+    const last = error !== undefined && { lastError: error };
+    raiseDead({ sender, key, ...ids, attempt, ...last }, 'its runs are used up', context.raiseAlarm);
+  }
+  onHandled?.(
+    Object.freeze({
+      sender,
+      key,
+      ...ids,
+      ...factsOf(event),
+      state,
+      attempt,
+      waitedMs: record ? Math.max(0, context.now() - record.insertedAt) : 0,
+      durationMs: 0,
+      ...(state === 'dead' && error !== undefined && { error }),
+    }),
+  );
+}
