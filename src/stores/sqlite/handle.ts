@@ -25,10 +25,6 @@ export function textOf(row: SqliteRow, column: string): string {
   return row[column] as string;
 }
 
-export function nullableTextOf(row: SqliteRow, column: string): string | null {
-  return row[column] as string | null;
-}
-
 type LoadModule = (name: string) => unknown;
 
 function builtinModule(name: string): unknown {
