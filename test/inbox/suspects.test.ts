@@ -179,21 +179,26 @@ describe('after a gap with the store that is longer than a lease', () => {
   it('a worker says first that it lives, and waits one renewMs before it leases', async () => {
     const steps: { readonly what: string; readonly at: number }[] = [];
     const note = (what: string): number => steps.push({ what, at: performance.now() });
-    const began = performance.now();
-    let isBack = false;
+    // The gap begins with the first call, and ends with one that is refused when it was long enough: whatever this
+    // process takes for the rest, the worker has seen all of it when the store is back.
+    let firstAt: number | undefined;
+    let isAway = true;
+    const reach = (): void => {
+      if (!isAway) return;
+      firstAt ??= performance.now();
+      isAway = performance.now() - firstAt < 2 * TIMES.leaseMs;
+      throw new Fault('store_unavailable', 'away');
+    };
     const house = await open(
       async (_, real) => {
-        if (performance.now() - began < 2 * TIMES.leaseMs) throw new Fault('store_unavailable', 'away');
+        reach();
         note('lease');
-        isBack = true;
         return real();
       },
       { ...TIMES, handler: ({ idempotencyKey }) => started.push(idempotencyKey) },
       {
         alive: async () => {
-          if (!isBack && performance.now() - began < 2 * TIMES.leaseMs) {
-            throw new Fault('store_unavailable', 'away');
-          }
+          reach();
           note('alive');
         },
       },
@@ -201,7 +206,9 @@ describe('after a gap with the store that is longer than a lease', () => {
     await house.deliver(status(A, 'task-1'));
     await house.receiver.start();
     await started.next();
-    const [alive, lease] = steps;
+    const first = steps.findIndex(({ what }) => what === 'lease');
+    // More than once where this process then stood still for another lease.
+    const [alive, lease] = [steps[first - 1], steps[first]];
     expect([alive?.what, lease?.what]).toEqual(['alive', 'lease']);
     expect((lease?.at ?? 0) - (alive?.at ?? 0)).toBeGreaterThanOrEqual(TIMES.renewMs - 1);
   });
