@@ -6,19 +6,19 @@ export interface Room {
 }
 
 /**
- * A sender gets as much as it leaves free for the others, and one body in any case: however many uploads one of them
- * holds open, there is room for the next sender.
+ * A sender gets as much as it leaves free for the others, and what is assured in any case: however many uploads one of
+ * them holds open, there is room for the next sender.
  * @param maxBytes of all of them.
- * @param oneBody bytes of the largest.
+ * @param assured bytes: one body; all, where there are no others.
  */
-export function createRoom(maxBytes: number, oneBody: number): Room {
+export function createRoom(maxBytes: number, assured: number): Room {
   let held = 0;
   const bySender = new Map<string, number>();
   return {
     take(sender, bytes) {
       const own = (bySender.get(sender) ?? 0) + bytes;
       const free = maxBytes - held - bytes;
-      if (free < 0 || own > Math.max(free, oneBody)) return false;
+      if (free < 0 || own > Math.max(free, assured)) return false;
       held += bytes;
       bySender.set(sender, own);
       return true;

@@ -27,7 +27,7 @@ export interface Upload {
 export type Tickets = (upload: Upload) => Ticket | Unavailability;
 
 interface TicketParts {
-  readonly config: Pick<Config, 'maxBodyBytes' | 'maxBufferedBytes' | 'bodyDeadlineMs'>;
+  readonly config: Pick<Config, 'maxBodyBytes' | 'maxBufferedBytes' | 'bodyDeadlineMs' | 'senders'>;
   readonly raiseAlarm: RaiseAlarm;
   /** Unix ms. */
   readonly now: () => number;
@@ -88,9 +88,11 @@ function createBody(hashes: Hashes, signed: boolean): Body {
  * time come for a nonce, so that headers that were captured hold no more than one.
  */
 export function createTickets(parts: TicketParts): Tickets {
-  const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs } = parts.config;
-  const proved = createRoom(maxBufferedBytes, maxBodyBytes);
-  const unproved = createRoom(Math.max(maxBodyBytes, maxBufferedBytes / UNPROVED_SHARE), maxBodyBytes);
+  const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = parts.config;
+  const isAlone = senders.fixed?.length === 1;
+  const proved = createRoom(maxBufferedBytes, isAlone ? maxBufferedBytes : maxBodyBytes);
+  const shared = Math.max(maxBodyBytes, maxBufferedBytes / UNPROVED_SHARE);
+  const unproved = createRoom(shared, shared);
   const coming = new Set<string>();
 
   function noRoom(): Unavailability {

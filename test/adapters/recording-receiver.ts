@@ -50,7 +50,7 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
   const refused: { code: string; detail: string }[] = [];
   const faults: unknown[] = [];
   const tickets = createTickets({
-    config: { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs },
+    config: { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders: { forUrl: () => [] } },
     raiseAlarm: () => {},
     now: Date.now,
   });
