@@ -4,6 +4,7 @@ import { memoryStore } from '../../dist/memory.js';
 import type { KeyPair } from '../../dist/sender.js';
 import { AGENT_URL, PUBLIC_URL, type Alg, type Prepared } from './deliveries.ts';
 import type { Contestant } from './measure.ts';
+import { ON_THREAD } from './variants.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -22,6 +23,19 @@ export function receiverFor(
     handlers: { other: async () => {} },
     ...options,
   });
+}
+
+/**
+ * The same for one delivery after the other on one thread. Left to itself, a receiver that is called in a loop, with no
+ * turn of the event loop between two calls, takes them for a burst and verifies off the main thread: more a second, and
+ * each one later.
+ */
+export function oneThread(
+  key: KeyPair,
+  sender: Partial<Sender> = {},
+  options: Partial<ReceiverOptions> = {},
+): Receiver {
+  return receiverFor(key, sender, { ...ON_THREAD, ...options });
 }
 
 /** OpenSSL's own verification with a key parsed once, in the form in which it is fastest: the unavoidable part. */

@@ -3,7 +3,7 @@ import sodium from 'sodium-native';
 import { httpbis } from 'http-message-signatures';
 import { verify as verifyBotAuth } from 'web-bot-auth';
 import type { Jwk } from '../../dist/index.js';
-import { pipelineContestant, receiverFor } from '../lib/contestants.ts';
+import { pipelineContestant, oneThread } from '../lib/contestants.ts';
 import { derSignature } from '../lib/der.ts';
 import { makeKey, prepare, PUBLIC_URL, type Alg, type Prepared } from '../lib/deliveries.ts';
 import {
@@ -66,9 +66,9 @@ export async function measure(): Promise<Figures> {
     const messages = new Map(tagged.map((one) => [one, new Headers(one.headers)]));
     const times = await alternate(
       [
-        pipelineContestant('pipeline', () => receiverFor(pair), all),
+        pipelineContestant('pipeline', () => oneThread(pair), all),
         ...(alg === 'ed25519'
-          ? [pipelineContestant('sodium', () => receiverFor(pair, {}, { sodium }), all)]
+          ? [pipelineContestant('sodium', () => oneThread(pair, {}, { sodium }), all)]
           : []),
         oneByOne('http-message-signatures', all, ({ headers }) =>
           httpbis.verifyMessage({ keyLookup: async () => key }, { method: 'POST', url: PUBLIC_URL, headers }),

@@ -1,5 +1,5 @@
 import sodium from 'sodium-native';
-import { bareContestant, floorContestant, pipelineContestant, receiverFor } from '../lib/contestants.ts';
+import { bareContestant, floorContestant, pipelineContestant, oneThread } from '../lib/contestants.ts';
 import { makeKey, prepare, type Alg } from '../lib/deliveries.ts';
 import {
   alternate,
@@ -34,12 +34,12 @@ export async function measure(): Promise<Figures> {
     const times = await alternate(
       [
         bareContestant('bare', key, alg, all),
-        pipelineContestant('pipeline', () => receiverFor(key), all),
-        pipelineContestant('canonical', () => receiverFor(key, { edition: '3.2' }), all),
+        pipelineContestant('pipeline', () => oneThread(key), all),
+        pipelineContestant('canonical', () => oneThread(key, { edition: '3.2' }), all),
         floorContestant('floor', key, alg, all),
         // libsodium takes half of OpenSSL's time for Ed25519; it has no other algorithm.
         ...(alg === 'ed25519'
-          ? [pipelineContestant('sodium', () => receiverFor(key, {}, { sodium }), all)]
+          ? [pipelineContestant('sodium', () => oneThread(key, {}, { sodium }), all)]
           : []),
       ],
       planned,

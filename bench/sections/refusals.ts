@@ -1,4 +1,4 @@
-import { bareContestant, receiverFor } from '../lib/contestants.ts';
+import { bareContestant, oneThread } from '../lib/contestants.ts';
 import { makeKey, prepare, sign, type Signing, type Wire } from '../lib/deliveries.ts';
 import {
   alternate,
@@ -55,7 +55,7 @@ export async function measure(): Promise<Figures> {
   const planned = plan(1500);
   const { count } = planned;
   const key = await makeKey('ed25519');
-  const receiver = receiverFor(key);
+  const receiver = oneThread(key);
   await receiver.ready();
   const good = await prepare(count, key, 'ed25519', 1024);
   const contestants: Contestant[] = [bareContestant('bare', key, 'ed25519', good)];

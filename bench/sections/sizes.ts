@@ -1,4 +1,4 @@
-import { floorContestant, pipelineContestant, receiverFor } from '../lib/contestants.ts';
+import { floorContestant, pipelineContestant, oneThread } from '../lib/contestants.ts';
 import { makeKey, prepare } from '../lib/deliveries.ts';
 import {
   alternate,
@@ -44,7 +44,7 @@ export async function measure(part: string): Promise<Figures> {
     const times = await alternate(
       [
         floorContestant('floor', key, 'ed25519', all),
-        pipelineContestant('pipeline', () => receiverFor(key), all),
+        pipelineContestant('pipeline', () => oneThread(key), all),
       ],
       planned,
       ownClock,
