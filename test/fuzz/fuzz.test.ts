@@ -9,7 +9,7 @@ import { FAULTS, fuzzWith } from './planted.ts';
 const SEED = 20_260_101;
 const { inputs, atLeast, hours } = LONG
   ? { inputs: 300_000, atLeast: 1_000, hours: 3 }
-  : { inputs: 3_000, atLeast: 20, hours: 0.1 };
+  : { inputs: 3_000, atLeast: 20, hours: 0.5 };
 
 describe(`fuzz: ${inputs} deliveries by every engine, door and the call with two arguments`, () => {
   it(

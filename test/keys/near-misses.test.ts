@@ -61,5 +61,5 @@ test('a brand.json full of slashes does not hold up the process', () => {
   expect(nearMisses('https://seller.example/mcp', [`https://seller.example${'/'.repeat(200_000)}x`])).toEqual(
     [],
   );
-  expect(process.threadCpuUsage(before).user).toBeLessThan(1_000_000);
+  expect(process.threadCpuUsage(before).user).toBeLessThan(10_000_000);
 });
