@@ -2,7 +2,7 @@ import type { Identity } from '../auth/contract.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { AcceptRequest, NonceClaim } from '../stores/contract.ts';
-import type { Read, ReadChallenge } from './read.ts';
+import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { Running } from './running.ts';
 import { storedId } from './stored-id.ts';
 
@@ -28,10 +28,24 @@ function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: Acce
   };
 }
 
-/** Whose lease it is to be, and whether its event runs here already. In the inbox a door leases nothing. */
+/** Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing. */
 function lessee(read: Read | ReadChallenge, { config, running }: AcceptContext): Partial<AcceptRequest> {
   if (config.mode === 'inbox' || !read.claim) return {};
-  return { process: running.process(), ...(running.has(read.deliveryId) && { isRunning: true }) };
+  const runningKey = taskRunning(read, running);
+  return {
+    process: running.process(),
+    ...(running.has(read.deliveryId) && { isRunning: true }),
+    ...(runningKey !== undefined && { runningKey }),
+  };
+}
+
+function taskRunning({ claim, identity }: ReadEvent, running: Running): string | undefined {
+  return claim.task && running.keyOf(identity.sender.agentUrl, claim.task.id);
+}
+
+/** Its event, or another one of its task, perhaps on a lease that has run out: it must not be started beside that. */
+export function runsHere(read: ReadEvent, running: Running): boolean {
+  return running.has(read.deliveryId) || taskRunning(read, running) !== undefined;
 }
 
 /** What the store is asked for one delivery. */

@@ -3,7 +3,7 @@ import type { Event } from '../events/event.ts';
 import { unavailable, type Refusal, type Unavailability, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, Store } from '../stores/contract.ts';
 import { acceptAlone } from './accept-alone.ts';
-import { acceptRequest, type AcceptContext } from './accept-request.ts';
+import { acceptRequest, runsHere, type AcceptContext } from './accept-request.ts';
 import { announce, hasDied } from './announce.ts';
 import type { EndedContext } from './ended.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
@@ -90,6 +90,7 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
     origin,
     key: claim.key,
     deliveryId,
+    taskId: claim.task?.id,
     lease,
     place: win,
     firstCopy: () => (body ? readStored(origin, claim.key, body, context) : reading),
@@ -181,7 +182,7 @@ async function waitForOther(
 ): Promise<WonDelivery | Verdict> {
   const { edition, agentUrl: sender } = read.identity.sender;
   const { key } = read.claim;
-  const isRunning = (): boolean => context.running.has(read.deliveryId);
+  const isRunning = (): boolean => runsHere(read, context.running);
   const busy =
     first.kind === 'task-busy'
       ? unavailable('task_busy', 'another event of the same task is being handled')

@@ -14,6 +14,8 @@ export interface RunStart extends EventName {
   readonly deliveryId: string;
   /** A lease of it ended with its process (admission.md §4.6). */
   readonly suspect: boolean;
+  /** Of a delivery. */
+  readonly taskId?: string | undefined;
 }
 
 /** What this process runs, whoever leased it: a delivery, a worker, a redrive (admission.md §4.7). */
@@ -21,6 +23,8 @@ export interface Running {
   /** Id of this process, for the leases that it takes. */
   readonly process: () => string;
   readonly has: (deliveryId: string) => boolean;
+  /** Key of the delivery of this task that runs here. */
+  readonly keyOf: (sender: string, taskId: string) => string | undefined;
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
@@ -58,6 +62,8 @@ interface Run extends EventName {
   readonly suspect: boolean;
   /** On the clock of `performance.now()`. */
   readonly until: number;
+  /** Name of its task. */
+  readonly task: string | undefined;
   /** Of the two ends of `begin`. */
   left: number;
 }
@@ -65,9 +71,13 @@ interface Run extends EventName {
 /** Timers come a little early: the one lease of a process is to bring a beat with each renewal. */
 const BEAT_SHARE = 0.9;
 
+const taskName = (sender: string, taskId: string): string => `${sender} ${taskId}`;
+
 export function createRunning({ store, config, logger, newId, shared }: RunningOptions): Running {
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, Run>();
+  /** Delivery ids of those that run, by their tasks. */
+  const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
   let reserved = { deliveryId: '', until: -Infinity };
   // Made at first use: some runtimes give no random value before the first request.
@@ -79,10 +89,21 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
     return run !== undefined && performance.now() < run.until;
   }
 
+  function keyOf(sender: string, taskId: string): string | undefined {
+    const run = runs.get(tasks.get(taskName(sender, taskId)) ?? '');
+    return run && performance.now() < run.until ? run.key : undefined;
+  }
+
   function all(): readonly Run[] {
     const now = performance.now();
-    for (const [deliveryId, { until }] of runs) if (now >= until) runs.delete(deliveryId);
+    for (const [deliveryId, run] of runs) if (now >= run.until) forget(deliveryId, run);
     return [...runs.values()];
+  }
+
+  function forget(deliveryId: string, run: Run): void {
+    if (runs.get(deliveryId) !== run) return;
+    runs.delete(deliveryId);
+    if (run.task !== undefined && tasks.get(run.task) === deliveryId) tasks.delete(run.task);
   }
 
   const hasSuspect = (): boolean => all().some(({ suspect }) => suspect);
@@ -108,6 +129,7 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
   return {
     process,
     has,
+    keyOf,
     all: () => all().map(({ sender, key }) => ({ sender, key })),
     hasSuspect,
     reserve(deliveryId) {
@@ -116,15 +138,17 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
       return true;
     },
     release,
-    begin({ deliveryId, sender, key, suspect }) {
+    begin({ deliveryId, sender, key, suspect, taskId }) {
       if (!shared) return () => {};
       if (has(deliveryId) || (suspect && isSuspectTaken(deliveryId))) return undefined;
       if (suspect) release();
-      const run: Run = { sender, key, suspect, until: performance.now() + maxRunMs, left: 2 };
+      const task = taskId === undefined ? undefined : taskName(sender, taskId);
+      const run: Run = { sender, key, suspect, task, until: performance.now() + maxRunMs, left: 2 };
       runs.set(deliveryId, run);
+      if (task !== undefined) tasks.set(task, deliveryId);
       return () => {
         run.left -= 1;
-        if (run.left === 0 && runs.get(deliveryId) === run) runs.delete(deliveryId);
+        if (run.left === 0) forget(deliveryId, run);
       };
     },
     beat() {

@@ -21,7 +21,7 @@ interface WaitRequest {
   /** On the clock of `setTimeout`: ms that are left. */
   readonly leftMs: number;
   readonly signal: AbortSignal | undefined;
-  /** The event's handler runs in this process: its lease may be over, and it is not to be taken over all the same. */
+  /** The event's handler, or one of its task, runs in this process: on a lease that may be over, and yet it is waited for. */
   readonly isRunning: () => boolean;
 }
 

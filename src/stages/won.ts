@@ -10,6 +10,8 @@ export interface Won {
   readonly key: string;
   /** Of sender and key. */
   readonly deliveryId: string;
+  /** Of a delivery: as the store was told. */
+  readonly taskId?: string | undefined;
   readonly lease: Lease;
   /** How long a worker's was stored, by the store's clock. Ms. */
   readonly waitedMs?: number;
@@ -29,8 +31,9 @@ export interface Started {
 
 /** Undefined where this process must not start it: its lease is to be given back. */
 export function started(won: Won, running: Running): Started | undefined {
-  const { origin, key, deliveryId, lease } = won;
-  const over = running.begin({ deliveryId, sender: origin.agentUrl, key, suspect: lease.suspect === true });
+  const { origin, key, deliveryId, taskId, lease } = won;
+  const suspect = lease.suspect === true;
+  const over = running.begin({ deliveryId, sender: origin.agentUrl, key, suspect, taskId });
   return over && { won, over };
 }
 

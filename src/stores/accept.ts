@@ -26,6 +26,11 @@ export interface AcceptRequest {
    */
   readonly isRunning?: boolean;
   /**
+   * Key of another event of the same task that the caller's process runs: it holds the task here, also on a lease that has
+   * run out, while nobody else has taken that (admission.md §4.7).
+   */
+  readonly runningKey?: string;
+  /**
    * Inline: the caller's process has kept its one place for a suspect free for this accept, and it may be leased to it
    * (admission.md §4.6). Absent: `in-flight` with `suspect`.
    */

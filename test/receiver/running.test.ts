@@ -97,6 +97,33 @@ describe('inline, suspects that come at once', () => {
   });
 });
 
+describe('inline, after a store that was away for longer than a lease', () => {
+  it('a task whose handler still runs here holds up its next event', async () => {
+    let offsetMs = 0;
+    const [started, held] = [gate(), gate()];
+    const { deliver, seen } = await house({
+      store: memoryStore({ clockOffsetMs: () => offsetMs }),
+      waitMs: 0,
+      handler: async () => {
+        started.open();
+        await held.opened;
+      },
+    });
+    const first = payloads.tool('working', { task_id: 'task' });
+    const second = payloads.tool('completed', { task_id: 'task' });
+    const running = deliver(first);
+    await started.opened;
+    // No renewal came through meanwhile, and none has come since.
+    offsetMs = 60_000;
+    expect(said(await deliver(second))).toBe('unavailable task_busy 503');
+    expect(said(await deliver(second))).toBe('unavailable task_busy 503');
+    expect(seen).toHaveLength(1);
+    held.open();
+    expect(said(await running)).toBe('accepted 200');
+    expect(said(await deliver(second))).toBe('accepted 200');
+  });
+});
+
 describe('what the store is told with a delivery', () => {
   it('which process it is, and whether the event runs there already', async () => {
     const told: Partial<AcceptRequest>[] = [];

@@ -69,6 +69,27 @@ describe('what runs', () => {
     expect(running.has('a')).toBe(true);
   });
 
+  it('has the key of the delivery of a task, for as long as that counts', () => {
+    const running = table();
+    const task = (deliveryId: string): (() => void) =>
+      running.begin({ ...start(deliveryId), taskId: 't' }) ?? expect.fail(`${deliveryId} was refused`);
+    const key = (): string | undefined => running.keyOf('https://seller.example/mcp', 't');
+    expect(key()).toBeUndefined();
+    const first = task('a');
+    expect([key(), running.keyOf('https://other.example/mcp', 't')]).toEqual(['key of a', undefined]);
+    first();
+    expect(key()).toBe('key of a');
+    first();
+    expect(key()).toBeUndefined();
+    const late = task('b');
+    vi.advanceTimersByTime(900_000);
+    expect([key(), running.all()]).toEqual([undefined, []]);
+    task('b');
+    late();
+    late();
+    expect(key()).toBe('key of b');
+  });
+
   it('one suspect at a time, beside others', () => {
     const running = table();
     begun(running, 'healthy');

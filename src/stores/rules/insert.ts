@@ -1,6 +1,6 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import { wonAnswer } from './lease.ts';
-import { isAfterTerminal, isAhead, holderOf, markExpiry, taskRow } from './order.ts';
+import { isAfterTerminal, isAhead, holderOf, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil } from './park.ts';
 import { isAfterFinal } from './reports.ts';
 import type { Claim, RecordRow, TaskRow } from './rows.ts';
@@ -101,7 +101,7 @@ export function insertEvent(step: Step, event: EventClaim, task: TaskRow | undef
 /** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
 function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
   const { rows, request, now } = step;
-  const held = holderOf(rows, task, now);
+  const held = holderOf(rows, task, now, runsHere(request));
   const holder = held && stamped(rows, held, now);
   const isInbox = request.mode === 'inbox';
   const isLeased = !isInbox && !holder;

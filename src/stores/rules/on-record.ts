@@ -1,7 +1,7 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import { claimRecord } from './claim.ts';
 import { wonAnswer } from './lease.ts';
-import { isLive } from './order.ts';
+import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rows.ts';
 import { stamped, stepLeftMs } from './set-at.ts';
 import type { Step } from './step.ts';
@@ -71,6 +71,7 @@ function claim(step: Step, found: RecordRow, changed: boolean): AcceptDecision {
     owner: request.acceptId,
     replay: step.replay,
     takesSuspects: request.alone === true,
+    runsHere: runsHere(request),
   };
   const claimed = claimRecord(rows, found, claimant, now, (claim) => ({
     claim,

@@ -1,4 +1,4 @@
-import type { TaskClaim } from '../contract.ts';
+import type { AcceptRequest, TaskClaim } from '../contract.ts';
 import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
 import type { RecordRow, Rows, TaskRow } from './rows.ts';
 
@@ -38,6 +38,11 @@ export function holderOf(
   // A key that was forgotten may have come again for another task.
   if (holder?.task?.id !== task.id || holder.state !== 'leased') return undefined;
   return isLive(holder, now) || runsHere?.(holder) ? holder : undefined;
+}
+
+/** Whether the process that asks runs a record, as it says itself. */
+export function runsHere({ runningKey }: AcceptRequest): (record: RecordRow) => boolean {
+  return ({ key }) => key === runningKey;
 }
 
 /** LEASED, and the lease has not run out. */

@@ -42,6 +42,7 @@ export interface Draft {
   readonly leaseMs?: number;
   readonly process?: string;
   readonly isRunning?: boolean;
+  readonly runningKey?: string;
   /** Its process has a place for a suspect: it has. */
   readonly alone?: boolean;
   readonly retentionMs?: number;
@@ -110,6 +111,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     leaseMs: draft.leaseMs ?? LEASE_MS,
     ...(draft.process !== undefined && { process: draft.process }),
     ...(draft.isRunning !== undefined && { isRunning: draft.isRunning }),
+    ...(draft.runningKey !== undefined && { runningKey: draft.runningKey }),
     alone: draft.alone ?? true,
     limits: { ...LIMITS, ...draft.limits },
     retry: { ...RETRY, ...draft.retry },

@@ -205,6 +205,23 @@ export const suspectCases: Cases = {
     await kit.apply();
     assert.equal((await kit.accept({ isRunning: true })).kind, 'done');
   },
+  'what its process runs holds its task there, its lease over or not, until that is done or taken elsewhere':
+    async (kit) => {
+      await kit.win({ key: key(1), task: 't', id: 'first' });
+      kit.advance(LEASE_MS + 1);
+      const other = { key: key(2), task: 't', runningKey: key(1) };
+      assert.equal((await kit.accept(other)).kind, 'task-busy', 'where it is new');
+      assert.equal((await kit.accept({ ...other, nonce: null })).kind, 'task-busy', 'where it is known');
+      assert.equal(await kit.renew('first', { key: key(1) }), 'renewed');
+      assert.equal(await kit.complete('first', { key: key(1) }), 'done');
+      assert.equal((await kit.accept({ ...other, nonce: null })).kind, 'won', 'it is done');
+      kit.advance(LEASE_MS + 1);
+      assert.equal(
+        (await kit.accept({ key: key(3), task: 't' }, kit.b)).kind,
+        'won',
+        'another process takes it',
+      );
+    },
   'a worker is not given what its process runs already, and nothing of it changes': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1) });
     await kit.accept({ ...INBOX, key: key(2) });
