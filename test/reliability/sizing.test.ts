@@ -2,11 +2,12 @@ import { describe, expect, inject, it } from 'vitest';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { LONG } from './form.ts';
 import type { Measured } from './sizing.ts';
-import { bytesOfOne, KINDS, postgresSchema, redisMemory, sqliteFile } from './sizing.ts';
+import { bytesOfOne, KINDS, mysqlTables, postgresSchema, redisMemory, sqliteFile } from './sizing.ts';
 
 const STORES: Readonly<Record<string, () => Promise<Measured>>> = {
   SQLite: sqliteFile,
   Postgres: async () => postgresSchema(await sharedPostgres(inject('shared'))),
+  MySQL: mysqlTables,
   Redis: redisMemory,
 };
 
@@ -25,6 +26,13 @@ const DOCUMENTED: Readonly<Record<string, Readonly<Record<keyof typeof KINDS, nu
     'an event that waited, 1 KB, and is done': 560,
     'an event that is done': 557,
     'an event that is done, and its task': 914,
+  },
+  MySQL: {
+    'a nonce': 383,
+    'an event that waits, 1 KB': 1790,
+    'an event that waited, 1 KB, and is done': 802,
+    'an event that is done': 772,
+    'an event that is done, and its task': 1284,
   },
   Redis: {
     'a nonce': 451,

@@ -4,9 +4,11 @@ import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { acceptRequest, leaseOf } from '../stores/requests.ts';
+import { testDatabase } from '../stores/mysql-databases.ts';
 import { testSchema } from '../stores/postgres-schemas.ts';
 import { clientOf } from '../stores/redis-harness.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
+import { startServer as startMariadb } from '../support/mariadb.ts';
 import { startServer as startRedisServer, ON_DISK } from '../support/redis.ts';
 
 /** Bytes: `packed` is what it takes at least; others where the backend takes more for a while. */
@@ -52,6 +54,39 @@ export async function postgresSchema(url: string): Promise<Measured> {
       return { packed: await bytes(), 'before any vacuum': before };
     },
     remove: at.drop,
+  };
+}
+
+/** They are all in memory while few are measured; statistics of the tables are minutes old. */
+const PAGES = `SELECT CAST(COUNT(*) * @@innodb_page_size AS CHAR) AS bytes FROM information_schema.innodb_buffer_page
+  WHERE page_type = 'INDEX' AND number_records > 0 AND table_name IN (?, ?)`;
+
+/** On a server of its own: to look at its pages holds up whoever else uses it. */
+export async function mysqlTables(): Promise<Measured> {
+  const server = await startMariadb();
+  const at = await testDatabase(server.url);
+  // Pages of indexes that hold rows: files grow by megabytes.
+  const bytes = async (): Promise<number> => {
+    return Number(
+      (
+        await at.sql(
+          PAGES,
+          TABLES.map((name) => `\`${at.database}\`.\`${name}\``),
+        )
+      )[0]?.['bytes'],
+    );
+  };
+  return {
+    store: at.store(),
+    sizes: async () => {
+      const before = await bytes();
+      await at.sql(`OPTIMIZE TABLE ${TABLES.join(', ')}`);
+      return { packed: await bytes(), 'before OPTIMIZE TABLE': before };
+    },
+    remove: async () => {
+      await at.drop();
+      await server.remove();
+    },
   };
 }
 

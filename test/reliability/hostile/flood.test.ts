@@ -13,8 +13,8 @@ const MIB = 1_048_576;
 
 /** Fresh keys: a million on demand. */
 const COUNTS: Readonly<Record<StoreName, number>> = LONG
-  ? { memory: 1_000_000, SQLite: 1_000_000, Postgres: 1_000_000, Redis: 1_000_000 }
-  : { memory: 30_000, SQLite: 10_000, Postgres: 5000, Redis: 5000 };
+  ? { memory: 1_000_000, SQLite: 1_000_000, Postgres: 1_000_000, MySQL: 1_000_000, Redis: 1_000_000 }
+  : { memory: 30_000, SQLite: 10_000, Postgres: 5000, MySQL: 5000, Redis: 5000 };
 
 /** One that a test's limit left behind is still at work. */
 const running = new Set<ChildProcess>();

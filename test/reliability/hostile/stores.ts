@@ -4,13 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
+import { createPool, type RowDataPacket } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { Store } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
+import { migrate as migrateMysql, mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { startRedis } from '../../support/redis.ts';
+import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 
 /** A busy machine is no fault. */
@@ -24,7 +27,7 @@ export interface Sized {
   readonly end: () => Promise<void>;
 }
 
-export type StoreName = 'memory' | 'SQLite' | 'Postgres' | 'Redis';
+export type StoreName = 'memory' | 'SQLite' | 'Postgres' | 'MySQL' | 'Redis';
 
 /** By name; `url` of the server, where there is one. */
 export const STORES: Readonly<Record<StoreName, (url: string) => Promise<Sized>>> = {
@@ -61,6 +64,27 @@ export const STORES: Readonly<Record<StoreName, (url: string) => Promise<Sized>>
       },
     };
   },
+  MySQL: async (url) => {
+    const database = `test_${randomBytes(8).toString('hex')}`;
+    const owner = createPool({ uri: url, connectionLimit: 1 });
+    await owner.query(`CREATE DATABASE ${database}`);
+    const pool = createPool({ uri: `${url}/${database}`, connectionLimit: 5 });
+    await migrateMysql(pool);
+    const sum =
+      'SELECT SUM(data_length + index_length) AS bytes FROM information_schema.tables WHERE table_schema = ?';
+    return {
+      store: mysqlStore({ pool, timeoutMs: TIMEOUT_MS }),
+      size: async () => {
+        await pool.query('ANALYZE TABLE webhook_row, webhook_tally');
+        const [[row]] = await owner.query<RowDataPacket[]>(sum, [database]);
+        return Number(row?.['bytes']);
+      },
+      end: async () => {
+        await owner.query(`DROP DATABASE ${database}`);
+        await Promise.all([owner.end(), pool.end()]);
+      },
+    };
+  },
   Redis: async (url) => {
     const prefix = `test-${randomBytes(8).toString('hex')}:`;
     const client = new Redis(url);
@@ -94,6 +118,7 @@ export async function startServers(shared: string): Promise<Servers> {
     memory: async () => '',
     SQLite: async () => '',
     Postgres: () => sharedPostgres(shared),
+    MySQL: () => sharedMariadb(shared),
     Redis: async () => redis.url,
   };
   return { urlOf: (name) => urls[name](), stop: redis.stop };

@@ -1,4 +1,4 @@
-import { createPool } from 'mysql2/promise';
+import { createPool, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver } from '../../../src/index.ts';
 import type { MysqlStore } from '../../../src/stores/mysql.ts';
@@ -139,6 +139,33 @@ describe('a row that somebody has locked', () => {
       holder.release();
       expect(await store.complete(lease)).toBe('done');
       await expectCountsRight(at);
+    }));
+});
+
+describe('an event that another worker is at', () => {
+  it('is passed by, and its locks are not waited for: the next one is leased', () =>
+    opened(async (store) => {
+      const [first, second] = [newKey(), newKey()];
+      for (const key of [first, second]) {
+        expect((await store.accept({ ...acceptRequest({ key }), mode: 'inbox' })).kind).toBe('queued');
+      }
+      const holder = await at.pools[1].getConnection();
+      await holder.query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED');
+      await holder.query('BEGIN');
+      const [locked] = await holder.query<RowDataPacket[]>(
+        `SELECT CAST(id AS CHAR) AS id FROM webhook_row FORCE INDEX (webhook_row_due)
+          WHERE scope_id > 0 AND due_at > 0 ORDER BY scope_id, due_at, seq LIMIT 1 FOR UPDATE`,
+      );
+      expect(locked).toMatchObject([{ id: first }]);
+      const { retry, retentionMs, sender } = acceptRequest();
+      const most = { leaseMs: 60_000, retry, retentionMs, senders: [], max: 1 };
+      const { events } = await store.inbox.lease({ ...most, owner: 'a' });
+      expect(events.map(({ key }) => key)).toEqual([second]);
+      await holder.query('ROLLBACK');
+      holder.release();
+      expect((await store.inbox.lease({ ...most, owner: 'b' })).events).toMatchObject([{ key: first }]);
+      expect(await store.complete({ sender, key: first, owner: 'b', retentionMs })).toBe('done');
+      expect(await store.complete({ sender, key: second, owner: 'a', retentionMs })).toBe('done');
     }));
 });
 

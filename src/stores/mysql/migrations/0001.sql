@@ -256,13 +256,16 @@ BEGIN
         END IF;
       END WHILE;
     UNTIL v_found = v_before OR v_found >= p_most END REPEAT;
-    IF v_found >= p_most AND EXISTS (SELECT 1 FROM (SELECT MIN(r.due_at) AS due_at FROM webhook_row r
-      FORCE INDEX (webhook_row_due) GROUP BY r.scope_id) d WHERE d.due_at <= v_now) THEN SET v_next = v_now; END IF;
   END IF;
   COMMIT;
+  -- Each by a SELECT of its own: what an IF or a SET looks up it locks, the whole index here.
+  IF v_found >= p_most THEN
+    SELECT IF(MIN(d.due_at) <= v_now, v_now, v_next) INTO v_next FROM (SELECT MIN(r.due_at) AS due_at
+      FROM webhook_row r FORCE INDEX (webhook_row_due) GROUP BY r.scope_id) d;
+  END IF;
+  SELECT COUNT(*) > 0 INTO v_has_suspect FROM (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
+    WHERE r.crashes IS NOT NULL AND r.suspect_at <= v_now LIMIT 1) d;
   SET v_names = CONCAT('[', SUBSTRING(v_names, 2), ']');
-  SET v_has_suspect = EXISTS (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
-    WHERE r.crashes IS NOT NULL AND r.suspect_at <= v_now);
   SELECT v_now AS now, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
   IF v_names <> '[]' THEN CALL webhook_look(v_names, NULL); END IF;
 END;;
