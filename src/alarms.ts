@@ -69,8 +69,12 @@ export type RaiseAlarm = (alarm: Alarm) => void;
 
 /** pino's shape; `console` fits too. */
 export interface Logger {
+  /** For finding faults. */
   debug(fields: object, message: string): void;
+  /** What happened, as it should: each delivery, each run. */
   info(fields: object, message: string): void;
+  /** What may need a look: refusals, retries. */
   warn(fields: object, message: string): void;
+  /** A fault on this side. */
   error(fields: object, message: string): void;
 }

@@ -18,17 +18,21 @@ export interface DoorTicket {
 
 /** The part of a `Receiver` that adapters use, whatever its result schemas are. */
 export interface DoorReceiver {
+  /** As `Receiver.open`: headers first, the body by the ticket. */
   readonly open: (
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<DoorTicket | (Answered & { readonly kind: string })>;
+  /** As `Receiver.verifyAndDispatch`: the whole delivery. */
   readonly verifyAndDispatch: (
     rawBytes: Uint8Array,
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<Answered>;
   readonly door: {
+    /** The answer to a delivery whose body somebody else has read: 503 `body_consumed`. */
     readonly consumed: (detail: string) => Answered;
+    /** The answer to a delivery that could not be carried out: 503. */
     readonly fault?: (error: unknown) => Answered;
   };
 }

@@ -46,9 +46,12 @@ export interface Sha256Stream {
 
 /** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
 export interface Hashes {
+  /** 32 bytes. */
   sha256(data: Uint8Array): Uint8Array;
   /** Lower case. Of a string: of its UTF-8. */
   sha256Hex(data: Uint8Array | string): string;
+  /** Of data that comes in chunks. */
   sha256Stream(): Sha256Stream;
+  /** 32 bytes, of the parts one behind the other. */
   hmacSha256(key: Uint8Array, ...data: readonly Uint8Array[]): Uint8Array;
 }

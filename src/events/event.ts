@@ -9,6 +9,7 @@ export interface StandardSchema<Out = unknown> {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
+    /** Its verdict on a value, at once or promised. */
     readonly validate: (value: unknown) => StandardResult<Out> | Promise<StandardResult<Out>>;
     readonly types?: { readonly input: unknown; readonly output: Out } | undefined;
   };

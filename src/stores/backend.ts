@@ -27,6 +27,7 @@ export interface Backend<Tx = unknown> {
   readonly timeoutMs: number;
   /** Opens, checks schema, settings and rights. Idempotent. @throws ConfigError with the fix. */
   open(): Promise<void>;
+  /** `Store.durability`: read from the backend's settings. */
   durability(): Promise<Durability | 'unknown'>;
   /** `Store.identity`, where it has one. */
   readonly identity?: () => Promise<StoreIdentity>;
@@ -36,7 +37,9 @@ export interface Backend<Tx = unknown> {
   advice(): string;
   /** The store's clock. Unix ms. */
   clock(): Promise<number>;
+  /** Takes each unit whole or not at all, all in one commit. */
   commit(request: CommitRequest): Promise<CommitResult>;
+  /** Reads rows by their names. */
   load(request: LoadRequest): Promise<LoadResult>;
   /**
    * Rows that are due at the store's clock, with their bodies and what comes with them (`LoadResult`). Senders take

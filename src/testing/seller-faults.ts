@@ -20,7 +20,10 @@ export type NamedFault =
 export type SellerFault =
   | NamedFault
   | { readonly redirect: string }
-  | { readonly answer: (request: IncomingMessage, response: ServerResponse) => unknown };
+  | {
+      /** Answers in the place of the fake seller. */
+      readonly answer: (request: IncomingMessage, response: ServerResponse) => unknown;
+    };
 
 /** What would have been sent, undefined where it would have been a 404. */
 export type Body = Uint8Array | undefined;

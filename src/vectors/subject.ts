@@ -104,6 +104,7 @@ export interface Answer {
 
 /** A receiver that was set up for one vector. */
 export interface OpenReceiver {
+  /** Its answer to one request. */
   readonly deliver: (request: VectorRequest, arrival: Arrival) => Answer | Promise<Answer>;
   /** Called once, after the vector's last request. */
   readonly close?: () => unknown;

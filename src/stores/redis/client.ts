@@ -7,6 +7,7 @@ import { ConfigError } from '../../errors.ts';
 export interface RedisClient {
   readonly status: string;
   readonly options: object;
+  /** As ioredis has it: another connection with the same settings. */
   readonly duplicate: (...args: never[]) => unknown;
 }
 

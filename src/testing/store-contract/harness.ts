@@ -36,6 +36,8 @@ export interface StoreContractOptions {
   readonly persistent?: boolean;
   /** It has `inbox`, for mode `inbox`. false by default, and then it must have none. */
   readonly inbox?: boolean;
+  /** The test runner's. */
   readonly describe: (name: string, body: () => void) => unknown;
+  /** The test runner's. */
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }
