@@ -63,7 +63,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
     /^(index|receiver|parts|answering|refusal-line|refused-body|curious|ticket|door|lifecycle|startup)\.ts$/,
     5,
   ],
-  [/^(inbox|sender|queues|registry)\//, 5],
+  [/^(inbox|sender|queues|registry|registrations)\//, 5],
   [/^stages\//, 4],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],

@@ -1,0 +1,111 @@
+import { utf8 } from '../codec/utf8.ts';
+import { RegistrationError, type RegistrationErrorCode } from './errors.ts';
+
+/** What JSON can say. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** A JSON object. A member that is `undefined` is left out. */
+export interface JsonObject {
+  readonly [name: string]: Json | undefined;
+}
+
+/** What is asked of one part of a registration. */
+interface Part {
+  readonly name: string;
+  readonly maxBytes: number;
+  readonly invalid: RegistrationErrorCode;
+  readonly tooLarge: RegistrationErrorCode;
+}
+
+/** Arguments of the call, with all that the library adds to them. */
+const ARGUMENTS: Part = {
+  name: 'arguments',
+  maxBytes: 256 * 1024,
+  invalid: 'arguments_invalid',
+  tooLarge: 'arguments_too_large',
+};
+
+const CONTEXT: Part = {
+  name: 'context',
+  maxBytes: 16 * 1024,
+  invalid: 'context_invalid',
+  tooLarge: 'context_too_large',
+};
+
+const REF: Part = { name: 'ref', maxBytes: 1024, invalid: 'ref_invalid', tooLarge: 'ref_too_large' };
+
+/** Objects and arrays around the innermost value. */
+const MAX_DEPTH = 256;
+
+/** Where a value is what JSON cannot keep, or would make something else of; undefined where there is no such place. */
+function misfit(value: unknown, at: string, depth: number): string | undefined {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return undefined;
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${at} is ${value}`;
+  if (typeof value !== 'object') return `${at} is ${describe(value)}`;
+  if (depth === MAX_DEPTH) return `${at} is more than ${MAX_DEPTH} levels deep, or contains itself`;
+  if (Array.isArray(value)) {
+    for (const [place, item] of value.entries()) {
+      const found = misfit(item, `${at}[${place}]`, depth + 1);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return `${at} is no plain object`;
+  for (const [name, member] of Object.entries(value)) {
+    const found = member === undefined ? undefined : misfit(member, `${at}.${name}`, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function describe(value: unknown): string {
+  return value === undefined ? 'undefined' : `a ${typeof value}`;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value as JSON text. @throws RegistrationError where it is none, or longer than the part may be. */
+function jsonText(part: Part, value: unknown): string {
+  const found = misfit(value, part.name, 0);
+  if (found !== undefined) throw new RegistrationError(part.invalid, `${found}. Give plain JSON values.`);
+  const text = JSON.stringify(value);
+  requireFit(part, text);
+  return text;
+}
+
+function requireFit({ name, maxBytes, tooLarge }: Part, text: string): void {
+  const { length } = utf8(text);
+  if (length <= maxBytes) return;
+  throw new RegistrationError(
+    tooLarge,
+    `${name}: ${length} bytes as JSON, at most ${maxBytes} are kept. Keep what is large on your side, and a reference to it here.`,
+  );
+}
+
+/** The arguments as they will be sent, each time anew: an own copy. @throws RegistrationError */
+export function argumentsText(value: unknown): string {
+  if (!isObject(value)) {
+    throw new RegistrationError('arguments_invalid', 'arguments: no object. Give the arguments by name.');
+  }
+  return jsonText(ARGUMENTS, value);
+}
+
+/** `context`, which the seller repeats on every delivery. @throws RegistrationError */
+export function contextText(value: unknown): string {
+  if (!isObject(value)) {
+    throw new RegistrationError('context_invalid', 'context: no object. Give an object, or leave it out.');
+  }
+  return jsonText(CONTEXT, value);
+}
+
+/** `ref`: the caller's own word for what was asked. @throws RegistrationError */
+export function checkedRef(value: unknown): string {
+  if (typeof value !== 'string') {
+    throw new RegistrationError('ref_invalid', `ref: ${describe(value)}. Give a string, or leave it out.`);
+  }
+  requireFit(REF, value);
+  return value;
+}
