@@ -87,6 +87,7 @@ export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
   if (outcome.kind === 'unavailable' && outcome.code === 'not_durable') {
     parts.raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
   }
+  parts.notes.outcome?.(outcome, trace);
   parts.onOutcome(outcome);
   return outcome;
 }

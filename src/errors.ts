@@ -44,6 +44,9 @@ export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]
   }
 }
 
+/** What was thrown, without its class. */
+export const messageOf = (error: unknown): string => (isOfKind(error, Error) ? error.message : textOf(error));
+
 /** Anything thrown as text, for the owner's log: a conversion that throws must not take the answer with it. */
 export function textOf(error: unknown): string {
   try {

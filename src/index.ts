@@ -23,6 +23,8 @@ export type {
   Handler,
   HandlerContext,
   Handlers,
+  Health,
+  HealthFault,
   OnHandled,
   OnRefused,
   NotificationHandlers,
@@ -32,8 +34,11 @@ export type {
   RefusedDelivery,
   RequestInfo,
   RetryOptions,
+  SenderHealth,
   SenderSource,
+  StoreHealth,
   Ticket,
+  WorkerHealth,
 } from './options.ts';
 export type {
   Acceptance,

@@ -6,6 +6,7 @@ import type { Event, ResultSchemas } from './events/event.ts';
 import type { HeadersInput } from './delivery.ts';
 import type { Door, RequestInfo } from './door-contract.ts';
 import type { OnHandled } from './handled-contract.ts';
+import type { Health } from './health-contract.ts';
 import type { Handlers } from './events/handlers.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
@@ -18,6 +19,7 @@ import type { Ticket } from './ticket-contract.ts';
 
 export type { Door, RequestInfo } from './door-contract.ts';
 export type { Handled, OnHandled } from './handled-contract.ts';
+export type * from './health-contract.ts';
 export type { OnRefused, RefusedDelivery } from './refused-contract.ts';
 export type { Ticket } from './ticket-contract.ts';
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './events/handlers.ts';
@@ -189,6 +191,11 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed.
    */
   readonly stop: () => Promise<void>;
+  /**
+   * How this process is, for `/livez` and `/readyz` (docs/observability.md). Asks the store at most once a second and for
+   * 0.8 s at most, whoever calls; a store that is in trouble is checked as `ready` does. Never rejects.
+   */
+  readonly health: () => Promise<Health>;
   /** Events that are DEAD or stuck: look at them, run them again, let them go. */
   readonly inbox: ReceiverInbox;
   /**

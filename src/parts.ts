@@ -5,6 +5,7 @@ import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
+import type { HealthNotes } from './health-notes.ts';
 import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
@@ -55,6 +56,8 @@ export interface Parts {
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
   /** What `onRefused` wants to see of bodies that were not read. */
   readonly refusedBodyBytes: number;
+  /** For `receiver.health()`. */
+  readonly notes: HealthNotes;
   /** Unix ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -91,13 +94,16 @@ const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
 async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
-  const [hashes, { readBody }, { createTickets }, { createQueueWatch }] = await Promise.all([
-    loadHashes(),
-    import('./events/reading.ts'),
-    import('./ticket.ts'),
-    import('./inbox/queue-watch.ts'),
-    loadCrypto(),
-  ]);
+  const [hashes, { readBody }, { createTickets }, { createQueueWatch }, { noteOutcomes }] = await Promise.all(
+    [
+      loadHashes(),
+      import('./events/reading.ts'),
+      import('./ticket.ts'),
+      import('./inbox/queue-watch.ts'),
+      import('./health-notes.ts'),
+      loadCrypto(),
+    ],
+  );
   const { protocol, keys, raiseAlarm, config } = parts;
   const setUp = createSetUpWatch(parts, shared);
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
@@ -105,6 +111,7 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
+  noteOutcomes(parts.notes, parts.now);
   const { onHandled } = parts;
   const observed = onHandled ? (await import('./stages/ended.ts')).observedBy(onHandled) : {};
   return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, observed, tickets, authContext };
@@ -177,6 +184,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     onOutcome: harmless(options.onOutcome),
     onRefused: options.onRefused && harmless(options.onRefused),
     refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,
+    notes: { senders: new Map(), worker: { state: 'off' } },
     now,
     newId,
     random: () => Math.random(),

@@ -6,6 +6,7 @@ import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type Eventual, isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
+import { once } from './single-flight.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
@@ -165,6 +166,7 @@ export function receiverOf(parts: Parts): Receiver {
   const rooms: Corridor = { lobby: parts, lifecycle, legacySeen: new Set() };
 
   const curious = createCurious(parts);
+  const health = once(async () => (await import('./health.ts')).createHealth(parts));
 
   function headOf(headers: unknown, { method, url }: RequestInfo): Head {
     const head = { method: methodOf(method), url, headers: headerFields(headers) };
@@ -244,6 +246,7 @@ export function receiverOf(parts: Parts): Receiver {
       return { storeId: parts.startup.storeId() };
     },
     ...running(parts, lifecycle),
+    health: async () => (await health())(),
     inbox: inboxOnDemand(parts, lifecycle),
     door: createDoor(parts),
   };

@@ -3,6 +3,7 @@ import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
 import type { Trace } from './answering.ts';
 import type { HeaderFields } from './delivery.ts';
 import { docsOf } from './alarms.ts';
+import { noteOf } from './health-notes.ts';
 import type { Outcome, Refusal } from './outcome.ts';
 import type { Parts } from './parts.ts';
 
@@ -27,6 +28,11 @@ export function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Par
   if (!delivery) return;
   const sender = whoseIs(trace, parts);
   logFirst(outcome, sender, trace, parts);
+  if (sender !== undefined) {
+    const note = noteOf(parts.notes, sender, trace.selected?.senders);
+    note.lastRefusedAt = parts.now();
+    note.lastCode = outcome.code;
+  }
   const { headers, method, url } = delivery;
   parts.onRefused?.({ headers, method, url, sender, outcome, ...(rawBytes && { rawBytes }) });
 }

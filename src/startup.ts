@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from './alarms.ts';
 import type { Config } from './config/resolve.ts';
-import { ConfigError, Fault } from './errors.ts';
+import { ConfigError, Fault, messageOf } from './errors.ts';
 import type { Eventual } from './eventual.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
@@ -61,6 +61,7 @@ export interface Startup<T> {
   readonly passed: () => Promise<T>;
   /** The same for deliveries, which find it there at once. @throws Fault `misconfigured` or `store_unavailable`. */
   readonly ready: () => Eventual<T>;
+  readonly hasPassed: () => boolean;
   /** Which store the last check that succeeded found. */
   readonly storeId: () => string | undefined;
 }
@@ -109,11 +110,13 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
       return await check();
     } catch (error) {
       if (error instanceof Fault) throw error;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       raiseAlarm({ code: 'misconfigured', message });
       throw new Fault('misconfigured', message, { cause: error });
     }
   }
 
-  return { check, passed, ready: () => equipped ?? checkForDelivery(), storeId: () => storeId };
+  const hasPassed = (): boolean => equipped !== undefined;
+
+  return { check, passed, hasPassed, ready: () => equipped ?? checkForDelivery(), storeId: () => storeId };
 }

@@ -33,6 +33,7 @@ function bench(shared: boolean, ...waits: readonly (() => Promise<void>)[]): Ben
   const keys = {
     find: () => Promise.reject(new Error('not asked')),
     findReplaced: () => Promise.reject(new Error('not asked')),
+    freshUntil: async () => undefined,
     whose: () => undefined,
     revocation: () => Promise.reject(new Error('not asked')),
     warm: () => Promise.resolve(),

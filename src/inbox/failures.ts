@@ -1,5 +1,5 @@
 import type { AlarmCode } from '../alarms.ts';
-import { Fault, isOfKind } from '../errors.ts';
+import { Fault, isOfKind, messageOf } from '../errors.ts';
 import type { UnavailableCode } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
 
@@ -19,11 +19,13 @@ export interface Failures {
 }
 
 /** The store may be away for a while; it is asked again until it answers. */
-export function createFailures({ config, logger, raiseAlarm, random }: Parts): Failures {
+export function createFailures({ config, logger, raiseAlarm, random, notes, now }: Parts): Failures {
   let failures = 0;
   return {
     napAfter(error, what) {
       failures += 1;
+      notes.worker.error = messageOf(error);
+      if (notes.worker.state === 'running') notes.worker.state = 'failing';
       logger.error({ err: error, failures }, what);
       const alarm = isOfKind(error, Fault) ? FAULT_ALARMS[error.code] : undefined;
       if (alarm) raiseAlarm({ code: alarm, message: (error as Fault).message });
@@ -32,6 +34,9 @@ export function createFailures({ config, logger, raiseAlarm, random }: Parts): F
     },
     over: () => {
       failures = 0;
+      delete notes.worker.error;
+      notes.worker.lastLookedAt = now();
+      if (notes.worker.state !== 'stopped') notes.worker.state = 'running';
     },
   };
 }

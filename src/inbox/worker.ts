@@ -134,19 +134,24 @@ const NO_WORKER =
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
  */
 export async function startWorker(parts: Parts, begin: (make: () => Worker) => void): Promise<void> {
-  const { config, store, bell, startup, lifecycle } = parts;
+  const { config, store, bell, startup, lifecycle, notes } = parts;
   const { inbox } = store;
   if (config.mode !== 'inbox' || !inbox) throw new ConfigError(NO_WORKER);
   if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
   bell.listened = true;
+  if (notes.worker.state === 'off') notes.worker.state = 'starting';
   const failures = createFailures(parts);
   while (!lifecycle.stopping()) {
     try {
       const equipped = await startup.passed();
-      if (!lifecycle.stopping()) begin(() => createWorker(equipped, inbox, bell));
+      if (lifecycle.stopping()) return;
+      begin(() => createWorker(equipped, inbox, bell));
       return;
     } catch (error) {
-      if (isOfKind(error, ConfigError)) throw error;
+      if (isOfKind(error, ConfigError)) {
+        notes.worker.state = 'off';
+        throw error;
+      }
       await bell.wait(failures.napAfter(error, 'the worker could not start yet'));
     }
   }

@@ -69,6 +69,11 @@ export interface KeyResolver {
    * @param senders all that were looked for in this process where absent.
    */
   whose(keyid: string, senders?: readonly SenderEntry[]): string | undefined;
+  /**
+   * Until when the cached key set of a sender is within its lifetime, Unix ms; undefined where none is cached or its keys
+   * are not fetched. Nothing is fetched. Never rejects.
+   */
+  freshUntil(sender: SenderEntry): Promise<number | undefined>;
   /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */

@@ -18,6 +18,7 @@ export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
     find: (...args) => (made ? made.find(...args) : loaded((it) => it.find(...args))),
     findReplaced: async (...args) => (await keys()).findReplaced(...args),
     revocation: (...args) => (made ? made.revocation(...args) : loaded((it) => it.revocation(...args))),
+    freshUntil: async (sender) => await made?.freshUntil(sender),
     whose: (keyid, senders) => made?.whose(keyid, senders),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);

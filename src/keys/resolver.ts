@@ -123,6 +123,8 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   return {
     ...createKeySearch({ cache, each, limits, budgetOf, finish, now }),
     revocation: revocations.check,
+    freshUntil: async (sender) =>
+      isPinned(sender) ? undefined : (await keys.cached(sender))?.copy.freshUntil,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);

@@ -13,6 +13,7 @@ const NO_KEYS: KeyResolver = {
   find: () => Promise.reject(new Error('keys were asked for')),
   findReplaced: () => Promise.reject(new Error('keys were asked for')),
   revocation: () => Promise.reject(new Error('keys were asked for')),
+  freshUntil: async () => undefined,
   whose: () => undefined,
   warm: () => Promise.resolve(),
   stop: () => undefined,

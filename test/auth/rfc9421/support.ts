@@ -147,6 +147,7 @@ export function bench(published: Published = {}, context: Partial<AuthContext> =
     find: () => search('find', published.found),
     findReplaced: () => search('findReplaced', published.replaced),
     revocation: (sender) => published.revocation?.[sender.agentUrl]?.() ?? 'valid',
+    freshUntil: async () => undefined,
     whose: () => undefined,
     warm: () => Promise.resolve(),
     stop: () => undefined,
