@@ -9,11 +9,17 @@ export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/ch
 export type * from './events/event.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
 export type {
+  DiscardManyQuery,
+  DiscardResult,
   InboxListQuery,
+  InboxStats,
+  ManyResult,
   ReceiverInbox,
+  RedriveManyQuery,
   RedriveResult,
   SeenEvent,
   SeenEvents,
+  SenderStats,
   WorkerOptions,
 } from './inbox/contract.ts';
 export type { NameLookUp, Transport as KeyTransport, TransportInit } from './keys/contract.ts';

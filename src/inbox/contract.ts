@@ -50,6 +50,58 @@ export interface InboxListQuery {
  */
 export type RedriveResult = 'queued' | 'applied' | 'dead' | 'stale' | 'busy' | 'absent' | 'other';
 
+/** What became of an event that was to be discarded. `other`: it runs, or is done. */
+export type DiscardResult = 'discarded' | 'absent' | 'other';
+
+/** One sender's events of one state. */
+export interface SenderStats {
+  /** Agent URL. */
+  readonly sender: string;
+  readonly state: InboxListQuery['state'];
+  readonly count: number;
+  /** When the oldest was stored, by the store's clock. Unix ms. */
+  readonly oldestInsertedAt: number;
+}
+
+/** How many events are not done. */
+export interface InboxStats {
+  readonly queued: number;
+  readonly leased: number;
+  readonly dead: number;
+  /** Those that have any, a row a state. */
+  readonly senders: readonly SenderStats[];
+  /** False where a state has `most` events or more: the oldest are counted. */
+  readonly isComplete: boolean;
+}
+
+/** Which DEAD events `receiver.inbox.redriveMany` takes: those that fit all that is given. */
+export interface RedriveManyQuery {
+  /** True: counts, and changes nothing. */
+  readonly dryRun: boolean;
+  /** Agent URL; all senders where absent. */
+  readonly sender?: string;
+  /** Stored before it. Unix ms, by the store's clock. */
+  readonly before?: number;
+  /** Stands in `lastError`, as it is written there. */
+  readonly error?: string;
+}
+
+/** Which events `receiver.inbox.discardMany` takes. */
+export interface DiscardManyQuery extends RedriveManyQuery {
+  /** `dead`. */
+  readonly state?: 'dead' | 'queued';
+}
+
+/** What became of many events. */
+export interface ManyResult<R extends string> {
+  /** Events that fit. */
+  readonly matched: number;
+  /** The same by agent URL. */
+  readonly senders: Readonly<Record<string, number>>;
+  /** By what came of each; empty after a `dryRun`. */
+  readonly results: Readonly<Partial<Record<R, number>>>;
+}
+
 /**
  * For the receiver's owner: events that are DEAD or stuck, in both modes. Every method rejects with `ConfigError`
  * where the store has no inbox or an argument is wrong, and with an error whose `code` is `store_unavailable` where it cannot be reached.
@@ -68,5 +120,17 @@ export interface ReceiverInbox {
   /**
    * Ends a DEAD or queued event without handling it; its duplicates are answered 200. `other`: it runs, or is done.
    */
-  readonly discard: (sender: string, idempotencyKey: string) => Promise<'discarded' | 'absent' | 'other'>;
+  readonly discard: (sender: string, idempotencyKey: string) => Promise<DiscardResult>;
+  /**
+   * Counts by sender and state, from pages of 1 000 records: a call of the store for each.
+   * @param query most: events of a state that are counted; 100 000.
+   */
+  readonly stats: (query?: { readonly most?: number }) => Promise<InboxStats>;
+  /**
+   * `redrive` for each DEAD event that fits, the oldest first: mode `inbox` four at a time, mode `inline` one after the
+   * other. Each at most once a call. Where it rejects, or the process ends, the next call goes on with those that are left.
+   */
+  readonly redriveMany: (query: RedriveManyQuery) => Promise<ManyResult<RedriveResult>>;
+  /** `discard` for each event that fits, likewise. */
+  readonly discardMany: (query: DiscardManyQuery) => Promise<ManyResult<DiscardResult>>;
 }

@@ -39,5 +39,8 @@ export function inboxOnDemand(parts: Parts, lifecycle: Lifecycle): ReceiverInbox
     inspect: async (sender, key) => (await inbox()).inspect(sender, key),
     redrive: async (sender, key) => (await inbox()).redrive(sender, key),
     discard: async (sender, key) => (await inbox()).discard(sender, key),
+    stats: async (query) => (await inbox()).stats(query),
+    redriveMany: async (query) => (await inbox()).redriveMany(query),
+    discardMany: async (query) => (await inbox()).discardMany(query),
   };
 }

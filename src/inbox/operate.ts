@@ -4,6 +4,7 @@ import type { Lifecycle } from '../lifecycle.ts';
 import type { Equipped, Parts } from '../parts.ts';
 import type { InboxQuery, StoreInbox } from '../stores/contract.ts';
 import type { InboxListQuery, ReceiverInbox } from './contract.ts';
+import { actOnMany, checkedFilter, checkedStats, statsOf, WIDTH } from './many.ts';
 import { redriveInline } from './redrive.ts';
 import { seenEvent } from './seen-event.ts';
 
@@ -51,7 +52,7 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   async function opened(): Promise<{ readonly inbox: StoreInbox; readonly equipped: Equipped }> {
     if (!store.inbox) {
       throw new ConfigError(
-        `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, Redis.`,
+        `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, MySQL, Redis.`,
       );
     }
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
@@ -67,6 +68,12 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
     const result = await inbox.redrive(sender, key);
     if (result === 'queued') bell.ring();
     return result;
+  }
+
+  /** One of many, while the receiver runs: `stop()` waits for those that have begun, and no others begin. */
+  function unlessStopping<T>(work: () => Promise<T>): Promise<T> {
+    if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
+    return counted(lifecycle, work);
   }
 
   return {
@@ -86,6 +93,23 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
     discard: async (sender, key) => {
       checkKey('discard', sender, key);
       return (await opened()).inbox.discard(sender, key, config.retentionMs);
+    },
+    stats: async (query) => {
+      const most = checkedStats(query);
+      return statsOf((await opened()).inbox, most);
+    },
+    redriveMany: async (query) => {
+      const filter = checkedFilter('redriveMany', query);
+      const { inbox } = await opened();
+      const width = config.mode === 'inline' ? 1 : WIDTH;
+      return actOnMany(inbox, filter, width, ({ sender, key }) => unlessStopping(() => redrive(sender, key)));
+    },
+    discardMany: async (query) => {
+      const filter = checkedFilter('discardMany', query);
+      const { inbox } = await opened();
+      return actOnMany(inbox, filter, WIDTH, ({ sender, key }) =>
+        unlessStopping(() => inbox.discard(sender, key, config.retentionMs)),
+      );
     },
   };
 }

@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
-import type { SeenEvent } from '../../inbox/contract.ts';
+import type { InboxStats, ManyResult, SeenEvent } from '../../inbox/contract.ts';
+import { actOnMany, statsOf, WIDTH } from '../../inbox/many.ts';
 import { seenEvent } from '../../inbox/seen-event.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
-import { whole } from '../numbers.ts';
+import { instant, whole } from '../numbers.ts';
 import { inLine, inLines } from '../paint.ts';
 import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
 import { openStore, type StoreFlags } from './open-store.ts';
@@ -14,6 +15,15 @@ interface ListFlags extends StoreFlags {
   readonly sender?: string;
   readonly limit: number;
   readonly after?: string;
+  readonly json?: boolean;
+}
+
+interface ManyFlags extends StoreFlags {
+  readonly state?: 'dead' | 'queued';
+  readonly sender?: string;
+  readonly before?: string;
+  readonly error?: string;
+  readonly yes?: boolean;
   readonly json?: boolean;
 }
 
@@ -117,6 +127,63 @@ const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<
 const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
   changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
 
+const COUNTED_MOST = 1_000_000;
+
+function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats): Report {
+  const plainSenders = senders.map((row) => ({ ...row, oldestInsertedAt: at(row.oldestInsertedAt) }));
+  const lines = plainSenders.map(
+    ({ sender, state, count, oldestInsertedAt }) =>
+      `${state.padEnd(6)} ${String(count).padStart(8)}  oldest ${oldestInsertedAt}  ${inLine(sender)}`,
+  );
+  const more = isComplete ? [] : [`There are more: the oldest ${COUNTED_MOST} of a state are counted.`];
+  return {
+    ok: true,
+    json: { queued, leased, dead, senders: plainSenders, isComplete },
+    text: () => [`${queued} queued, ${leased} leased, ${dead} dead`, ...lines, ...more].join('\n'),
+  };
+}
+
+const stats = async (inbox: StoreInbox): Promise<Report> => statsReport(await statsOf(inbox, COUNTED_MOST));
+
+function manyReport(state: string, done: string, counted: ManyResult<string>, results?: object): Report {
+  const { matched, senders } = counted;
+  const rows = Object.entries(senders).map(
+    ([sender, count]) => `${String(count).padStart(8)}  ${inLine(sender)}`,
+  );
+  const outcome = results
+    ? Object.entries(results).map(([result, count]) => `${result}: ${String(count)}`)
+    : matched > 0
+      ? [`Nothing was changed. With --yes they are ${done}.`]
+      : [];
+  return {
+    ok: true,
+    json: { matched, senders, ...(results && { results }) },
+    text: () => [`${matched} ${state} events fit.`, ...rows, ...outcome].join('\n'),
+  };
+}
+
+interface ManyVerb {
+  readonly done: string;
+  readonly act: (record: InboxRecord, inbox: StoreInbox) => Promise<string>;
+}
+
+/** Counts first; with `--yes` it changes them, too. */
+async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox): Promise<Report> {
+  const { state = 'dead', sender, before, error = '' } = flags;
+  const filter = {
+    state,
+    error,
+    ...(sender !== undefined && { sender }),
+    before: before === undefined ? Infinity : instant('--before', before),
+  };
+  const run = (dryRun: boolean): Promise<ManyResult<string>> =>
+    actOnMany(inbox, { ...filter, dryRun }, WIDTH, (record) => act(record, inbox));
+  const counted = await run(true);
+  if (flags.yes !== true || counted.matched === 0) return manyReport(state, done, counted);
+  const { results } = await run(false);
+  return manyReport(state, done, counted, results);
+}
+
 function addStoreFlags(verb: Command): Command {
   return verb
     .option('--sqlite <file>', 'database file of sqliteStore')
@@ -142,7 +209,21 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
   );
 }
 
-/** `inbox list|show|redrive|discard`. */
+function addManyVerb(parent: Command, run: RunVerb, name: string, summary: string, of: ManyVerb): Command {
+  const verb = addVerb(parent, name, summary, [
+    `inbox ${name} --sqlite webhooks.db --error 'the ad server'`,
+    `inbox ${name} --postgres --sender https://seller.example/mcp --before 2026-01-31T12:00:00Z --yes`,
+  ])
+    .option('--sender <url>', 'only of this agent URL')
+    .option('--before <instant>', "only stored before it, by the store's clock: Unix seconds or ISO 8601")
+    .option('--error <text>', 'only whose last error has this text in it')
+    .option('--yes', 'do it: without it they are counted');
+  return addStoreFlags(verb).action((flags: ManyFlags) =>
+    run(flags, (context) => withStore(flags, context, (inbox) => many(flags, of, inbox))),
+  );
+}
+
+/** `inbox list|show|stats|redrive|discard|redrive-many|discard-many`. */
 export function addInbox(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'list', 'events by state, oldest first', [
     'inbox list --sqlite webhooks.db',
@@ -159,4 +240,19 @@ export function addInbox(parent: Command, run: RunVerb): void {
   addRecordVerb(parent, run, 'show', 'one event, with its body and its last error', show);
   addRecordVerb(parent, run, 'redrive', 'give a dead event back to the workers', redrive);
   addRecordVerb(parent, run, 'discard', 'end a dead or queued event without handling it', discard);
+  const counts = addVerb(parent, 'stats', 'how many events are not done, by sender and state', [
+    'inbox stats --sqlite webhooks.db',
+    'inbox stats --postgres --json',
+  ]);
+  addStoreFlags(counts).action((flags: RecordFlags) =>
+    run(flags, (context) => withStore(flags, context, stats)),
+  );
+  addManyVerb(parent, run, 'redrive-many', 'give dead events back to the workers', {
+    done: 'queued, with all of their attempts',
+    act: ({ sender, key }, inbox) => inbox.redrive(sender, key),
+  });
+  addManyVerb(parent, run, 'discard-many', 'end dead or queued events without handling them', {
+    done: 'discarded, and never handled',
+    act: ({ sender, key }, inbox) => inbox.discard(sender, key, DAY_MS),
+  }).addOption(new Option('--state <name>', 'which').choices(['dead', 'queued']).default('dead'));
 }

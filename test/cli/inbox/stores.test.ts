@@ -161,6 +161,45 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     await expect.poll(() => handled).toEqual([first]);
     await worker.stop();
   });
+
+  it('stats, redrive-many, discard-many: counted first, changed with --yes', async () => {
+    broken = true;
+    const door = receiver('inline');
+    for (let count = 0; count < 3; count += 1) await dead(door);
+    await door.stop();
+    const of = (text: string): unknown => JSON.parse(text) as unknown;
+    const state = async (): Promise<unknown> => of((await run('stats', '--json')).stdout);
+
+    expect(await state()).toMatchObject({
+      queued: 0,
+      dead: 3,
+      senders: [{ sender: seller.agentUrl, state: 'dead', count: 3 }],
+    });
+    expect((await run('stats')).stdout).toMatch(/^0 queued, 0 leased, 3 dead\ndead {10}3 {2}oldest 2\d{3}-/);
+
+    const counted = await run('redrive-many', '--error', 'said no');
+    expect({ code: counted.code, said: counted.stdout }).toEqual({
+      code: 0,
+      said: `3 dead events fit.\n       3  ${seller.agentUrl}\nNothing was changed. With --yes they are queued, with all of their attempts.\n`,
+    });
+    expect(await state()).toMatchObject({ dead: 3 });
+    const others = await run('redrive-many', '--error', 'said yes', '--yes', '--json');
+    expect(of(others.stdout)).toEqual({ matched: 0, senders: {} });
+    const early = await run('discard-many', '--before', '2020-01-01T00:00:00Z', '--yes', '--json');
+    expect(of(early.stdout)).toEqual({ matched: 0, senders: {} });
+    expect((await run('discard-many', '--before', 'yesterday')).code).toBe(2);
+
+    const redriven = await run('redrive-many', '--sender', seller.agentUrl, '--yes', '--json');
+    expect(of(redriven.stdout)).toEqual({
+      matched: 3,
+      senders: { [seller.agentUrl]: 3 },
+      results: { queued: 3 },
+    });
+    expect(await state()).toMatchObject({ queued: 3, dead: 0 });
+    const discarded = await run('discard-many', '--state', 'queued', '--yes');
+    expect(discarded.stdout).toContain('discarded: 3');
+    expect(await state()).toMatchObject({ queued: 0, dead: 0, senders: [] });
+  });
 });
 
 describe('inbox: packages of the user’s project', () => {
