@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError } from '../errors.ts';
+import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import type { OnRefused, RefusedDelivery } from '../refused-contract.ts';
 
 /** `captureRefused`'s options. */
@@ -51,16 +51,16 @@ const codeOf = ({ outcome }: Pick<RefusedDelivery, 'outcome'>): string =>
 const nameOf = (sender: string | undefined): string =>
   (sender ?? 'unknown').replaceAll(/[^A-Za-z0-9]+/g, '-').slice(0, 64);
 
-function positive(name: string, value: number): number {
-  if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new ConfigError(`captureRefused: ${name} must be a whole number over 0.`);
-}
-
 /** Sizes of the captures that are there already, by name. */
 function sizesIn(dir: string): Map<string, number> {
   const names = readdirSync(dir).filter((name) => name.endsWith('.http'));
   return new Map(names.map((name) => [name, statSync(join(dir, name)).size]));
 }
+
+const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
+  perSenderAndCode: true,
+  maxTotalBytes: true,
+};
 
 /**
  * Writes refused deliveries into a folder, for `onRefused`: `npx proto-webhooks explain --dir <folder>` says what was
@@ -70,11 +70,13 @@ function sizesIn(dir: string): Map<string, number> {
  * body a second is read for it (at most 64 KiB), where they name a known sender's key id. What cannot be written is a
  * warning of the process, once.
  * @param dir made where it is missing (0700).
- * @throws ConfigError for options that are no numbers; what `fs` throws where the folder cannot be used.
+ * @throws ConfigError for options that are not known or not whole numbers from 1 on; what `fs` throws where the folder cannot be used.
  */
 export function captureRefused(dir: string, options: CaptureOptions = {}): OnRefused {
-  const most = positive('perSenderAndCode', options.perSenderAndCode ?? 5);
-  const maxTotalBytes = positive('maxTotalBytes', options.maxTotalBytes ?? 16_777_216);
+  onlyKnown('captureRefused', options, OPTION_NAMES);
+  text('captureRefused: dir', dir);
+  const most = wholeNumber('captureRefused: perSenderAndCode', options.perSenderAndCode, 5);
+  const maxTotalBytes = wholeNumber('captureRefused: maxTotalBytes', options.maxTotalBytes, 16_777_216);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const sizes = sizesIn(dir);
   let total = [...sizes.values()].reduce((sum, size) => sum + size, 0);

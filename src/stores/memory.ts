@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts';
+import { requireOptions } from './given.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
@@ -18,11 +19,15 @@ export interface MemoryStoreOptions extends StoreOptions {
   readonly state?: MemoryState;
 }
 
+const OPTION_NAMES: Readonly<Record<keyof MemoryStoreOptions, true>> = { state: true, clockOffsetMs: true };
+
 /**
  * A store for tests and development: everything is gone with the process, durability is `process`. A receiver
  * takes it only with `requireDurability: 'process'`, and never under `NODE_ENV=production`. Without transactions.
+ * @throws ConfigError for an option that is not known.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  requireOptions('memoryStore', options, OPTION_NAMES);
   const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
   const rows = memoryRows(state);
   const watch = stepWatch();

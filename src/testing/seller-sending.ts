@@ -1,7 +1,7 @@
 import { oneOf, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { payloadBytes } from '../sender/delivery.ts';
-import type { SignedDelivery } from '../sender/sign.ts';
+import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
 import { challenging } from './seller-challenge.ts';
 import { makeDelivery } from './seller-delivery.ts';
 import { MISTAKES, type Mistake } from './mistakes.ts';
@@ -38,10 +38,15 @@ export function deliveries(
   signal: AbortSignal,
 ): Pick<FakeSeller, 'sign' | 'send' | 'deliver' | 'challenge'> {
   const { protocol = 'proto', now = Date.now } = options;
-  const sign: FakeSeller['sign'] = async (payload, more = {}) => {
-    onlyKnown('deliver', more, DELIVER_NAMES);
+  const signFor = async (
+    method: 'sign' | 'deliver',
+    payload: PayloadInput,
+    more: DeliverOptions,
+  ): Promise<SignedDelivery> => {
+    onlyKnown(method, more, DELIVER_NAMES);
     const url = more.url ?? options.url;
-    if (url === undefined) throw new ConfigError('url: give the webhook URL to createFakeSeller or deliver.');
+    if (url === undefined)
+      throw new ConfigError(`url: give the webhook URL to createFakeSeller or ${method}.`);
     const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
     const { mistake, sign, key: name = 'ed25519' } = more;
     oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
@@ -49,6 +54,8 @@ export function deliveries(
     const key = typeof name === 'string' ? keys[name].privateJwk : name;
     return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
   };
+
+  const sign: FakeSeller['sign'] = (payload, more = {}) => signFor('sign', payload, more);
 
   const sendOnce = async (
     delivery: SignedDelivery,
@@ -65,7 +72,7 @@ export function deliveries(
     // Serialised once: every attempt carries the same bytes.
     const bytes = payloadBytes(payload);
     const attempt = async (number: number): Promise<Attempt> => {
-      const made = await sendOnce(await sign(bytes, more), number, more);
+      const made = await sendOnce(await signFor('deliver', bytes, more), number, more);
       more.onAttempt?.(made);
       return made;
     };

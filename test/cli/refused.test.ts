@@ -157,5 +157,7 @@ describe('captureRefused', () => {
 
   it('refuses options that are no numbers', () => {
     expect(() => captureRefused(folder, { perSenderAndCode: 0 })).toThrow(ConfigError);
+    expect(() => captureRefused(folder, { perSender: 5 } as object)).toThrow(/perSender is not known/);
+    expect(() => captureRefused(undefined as never)).toThrow(/captureRefused: dir: undefined/);
   });
 });

@@ -4,6 +4,7 @@ import type { AlarmCode } from '../../src/alarms.ts';
 import type { Outcome, RefusedCode, UnavailableCode } from '../../src/outcome.ts';
 import { ALARMS } from './alarms.ts';
 import { FAULTS } from './faults.ts';
+import { REGISTRY } from './registry.ts';
 import { REFUSALS } from './refusals.ts';
 import { THROWN } from './thrown.ts';
 
@@ -35,7 +36,8 @@ const keysOf = <K extends string>(table: Readonly<Record<K, unknown>>): readonly
 const refused = keysOf<RefusedCode>(REFUSALS);
 const unavailable = keysOf<UnavailableCode>(FAULTS);
 const alarms = keysOf<AlarmCode>(ALARMS);
-const thrown = keysOf(THROWN);
+const ERRORS = { ...THROWN, ...REGISTRY };
+const thrown = keysOf(ERRORS);
 
 /** No word of ours may reach whoever sent it. */
 function expectSilent({ response }: Outcome, detail: string): void {
@@ -73,7 +75,7 @@ describe('every code comes about through the public API, and says what it should
   });
 
   it.each(thrown)('thrown: %s', async (code) => {
-    const { test, message } = THROWN[code];
+    const { test, message } = ERRORS[code];
     expect(await test()).toMatchObject({ code, message: expect.stringContaining(message) });
     expect(saidOf(code)).toContain('thrown');
   });
@@ -90,7 +92,7 @@ describe('docs/errors.md', () => {
   it.each([...entries])('%s: how it shows, who acts, cause and fix', (code, { said, text }) => {
     const forms = said.slice(0, -1);
     expect(forms.includes('alarm')).toBe(Object.hasOwn(ALARMS, code));
-    expect(forms.includes('thrown')).toBe(Object.hasOwn(THROWN, code));
+    expect(forms.includes('thrown')).toBe(Object.hasOwn(ERRORS, code));
     expect(forms.includes('503')).toBe(Object.hasOwn(FAULTS, code));
     expect(forms.some((form) => /^4\d\d$/.test(form))).toBe(Object.hasOwn(REFUSALS, code));
     expect(forms.filter((form) => !/^(4\d\d|503|alarm|thrown)$/.test(form))).toEqual([]);

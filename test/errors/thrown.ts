@@ -1,11 +1,12 @@
 import { type ConfigError, PermanentError } from '../../src/errors.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
+import { runVectors, type VectorError } from '../../src/vectors/index.ts';
 import { house, payloads } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
 
 /** What is thrown to the caller, or by the handler. `Fault` has the codes of a 503. */
-type ThrownCode = ConfigError['code'] | PermanentError['code'];
+type ThrownCode = ConfigError['code'] | PermanentError['code'] | VectorError['code'];
 
 /** Every other error with a code: how it comes about. */
 export const THROWN: Readonly<Record<ThrownCode, Row<unknown>>> = {
@@ -40,5 +41,9 @@ export const THROWN: Readonly<Record<ThrownCode, Row<unknown>>> = {
       return thrown;
     },
     message: 'no such account',
+  },
+  vector_error: {
+    test: () => runVectors({ dir: 'there/is/no/such/folder' }).catch((error: unknown) => error),
+    message: 'expected a folder of vectors',
   },
 };

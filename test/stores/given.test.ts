@@ -4,6 +4,7 @@ import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import { mysqlStore } from '../../src/stores/mysql.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
@@ -38,6 +39,7 @@ describe('what a store cannot be made of is a ConfigError with the line to write
     ['a misspelt waitReplicas', redisStore as Make, [{ client, waitReplica: 2 }], /waitReplica is not known/],
     ['no path', sqliteStore as Make, [undefined], /give the path of a database/],
     ['a path among options', sqliteStore as Make, [{ path: 'x.db' }], /give the path of a database/],
+    ['a misspelt state', memoryStore as Make, [{ stat: {} }], /stat is not known.*state/],
     ['a misspelt busyMs', sqliteStore as Make, ['x.db', { busy: 1 }], /busy is not known.*busyMs/],
   ])('%s', (_, make, given, message) => {
     expect(() => make(...given)).toThrow(ConfigError);

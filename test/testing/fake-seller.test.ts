@@ -285,6 +285,7 @@ describe('mistakes of its user', () => {
       [() => createFakeSeller({ uri: 'x' } as object), /createFakeSeller: uri is not known\. Known: url, to/],
       [() => deliver({ mistake: 'tamper' }), /mistake: "tamper" is not one of tampered-body/],
       [() => deliver({ mistakes: 'tampered-body' }), /deliver: mistakes is not known/],
+      [() => seller.sign(event, { mistakes: 'x' } as object), /sign: mistakes is not known/],
       [() => deliver({ key: 'rsa' }), /key: "rsa" is not one of ed25519, p256/],
       [() => seller.rotate('rsa' as 'p256'), /key: "rsa" is not one of ed25519, p256/],
       [() => payloads.tool('done' as 'completed'), /status: "done" is not one of submitted, working/],
