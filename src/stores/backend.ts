@@ -1,6 +1,13 @@
-import type { Durability, InboxQuery, StoreIdentity, TransactionRequest } from './contract.ts';
+import type {
+  Durability,
+  InboxQuery,
+  RegistrationKind,
+  StoreIdentity,
+  TransactionRequest,
+} from './contract.ts';
 
 export { storeOf } from './driver/store-of.ts';
+export { turnText } from './driver/unit.ts';
 export type { DrivenStore, DriverOptions } from './driver/store-of.ts';
 
 /**
@@ -54,6 +61,16 @@ export interface Backend<Tx = unknown> {
   far(request: FarRequest): Promise<FarResult>;
   /** Rows of one list, oldest first. */
   page(query: InboxQuery): Promise<Page>;
+  /** For `Store.registrations`; absent where there are to be none. Both read only. */
+  readonly registrations?: {
+    /**
+     * Rows of a kind that are due at the store's clock: those whose `waitsFor` is `turnText` of an instant that has come.
+     * Senders take turns, as in `due`, of each its earliest first.
+     */
+    due(request: TurnRequest): Promise<TurnResult>;
+    /** Rows of a kind behind a name, by sender and id, expired ones too, at most `limit`. */
+    list(request: ListRequest): Promise<readonly Row[]>;
+  };
   /** How long the row has been due that came due first, suspects too. Ms; undefined where none is due. */
   overdueMs(): Promise<number | undefined>;
   /** Deletes at most `most` expired rows of a scope, or nonces of a sender, or of any (`nonces`). @returns how many. */
@@ -80,9 +97,9 @@ export interface Backend<Tx = unknown> {
 export type Within = Pick<Backend, 'commit' | 'load' | 'sweep' | 'isAboutOne'>;
 
 /** What a row is of. Others may come. */
-export type RowKind = 'record' | 'task' | 'nonce' | 'notification' | 'process';
+export type RowKind = 'record' | 'task' | 'nonce' | 'notification' | 'process' | RegistrationKind;
 
-/** A sender, or one key id of it (nonces); sender '': processes. Counted and swept by itself. */
+/** A sender, or one key id of it (nonces); sender '': processes, and registrations of no one sender. Counted and swept by itself. */
 export interface Scope {
   readonly sender: string;
   readonly keyid?: string;
@@ -124,9 +141,9 @@ export interface Write extends Expected {
   readonly suspect: DueSuspect | null;
   /** The list that it is on, for operators. */
   readonly list: InboxQuery['state'] | null;
-  /** Id of the task that it waits for. */
+  /** Id of the task that it waits for; of a row of a registration that is due, `turnText`. */
   readonly waitsFor: string | null;
-  /** Of a record the id of its task, of a task that of the record which holds it. */
+  /** Of a record the id of its task, of a task that of the record which holds it, of a registration what it is listed as. */
   readonly link: string | null;
   /** Counted of it, and of the row in whose place it comes. */
   readonly bytes: number;
@@ -242,4 +259,30 @@ export interface DueResult extends LoadResult {
 export interface Page {
   readonly rows: readonly Row[];
   readonly next?: string;
+}
+
+/** How many due rows of registrations are looked for. */
+export interface TurnRequest extends Pick<DueRequest, 'max' | 'senders' | 'after'> {
+  readonly kind: RegistrationKind;
+}
+
+/** Due rows, in the order in which they are to be taken. */
+export interface TurnResult {
+  /** The store's clock. Unix ms. */
+  readonly now: number;
+  readonly rows: readonly Row[];
+  /** Ms until the next one comes due that is not among them, 0 where one is; undefined where none is known to. */
+  readonly nextDueMs: number | undefined;
+}
+
+/** Which rows of registrations are listed. */
+export interface ListRequest {
+  readonly kind: RegistrationKind;
+  /** Those with this `link`; undefined: all. */
+  readonly list: string | undefined;
+  /** undefined: all but ''. */
+  readonly sender: string | undefined;
+  readonly limit: number;
+  /** Names of scope and row; undefined: from the first. */
+  readonly after: { readonly sender: string; readonly id: string } | undefined;
 }

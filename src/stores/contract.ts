@@ -1,8 +1,10 @@
 import type { StoreInbox } from './inbox.ts';
 import type { AcceptRequest, AcceptResult, RetryLimits } from './accept.ts';
+import type { StoreRegistrations } from './registrations.ts';
 
 export type * from './accept.ts';
 export type * from './inbox.ts';
+export type * from './registrations.ts';
 
 /**
  * What every store does, whatever it is built on. One record per `(sender, idempotency key)`; `sender` is the
@@ -115,6 +117,8 @@ export interface Store<Tx = unknown> {
   clock?(): Promise<number>;
   /** Workers and operators; absent in a store for inline mode alone. */
   readonly inbox?: StoreInbox;
+  /** What is kept of registrations; absent in a store that keeps none. */
+  readonly registrations?: StoreRegistrations;
   /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
   close(): Promise<void>;
 }

@@ -3,9 +3,10 @@ import { requireOptions } from './given.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
-import type { QueueRows } from './rules/rows.ts';
+import { registrationsOf } from './rules/registrations.ts';
 import { alive, complete, fail, peek, renew } from './rules/settle.ts';
 import { stepWatch } from './step-watch.ts';
+import type { MemoryRows } from './memory/rows.ts';
 import { memoryRows } from './memory/rows.ts';
 import type { MemoryState } from './memory/state.ts';
 import { createMemoryState } from './memory/state.ts';
@@ -39,7 +40,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     return at;
   };
   // Each method runs to its end without yielding, so that steps never overlap, whichever handle they come from.
-  const atomic = async <T>(step: (rows: QueueRows, now: number) => T): Promise<T> => step(rows, now());
+  const atomic = async <T>(step: (rows: MemoryRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
     open: async () => void now(),
@@ -52,6 +53,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     alive: async (request) => alive(rows, request, now()),
     peek: async (sender, key) => peek(rows, sender, key, now()),
     inbox: inboxOf(atomic, watch),
+    registrations: registrationsOf(atomic),
     close: async () => {
       closed = true;
     },

@@ -6,13 +6,14 @@ import { stateOf } from './driver/state.ts';
 import { requireOptions } from './given.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
-import type { QueueRows } from './rules/rows.ts';
+import { registrationsOf } from './rules/registrations.ts';
 import { alive, complete, fail, peek, renew } from './rules/settle.ts';
 import { stepWatch } from './step-watch.ts';
 import type { SqliteHandle } from './sqlite/handle.ts';
 import { fileOpener } from './sqlite/handle.ts';
 import type { BusyOptions, OpenDatabase } from './sqlite/open.ts';
 import { openDatabase } from './sqlite/open.ts';
+import type { SqliteRows } from './sqlite/rows.ts';
 import { transactionStep } from './sqlite/transaction.ts';
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle.ts';
@@ -29,7 +30,7 @@ export interface SqliteStoreOptions extends StoreOptions {
 
 /** A store with an inbox, whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
 export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
-  Required<Pick<Store<Handle>, 'transaction' | 'inbox'>>;
+  Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations'>>;
 
 /**
  * The embedded default: one file, any number of processes on one machine, durability `disk`.
@@ -54,7 +55,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     return at;
   };
   const connection = connectionOf(fileOrHandle, { busyMs, random, delay });
-  const step = async <T>(run: (rows: QueueRows, now: number) => T): Promise<T> => {
+  const step = async <T>(run: (rows: SqliteRows, now: number) => T): Promise<T> => {
     const { rows, commits } = connection.current();
     return commits.run(() => run(rows, now()));
   };
@@ -75,6 +76,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
     inbox: inboxOf(step, watch),
+    registrations: registrationsOf(step),
     close: connection.close,
   };
 }

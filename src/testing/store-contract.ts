@@ -21,6 +21,9 @@ import { nonceCases } from './store-contract/nonces.ts';
 import { notificationCases } from './store-contract/notifications.ts';
 import { orderCases } from './store-contract/order.ts';
 import { recordCases } from './store-contract/records.ts';
+import { lastingRegistrationCases, registrationCases } from './store-contract/registrations.ts';
+import { registrationDueCases } from './store-contract/registrations-due.ts';
+import { registrationPageCases } from './store-contract/registrations-page.ts';
 import { replayCases } from './store-contract/replays.ts';
 import { reportCases } from './store-contract/reports.ts';
 import { resendCases } from './store-contract/resends.ts';
@@ -67,6 +70,12 @@ const INBOX_SUITES: Readonly<Record<string, Cases>> = {
   'inbox: crashes and suspects': suspectCases,
 };
 
+const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
+  'registrations: rows and plans': registrationCases,
+  'registrations: what is due': registrationDueCases,
+  'registrations: what is listed': registrationPageCases,
+};
+
 /**
  * The one suite that every store passes: the rules of `Store`, on two handles open on one store, under a clock that
  * the suite moves. For stores of your own:
@@ -80,11 +89,17 @@ const INBOX_SUITES: Readonly<Record<string, Cases>> = {
  *   of `node:assert`.
  */
 export function describeStoreContract(factory: StoreFactory, options: StoreContractOptions): void {
-  const { transactions = false, persistent = false, inbox = false } = options;
+  const { transactions = false, persistent = false, inbox = false, registrations = false } = options;
   for (const [name, cases] of Object.entries(SUITES)) describeCases(name, cases, factory, options);
   const suites = inbox ? INBOX_SUITES : { inbox: NO_INBOX };
   for (const [name, cases] of Object.entries(suites)) describeCases(name, cases, factory, options);
-  const survives = { ...persistenceCases, ...lastingIdentityCases };
+  const kept = registrations ? REGISTRATION_SUITES : { registrations: NO_REGISTRATIONS };
+  for (const [name, cases] of Object.entries(kept)) describeCases(name, cases, factory, options);
+  const survives = {
+    ...persistenceCases,
+    ...lastingIdentityCases,
+    ...(registrations && lastingRegistrationCases),
+  };
   if (persistent) describeCases('what survives', survives, factory, options);
   describeCases('transaction', transactions ? transactionCases : NO_TRANSACTION, factory, options);
 }
@@ -110,5 +125,12 @@ const NO_INBOX: Cases = {
   'there is none, and so the member is absent': async ({ a, b }) => {
     assert.equal(a.inbox, undefined);
     assert.equal(b.inbox, undefined);
+  },
+};
+
+const NO_REGISTRATIONS: Cases = {
+  'there are none, and so the member is absent': async ({ a, b }) => {
+    assert.equal(a.registrations, undefined);
+    assert.equal(b.registrations, undefined);
   },
 };

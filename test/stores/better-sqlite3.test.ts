@@ -21,6 +21,7 @@ function casesOfContract(): number {
     transactions: true,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
   return count;
 }

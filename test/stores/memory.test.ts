@@ -20,7 +20,7 @@ async function harness(): Promise<StoreHarness> {
 }
 
 describe('memoryStore', () => {
-  describeStoreContract(harness, { describe, it, persistent: true, inbox: true });
+  describeStoreContract(harness, { describe, it, persistent: true, inbox: true, registrations: true });
 
   it('promises nothing beyond the process', async () => {
     expect(await memoryStore().durability()).toBe('process');

@@ -10,5 +10,6 @@ describe('mysqlStore', () => {
     transactions: true,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });

@@ -10,5 +10,6 @@ describe('postgresStore', () => {
     transactions: true,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });

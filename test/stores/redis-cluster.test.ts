@@ -18,6 +18,7 @@ describe('redisStore on a Cluster of three primaries', () => {
     it,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });
 

@@ -20,6 +20,7 @@ describe('redisStore on a primary with a replica, found by a Sentinel', () => {
     it,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });
 

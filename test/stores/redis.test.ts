@@ -16,5 +16,6 @@ describe('redisStore on one server', () => {
     it,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });

@@ -10,5 +10,6 @@ describe.each(Object.keys(DRIVERS))('sqliteStore on %s', (name) => {
     transactions: true,
     persistent: true,
     inbox: true,
+    registrations: true,
   });
 });

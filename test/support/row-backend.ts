@@ -20,6 +20,7 @@ import type {
 } from '../../src/stores/backend.ts';
 import type { InboxQuery } from '../../src/stores/contract.ts';
 import { nameOf, scopeName } from '../../src/stores/driver/row-data.ts';
+import { turnText } from '../../src/stores/driver/unit.ts';
 
 /** A row as it is kept, with what it is searched by. */
 interface Kept extends Row {
@@ -132,6 +133,42 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
         rows: found.slice(0, limit),
         ...(found.length > limit && last && { next: String(last.place) }),
       };
+    },
+    registrations: {
+      due: async ({ kind, max, after }) => {
+        const at = now();
+        const all = [...rows.values()].filter((row) => row.kind === kind && row.write.waitsFor !== null);
+        const dueOf = ({ write }: Kept): string => write.waitsFor ?? '';
+        const ofKind = (dueAt: number): string => turnText(kind, dueAt);
+        const turns = new Map<string, number>();
+        const due = all
+          .filter((row) => dueOf(row) <= ofKind(at))
+          .toSorted((a, b) => (dueOf(a) < dueOf(b) ? -1 : dueOf(a) > dueOf(b) ? 1 : a.id < b.id ? -1 : 1))
+          .map((row) => {
+            const turn = turns.get(row.scope.sender) ?? 0;
+            turns.set(row.scope.sender, turn + 1);
+            return { row, turn };
+          })
+          .toSorted(
+            (a, b) => a.turn - b.turn || senderTurn(a.row, after).localeCompare(senderTurn(b.row, after)),
+          )
+          .slice(0, max)
+          .map(({ row }) => row);
+        const next = Math.min(
+          ...all.filter((row) => !due.includes(row)).map((row) => Number(dueOf(row).slice(2))),
+        );
+        return { now: at, rows: due, nextDueMs: next === Infinity ? undefined : Math.max(0, next - at) };
+      },
+      list: async ({ kind, list, sender, limit, after }) => {
+        const place = ({ scope, id }: RowId): string => JSON.stringify([scope.sender, id]);
+        const behind = after && JSON.stringify([after.sender, after.id]);
+        return [...rows.values()]
+          .filter((row) => row.kind === kind && (list === undefined || row.write.link === list))
+          .filter(({ scope }) => (sender === undefined ? scope.sender !== '' : scope.sender === sender))
+          .toSorted((a, b) => (place(a) < place(b) ? -1 : 1))
+          .filter((row) => behind === undefined || place(row) > behind)
+          .slice(0, limit);
+      },
     },
     overdueMs: async () => {
       const due = [...rows.values()]

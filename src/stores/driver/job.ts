@@ -1,6 +1,5 @@
 import type { Scope } from '../backend.ts';
-import type { Rows } from '../rules/rows.ts';
-import type { PlannedJob } from './journal.ts';
+import type { DriverRows, PlannedJob } from './journal.ts';
 import type { Job } from './round.ts';
 
 /** What is said of an operation beside its plan. */
@@ -12,7 +11,7 @@ export type Ask = Pick<PlannedJob, 'isBarrier' | 'guessesAbsent' | 'limits'> & {
 /** Only what was written is a word that has to be kept. */
 export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
 
-export type Plan<T> = (rows: Rows, now: number) => T;
+export type Plan<T> = (rows: DriverRows, now: number) => T;
 
 export function jobOf<T>(
   plan: Plan<T>,

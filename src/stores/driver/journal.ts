@@ -1,9 +1,10 @@
-import type { Counted, NoncesOf, RowId, RowKind, Scope } from '../backend.ts';
+import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../contract.ts';
 import { PRESSURE_SHARE } from '../contract.ts';
+import type { RegistrationTable } from '../rules/registrations.ts';
 import type { RecordRow, Rows, Usage } from '../rules/rows.ts';
-import type { AnyRow, RowData } from './row-data.ts';
-import { fitted, nameOf, PROCESSES, scopeName } from './row-data.ts';
+import type { AnyRow, RowData, Sweep } from './row-data.ts';
+import { fitted, nameOf, PROCESSES, scopeName, sweepName } from './row-data.ts';
 
 /** A row as a batch of plans sees it. */
 export interface Entry {
@@ -54,9 +55,6 @@ export class Missing extends Error {
   }
 }
 
-/** Expired rows to be deleted. */
-export type Sweep = Scope | NoncesOf | 'nonces';
-
 export type Need =
   | { readonly row: RowId }
   | { readonly process: string }
@@ -67,10 +65,13 @@ export type Need =
   /** What an earlier plan of this round has changed has to be in the store first. */
   | 'next-round';
 
+/** What plans read and write. */
+export type DriverRows = Rows & RegistrationTable;
+
 /** One operation of a store, as the driver plans it. */
 export interface PlannedJob {
   /** Pure: reads and writes `rows` alone. */
-  readonly plan: (rows: Rows, now: number) => unknown;
+  readonly plan: (rows: DriverRows, now: number) => unknown;
   /** Whether a 2xx may rest on the answer: then it is committed even if nothing is written. */
   readonly isBarrier: (answer: unknown) => boolean;
   /** What is not known is taken to be absent at first: most accepts are the first of their event. */
@@ -114,7 +115,7 @@ export interface Change {
 
 /** One plan's view of a batch. */
 export interface Attempt {
-  readonly rows: Rows;
+  readonly rows: DriverRows;
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
   readonly counts: Map<string, Counted>;
@@ -295,7 +296,7 @@ function journalOf(batch: Batch): Journal {
     if (!batch.swept.has(sweepName(of))) throw new Missing({ sweep: of });
   };
 
-  const rows: Rows = {
+  const rows: DriverRows = {
     nonce: ({ sender, keyid, nonce }, now) => find('nonce', nonceScope(sender, keyid), nonce, now),
     saveNonce: (row) => write(entryOf('nonce', nonceScope(row.sender, row.keyid), row.nonce), row),
     record: (sender, key, now) => find('record', { sender }, key, now),
@@ -336,6 +337,8 @@ function journalOf(batch: Batch): Journal {
       return until > now;
     },
     saveProcess: (row) => write(entryOf('process', PROCESSES, row.id), row),
+    registration: (kind, sender, id, now) => find(kind, { sender }, id, now),
+    saveRegistration: (row) => write(entryOf(row.kind, { sender: row.sender }, row.id), row),
     purge: () => {},
     purgeSender: (sender) => sweep({ sender }),
     purgeNonces: (_now, _most, of) => {
@@ -354,12 +357,6 @@ function journalOf(batch: Batch): Journal {
       return { rows, reads, writes, counts, waiters };
     },
   };
-}
-
-/** As one text. */
-export function sweepName(of: Sweep): string {
-  if (of === 'nonces') return of;
-  return 'noncesOf' in of ? `nonces of ${of.noncesOf}` : scopeName(of);
 }
 
 interface Named {

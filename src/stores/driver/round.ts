@@ -4,19 +4,10 @@ import type { ProcessRow, RecordRow } from '../rules/rows.ts';
 import { sleep } from '../sleep.ts';
 import type { StepWatch } from '../step-watch.ts';
 import type { StoreClock } from './clock.ts';
-import type {
-  Attempt,
-  Batch,
-  Draft,
-  Entry,
-  KnownCount,
-  Need,
-  PlannedJob,
-  Sweep,
-  Waiters,
-} from './journal.ts';
-import { attemptOf, Missing, newEntry, sweepName } from './journal.ts';
-import { PROCESSES, fitted, nameOf, scopeName, unpacked } from './row-data.ts';
+import type { Attempt, Batch, Draft, Entry, KnownCount, Need, PlannedJob, Waiters } from './journal.ts';
+import { attemptOf, Missing, newEntry } from './journal.ts';
+import type { Sweep } from './row-data.ts';
+import { PROCESSES, fitted, nameOf, scopeName, sweepName, unpacked } from './row-data.ts';
 import { unitOf } from './unit.ts';
 
 /** A job, and who waits for it. */

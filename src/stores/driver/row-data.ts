@@ -1,11 +1,12 @@
 import { Fault } from '../../errors.ts';
-import type { Row, RowId, RowKind, Scope } from '../backend.ts';
+import type { NoncesOf, Row, RowId, RowKind, Scope } from '../backend.ts';
+import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import { nodeCrypto } from '../node-crypto.ts';
 import type { NonceRow, NotificationRow, ProcessRow, RecordRow, TaskRow } from '../rules/rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
 /** What each kind of row says. */
-export interface RowData {
+export interface RowData extends Readonly<Record<RegistrationKind, RegistrationRow>> {
   readonly record: RecordRow;
   /** `waiting`: records may be parked for it. Set with each, so that a free task without one is not searched. */
   readonly task: TaskRow & { readonly waiting: boolean };
@@ -51,8 +52,19 @@ export function scopeName({ sender, keyid }: Scope): string {
   return keyid === undefined ? sender : `${keyid.length} ${keyid}${sender}`;
 }
 
+/** Expired rows to be deleted. */
+export type Sweep = Scope | NoncesOf | 'nonces';
+
+/** As one text. */
+export function sweepName(of: Sweep): string {
+  if (of === 'nonces') return of;
+  return 'noncesOf' in of ? `nonces of ${of.noncesOf}` : scopeName(of);
+}
+
 /** What a row's name says of it, and what is as it is in most rows, is left out: half of what is stored. */
 type Absent<K extends RowKind> = { readonly [M in keyof RowData[K]]?: RowData[K][M] };
+
+const REGISTRATION = { dueAt: null, list: null, expiresAt: null } as const;
 
 const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   record: {
@@ -81,10 +93,34 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   nonce: { key: null },
   notification: { instant: null },
   process: {},
+  operation: REGISTRATION,
+  route: REGISTRATION,
+  watch: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
-const ID_MEMBER = { record: 'key', task: 'id', nonce: 'nonce', notification: 'id', process: 'id' } as const;
+const ID_MEMBER = {
+  record: 'key',
+  task: 'id',
+  nonce: 'nonce',
+  notification: 'id',
+  process: 'id',
+  operation: 'id',
+  route: 'id',
+  watch: 'id',
+} as const;
+
+export function isRegistration(kind: RowKind): kind is RegistrationKind {
+  return kind === 'operation' || kind === 'route' || kind === 'watch';
+}
+
+const packRegistration = (row: RegistrationRow, id: string | undefined): object => ({
+  id,
+  value: row.value,
+  dueAt: row.dueAt ?? undefined,
+  list: row.list ?? undefined,
+  expiresAt: row.expiresAt ?? undefined,
+});
 
 const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
 
@@ -145,6 +181,9 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     expiresAt: row.expiresAt,
   }),
   process: (row, id) => ({ id, expiresAt: row.expiresAt }),
+  operation: packRegistration,
+  route: packRegistration,
+  watch: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */
@@ -160,6 +199,7 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
     ...DEFAULTS[kind],
     ...(kind === 'record' && { setAt: said.insertedAt }),
     ...(kind !== 'process' && { sender: scope.sender }),
+    ...(isRegistration(kind) && { kind }),
     ...(scope.keyid !== undefined && { keyid: scope.keyid }),
     ...(!id.startsWith(HASHED) && { [ID_MEMBER[kind]]: fromColumnText(id) }),
     ...said,

@@ -18,6 +18,7 @@ import { jobOf, READING } from './job.ts';
 import { scopesOf } from './journal.ts';
 import type { SenderTurn } from './lease.ts';
 import { leaseDue } from './lease.ts';
+import { registrationsIn } from './registrations.ts';
 import { countBook, rememberedRows } from './remembered.ts';
 import type { Shared } from './round.ts';
 import { runJobs } from './round.ts';
@@ -90,7 +91,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
   });
 
-  const run = <T>(sender: string, plan: (rows: Rows, now: number) => T, ask: Ask): Promise<T> =>
+  const run = <T>(sender: string, plan: Plan<T>, ask: Ask): Promise<T> =>
     new Promise((resolve, reject) => {
       state.check();
       turns.add({
@@ -163,6 +164,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
       discard: (sender, key, retentionMs) =>
         run(sender, (rows, now) => discard(rows, { sender, key, retentionMs }, now), READING),
     },
+    ...registrationsIn(backend, shared, run, direct),
     sweep: (scopes) => direct(() => sweepAll(backend, scopes)),
     close: () => state.close(() => turns.idle()),
   };

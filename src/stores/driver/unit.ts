@@ -1,9 +1,10 @@
-import type { Expected, Unit, Write } from '../backend.ts';
+import type { Expected, RowKind, Unit, Write } from '../backend.ts';
+import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import { dueAt } from '../rules/park.ts';
 import type { RecordRow, TaskRow } from '../rules/rows.ts';
 import type { Draft, Entry } from './journal.ts';
 import type { AnyRow } from './row-data.ts';
-import { fitted, packed } from './row-data.ts';
+import { fitted, isRegistration, packed } from './row-data.ts';
 
 /** What a backend is told of plans that stand or fall together. */
 export function unitOf(draft: Draft): Unit {
@@ -20,10 +21,28 @@ export function unitOf(draft: Draft): Unit {
 const isRecord = (kind: string, _row: AnyRow): _row is RecordRow => kind === 'record';
 const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolean } => kind === 'task';
 
+const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
+
+/**
+ * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is no id of a task (`columnText`). So
+ * such rows are in an index that was there before them, and in none that older processes look for work in.
+ */
+export function turnText(kind: RegistrationKind, dueAt: number): string {
+  return `\u0001${kind.charAt(0)}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
+}
+
+/** Of the largest integer that a number holds exactly. */
+const TURN_DIGITS = 16;
+
+/** The instant that a `turnText` says. */
+export function turnIn(text: string): number {
+  return Number(text.slice(-TURN_DIGITS));
+}
+
 type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
 
 /** What of a row is searched and counted; `named` makes the names of others from their ids. */
-export function indexed(kind: string, row: AnyRow, named: (id: string) => string = fitted): Indexed {
+export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;
   if (isRecord(kind, row)) {
     const task = row.task ? named(row.task.id) : null;
@@ -39,8 +58,11 @@ export function indexed(kind: string, row: AnyRow, named: (id: string) => string
       bytes: row.bodyBytes,
     };
   }
-  const link = isTask(kind, row) && row.holder !== null ? named(row.holder) : null;
-  return { expiresAt, dueAt: null, suspect: null, list: null, waitsFor: null, link, bytes: 0 };
+  const none = { expiresAt, dueAt: null, suspect: null, list: null, waitsFor: null, link: null, bytes: 0 };
+  if (isOfRegistration(kind, row)) {
+    return { ...none, waitsFor: row.dueAt === null ? null : turnText(row.kind, row.dueAt), link: row.list };
+  }
+  return isTask(kind, row) && row.holder !== null ? { ...none, link: named(row.holder) } : none;
 }
 
 export function writeOf({ id, version, stored, row, body }: Entry, next: number): Write {

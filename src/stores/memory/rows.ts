@@ -1,8 +1,10 @@
+import type { RegistrationSearch } from '../rules/registrations.ts';
 import type { QueueRows, RecordRow, Rows, Usage } from '../rules/rows.ts';
 import { noteExpiry, purge } from './expiry-queue.ts';
 import { dueRows, noteDue } from './due.ts';
 import { bodyOf, keepBody } from './bodies.ts';
 import { putNonce, senderState, type MemoryState } from './state.ts';
+import { registrationRows } from './registrations.ts';
 import { find, put } from './table.ts';
 
 /** Entries looked at by each accept, of each queue: more than one accept adds. */
@@ -16,13 +18,16 @@ function unexpired<R extends Expiring>(row: R | undefined, now: number): R | und
   return row && (row.expiresAt === null || row.expiresAt > now) ? row : undefined;
 }
 
+export type MemoryRows = QueueRows & RegistrationSearch;
+
 /** `Rows` over maps. JavaScript runs one step at a time: that is what makes each one atomic. */
-export function memoryRows(state: MemoryState): QueueRows {
+export function memoryRows(state: MemoryState): MemoryRows {
   return {
     ...nonceRows(state),
     ...recordRows(state),
     ...markRows(state),
     ...dueRows(state),
+    ...registrationRows(state),
     isProcessAlive: (id, now) => (state.processes.get(id) ?? -Infinity) > now,
     saveProcess: ({ id, expiresAt }, now) => {
       for (const [other, until] of state.processes) if (until <= now) state.processes.delete(other);
@@ -40,9 +45,14 @@ export function memoryRows(state: MemoryState): QueueRows {
 }
 
 function usage(state: MemoryState, sender: string, keyid: string | undefined): Usage {
-  const { records, tasks, notifications, nonces, nonceCount, pendingBytes } = senderState(state, sender);
+  const { records, tasks, notifications, registrations, nonces, nonceCount, pendingBytes } = senderState(
+    state,
+    sender,
+  );
+  const { operation, route, watch } = registrations;
+  const tables = [records, tasks, notifications, operation, route, watch];
   return {
-    entries: records.byKey.size + tasks.byKey.size + notifications.byKey.size,
+    entries: tables.reduce((sum, { byKey }) => sum + byKey.size, 0),
     pendingBytes,
     nonces: keyid === undefined ? 0 : (nonces.get(keyid)?.rows.byKey.size ?? 0),
     senderNonces: nonceCount,

@@ -1,3 +1,4 @@
+import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rows.ts';
 import { newSlab, type KeptBody, type Slab } from './bodies.ts';
 import { noteExpiry, type ExpiryQueue, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
@@ -63,7 +64,9 @@ export interface SenderState {
   readonly nonces: Map<string, KeyNonces>;
   /** Of all key ids. */
   nonceCount: number;
-  readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications', Shelf>>;
+  /** By kind. */
+  readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
+  readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications' | RegistrationKind, Shelf>>;
   pendingBytes: number;
 }
 
@@ -96,7 +99,7 @@ export function senderState(state: MemoryState, sender: string): SenderState {
   return known;
 }
 
-function shelfOf(table: Table<{ readonly expiresAt: number }>): Shelf {
+function shelfOf(table: Table<{ readonly expiresAt: number | null }>): Shelf {
   return {
     expiresAt: (key) => table.byKey.get(key)?.expiresAt,
     forget: (key) => void drop(table, key),
@@ -107,6 +110,10 @@ function newSender(sender: string): SenderState {
   const records = newTable<HeldRecord>();
   const tasks = newTable<TaskRow>();
   const notifications = newTable<NotificationRow>();
+  const registrations = { operation: newTable(), route: newTable(), watch: newTable() } satisfies Record<
+    RegistrationKind,
+    Table<RegistrationRow>
+  >;
   const created: SenderState = {
     sender,
     records,
@@ -115,6 +122,7 @@ function newSender(sender: string): SenderState {
     notifications,
     nonces: new Map(),
     nonceCount: 0,
+    registrations,
     shelves: {
       records: {
         expiresAt: (key) => records.byKey.get(key)?.row.expiresAt,
@@ -125,6 +133,9 @@ function newSender(sender: string): SenderState {
       },
       tasks: shelfOf(tasks),
       notifications: shelfOf(notifications),
+      operation: shelfOf(registrations.operation),
+      route: shelfOf(registrations.route),
+      watch: shelfOf(registrations.watch),
     },
     pendingBytes: 0,
   };

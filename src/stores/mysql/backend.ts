@@ -1,12 +1,13 @@
-import type { RowId } from '../backend.ts';
+import type { ListRequest, RowId } from '../backend.ts';
+import { turnText } from '../driver/unit.ts';
 import type { Calls, Query, SqlBackend, SqlOptions } from '../sql/backend.ts';
 import { LOCK_SHARE, sqlBackend } from '../sql/backend.ts';
-import { scopeFrom } from '../sql/lines.ts';
+import { LETTER, scopeFrom } from '../sql/lines.ts';
 import { columnText } from '../text.ts';
 import type { Answer, Columns, MysqlConnection, MysqlPool } from './client.ts';
 import { askOnce, poolMax, textOf } from './client.ts';
 import { asFault, isRetryable, mayBeOneCalls } from './faults.ts';
-import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsOf } from './rows.ts';
+import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsIn, rowsOf } from './rows.ts';
 import { checkVersion } from './schema.ts';
 import type { Settings } from './settings.ts';
 import {
@@ -194,6 +195,43 @@ function callsOn(
       const ms = Number(row?.['since'] ?? -Infinity) + offset();
       return ms < 0 ? undefined : ms;
     },
+    turns: async ({ kind, max, after }) => {
+      const [[head = {}] = []] = await ask(`SELECT ${CLOCK} + ? AS now`, [offset()]);
+      const now = Number(head['now']);
+      const [least, latest, last] = [0, now, Number.MAX_SAFE_INTEGER].map((at) => turnText(kind, at));
+      const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
+      // Names first: what the rows hold is not sorted.
+      const [rows = []] = await ask(
+        `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
+          SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
+            SELECT s.sender, r.scope_id, r.id, ROW_NUMBER() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
+            FROM ${table('scope')} s STRAIGHT_JOIN ${waits}
+              ON r.scope_id = s.id AND r.waits_for >= ? AND r.waits_for <= ? WHERE s.keyid = '') d) t
+        STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = t.scope_id AND r.kind = ? AND r.id = t.id
+        WHERE t.place <= ? ORDER BY t.place`,
+        [columnText(after), least, latest, LETTER[kind], max + 1],
+      );
+      const [[next = {}] = []] = await ask(
+        `SELECT MIN(d.turn) AS turn FROM (SELECT (SELECT r.waits_for FROM ${waits} WHERE r.scope_id = s.id
+          AND r.waits_for > ? AND r.waits_for <= ? ORDER BY r.waits_for LIMIT 1) AS turn
+          FROM ${table('scope')} s WHERE s.keyid = '') d`,
+        [latest, last],
+      );
+      const turn = next['turn'];
+      return { now, next: turn == null ? null : textOf(turn), rows: rowsIn(rows) };
+    },
+    listed: async ({ kind, list = null, sender, limit, after }) => {
+      const of = sender === undefined ? null : columnText(sender);
+      const [rows = []] = await ask(
+        `SELECT s.sender, s.keyid, r.kind, r.id, r.version, r.data FROM ${table('scope')} s
+          STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = s.id AND r.kind = ?
+            AND r.id > IF(s.sender = ?, ?, '')
+          WHERE s.keyid = '' AND s.sender >= ? AND IF(? IS NULL, s.sender <> '', s.sender = ?) AND r.link <=> COALESCE(?, r.link)
+          ORDER BY s.sender, r.id LIMIT ?`,
+        [LETTER[kind], ...behindOf(after), of, of, list, limit],
+      );
+      return rowsIn(rows);
+    },
     clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
     identity: async () => {
       // Of several processes that ask at once one is told that the store is new.
@@ -206,4 +244,10 @@ function callsOn(
       return rows.map(({ sender, keyid }) => scopeFrom({ sender: textOf(sender), key: textOf(keyid) }));
     },
   };
+}
+
+/** Values of `listed`: the sender of the last row, its id, the sender to begin with. */
+function behindOf(after: ListRequest['after']): readonly [string | null, string, string] {
+  const sender = after ? columnText(after.sender) : null;
+  return [sender, after?.id ?? '', sender ?? ''];
 }

@@ -92,6 +92,11 @@ export function rowsOf(rows: readonly Columns[]): readonly Row[] {
     .map(rowOf);
 }
 
+/** Rows as a SELECT has sorted them. */
+export function rowsIn(rows: readonly Columns[]): readonly Row[] {
+  return rows.map(rowOf);
+}
+
 function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
   return {
     scope: scopeFrom({ sender: textOf(sender), key: textOf(keyid) }),

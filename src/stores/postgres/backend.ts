@@ -1,9 +1,10 @@
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
-import type { StoreIdentity } from '../contract.ts';
+import type { RegistrationKind, StoreIdentity } from '../contract.ts';
+import { turnText } from '../driver/unit.ts';
 import type { Calls, Query, SqlBackend, SqlOptions } from '../sql/backend.ts';
 import { LOCK_SHARE, sqlBackend } from '../sql/backend.ts';
 import type { ScopeIds } from '../sql/lines.ts';
-import { scopeFrom } from '../sql/lines.ts';
+import { LETTER, scopeFrom } from '../sql/lines.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import type { PgClient, PgPool } from './client.ts';
 import { poolMax, queryOnce, survive } from './client.ts';
@@ -204,6 +205,25 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       const ms = Number(row?.answer ?? -1);
       return ms < 0 ? undefined : ms;
     },
+    turns: async ({ kind, max, after }) => {
+      const values = [offset(), LETTER[kind], ...turnTexts(kind), max + 1, columnText(after)];
+      const rows = (await query(turnSql(name), values)) as readonly (RowColumns & {
+        readonly now: string;
+        readonly next: string | null;
+      })[];
+      const [{ now, next } = { now: '0', next: null }] = rows;
+      return {
+        now: Number(now),
+        next,
+        rows: rows.filter(({ id }) => id !== null).map((row) => rowOf(row, NO_IDS)),
+      };
+    },
+    listed: async ({ kind, list = null, sender, limit, after }) => {
+      const of = sender === undefined ? null : columnText(sender);
+      const behind = after ? [columnText(after.sender), after.id] : [null, ''];
+      const rows = await query(listSql(name), [LETTER[kind], list, of, limit, ...behind]);
+      return (rows as readonly RowColumns[]).map((row) => rowOf(row, NO_IDS));
+    },
     clear: async (scope, most) => Number(answerOf(await query(texts.clear, [scope, most, offset()]))),
     identity: async () => {
       const [row] = (await query(identitySql(name), [])) as readonly StoreIdentity[];
@@ -223,6 +243,44 @@ export function overdueSql(name: string): string {
       (SELECT r.due_at FROM ${name}.webhook_row r WHERE r.scope_id = s.id AND r.due_at IS NOT NULL ORDER BY r.due_at LIMIT 1) f
       WHERE s.key = ''
     UNION ALL SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL) d`;
+}
+
+/** Rows that say whose they are. */
+const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
+
+/** Instants of `turnText`: the least, what stands before the digits, the greatest. */
+export function turnTexts(kind: RegistrationKind): readonly [string, string, string] {
+  const least = turnText(kind, 0);
+  return [least, least.slice(0, 2), turnText(kind, Number.MAX_SAFE_INTEGER)];
+}
+
+/**
+ * $1 offset, $2 kind, $3 to $5 `turnTexts`, $6 at most, $7 the sender whose turn was last. One row in any case, for the clock
+ * and for what comes due next. Of each sender its entries of the index of waiting records. @param name of the schema, quoted.
+ */
+export function turnSql(name: string): string {
+  const of = (what: string, condition: string, most: string): string =>
+    `${name}.webhook_scope c CROSS JOIN LATERAL (SELECT ${what} FROM ${name}.webhook_row r WHERE r.scope_id = c.id
+      AND ${condition} ORDER BY r.waits_for LIMIT ${most}) r WHERE c.key = ''`;
+  return `WITH clock AS MATERIALIZED (SELECT t.now, $4::text || lpad(t.now::text, 16, '0') AS latest
+      FROM (SELECT ${name}.webhook_clock($1) AS now) t),
+    found AS (SELECT c.sender, r.*, row_number() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
+      FROM clock CROSS JOIN ${of('r.scope_id, r.id, r.version, r.waits_for, r.seq', `r.waits_for >= $3 COLLATE "C" AND r.waits_for <= clock.latest COLLATE "C"`, '$6')}),
+    taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= $7 COLLATE "C", f.sender) AS place FROM found f)
+    SELECT clock.now::text AS now, (SELECT min(r.waits_for) FROM ${of('r.waits_for', `r.waits_for > clock.latest COLLATE "C" AND r.waits_for <= $5 COLLATE "C"`, '1')}) AS next,
+      t.sender, t.scope_id, $2::text AS kind, t.id, r.version::text AS version, r.data, NULL AS body
+    FROM clock LEFT JOIN (taken t JOIN ${name}.webhook_row r ON r.scope_id = t.scope_id AND r.kind = $2 COLLATE "C" AND r.id = t.id)
+      ON t.place <= $6 ORDER BY t.place`;
+}
+
+/** $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. @param name of the schema, quoted. */
+export function listSql(name: string): string {
+  return `SELECT c.sender, $1::text AS kind, r.* , NULL AS body FROM ${name}.webhook_scope c CROSS JOIN LATERAL (
+      SELECT r.scope_id, r.id, r.version::text AS version, r.data FROM ${name}.webhook_row r
+        WHERE r.scope_id = c.id AND r.kind = $1 COLLATE "C" AND ($2::text IS NULL OR r.link = $2 COLLATE "C")
+          AND r.id > CASE WHEN c.sender = $5::text COLLATE "C" THEN $6::text ELSE '' END COLLATE "C" ORDER BY r.id LIMIT $4) r
+    WHERE c.key = '' AND CASE WHEN $3::text IS NULL THEN c.sender <> '' ELSE c.sender = $3 COLLATE "C" END
+      AND c.sender >= coalesce($5, '') COLLATE "C" ORDER BY c.sender, r.id LIMIT $4`;
 }
 
 /** Of several processes that ask at once one is told that the store is new. */

@@ -4,6 +4,7 @@ import { commit } from './commit.ts';
 import { asFault, isAboutOne } from './faults.ts';
 import { load } from './load.ts';
 import { due, far, overdueMs, page, sweep } from './senders.ts';
+import { listed, turns } from './registrations.ts';
 import type { Session, SessionOptions } from './session.ts';
 import { openSession } from './session.ts';
 import { ADVICE } from './settings.ts';
@@ -33,6 +34,10 @@ export function redisBackend(options: SessionOptions): Backend {
     due: async (request) => due(await opened(), request),
     far: async (request) => far(await opened(), request),
     page: async (query) => page(await opened(), query),
+    registrations: {
+      due: async (request) => turns(await opened(), request),
+      list: async (request) => listed(await opened(), request),
+    },
     overdueMs: async () => overdueMs(await opened()),
     sweep: async (of, most) => sweep(await opened(), of, most),
     isAboutOne,

@@ -1,3 +1,5 @@
+import { isRegistration } from '../driver/row-data.ts';
+import { turnIn } from '../driver/unit.ts';
 import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
 
 /** How `lua/rows.lua` names and writes rows. */
@@ -8,7 +10,12 @@ const LETTERS: Record<RowKind, string> = {
   nonce: 'o',
   notification: 'n',
   process: 'p',
+  operation: 'O',
+  route: 'U',
+  watch: 'W',
 };
+export const letterOf = (kind: RowKind): string => LETTERS[kind];
+
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as RowKind]));
 const LISTS: Record<NonNullable<Write['list']>, string> = { queued: 'q', leased: 'l', dead: 'k' };
 
@@ -49,7 +56,9 @@ export function rowText({ next, link, expiresAt, list, waitsFor, bytes, suspect,
 
 /** When Redis may delete a row by itself, Unix ms on its own clock; 0: not. */
 export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): number {
-  return expiresAt === null || list !== null || bytes > 0 ? 0 : Math.ceil(expiresAt - offsetMs) + SLACK_MS;
+  return expiresAt === null || list !== null || bytes > 0
+    ? 0
+    : Math.max(1, Math.ceil(expiresAt - offsetMs) + SLACK_MS);
 }
 
 /** A row that was inserted before: `place` is when, in microseconds. */
@@ -58,7 +67,7 @@ export type PlacedWrite = Write & { readonly place?: number };
 /** By turns index and score: false where the row leaves it, true for the place that the script gives the row. */
 export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
   const { scope, expiresAt, dueAt, suspect, list, waitsFor, before, place = true } = write;
-  const out: (string | number | boolean)[] = [];
+  const out: (string | number | boolean)[] = isRegistration(write.kind) ? changesOfRegistration(write) : [];
   if (!before || before.expiresAt !== expiresAt) out.push(indexOf(scope), expiresAt ?? '+inf');
   const was = before?.list ?? null;
   if (was !== list) {
@@ -70,12 +79,26 @@ export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
   else if (before && before.dueAt !== null) out.push('d', false);
   if (suspect) out.push('u', suspect.at);
   else if (before?.suspect) out.push('u', false);
+  if (isRegistration(write.kind)) return out;
   const waited = before?.waitsFor ?? null;
   if (waited !== waitsFor) {
     if (waited !== null) out.push(`y:${waited}`, false);
     if (waitsFor !== null) out.push(`y:${waitsFor}`, place);
   }
   return out;
+}
+
+function changesOfRegistration({ kind, waitsFor, before }: Write): (string | number | boolean)[] {
+  const { all, due } = registrationIndexes(kind);
+  const out: (string | number | boolean)[] = before ? [] : [all, 0];
+  if (waitsFor !== null) out.push(due, turnIn(waitsFor));
+  else if (before && before.waitsFor !== null) out.push(due, false);
+  return out;
+}
+
+/** Indexes of a kind of rows of registrations: ids of all of them by id, and of those that are due by when. */
+export function registrationIndexes(kind: RowKind): { readonly all: string; readonly due: string } {
+  return { all: `a:${LETTERS[kind]}`, due: `d:${LETTERS[kind]}` };
 }
 
 export function textOf(reply: unknown): string {

@@ -11,7 +11,7 @@ export interface Script {
 
 /** On the rows of one sender. */
 export type RowScript =
-  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'takeover';
+  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'takeover' | 'turns' | 'listed';
 
 const ROWS: Record<RowScript, string> = {
   commit: LUA.commit,
@@ -23,6 +23,8 @@ const ROWS: Record<RowScript, string> = {
   page: LUA.page,
   sweep: LUA.sweep,
   takeover: LUA.takeover,
+  turns: LUA.turns,
+  listed: LUA.listed,
 };
 
 type OtherScript = 'register' | 'senders' | 'oldsenders';

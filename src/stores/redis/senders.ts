@@ -20,7 +20,10 @@ import type { Session } from './session.ts';
 const AT_ONCE = 64;
 
 /** Runs `ask` for every sender, some at a time. */
-async function forEach<T>(senders: readonly string[], ask: (sender: string) => Promise<T>): Promise<T[]> {
+export async function forEach<T>(
+  senders: readonly string[],
+  ask: (sender: string) => Promise<T>,
+): Promise<T[]> {
   const out: T[] = [];
   for (let at = 0; at < senders.length; at += AT_ONCE) {
     out.push(...(await Promise.all(senders.slice(at, at + AT_ONCE).map(ask))));
@@ -57,7 +60,7 @@ interface Found extends Turn {
 }
 
 /** The first of each sender, then the second of each; senders by their names, from the one behind `after` on. */
-function byTurn(after: string): (a: Turn, b: Turn) => number {
+export function byTurn(after: string): (a: Turn, b: Turn) => number {
   const isBefore = (sender: string): number => Number(sender <= after);
   return (a, b) =>
     a.turn - b.turn || isBefore(a.sender) - isBefore(b.sender) || (a.sender < b.sender ? -1 : 1);

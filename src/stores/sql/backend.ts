@@ -7,13 +7,16 @@ import type {
   DueResult,
   FarRequest,
   FarResult,
+  ListRequest,
   LoadRequest,
   LoadResult,
   Row,
   Scope,
+  TurnRequest,
   Within,
 } from '../backend.ts';
 import type { Durability, InboxQuery, StoreIdentity } from '../contract.ts';
+import { turnIn } from '../driver/unit.ts';
 import { lookAgain } from '../look-again.ts';
 import { whileRunning } from '../schema-version.ts';
 import { keepingOf } from './keeping.ts';
@@ -55,6 +58,11 @@ export interface Calls {
   /** One row more than the page has, where there is one; `place`: what the next page begins behind. */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
   overdueMs(): Promise<number | undefined>;
+  /** One row more than asked for, where one is due; `next`: `Write.waitsFor` of the first of those that come due later. */
+  turns(
+    request: TurnRequest,
+  ): Promise<{ readonly now: number; readonly next: string | null; readonly rows: readonly Row[] }>;
+  listed(request: ListRequest): Promise<readonly Row[]>;
   /** Of a scope; 0: nonces of all; negative: those of all key ids of that sender. */
   clear(scope: number, most: number): Promise<number>;
   identity(): Promise<StoreIdentity | undefined>;
@@ -191,6 +199,15 @@ export function sqlBackend<Tx extends object, R>(
       return last ? { ...page, next: last.place } : page;
     },
     overdueMs: () => calls.overdueMs(),
+    registrations: {
+      due: async (request) => {
+        const { now, next, rows } = await calls.turns(request);
+        const wait = next === null ? undefined : Math.max(0, turnIn(next) - now);
+        const nextDueMs = rows.length > request.max ? 0 : wait;
+        return { now, rows: rows.slice(0, request.max), nextDueMs };
+      },
+      list: (request) => calls.listed(request),
+    },
     sweep: async (of, most) => {
       const isOfSender = of !== 'nonces' && 'noncesOf' in of;
       const scope = isOfSender ? { sender: of.noncesOf } : of;

@@ -8,6 +8,9 @@ export const LETTER: Readonly<Record<RowKind, string>> = {
   nonce: 'n',
   notification: 'i',
   process: 'p',
+  operation: 'O',
+  route: 'U',
+  watch: 'W',
 };
 const KIND: Readonly<Record<string, RowKind>> = {
   t: 'task',
@@ -15,6 +18,9 @@ const KIND: Readonly<Record<string, RowKind>> = {
   n: 'nonce',
   i: 'notification',
   p: 'process',
+  O: 'operation',
+  U: 'route',
+  W: 'watch',
 };
 /** The order in which rows are locked begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
@@ -23,6 +29,9 @@ const LOCKED: Readonly<Record<RowKind, number>> = {
   nonce: 2,
   notification: 3,
   process: 4,
+  operation: 5,
+  route: 6,
+  watch: 7,
 };
 
 export function kindOf(letter: string): RowKind {

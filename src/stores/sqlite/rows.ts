@@ -1,15 +1,20 @@
-import { PROCESSES, ROW_KINDS } from '../driver/row-data.ts';
+import { isRegistration, PROCESSES, ROW_KINDS } from '../driver/row-data.ts';
+import type { RegistrationSearch } from '../rules/registrations.ts';
 import type { QueueRows } from '../rules/rows.ts';
 import { dueRows } from './due.ts';
 import type { SqliteHandle } from './handle.ts';
+import { registrationRows } from './registrations.ts';
 import type { Scopes } from './scopes.ts';
 import { scopesOf } from './scopes.ts';
 import { tableOf } from './table.ts';
 
-export type SqliteRows = QueueRows & Pick<Scopes, 'begin' | 'save' | 'forget'>;
+export type SqliteRows = QueueRows & RegistrationSearch & Pick<Scopes, 'begin' | 'save' | 'forget'>;
 
 /** Expired rows that one accept deletes at most, of one kind; each kind has its turn. An accept adds one of each at most. */
 const PURGE_AN_ACCEPT = 16;
+
+/** Those that accepts add to; rows of registrations go when others of their kind are saved. */
+const OF_EVENTS = ROW_KINDS.filter((kind) => !isRegistration(kind));
 
 /** What is counted as a sender's entries. */
 const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
@@ -21,6 +26,12 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
   let turn = 0;
   return {
     ...dueRows(db, scopes),
+    ...registrationRows(db, scopes),
+    registration: (kind, sender, id, now) => table.find(kind, { sender }, id, now),
+    saveRegistration: (row, now) => {
+      table.purge(row.kind, now, PURGE_AN_ACCEPT);
+      table.save(row.kind, row, row.id, row, true);
+    },
     nonce: (of, now) => table.find('nonce', of, of.nonce, now),
     saveNonce: (row) => table.save('nonce', row, row.nonce, row, false),
     record: (sender, key, now) => table.find('record', { sender }, key, now),
@@ -42,8 +53,8 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
     },
     usage: scopes.usage,
     purge: (now) => {
-      turn = (turn + 1) % ROW_KINDS.length;
-      table.purge(ROW_KINDS[turn] ?? 'nonce', now, PURGE_AN_ACCEPT);
+      turn = (turn + 1) % OF_EVENTS.length;
+      table.purge(OF_EVENTS[turn] ?? 'nonce', now, PURGE_AN_ACCEPT);
     },
     purgeSender: (sender, now, atLeast) => {
       for (const kind of ENTRIES) table.purge(kind, now, atLeast, { sender });

@@ -36,6 +36,8 @@ export interface StoreContractOptions {
   readonly persistent?: boolean;
   /** It has `inbox`, for mode `inbox`. false by default, and then it must have none. */
   readonly inbox?: boolean;
+  /** It has `registrations`. false by default, and then it must have none. */
+  readonly registrations?: boolean;
   /** The test runner's. */
   readonly describe: (name: string, body: () => void) => unknown;
   /** The test runner's. */

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RowId, RowKind } from '../../../src/stores/backend.ts';
+import type { RegistrationKind, RegistrationRow } from '../../../src/stores/contract.ts';
 import type { AnyRow, RowData } from '../../../src/stores/driver/row-data.ts';
 import {
   fitted,
@@ -30,6 +31,17 @@ const text = fc.oneof(
 );
 const instant = fc.nat(2 ** 48);
 const maybe = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(of, { nil: null });
+
+const registrationOf = (kind: RegistrationKind): fc.Arbitrary<RegistrationRow> =>
+  fc.record({
+    kind: fc.constant(kind),
+    sender: text,
+    id: text,
+    value: text,
+    dueAt: maybe(instant),
+    list: maybe(text),
+    expiresAt: maybe(instant),
+  });
 
 const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   record: fc.record({
@@ -85,6 +97,9 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   }),
   notification: fc.record({ sender: text, id: text, key: text, instant: maybe(text), expiresAt: instant }),
   process: fc.record({ id: text, expiresAt: instant }),
+  operation: registrationOf('operation'),
+  route: registrationOf('route'),
+  watch: registrationOf('watch'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {

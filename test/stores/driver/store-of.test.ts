@@ -29,5 +29,5 @@ async function harness(): Promise<StoreHarness> {
 }
 
 describe('storeOf', () => {
-  describeStoreContract(harness, { describe, it, persistent: true, inbox: true });
+  describeStoreContract(harness, { describe, it, persistent: true, inbox: true, registrations: true });
 });

@@ -1,13 +1,20 @@
 import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type {
+  AcceptRequest,
+  RegistrationKind,
+  RegistrationRow,
+  Store,
+  StoreInbox,
+  StoreRegistrations,
+} from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 import { countsOf } from '../sqlite-files.ts';
 
-type Both = Store & { readonly inbox: StoreInbox };
+type Both = Store & { readonly inbox: StoreInbox; readonly registrations: StoreRegistrations };
 
 beforeAll(() => {
   // One instant for all: answers and rows have instants in them.
@@ -211,6 +218,50 @@ async function* live(store: Both, pass: (ms: number) => void): AsyncGenerator {
   yield await store.accept(event(302, { limits: { maxRecordsPerSender: 80 } }));
   yield await store.accept(event(303, { limits: { maxNonces: 3 } }));
   for (const n of many) yield await store.accept(event(n + 400, { sender: OTHER }));
+  yield* registered(store, pass);
+}
+
+/** The same for registrations. */
+async function* registered({ registrations }: Both, pass: (ms: number) => void): AsyncGenerator {
+  const save = (row: Partial<RegistrationRow>, dueIn?: number): Promise<void> =>
+    registrations.run(row.sender ?? ONE, (rows, now) => {
+      const { kind = 'watch', sender = ONE, id = named(1), list = null } = row;
+      const dueAt = dueIn === undefined ? null : now + dueIn;
+      rows.save({ kind, sender, id, value: `${kind} ${sender} ${id}`, dueAt, list, expiresAt: null });
+    });
+  const due = (kind: RegistrationKind, max = 9): Promise<unknown> =>
+    registrations.due({ kind, max, holdMs: 4000, senders: [] });
+  // Names are alike, whatever is named and of whichever sender.
+  for (const kind of ['watch', 'operation'] as const) {
+    for (const sender of [ONE, OTHER]) {
+      for (const n of sender === ONE ? [1, 2, 3, 4] : [1, 2, 3])
+        yield await save({ kind, sender, id: named(n), list: `list ${n % 2}` }, n * 1000);
+    }
+  }
+  for (const kind of ['watch', 'operation'] as const) {
+    for (const of of [{}, { sender: ONE }, { sender: OTHER }, { list: 'list 1' }, { sender: '' }]) {
+      for (let after: string | undefined; ;) {
+        const page = await registrations.page({
+          kind,
+          limit: 2,
+          ...of,
+          ...(after !== undefined && { after }),
+        });
+        yield page;
+        if (page.next === undefined) break;
+        after = page.next;
+      }
+    }
+    yield await due(kind);
+  }
+  pass(2500);
+  for (const max of [1, 1, 9]) yield await due('watch', max);
+  for (const of of [ONE, OTHER]) {
+    yield await registrations.run(of, (rows) => [rows.get('watch', named(1)), rows.get('route', named(1))]);
+  }
+  yield await due('operation');
+  pass(10_000);
+  yield await due('operation');
 }
 
 /** An answer, and what was kept after it. */

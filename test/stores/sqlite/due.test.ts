@@ -47,6 +47,7 @@ describe('what workers and operators look for', () => {
       'webhook_row_expiry',
       'webhook_row_list',
       'webhook_row_parked',
+      'webhook_row_parked',
       'webhook_row_suspect',
       'webhook_row_suspect',
       'webhook_row_suspect',

@@ -1,0 +1,69 @@
+import * as fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import type { RedisUrl } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
+import { expectSameRegistrations, registrationCalls } from '../registration-calls.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+
+describe('rows of registrations on Redis', () => {
+  let server: RedisUrl;
+  let redis: Redis;
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = clientOf.url(server.url);
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('are the same as in memory, by two handles', async () => {
+    let last = Promise.resolve();
+    await fc.assert(
+      fc.asyncProperty(registrationCalls, (calls) => {
+        const run = async (): Promise<void> => {
+          let offsetMs = 0;
+          const clockOffsetMs = (): number => offsetMs;
+          const prefix = newPrefix();
+          const stores = [1, 2].map(() => redisStore({ client: redis, prefix, clockOffsetMs }));
+          for (const store of stores) await store.open();
+          await expectSameRegistrations(
+            calls,
+            stores,
+            memoryStore({ clockOffsetMs }),
+            (ms) => (offsetMs += ms),
+          );
+          for (const store of stores) await store.close();
+        };
+        return (last = run());
+      }),
+      { numRuns: 40, interruptAfterTimeLimit: 20_000 },
+    );
+    await last;
+  });
+
+  it('leave no index behind when they were swept, after Redis has deleted the rows by itself', async () => {
+    const prefix = newPrefix();
+    // A run sweeps now and then: here each does.
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0);
+    const store = redisStore({ client: redis, prefix });
+    await store.open();
+    const sender = 'https://seller.example/mcp';
+    const row = { kind: 'watch', sender, value: '', list: 'open', expiresAt: null } as const;
+    const ids = ['1', '2', '3'];
+    await store.registrations?.run(sender, (rows, now) => {
+      for (const id of ids) rows.save({ ...row, id, dueAt: now + 1000 });
+    });
+    await store.registrations?.run(sender, (rows) => {
+      for (const id of ids) rows.save({ ...row, id, dueAt: null, expiresAt: 1 });
+    });
+    expect(await redis.keys(`${prefix}*:W:*`)).toEqual([]);
+    await store.close();
+    random.mockRestore();
+    const left = (await redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
+    expect(left).toEqual([]);
+  });
+});

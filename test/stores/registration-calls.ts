@@ -1,0 +1,122 @@
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import type { RegistrationKind, RegistrationRow, Store } from '../../src/stores/contract.ts';
+import { listedIds, registrationsOf } from '../../src/testing/store-contract/registrations-kit.ts';
+
+/** A call of `StoreRegistrations`; each reads of it what it needs. */
+interface RegistrationCall {
+  readonly does: 'save' | 'add' | 'get' | 'due' | 'page' | 'wait';
+  readonly kind: RegistrationKind;
+  readonly sender: string;
+  readonly id: string;
+  readonly list: string | null;
+  readonly when: keyof typeof WHEN;
+  readonly limit: number;
+}
+
+/** What `wait` waits, ms. No other time here is a multiple of it, nor nearly so: how slow a machine is changes no answer. */
+const HOUR_MS = 3_600_000;
+const HOLD_MS = 5_407_000;
+
+const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', ''];
+
+/** From now on, ms. */
+const WHEN = {
+  never: {},
+  due: { dueIn: -1000 },
+  soon: { dueIn: 1_501_000 },
+  later: { dueIn: 5_003_000 },
+  gone: { expiresIn: -1000 },
+  expires: { expiresIn: 5_003_000 },
+} as const satisfies Readonly<Record<string, { dueIn?: number; expiresIn?: number }>>;
+
+export const registrationCalls: fc.Arbitrary<readonly RegistrationCall[]> = fc.array(
+  fc.record({
+    does: fc.oneof(
+      { arbitrary: fc.constant('save' as const), weight: 4 },
+      fc.constantFrom('add', 'get', 'due', 'page', 'wait'),
+    ),
+    kind: fc.constantFrom('operation', 'watch', 'route'),
+    sender: fc.constantFrom(...SENDERS),
+    id: fc.constantFrom('1', '2', 'i'.repeat(600)),
+    list: fc.constantFrom(null, 'open', 'done'),
+    when: fc.constantFrom(...(Object.keys(WHEN) as (keyof typeof WHEN)[])),
+    limit: fc.constantFrom(1, 2, 100),
+  }),
+  { minLength: 1, maxLength: 40, size: 'max' },
+);
+
+/** Without its instants, which a store whose clock goes on has its own of. */
+function timeless({ dueAt, expiresAt, ...row }: RegistrationRow): object {
+  return { ...row, isDue: dueAt !== null, expires: expiresAt !== null };
+}
+
+async function save(
+  store: Store,
+  call: RegistrationCall,
+  valueOf: (value: string) => string,
+): Promise<string> {
+  const { kind, sender, id, list } = call;
+  const { dueIn, expiresIn }: { dueIn?: number; expiresIn?: number } =
+    sender === '' && 'dueIn' in WHEN[call.when] ? {} : WHEN[call.when];
+  return registrationsOf(store).run(sender, (rows, now) => {
+    const value = valueOf(rows.get(kind, id)?.value ?? '');
+    rows.save({
+      kind,
+      sender,
+      id,
+      value,
+      dueAt: dueIn === undefined ? null : now + dueIn,
+      list,
+      expiresAt: expiresIn === undefined ? null : now + expiresIn,
+    });
+    return value;
+  });
+}
+
+async function answerOf(store: Store, call: RegistrationCall): Promise<unknown> {
+  const { does, kind, sender, id, list, limit } = call;
+  if (does === 'save') return save(store, call, () => `${list} ${call.when}`);
+  if (does === 'add') return save(store, call, (value) => `${value}+`.slice(-10));
+  if (does === 'get') {
+    const row = await registrationsOf(store).run(sender, (rows) => rows.get(kind, id));
+    return row && timeless(row);
+  }
+  if (does === 'due') {
+    // All: of those that are due at once each store may give others first.
+    const due = await registrationsOf(store).due({ kind, max: 1000, holdMs: HOLD_MS, senders: [] });
+    const next = due.nextDueMs === undefined ? undefined : Math.round(due.nextDueMs / 1_800_000);
+    const names = due.rows.map((row) => `${row.sender} ${row.id} ${row.value} ${row.list}`);
+    return { names: names.toSorted(), next };
+  }
+  if (does === 'page') {
+    // A long id stands where its hash does.
+    const found = await listedIds(store, {
+      kind,
+      limit,
+      ...(list !== null && { list }),
+      ...(limit > 1 && { sender }),
+    });
+    return found.toSorted();
+  }
+  return undefined;
+}
+
+/**
+ * Makes each call on a store, and on memory: the answers have to be the same.
+ * @param stores handles on one store, by turns.
+ * @param pass lets time pass for all. Ms.
+ */
+export async function expectSameRegistrations(
+  calls: readonly RegistrationCall[],
+  stores: readonly Store[],
+  memory: Store,
+  pass: (ms: number) => void,
+): Promise<void> {
+  for (const [at, call] of calls.entries()) {
+    if (call.does === 'wait') pass(HOUR_MS);
+    const expected = await answerOf(memory, call);
+    const store = stores[at % stores.length] ?? expect.fail('no store');
+    expect(await answerOf(store, call), `call ${at}: ${JSON.stringify(call)}`).toEqual(expected);
+  }
+}
