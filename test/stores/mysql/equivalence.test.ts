@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { expectCountsRight, ownDatabase } from '../mysql-databases.ts';
 import type { Call, Form } from '../calls.ts';
-import { answerOf, call, capped, history, stepBefore } from '../calls.ts';
+import { answerOf, call, capped, expectSameAnswer, history, stepBefore } from '../calls.ts';
 
 /** Lists are compared by the contract suite: whether they show what has expired is not the same before it is deleted. */
 const compared = call.filter(({ does }) => does !== 'list');
@@ -33,7 +33,7 @@ describe('memory and MySQL', () => {
       offsetMs += stepBefore(made);
       const expected = await answerOf(memory, made);
       const store = form(stores[index % stores.length] ?? expect.fail());
-      expect(await answerOf(store, made)).toEqual(expected);
+      if (!expectSameAnswer(await answerOf(store, made), expected)) break;
     }
     await expectCountsRight(at);
     for (const store of stores) await store.close();

@@ -12,6 +12,7 @@ import {
   call,
   capped,
   createTally,
+  expectSameAnswer,
   history,
   steppedOffset,
   timeless,
@@ -112,6 +113,7 @@ describe('memory and Redis', () => {
     const remote = redisStore({ client: redis, prefix, clockOffsetMs });
     const memory = memoryStore({ clockOffsetMs });
     const isAlone = turns.every(({ length }) => length === 1);
+    let isOne = true;
     await remote.open();
     try {
       for (const turn of turns) {
@@ -120,8 +122,9 @@ describe('memory and Redis', () => {
         for (const made of isAlone ? turn : []) {
           const answer = await answerOf(form(memory), made);
           tally.note(made, answer);
-          expect(timeless(given)).toEqual(timeless([answer]));
+          isOne = expectSameAnswer(timeless(given[0]), timeless(answer));
         }
+        if (!isOne) break;
       }
       await expectIndexesRight(redis, prefix, offset.ms());
     } finally {
