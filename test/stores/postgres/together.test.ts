@@ -188,13 +188,21 @@ const exact: Form = (store) => ({
     }),
 });
 
+/**
+ * Without a notification id where there is a task: whose came first would be seen by that, and what comes in one commit is
+ * not leased in that order within a task, but by the names of the rows.
+ */
+const orderless = (made: Call): Call => (made.task > 0 ? { ...made, flags: made.flags & ~16 } : made);
+
 /** Calls that are made at once. Leases are not among them: they pass over what somebody else has just in hand. */
-const turn: fc.Arbitrary<readonly Call[]> = fc.oneof(
-  { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 6 }) },
-  { weight: 3, arbitrary: fc.array(settling, { minLength: 2, maxLength: 6 }) },
-  { weight: 3, arbitrary: fc.array(any, { minLength: 2, maxLength: 6 }) },
-  { weight: 3, arbitrary: call.filter(({ does }) => does !== 'list').map((made) => [made]) },
-);
+const turn: fc.Arbitrary<readonly Call[]> = fc
+  .oneof(
+    { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 6 }) },
+    { weight: 3, arbitrary: fc.array(settling, { minLength: 2, maxLength: 6 }) },
+    { weight: 3, arbitrary: fc.array(any, { minLength: 2, maxLength: 6 }) },
+    { weight: 3, arbitrary: call.filter(({ does }) => does !== 'list').map((made) => [made]) },
+  )
+  .map((calls) => calls.map(orderless));
 
 describe('memory and Postgres', () => {
   const at = ownSchema();
