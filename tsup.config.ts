@@ -24,6 +24,7 @@ export default defineConfig({
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',
+    otel: 'src/otel/index.ts',
   },
   format: 'esm',
   target: 'node20',

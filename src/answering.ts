@@ -2,6 +2,7 @@ import { docsOf } from './alarms.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
 import type { Head } from './delivery.ts';
 import type { Event } from './events/event.ts';
+import type { DeliveryWatch } from './instruments.ts';
 import { Fault, isOfKind, textOf } from './errors.ts';
 import {
   unavailable,
@@ -18,6 +19,7 @@ import type { Selected } from './stages/select.ts';
 
 /** What became known of a delivery on its way, whatever its end. */
 export interface Trace {
+  readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
   /** Absent where nothing of it is known. */
@@ -88,6 +90,7 @@ export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
     parts.raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
   }
   parts.notes.outcome?.(outcome, trace);
+  trace.watch?.ended(outcome, trace.delivery?.headers);
   parts.onOutcome(outcome);
   return outcome;
 }

@@ -8,8 +8,8 @@ import type { ReadBody } from './events/reading.ts';
 import type { HealthNotes } from './health-notes.ts';
 import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
+import type { Instruments } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
-import type { Handled } from './handled-contract.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
@@ -51,7 +51,9 @@ export interface Parts {
   readonly refusals: Thinning;
   /** Errors of handlers whose stack is logged. */
   readonly handlerErrors: Thinning;
-  readonly onHandled: ((handled: Handled) => void) | undefined;
+  /** `onHandled` among them. */
+  readonly instruments: Instruments;
+  readonly observed: Observed;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
   /** What `onRefused` wants to see of bodies that were not read. */
@@ -71,7 +73,6 @@ export interface Parts {
 export interface Equipped extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
-  readonly observed: Observed;
   /** Takes bodies that are still coming. */
   readonly tickets: Tickets;
   /** An event was queued: a worker has something to do. */
@@ -112,9 +113,9 @@ async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment
   if (sodium) await engine();
   const tickets = createTickets(parts);
   noteOutcomes(parts.notes, parts.now);
-  const { onHandled } = parts;
-  const observed = onHandled ? (await import('./stages/ended.ts')).observedBy(onHandled) : {};
-  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, observed, tickets, authContext };
+  if (parts.instruments.handled)
+    Object.assign(parts.observed, (await import('./stages/ended.ts')).observedBy(parts));
+  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, tickets, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -161,7 +162,20 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   // A runtime without requests that share has no threads to share either.
   const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
   const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }));
-  const source = { protocol, engine, transport, dns, now, allowLoopback, raiseAlarm, logger, thresholds };
+  const { onHandled } = options;
+  const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };
+  const source = {
+    instruments,
+    protocol,
+    engine,
+    transport,
+    dns,
+    now,
+    allowLoopback,
+    raiseAlarm,
+    logger,
+    thresholds,
+  };
   const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm, shared };
   const closing = heardByMany(new AbortController());
@@ -180,7 +194,8 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     raiseAlarm,
     refusals: createThinning(),
     handlerErrors: createThinning(),
-    onHandled: options.onHandled && harmless(options.onHandled),
+    instruments,
+    observed: {},
     onOutcome: harmless(options.onOutcome),
     onRefused: options.onRefused && harmless(options.onRefused),
     refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,

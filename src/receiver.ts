@@ -4,6 +4,7 @@ import { createCurious } from './curious.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
+import { type DeliveryWatch, type Inside, PARTS } from './instruments.ts';
 import { type Eventual, isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import { once } from './single-flight.ts';
@@ -59,6 +60,13 @@ function note(trace: Trace, body: Read): void {
   trace.who = { ...trace.who, deliveryId: body.deliveryId };
 }
 
+/** An event that is to be run by another process takes along whose work it is. */
+function traced(body: Read, { watch }: Trace): Read {
+  const traceparent = watch?.traceparent;
+  if (traceparent === undefined || !body.claim) return body;
+  return { ...body, claim: { ...body.claim, traceparent } };
+}
+
 /** It runs here already, or is a suspect and another one runs: one at a time (admission.md §4.6). */
 async function notStarted({ origin, key, lease }: Won, parts: Equipped): Promise<Verdict> {
   await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, parts);
@@ -96,6 +104,7 @@ async function enter({ lobby, lifecycle }: Corridor, head: Head, trace: Trace): 
   const proving = authenticate(selected, auth, arrivedAt);
   const proof = isPending(proving) ? await proving : proving;
   if (ends(proof)) return proof;
+  trace.watch?.passed('headers');
   return { kind: 'entered', parts, selected, proof, arrivedAt };
 }
 
@@ -107,9 +116,11 @@ async function proceed(
   signal: AbortSignal | undefined,
   trace: Trace,
 ): Promise<Verdict> {
+  trace.watch?.passed('body');
   const authenticating = authenticateBody(proof, whole, selected);
   const authentic = isPending(authenticating) ? await authenticating : authenticating;
   if (ends(authentic)) return authentic;
+  trace.watch?.passed('verified');
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
@@ -120,7 +131,8 @@ async function proceed(
   if (isChallenge(body)) return challenged(body, parts);
   note(trace, body);
 
-  const admitted = await admit(body, parts, signal);
+  const admitted = await admit(traced(body, trace), parts, signal);
+  trace.watch?.passed('admitted');
   if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
 
@@ -174,11 +186,16 @@ export function receiverOf(parts: Parts): Receiver {
     return head;
   }
 
-  async function verifyAndDispatch(rawBytes: unknown, headers: unknown, given?: RequestInfo | null) {
+  async function deliver(
+    rawBytes: unknown,
+    headers: unknown,
+    given: RequestInfo | null | undefined,
+    watch?: DeliveryWatch,
+  ): Promise<Outcome> {
     const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
     const head = headOf(headers, request);
-    const trace: Trace = { who: {}, delivery: head, rawBytes: rawBody };
+    const trace: Trace = { watch, who: {}, delivery: head, rawBytes: rawBody };
     lifecycle.arrived();
     try {
       const entered = await enter(rooms, head, trace);
@@ -208,10 +225,14 @@ export function receiverOf(parts: Parts): Receiver {
     }
   }
 
-  async function open(headers: unknown, given?: RequestInfo | null): Promise<Outcome | Ticket> {
+  async function openTicket(
+    headers: unknown,
+    given: RequestInfo | null | undefined,
+    watch?: DeliveryWatch,
+  ): Promise<Outcome | Ticket> {
     const request = given ?? {};
     const head = headOf(headers, request);
-    const trace: Trace = { who: {}, delivery: head };
+    const trace: Trace = { watch, who: {}, delivery: head };
     lifecycle.arrived();
     try {
       const entered = await enter(rooms, head, trace);
@@ -223,7 +244,10 @@ export function receiverOf(parts: Parts): Receiver {
               hashes: entered.parts.hashes,
               declared: declaredLength(head.headers),
               maxBytes: parts.config.maxBodyBytes,
-              finish: (whole) => finish(entered, whole, request.signal, trace),
+              finish: (whole) => {
+                const second = () => finish(entered, whole, request.signal, trace);
+                return watch ? watch.resumed(second) : second();
+              },
               fail: (verdict) => conclude(verdict, trace, parts),
             }
           : await curious(entered, trace);
@@ -238,9 +262,18 @@ export function receiverOf(parts: Parts): Receiver {
     }
   }
 
+  const { instruments } = parts;
+  const inside: Inside = { [PARTS]: parts };
   return {
-    verifyAndDispatch,
-    open,
+    ...inside,
+    verifyAndDispatch: (rawBytes, headers, request) =>
+      instruments.delivery
+        ? instruments.delivery((watch) => deliver(rawBytes, headers, request, watch))
+        : deliver(rawBytes, headers, request),
+    open: (headers, request) =>
+      instruments.delivery
+        ? instruments.delivery((watch) => openTicket(headers, request, watch))
+        : openTicket(headers, request),
     ready: async () => {
       await parts.startup.check();
       return { storeId: parts.startup.storeId() };

@@ -10,7 +10,7 @@ import type { LeasedEvent } from '../stores/contract.ts';
 
 /** The corridor's end, entered from the inbox. A sender that is no longer configured makes no difference. */
 export function wonOf(event: LeasedEvent, parts: Equipped): Won {
-  const { sender, key, lease, waitedMs, body } = event;
+  const { sender, key, lease, waitedMs, traceparent, body } = event;
   const origin = originOf(parts.config, sender);
   return {
     kind: 'won',
@@ -19,6 +19,7 @@ export function wonOf(event: LeasedEvent, parts: Equipped): Won {
     deliveryId: deliveryId(parts.hashes, sender, key),
     lease,
     ...(waitedMs !== undefined && { waitedMs }),
+    ...(traceparent !== undefined && { traceparent }),
     place: event,
     firstCopy: () => readStored(origin, key, body, parts),
     once: false,

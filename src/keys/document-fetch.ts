@@ -1,3 +1,4 @@
+import type { Instruments } from '../instruments.ts';
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import { requestsMayShare } from '../single-flight.ts';
 import type { FetchBudget } from './fetch-budget.ts';
@@ -33,6 +34,7 @@ export interface CacheOptions extends FetchRules {
   readonly limits: CacheLimits;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: Logger;
+  readonly instruments?: Pick<Instruments, 'fetched'>;
   /** In [0, 1): spreads background refreshes. `Math.random` where absent. */
   readonly random?: () => number;
 }
@@ -165,7 +167,8 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
 }
 
 function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string | undefined): void {
-  const { logger } = state.options;
+  const { logger, instruments } = state.options;
+  instruments?.fetched?.(kind.name, undefined);
   const fields = { url, document: kind.name };
   if (warning === undefined) logger.debug(fields, 'key document fetched');
   else logger.warn(fields, warning);
@@ -248,7 +251,8 @@ function recordFailure<T>(
 ): CopyResult<T> {
   // Our own stop ended it, which is no failure of the server.
   if (state.stopped) return { ok: false, reason: 'stopped' };
-  const { now, raiseAlarm } = state.options;
+  const { now, raiseAlarm, instruments } = state.options;
+  instruments?.fetched?.(kind.name, code);
   const reason = printableText(why, MAX_REASON);
   const failures = (entry.failure?.count ?? 0) + 1;
   const at = now();

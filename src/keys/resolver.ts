@@ -1,4 +1,5 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { Instruments } from '../instruments.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createLocator } from './agent-location.ts';
@@ -52,6 +53,8 @@ export interface KeyResolverOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: Logger;
+  /** Told of each fetch of a key document that has ended. */
+  readonly instruments?: Pick<Instruments, 'fetched'>;
   /** What differs from `KEY_LIMITS`. */
   readonly limits?: Partial<KeyLimits>;
   /** In [0, 1): spreads background refreshes. `Math.random`. */

@@ -2,6 +2,7 @@ import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Fault } from '../errors.ts';
 import type { Event } from '../events/event.ts';
+import type { Instruments } from '../instruments.ts';
 import type { HandlerContext } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 import { eventToHandle, handlerFor, type HandleContext } from './handle.ts';
@@ -45,6 +46,7 @@ export interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
   readonly turns: Turns;
+  readonly instruments: Pick<Instruments, 'handler'>;
   readonly running: Running;
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
@@ -79,7 +81,9 @@ async function work(
     const made = eventToHandle(won, context);
     const event = made instanceof Promise ? await made : made;
     run.event = event;
-    await handlerFor(context.handlers, event)(event as never, ctx);
+    const own = handlerFor(context.handlers, event);
+    const { handler } = context.instruments;
+    await (handler ? handler(won, event, () => own(event as never, ctx)) : own(event as never, ctx));
     const underWay = settledTransaction(transaction);
     if (underWay) await underWay;
     warnOfLostWrites(transaction, ctx);

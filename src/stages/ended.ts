@@ -2,6 +2,7 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import { deliveryId } from '../delivery-id.ts';
 import type { Event } from '../events/event.ts';
 import type { Handled } from '../handled-contract.ts';
+import type { Instruments } from '../instruments.ts';
 import type { InboxRecord, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import type { Run } from './dispatch.ts';
@@ -41,18 +42,18 @@ function ranOf(run: Run, { state, error, endedAt, arrivedAt }: RanTo): Handled {
   });
 }
 
-/** What `onHandled` listens to. */
-export function observedBy(onHandled: (handled: Handled) => void): Observed {
+/** What `onHandled` and instruments listen to. */
+export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): Observed {
   return {
-    ran: (run, to) => onHandled(ranOf(run, to)),
-    stale: (event, id) => onHandled(staleOf(event, id)),
+    ran: (run, to) => instruments.handled?.(ranOf(run, to)),
+    stale: (event, id) => instruments.handled?.(staleOf(event, id)),
   };
 }
 
 export interface EndedContext extends ReadContext {
   readonly store: Store;
   readonly raiseAlarm: RaiseAlarm;
-  readonly onHandled: ((handled: Handled) => void) | undefined;
+  readonly instruments: Pick<Instruments, 'handled'>;
   readonly logger: Logger;
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
@@ -104,8 +105,8 @@ export async function tellEnded(
   state: 'dead' | 'stale',
   context: EndedContext,
 ): Promise<void> {
-  const { onHandled } = context;
-  if (state === 'stale' && !onHandled) return;
+  const { handled } = context.instruments;
+  if (state === 'stale' && !handled) return;
   const { sender, key } = name;
   const record = await recordOf(name, context);
   const event = record && storedEvent(record, context);
@@ -120,7 +121,7 @@ export async function tellEnded(
     const last = error !== undefined && { lastError: error };
     raiseDead({ sender, key, ...ids, attempt, ...last }, 'its runs are used up', context.raiseAlarm);
   }
-  onHandled?.(
+  handled?.(
     Object.freeze({
       sender,
       key,

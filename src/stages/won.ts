@@ -15,6 +15,8 @@ export interface Won {
   readonly lease: Lease;
   /** How long a worker's was stored, by the store's clock. Ms. */
   readonly waitedMs?: number;
+  /** A worker's: of the delivery that brought it. W3C `traceparent`. */
+  readonly traceparent?: string | undefined;
   readonly place: Place;
   /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;

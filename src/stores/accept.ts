@@ -70,6 +70,8 @@ export interface EventClaim {
    */
   readonly terminalHash?: string;
   readonly notificationId?: string;
+  /** Whose work it is, for the process that runs it (W3C Trace Context); kept with the record until it is done. */
+  readonly traceparent?: string;
   /** Present for kind `delivery-report`. */
   readonly report?: ReportClaim;
   /** Present for the other kinds where they name a media buy and have a valid time of their own. */

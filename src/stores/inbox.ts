@@ -84,6 +84,8 @@ export interface LeasedEvent {
   readonly lease: Lease;
   /** How long ago it was stored, by the store's clock. Ms. Absent: not known. */
   readonly waitedMs?: number;
+  /** As its claim had it. */
+  readonly traceparent?: string;
   readonly body: Uint8Array;
   readonly reemission: boolean;
   readonly afterTerminal: boolean;

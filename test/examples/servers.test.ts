@@ -16,6 +16,8 @@ interface Server {
   readonly results?: string;
   /** After SIGTERM. */
   readonly exit: number;
+  /** It serves `/metrics`, `/livez` and `/readyz`. */
+  readonly metrics?: true;
 }
 
 const PLAIN: Omit<Server, 'name'> = { before: [], checks: [], postgres: false, exit: 0 };
@@ -24,6 +26,7 @@ const SERVERS: readonly Server[] = [
   { ...PLAIN, name: 'express', results: '/media-buys' },
   { ...PLAIN, name: 'fastify', checks: ['types'], results: '/results' },
   { ...PLAIN, name: 'hono', checks: ['types'], results: '/results' },
+  { ...PLAIN, name: 'otel', metrics: true },
   { ...PLAIN, name: 'nest', before: ['build'] },
   // Next.js answers SIGTERM itself, and says so with the shell's number for it.
   { ...PLAIN, name: 'next', before: ['migrate', 'build'], checks: ['types'], postgres: true, exit: 143 },
@@ -66,6 +69,19 @@ describe.each(SERVERS)('examples/$name, installed from the packed package as a u
       expect(Object.values(rows[0] ?? {})).toContain(JSON.stringify(payload.result));
     },
   );
+
+  it.runIf(given.metrics)('serves what it did as metrics, and how it is', async () => {
+    expect((await seller.deliver(seller.payloads.tool('working'))).last.status).toBe(200);
+    const scrape = async (): Promise<string> => (await fetch(`${origin}/metrics`)).text();
+    await expect
+      .poll(scrape, { timeout: 60_000 })
+      .toMatch(/^messaging_process_duration(_seconds)?_count\{.*\} [1-9]/m);
+    const metrics = await scrape();
+    expect(metrics).toMatch(/^webhook_deliveries_total\{.*webhook_outcome="accepted".*\} [1-9]/m);
+    expect(metrics).toMatch(/^webhook_events\{.*webhook_state="dead".*\} 0/m);
+    expect(metrics).toMatch(/^webhook_queue_overdue/m);
+    for (const path of ['/livez', '/readyz']) expect((await fetch(origin + path)).status).toBe(200);
+  });
 
   it.each(given.checks)(
     'its %s are right, those of its dependencies included',

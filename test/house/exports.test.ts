@@ -60,6 +60,7 @@ describe('package exports', () => {
       './registry',
       './testing',
       './vectors',
+      './otel',
     ]);
   });
 

@@ -58,7 +58,7 @@ const imports: Import[] = files.flatMap((file) =>
  * decides.
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
-  [/^(cli|vectors|testing|adapters)\//, 6],
+  [/^(cli|vectors|testing|adapters|otel)\//, 6],
   [
     /^(index|receiver|parts|answering|refusal-line|refused-body|health|health-notes|curious|ticket|door|lifecycle|startup)\.ts$/,
     5,
@@ -71,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|handled-contract|health-contract|ticket-contract|pieces|room|senders|options|alarms|logging|single-flight|eventual|bounded|thinning|time-limits)\.ts$/,
+    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|handled-contract|health-contract|instruments|ticket-contract|pieces|room|senders|options|alarms|logging|single-flight|eventual|bounded|thinning|time-limits)\.ts$/,
     1,
   ],
 ];

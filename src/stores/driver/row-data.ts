@@ -152,6 +152,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     rawHash: row.rawHash,
     canonicalHash: row.canonicalHash ?? undefined,
     task: row.task ?? undefined,
+    traceparent: row.traceparent,
     reemission: unless(row.reemission, false),
     afterTerminal: unless(row.afterTerminal, false),
     ahead: unless(row.ahead, false),

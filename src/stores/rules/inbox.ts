@@ -138,12 +138,13 @@ function overdueMs(rows: QueueRows, now: number): number | undefined {
 
 /** A leased record, for who runs it. */
 export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
-  const { sender, key, reemission, afterTerminal, afterFinal, ahead } = record;
+  const { sender, key, traceparent, reemission, afterTerminal, afterFinal, ahead } = record;
   return {
     sender,
     key,
     lease: leaseOf(record, owner),
     waitedMs: Math.max(0, now - record.insertedAt),
+    ...(traceparent !== undefined && { traceparent }),
     body: rows.body(sender, key),
     reemission,
     afterTerminal,

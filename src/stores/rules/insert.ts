@@ -52,6 +52,7 @@ function newRecord({ request, now }: Step, event: EventClaim, start: Start): Rec
     rawHash: event.rawHash,
     canonicalHash: event.canonicalHash ?? null,
     task: event.task ?? null,
+    ...(event.traceparent !== undefined && { traceparent: event.traceparent }),
     reemission: start.reemission,
     afterTerminal: start.afterTerminal,
     ahead: isAhead(event.task, now),

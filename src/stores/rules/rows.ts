@@ -123,6 +123,7 @@ export interface RecordRow {
   readonly lastError: string | null;
   readonly rawHash: string;
   readonly canonicalHash: string | null;
+  readonly traceparent?: string | undefined;
   readonly task: TaskClaim | null;
   /** Flags of the answer that the last claim got. */
   readonly reemission: boolean;

@@ -33,6 +33,7 @@ export interface Draft {
   /** What a terminal status says, where a second one is refused. */
   readonly says?: string | undefined;
   readonly notification?: string;
+  readonly traceparent?: string;
   /** A delivery report of these media buys, comma-separated. */
   readonly report?: string;
   /** It is their last. */
@@ -131,6 +132,7 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
     ...(draft.says !== undefined && { terminalHash: sha256(draft.says) }),
     ...(draft.notification !== undefined && { notificationId: draft.notification }),
+    ...(draft.traceparent !== undefined && { traceparent: draft.traceparent }),
     ...(draft.report !== undefined && {
       report: {
         mediaBuyIds: draft.report.split(','),

@@ -34,6 +34,15 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.peek(), 'applied');
     await leaseNone(kit);
   },
+  'its trace is kept, also over a run that failed and its bytes sent again': async (kit) => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    await kit.accept({ ...INBOX, traceparent });
+    await kit.accept({ ...INBOX, traceparent: traceparent.replace('-01', '-00') });
+    const first = await leaseOne(kit, {}, kit.b);
+    assert.equal(first.traceparent, traceparent);
+    assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
+    assert.equal((await leaseOne(kit)).traceparent, traceparent);
+  },
   'what is leased is leased to nobody else while the lease is live': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);

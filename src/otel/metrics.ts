@@ -1,0 +1,156 @@
+import type { Attributes, BatchObservableResult, Histogram, Meter } from '@opentelemetry/api';
+import type { Handled } from '../handled-contract.ts';
+import type { DeliveryWatch, Instruments } from '../instruments.ts';
+import type { Receiver } from '../options.ts';
+import type { Outcome } from '../outcome.ts';
+import type { Parts } from '../parts.ts';
+import { quietly } from './quietly.ts';
+
+interface MetricsContext {
+  readonly receiver: Receiver;
+  readonly parts: Parts;
+  readonly labelOf: (sender: string) => string;
+  readonly maxCounted: number;
+}
+
+/** Measures one delivery. */
+export type DeliveryMeter = Pick<DeliveryWatch, 'passed'> & {
+  readonly ended: (outcome: Outcome) => void;
+};
+
+interface Metrics {
+  readonly delivery: () => DeliveryMeter;
+  readonly handled: (handled: Handled) => void;
+  readonly fetched: NonNullable<Instruments['fetched']>;
+  readonly stop: () => void;
+}
+
+/** A verification takes a tenth of a millisecond, a handler up to a quarter of an hour. Seconds. */
+const SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900,
+];
+
+/** Names and units: docs/observability.md. */
+export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
+  const { labelOf, parts } = context;
+  const seconds = (name: string, description: string): Histogram =>
+    meter.createHistogram(name, {
+      description,
+      unit: 's',
+      advice: { explicitBucketBoundaries: SECONDS },
+    });
+  const deliveries = meter.createCounter('webhook.deliveries', {
+    description: 'Deliveries answered',
+    unit: '{delivery}',
+  });
+  const fetches = meter.createCounter('webhook.key_documents.fetches', {
+    description: 'Fetches of brand.json, key sets and revocation lists',
+    unit: '{fetch}',
+  });
+  const verification = seconds(
+    'webhook.verification.duration',
+    'Checks 1 to 11, without the wait for a body',
+  );
+  const admission = seconds(
+    'webhook.admission.duration',
+    'Until the store has decided, with a wait for a first copy',
+  );
+  const wait = seconds('webhook.handler.wait', 'From the arrival of an event to the begin of a run');
+  const run = seconds('messaging.process.duration', 'Runs of handlers');
+  const system = { 'messaging.system': parts.protocol.name };
+  const stop = observeState(meter, context);
+
+  return {
+    stop,
+    delivery() {
+      const marks = new Map<string, number>([['arrived', performance.now()]]);
+      const since = (from: string, to: string): number | undefined => {
+        const [began, ended] = [marks.get(from), marks.get(to)];
+        return began === undefined || ended === undefined ? undefined : (ended - began) / 1000;
+      };
+      return {
+        passed: (step) => void marks.set(step, performance.now()),
+        ended(outcome) {
+          const { kind, sender, code } = outcome;
+          const attributes: Attributes = {
+            'webhook.outcome': kind,
+            ...(code !== undefined && { 'webhook.code': code }),
+            ...(sender !== undefined && { 'webhook.sender': labelOf(sender) }),
+          };
+          quietly(() => deliveries.add(1, attributes));
+          const headers = since('arrived', 'headers');
+          const body = since('body', 'verified');
+          const own = { 'webhook.outcome': kind };
+          if (headers !== undefined && body !== undefined)
+            quietly(() => verification.record(headers + body, own));
+          const admitted = since('verified', 'admitted');
+          if (admitted !== undefined) quietly(() => admission.record(admitted, own));
+        },
+      };
+    },
+    handled({ sender, state, kind, waitedMs, durationMs, attempt }) {
+      const attributes: Attributes = {
+        ...system,
+        'messaging.operation.name': 'process',
+        'webhook.state': state,
+        ...(kind !== undefined && { 'webhook.kind': kind }),
+        'webhook.sender': labelOf(sender),
+        ...((state === 'failed' || state === 'dead') && { 'error.type': state }),
+      };
+      quietly(() => run.record(durationMs / 1000, attributes));
+      if (attempt === 1) quietly(() => wait.record(waitedMs / 1000, { 'webhook.sender': labelOf(sender) }));
+    },
+    fetched(document, failure) {
+      const attributes = {
+        'webhook.document': document,
+        ...(failure !== undefined && { 'error.type': failure }),
+      };
+      quietly(() => fetches.add(1, attributes));
+    },
+  };
+}
+
+/** What is looked at when somebody collects. */
+function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: MetricsContext): () => void {
+  const events = meter.createObservableGauge('webhook.events', {
+    description: 'Events that are not done',
+    unit: '{event}',
+  });
+  const overdue = meter.createObservableGauge('webhook.queue.overdue', {
+    description: 'How long the event is due that came due first; 0 where none is',
+    unit: 's',
+  });
+  const keys = meter.createObservableGauge('webhook.keys.fresh_for', {
+    description: 'What is left of the lifetime of a key set; negative once it is over',
+    unit: 's',
+  });
+  const gauges = [events, overdue, keys];
+  const { store, now, closed } = parts;
+
+  async function observeQueue(result: BatchObservableResult): Promise<void> {
+    if (!store.inbox) return;
+    const stats = await receiver.inbox.stats({ most: maxCounted });
+    for (const state of ['queued', 'leased', 'dead'] as const) {
+      result.observe(events, stats[state], { 'webhook.state': state });
+    }
+    const overdueMs = await store.inbox.overdueMs?.();
+    if (store.inbox.overdueMs) result.observe(overdue, (overdueMs ?? 0) / 1000);
+  }
+
+  async function observeKeys(result: BatchObservableResult): Promise<void> {
+    const { senders } = await receiver.health();
+    for (const { agentUrl, keysFreshUntil } of senders) {
+      const label = labelOf(agentUrl);
+      if (keysFreshUntil === undefined || label !== agentUrl) continue;
+      result.observe(keys, (keysFreshUntil - now()) / 1000, { 'webhook.sender': label });
+    }
+  }
+
+  // A store that is away leaves its gauges out: a number that was true once is none.
+  const observe = async (result: BatchObservableResult): Promise<void> => {
+    if (closed.aborted) return;
+    await Promise.allSettled([observeQueue(result), observeKeys(result)]);
+  };
+  meter.addBatchObservableCallback(observe, gauges);
+  return () => meter.removeBatchObservableCallback(observe, gauges);
+}

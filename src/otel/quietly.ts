@@ -1,0 +1,11 @@
+import { diag } from '@opentelemetry/api';
+
+/** What telemetry throws is telemetry's own business: a delivery must not know. */
+export function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    diag.error('proto-webhooks/otel', error);
+    return undefined;
+  }
+}

@@ -1,0 +1,155 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  isSpanContextValid,
+  type Link,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Tracer,
+} from '@opentelemetry/api';
+import type { DeliveryWatch, Instruments } from '../instruments.ts';
+import type { Outcome } from '../outcome.ts';
+import type { Parts } from '../parts.ts';
+import type { DeliveryMeter } from './metrics.ts';
+import { quietly } from './quietly.ts';
+
+interface TracesContext {
+  readonly parts: Parts;
+  readonly labelOf: (sender: string) => string;
+  readonly linkSellers: boolean;
+}
+
+interface Traces {
+  readonly delivery: <T>(run: (watch: DeliveryWatch) => Promise<T>, meter: DeliveryMeter) => Promise<T>;
+  readonly handler: NonNullable<Instruments['handler']>;
+}
+
+/** W3C Trace Context, version 00; the ids are not all zero. */
+const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** Where such a text points to; undefined for anything else. */
+function linkTo(traceparent: string | undefined): Link | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined) return undefined;
+  const traceFlags = Number.parseInt(flags ?? '0', 16);
+  return { context: { traceId, spanId, traceFlags, isRemote: true } };
+}
+
+function traceparentOf(span: Span): string | undefined {
+  const own = span.spanContext();
+  if (!isSpanContextValid(own)) return undefined;
+  const flags = (own.traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0');
+  return `00-${own.traceId}-${own.spanId}-${flags}`;
+}
+
+/** Runs it under `active`, and all the same where the context manager throws. */
+function within<T>(active: Context, run: () => T): T {
+  let hasBegun = false;
+  try {
+    return context.with(active, () => {
+      hasBegun = true;
+      return run();
+    });
+  } catch (error) {
+    if (hasBegun) throw error;
+    return run();
+  }
+}
+
+/** Span names, kinds and attributes: docs/observability.md. */
+export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
+  const { protocol, config } = parts;
+  // Path alone: a query may have a tenant's secret in it.
+  const { publicUrl } = config;
+  const given = publicUrl.kind === 'exact' ? publicUrl.target.targetUri : `${publicUrl.prefix}*`;
+  const destination = new URL(given).pathname;
+  const common: Attributes = {
+    'messaging.system': protocol.name,
+    'messaging.destination.name': destination,
+  };
+  const operation = (name: 'receive' | 'process'): Attributes => ({
+    ...common,
+    'messaging.operation.name': name,
+    'messaging.operation.type': name,
+  });
+
+  function endDelivery(span: Span, outcome: Outcome, sellers: string | undefined): void {
+    const { kind, code, sender, deliveryId } = outcome;
+    const check = kind === 'refused' ? outcome.check : undefined;
+    const link = linkSellers ? linkTo(sellers) : undefined;
+    if (link) span.addLink(link);
+    span.setAttributes({
+      'webhook.outcome': kind,
+      ...(code !== undefined && { 'webhook.code': code, 'error.type': code }),
+      ...(check !== undefined && { 'webhook.check': String(check) }),
+      ...(sender !== undefined && { 'webhook.sender': labelOf(sender) }),
+      ...(deliveryId !== undefined && { 'messaging.message.id': deliveryId }),
+    });
+    // A refusal is an answer that was asked for; a 503 is a fault of ours.
+    if (kind === 'unavailable') span.setStatus({ code: SpanStatusCode.ERROR, message: outcome.detail });
+    span.end();
+  }
+
+  return {
+    delivery(run, meter) {
+      const outer = context.active();
+      const span = quietly(() =>
+        tracer.startSpan(
+          `receive ${destination}`,
+          { kind: SpanKind.INTERNAL, attributes: operation('receive') },
+          outer,
+        ),
+      );
+      const active = span ? trace.setSpan(outer, span) : outer;
+      const watch: DeliveryWatch = {
+        passed: meter.passed,
+        resumed: (second) => within(active, second),
+        traceparent: span && quietly(() => traceparentOf(span)),
+        ended: (outcome, headers) => {
+          meter.ended(outcome);
+          if (span) quietly(() => endDelivery(span, outcome, headers?.get('traceparent')?.[0]));
+        },
+      };
+      return within(active, () => run(watch));
+    },
+
+    handler(won, event, run) {
+      // A worker's loop runs in whatever context `start` was called in: that is nobody's who delivered.
+      const isWorker = config.mode === 'inbox';
+      const link = linkTo(won.traceparent);
+      const span = quietly(() =>
+        tracer.startSpan(`process ${destination}`, {
+          kind: SpanKind.CONSUMER,
+          root: isWorker,
+          ...(link && { links: [link] }),
+          attributes: {
+            ...operation('process'),
+            'messaging.message.id': won.deliveryId,
+            'webhook.sender': labelOf(event.sender),
+            'webhook.kind': event.kind,
+            'webhook.attempt': won.lease.attempt,
+            ...(event.kind === 'task' && { 'messaging.message.conversation_id': event.taskId }),
+          },
+        }),
+      );
+      if (!span) return run();
+      return within(trace.setSpan(context.active(), span), async () => {
+        try {
+          return await run();
+        } catch (error) {
+          quietly(() => {
+            span.recordException(error instanceof Error ? error : String(error));
+            span.setStatus({ code: SpanStatusCode.ERROR });
+          });
+          throw error;
+        } finally {
+          quietly(() => span.end());
+        }
+      });
+    },
+  };
+}

@@ -1,0 +1,442 @@
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import {
+  AggregationTemporality,
+  type DataPoint,
+  type Histogram,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError, Fault, PermanentError } from '../../src/errors.ts';
+import type { Receiver } from '../../src/options.ts';
+import { instrument, type InstrumentOptions } from '../../src/otel/index.ts';
+import { generateKey } from '../../src/sender/sign.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { BACKENDS, channel, eventKey, inboxHouse, status } from '../inbox/setup.ts';
+import { AGENT, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
+
+const ended: (() => Promise<unknown>)[] = [];
+
+beforeAll(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+afterAll(() => context.disable());
+afterEach(async () => {
+  for (const end of ended.splice(0).toReversed()) await end();
+});
+
+/** The real SDK with exporters that keep what they get. */
+function sdk() {
+  const spans = new InMemorySpanExporter();
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] });
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  ended.push(
+    () => meterProvider.shutdown(),
+    () => tracerProvider.shutdown(),
+  );
+
+  /** Points of an instrument as they are now; none where it has none. */
+  async function points(name: string): Promise<readonly DataPoint<unknown>[]> {
+    exporter.reset();
+    await reader.forceFlush();
+    const all = exporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+    return all.find(({ descriptor }) => descriptor.name === name)?.dataPoints ?? [];
+  }
+  return {
+    providers: { meterProvider, tracerProvider },
+    tracer: tracerProvider.getTracer('test'),
+    spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
+    /** Attributes without those that are the same for all, and value or count. */
+    async values(name: string): Promise<readonly (readonly [unknown, number])[]> {
+      const found = await points(name);
+      return found.map(({ attributes, value }) => [
+        attributes,
+        typeof value === 'number' ? value : (value as Histogram).count,
+      ]);
+    },
+    points,
+  };
+}
+
+interface Watched extends House {
+  readonly otel: ReturnType<typeof sdk>;
+  readonly off: () => void;
+}
+
+function watch(made: House, options: InstrumentOptions = {}, otel = sdk()): Watched {
+  ended.push(() => made.receiver.stop());
+  const off = instrument(made.receiver, { ...otel.providers, ...options });
+  return { ...made, otel, off };
+}
+
+const watched = async (options: HouseOptions = {}, more?: InstrumentOptions): Promise<Watched> =>
+  watch(await house(options), more);
+
+const one = (key = 1, more: object = {}): object =>
+  payloads.tool('completed', { idempotency_key: eventKey(key), task_id: `task-${key}`, ...more });
+
+const named = (spans: readonly ReadableSpan[], name: string): ReadableSpan => {
+  const found = spans.find((span) => span.name.startsWith(name));
+  return found ?? expect.fail(`no span ${name}`);
+};
+
+describe('metrics', () => {
+  it('deliveries are counted by outcome, code and sender; strangers have no sender', async () => {
+    const { otel, deliver } = await watched();
+    await deliver(one());
+    await deliver(one());
+    await deliver(one(2, { idempotency_key: 'short' }));
+    const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
+    await deliver(one(3), { key: stranger.privateJwk });
+    expect(await otel.values('webhook.deliveries')).toEqual([
+      [{ 'webhook.outcome': 'accepted', 'webhook.sender': AGENT }, 1],
+      [{ 'webhook.outcome': 'duplicate', 'webhook.sender': AGENT }, 1],
+      [
+        {
+          'webhook.outcome': 'refused',
+          'webhook.code': 'invalid_envelope',
+          'webhook.sender': AGENT,
+        },
+        1,
+      ],
+      [{ 'webhook.outcome': 'refused', 'webhook.code': 'webhook_signature_key_unknown' }, 1],
+    ]);
+  });
+
+  it('verification and admission are measured where they came to an end, also for a body that came later', async () => {
+    const { otel, deliver, sign, receiver } = await watched();
+    await deliver(one());
+    const { body, headers } = await sign(one(2));
+    const ticket = await receiver.open(headers);
+    if (ticket.kind !== 'ticket') throw new Error(said(ticket));
+    ticket.add(new Uint8Array(body));
+    expect(said(await ticket.end())).toBe('accepted 200');
+    const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
+    await deliver(one(3), { key: stranger.privateJwk });
+    const accepted = { 'webhook.outcome': 'accepted' };
+    expect(await otel.values('webhook.verification.duration')).toEqual([[accepted, 2]]);
+    expect(await otel.values('webhook.admission.duration')).toEqual([[accepted, 2]]);
+    const [point] = await otel.points('webhook.verification.duration');
+    expect(point).toHaveProperty(
+      'value.sum',
+      expect.toSatisfy((sum: number) => sum > 0),
+    );
+  });
+
+  it('runs of handlers by how they ended, with the wait of first runs; onHandled is told as before', async () => {
+    const told: string[] = [];
+    const { otel, deliver } = await watched({
+      onHandled: ({ state }) => told.push(state),
+      handler: ({ message }) => {
+        if (message === 'no') throw new PermanentError('no');
+      },
+    });
+    await deliver(one());
+    await deliver(one(2, { message: 'no' }));
+    const common = {
+      'messaging.system': 'proto',
+      'messaging.operation.name': 'process',
+      'webhook.kind': 'task',
+      'webhook.sender': AGENT,
+    };
+    expect(await otel.values('messaging.process.duration')).toEqual([
+      [{ ...common, 'webhook.state': 'applied' }, 1],
+      [{ ...common, 'webhook.state': 'dead', 'error.type': 'dead' }, 1],
+    ]);
+    expect(await otel.values('webhook.handler.wait')).toEqual([[{ 'webhook.sender': AGENT }, 2]]);
+    expect(told).toEqual(['applied', 'dead']);
+  });
+
+  it('the queue is looked at when somebody collects', async () => {
+    const backend = (BACKENDS['memory'] ?? expect.fail())();
+    const { otel, deliver } = watch(await inboxHouse(backend));
+    await deliver(status(eventKey(1), 'task-1'));
+    await deliver(status(eventKey(2), 'task-2'));
+    backend.advance(90_000);
+    expect(await otel.values('webhook.events')).toEqual([
+      [{ 'webhook.state': 'queued' }, 2],
+      [{ 'webhook.state': 'leased' }, 0],
+      [{ 'webhook.state': 'dead' }, 0],
+    ]);
+    const [[, overdue] = []] = await otel.values('webhook.queue.overdue');
+    expect(overdue).toBeGreaterThanOrEqual(90);
+  });
+
+  it('a store that is away leaves its gauges out, and the others are there', async () => {
+    const real = memoryStore();
+    const away = (): Promise<never> => Promise.reject(new Fault('store_unavailable', 'away'));
+    const inbox = real.inbox && { ...real.inbox, list: away, overdueMs: away };
+    const { otel, deliver } = await watched({ store: { ...real, ...(inbox && { inbox }) } });
+    await deliver(one());
+    expect(await otel.values('webhook.events')).toEqual([]);
+    expect(await otel.values('webhook.deliveries')).toHaveLength(1);
+  });
+
+  it('fetches of key documents, and what is left of a key set', async () => {
+    const otel = sdk();
+    const seller = await createFakeSeller({ url: 'http://127.0.0.1:9/hook' });
+    ended.push(() => seller.close());
+    const receiver: Receiver = createReceiver({
+      publicUrl: 'http://127.0.0.1:9/hook',
+      senders: [seller.sender],
+      store: memoryStore(),
+      requireDurability: 'process',
+      allowLoopback: true,
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      handlers: { other: () => undefined },
+    });
+    ended.push(() => receiver.stop());
+    instrument(receiver, otel.providers);
+    const { body, headers } = await seller.sign(seller.payloads.tool('completed'));
+    expect(said(await receiver.verifyAndDispatch(body, headers))).toBe('accepted 200');
+    const fetched = new Map(
+      (await otel.values('webhook.key_documents.fetches')).map(([at, n]) => [JSON.stringify(at), n]),
+    );
+    expect(fetched.get('{"webhook.document":"brand.json"}')).toBe(1);
+    expect(fetched.get('{"webhook.document":"JWKS"}')).toBe(1);
+    const [[attributes, left] = []] = await otel.values('webhook.keys.fresh_for');
+    expect(attributes).toEqual({ 'webhook.sender': seller.agentUrl });
+    expect(left).toBeGreaterThan(0);
+  });
+
+  it('after so many senders the others are one', async () => {
+    let count = 0;
+    const key = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
+    const agentUrl = (): string => `https://seller-${count}.example/mcp`;
+    const { otel, deliver } = await watched(
+      { senders: () => Promise.resolve([{ agentUrl: agentUrl(), pins: [key.publicJwk] }]) },
+      { maxSenders: 2 },
+    );
+    for (; count < 5; count += 1) await deliver(one(count), { key: key.privateJwk });
+    const counted = await otel.values('webhook.deliveries');
+    expect(counted.map(([at, n]) => [(at as Record<string, unknown>)['webhook.sender'], n])).toEqual([
+      ['https://seller-0.example/mcp', 1],
+      ['https://seller-1.example/mcp', 1],
+      ['_other', 3],
+    ]);
+  });
+});
+
+describe('traces', () => {
+  it('inline: the delivery under the server’s span, the run under the delivery, the handler’s own under that', async () => {
+    const otel = sdk();
+    const { deliver } = watch(await house({ handler: () => otel.tracer.startSpan('own').end() }), {}, otel);
+    const outcome = await otel.tracer.startActiveSpan('server', async (server) => {
+      const answered = await deliver(one());
+      server.end();
+      return answered;
+    });
+    const spans = otel.spans();
+    const [own, run, delivery, server] = ['own', 'process', 'receive', 'server'].map((name) =>
+      named(spans, name),
+    );
+    expect(delivery).toMatchObject({
+      name: 'receive /webhooks/proto',
+      kind: SpanKind.INTERNAL,
+      attributes: {
+        'messaging.system': 'proto',
+        'messaging.destination.name': '/webhooks/proto',
+        'messaging.operation.name': 'receive',
+        'messaging.operation.type': 'receive',
+        'messaging.message.id': outcome.deliveryId,
+        'webhook.outcome': 'accepted',
+        'webhook.sender': AGENT,
+      },
+    });
+    expect(run).toMatchObject({
+      name: 'process /webhooks/proto',
+      kind: SpanKind.CONSUMER,
+      links: [],
+      attributes: {
+        'messaging.operation.type': 'process',
+        'messaging.message.id': outcome.deliveryId,
+        'messaging.message.conversation_id': 'task-1',
+        'webhook.attempt': 1,
+        'webhook.kind': 'task',
+      },
+    });
+    const parents = [own, run, delivery].map((span) => span?.parentSpanContext?.spanId);
+    expect(parents).toEqual([run, delivery, server].map((span) => span?.spanContext().spanId));
+  });
+
+  it('a body that comes later: one span from the headers to the answer, the handler under it', async () => {
+    const { otel, sign, receiver } = await watched();
+    const { body, headers } = await sign(one());
+    const ticket = await receiver.open(headers);
+    if (ticket.kind !== 'ticket') throw new Error(said(ticket));
+    expect(otel.spans()).toEqual([]);
+    ticket.add(new Uint8Array(body));
+    await ticket.end();
+    const [run, delivery] = ['process', 'receive'].map((name) => named(otel.spans(), name));
+    expect(otel.spans()).toHaveLength(2);
+    expect(run?.parentSpanContext?.spanId).toBe(delivery?.spanContext().spanId);
+  });
+
+  it('a fault of ours is an error, a refusal is none', async () => {
+    const away = { ...memoryStore(), accept: () => Promise.reject(new Fault('store_unavailable', 'away')) };
+    const { otel, deliver } = await watched({ store: away });
+    await deliver(one());
+    const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
+    await deliver(one(2), { key: stranger.privateJwk });
+    const [fault, refusal] = otel.spans();
+    expect(fault?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'away' });
+    expect(fault?.attributes).toMatchObject({
+      'webhook.code': 'store_unavailable',
+      'error.type': 'store_unavailable',
+    });
+    expect(refusal?.status.code).toBe(SpanStatusCode.UNSET);
+    expect(refusal?.attributes).toMatchObject({
+      'webhook.code': 'webhook_signature_key_unknown',
+      'webhook.check': '7',
+    });
+  });
+
+  it('what the handler throws is on its span, and does what it does', async () => {
+    const { otel, deliver } = await watched({
+      handler: () => {
+        throw new PermanentError('no such account');
+      },
+    });
+    expect(await deliver(one())).toMatchObject({ kind: 'accepted', state: 'dead' });
+    const run = named(otel.spans(), 'process');
+    expect(run.status.code).toBe(SpanStatusCode.ERROR);
+    expect(run.events[0]?.attributes).toMatchObject({ 'exception.message': 'no such account' });
+  });
+
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  it.each([
+    ['not looked at', {}, traceparent, []],
+    ['linked where asked for', { linkSellers: true }, traceparent, ['0af7651916cd43dd8448eb211c80319c']],
+    ['no link where it is none', { linkSellers: true }, `${traceparent}-x`, []],
+    ['no link to zeros', { linkSellers: true }, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, []],
+  ])('a seller’s traceparent: %s, and never a parent', async (_, options, sent, links) => {
+    const { otel, sign, receiver } = await watched({}, options);
+    const { body, headers } = await sign(one());
+    await receiver.verifyAndDispatch(body, { ...headers, traceparent: sent });
+    const delivery = named(otel.spans(), 'receive');
+    expect(delivery.links.map((link) => link.context.traceId)).toEqual(links);
+    expect(delivery.parentSpanContext).toBeUndefined();
+  });
+});
+
+describe.each(Object.keys(BACKENDS))('a worker’s run on %s', (name) => {
+  it('is a trace of its own, linked to the delivery that brought the event, in another process too', async () => {
+    const backend = (BACKENDS[name] ?? expect.fail(name))();
+    ended.push(async () => backend.remove());
+    const otel = sdk();
+    const door = watch(await inboxHouse(backend), {}, otel);
+    const handled = channel<string>();
+    const active: (string | undefined)[] = [];
+    const worker = watch(
+      await inboxHouse(backend, {
+        handler: ({ idempotencyKey }) => {
+          active.push(trace.getActiveSpan()?.spanContext().spanId);
+          handled.push(idempotencyKey);
+        },
+      }),
+      {},
+      otel,
+    );
+    await door.deliver(status(eventKey(1), 'task-1'));
+    door.off();
+    await door.deliver(status(eventKey(2), 'task-2'));
+    await otel.tracer.startActiveSpan('starter', async (starter) => {
+      await worker.receiver.start();
+      starter.end();
+    });
+    await handled.next();
+    await handled.next();
+    await worker.receiver.stop();
+    const spans = otel.spans();
+    const runs = spans.filter((span) => span.name.startsWith('process'));
+    const delivery = named(spans, 'receive');
+    const of = (task: string): ReadableSpan =>
+      runs.find(({ attributes }) => attributes['messaging.message.conversation_id'] === task) ??
+      expect.fail(task);
+    expect(of('task-1').links.map((link) => link.context)).toEqual([
+      { ...delivery.spanContext(), traceFlags: 1, isRemote: true },
+    ]);
+    // Brought while nobody watched.
+    expect(of('task-2').links).toEqual([]);
+    expect(runs.map(({ parentSpanContext }) => parentSpanContext)).toEqual([undefined, undefined]);
+    expect(new Set(active)).toEqual(new Set(runs.map((span) => span.spanContext().spanId)));
+  });
+});
+
+describe('instrument', () => {
+  it('off: nothing more is told, onHandled still is, and it can be done again', async () => {
+    const told: string[] = [];
+    const made = await house({ onHandled: ({ state }) => told.push(state) });
+    const { otel, off, deliver } = watch(made);
+    await deliver(one());
+    off();
+    off();
+    await deliver(one(2));
+    expect(told).toEqual(['applied', 'applied']);
+    expect(otel.spans()).toHaveLength(2);
+    expect(await otel.values('webhook.events')).toEqual([]);
+    const again = watch(made);
+    await deliver(one(3));
+    expect(again.otel.spans()).toHaveLength(2);
+  });
+
+  it('twice, of something else, with what is not known: ConfigError with the fix', async () => {
+    const { receiver } = await watched();
+    expect(() => instrument(receiver)).toThrow(/instrumented already. Do it once/);
+    expect(() => instrument({} as Receiver)).toThrow(/is no receiver. Give what createReceiver returned/);
+    expect(() => instrument(undefined as never)).toThrow(ConfigError);
+    const other = (await house()).receiver;
+    expect(() => instrument(other, { meter: 1 } as object)).toThrow(
+      /meter is not known. Known: meterProvider/,
+    );
+    expect(() => instrument(other, { maxSenders: -1 })).toThrow(ConfigError);
+  });
+
+  it('without an SDK the global no-op providers take it, and deliveries are answered', async () => {
+    const made = await house();
+    ended.push(() => made.receiver.stop());
+    instrument(made.receiver);
+    expect(said(await made.deliver(one()))).toBe('accepted 200');
+  });
+
+  it('telemetry that throws changes no answer and no run', async () => {
+    const thrower = new Proxy(
+      {},
+      {
+        get: () => () => {
+          throw new Error('the exporter is broken');
+        },
+      },
+    );
+    const gauge = { addCallback() {}, removeCallback() {} };
+    const meter = {
+      createHistogram: () => thrower,
+      createCounter: () => thrower,
+      createObservableGauge: () => gauge,
+      addBatchObservableCallback() {},
+      removeBatchObservableCallback() {},
+    };
+    for (const tracer of [thrower, { startSpan: () => thrower }]) {
+      const made = await house();
+      ended.push(() => made.receiver.stop());
+      instrument(made.receiver, {
+        meterProvider: { getMeter: () => meter } as never,
+        tracerProvider: { getTracer: () => tracer } as never,
+      });
+      expect(said(await made.deliver(one()))).toBe('accepted 200');
+      expect(made.seen).toHaveLength(1);
+    }
+  });
+});
