@@ -75,3 +75,8 @@ export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): 
 export function operationToken(secret: Secret, hashes: Hashes, operationId: string): string {
   return encodeBase64Url(hashes.hmacSha256(secret.keyFor('token'), utf8(operationId)));
 }
+
+/** Whether the last segment of a path looks like a token, whoever made it. */
+export function hasTokenForm(path: string): boolean {
+  return FORM.test(path.slice(path.lastIndexOf('/') + 1));
+}

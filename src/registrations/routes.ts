@@ -1,0 +1,327 @@
+import type { Hashes } from '../crypto/engine.ts';
+import type { EditionName } from '../edition.ts';
+import { ConfigError, Fault } from '../errors.ts';
+import type { Transport } from '../events/event.ts';
+import { encodeBase64Url } from '../codec/base64.ts';
+import type { Sender } from '../senders.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
+import type { LegacyAuthentication } from './request.ts';
+import {
+  hasTokenForm,
+  makeRouteToken,
+  type RandomBytes,
+  readRouteToken,
+  routeTokenOf,
+} from './route-token.ts';
+import { seal, type SealedPlace, unseal } from './sealing.ts';
+import type { Secrets } from './secrets.ts';
+import { storedObject } from './stored.ts';
+
+/*
+ * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
+ * of no sender, by the token's random part, whose the token is. The second is made where it is missing: two senders' rows
+ * are two steps. URLs that sellers have already are adopted: they prove nothing, and are held in memory.
+ */
+
+/** How a seller authenticates its webhooks. */
+export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
+
+/** What is known of a seller when it is called. */
+export interface Seller {
+  readonly agentUrl: string;
+  readonly edition?: EditionName;
+  readonly format?: Transport;
+}
+
+/** Where a seller is to send. */
+export interface Route {
+  readonly url: string;
+  readonly authentication?: LegacyAuthentication;
+}
+
+/** Routes of all sellers, in one store. */
+export interface Routes {
+  /** The seller's route, made where there is none; durable. */
+  readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
+  /** `ReceiverOptions.senders`. Rejects with a Fault where the store cannot say. */
+  readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
+  /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
+  readonly adopt: (seller: Seller, url: string) => Promise<void>;
+  /** No URL leads to the seller any more. */
+  readonly forget: (agentUrl: string) => Promise<void>;
+  /** How many routes need a secret that is not given. */
+  readonly unreadable: () => Promise<number>;
+}
+
+export interface RouteOptions {
+  readonly registrations: StoreRegistrations;
+  /** Without a `/` at its end. */
+  readonly baseUrl: string;
+  readonly secrets: Secrets;
+  readonly hashes: Hashes;
+  readonly randomBytes: RandomBytes;
+  /** Ms, of a clock that is never set. */
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+/** For so long a route is not looked up again: what another process has forgotten or changed is seen then. Ms. */
+export const ROUTE_KEPT_MS = 10_000;
+
+/** Adopted URLs are read anew for an unknown path, at most so often. Ms. */
+export const REFRESH_MS = 1000;
+
+/** Routes that are remembered, and adopted URLs that are held. */
+const MOST = 10_000;
+
+/** Bytes of legacy credentials: 43 characters. */
+const CREDENTIAL_BYTES = 32;
+
+const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
+
+/** What both rows of a route say, and one of an adopted URL. */
+interface StoredRoute extends Seller {
+  readonly scheme: RouteScheme;
+  /** Of the token. */
+  readonly random?: string;
+  readonly secretId?: string;
+  readonly sealed?: string;
+  /** Of an adopted URL. */
+  readonly path?: string;
+}
+
+const routeIn = ({ value }: RegistrationRow): StoredRoute => storedObject(value) as unknown as StoredRoute;
+
+function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow {
+  const list = route.path === undefined ? null : ADOPTED;
+  return { kind: 'route', sender, id, value: JSON.stringify(route), dueAt: null, list, expiresAt: null };
+}
+
+const ADOPTED = 'adopted';
+
+const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
+  purpose: 'credentials',
+  sender: agentUrl,
+  id: scheme,
+});
+
+const told = ({ agentUrl, edition, format }: Seller): Seller => ({
+  agentUrl,
+  ...(edition && { edition }),
+  ...(format && { format }),
+});
+
+/** A row that has gone: past its expiry. */
+const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
+
+export function routesOf(options: RouteOptions): Routes {
+  const { registrations, baseUrl, secrets, hashes, randomBytes } = options;
+
+  const credentialsOf = async (route: StoredRoute): Promise<string | undefined> =>
+    route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
+  const senderOf = async (route: StoredRoute): Promise<Sender> => {
+    const credentials = await credentialsOf(route);
+    if (credentials === undefined) return told(route);
+    return route.scheme === 'Bearer'
+      ? { ...told(route), auth: { bearer: { token: credentials } } }
+      : { ...told(route), auth: { hmac: { secret: credentials } } };
+  };
+  const known = rememberedRoutes(options.now);
+  const adopted = adoptedUrls(options, senderOf);
+
+  const routeOf = async (seller: Seller, scheme: RouteScheme = 'signature'): Promise<Route> => {
+    const { agentUrl } = seller;
+    const token = makeRouteToken(secrets, hashes, randomBytes);
+    const made: StoredRoute = { ...told(seller), scheme, random: token.id, secretId: token.secretId };
+    // Before the step, which must not wait: not needed where the seller has a route already.
+    const sealed =
+      scheme === 'signature'
+        ? {}
+        : {
+            sealed: await seal(
+              secrets,
+              placeOf(made),
+              encodeBase64Url(randomBytes(CREDENTIAL_BYTES)),
+              randomBytes,
+            ),
+          };
+    const route = await registrations.run(agentUrl, (rows): StoredRoute => {
+      const found = rows.get('route', scheme);
+      const is = { ...(found ? routeIn(found) : { ...made, ...sealed }), ...told(seller) };
+      const row = rowOf(agentUrl, scheme, is);
+      if (found?.value !== row.value) rows.save(row);
+      return is;
+    });
+    const id = route.random ?? '';
+    await registrations.run('', (rows) => {
+      const row = rowOf('', id, route);
+      if (rows.get('route', id)?.value !== row.value) rows.save(row);
+    });
+    known.forget(id);
+    const of = routeTokenOf(secrets, hashes, { id, secretId: route.secretId ?? '' });
+    if (!of) {
+      throw new ConfigError(
+        `secrets: the URL of ${agentUrl} was made by a secret that is not given any more (${route.secretId}). Add it at the end of the list.`,
+      );
+    }
+    const credentials = await credentialsOf(route);
+    return {
+      url: `${baseUrl}/${of.text}`,
+      ...(scheme !== 'signature' && credentials !== undefined && { authentication: { scheme, credentials } }),
+    };
+  };
+
+  const lookUp = async (id: string): Promise<Sender[]> => {
+    const row = await registrations.run('', (rows) => rows.get('route', id));
+    return known.put(id, row ? [await senderOf(routeIn(row))] : []);
+  };
+
+  return {
+    routeOf,
+    senders: (url) => {
+      const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
+      if (token) return known.get(token.id) ?? lookUp(token.id);
+      // Made up, or by a secret that is gone: no store is asked.
+      return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
+    },
+    adopt: async (seller, url) => {
+      const { pathname, search } = below(baseUrl, url);
+      const path = pathname + search;
+      const route: StoredRoute = { ...told(seller), scheme: 'signature', path };
+      await registrations.run('', (rows) => rows.save(rowOf('', `${path} ${seller.agentUrl}`, route)));
+      await adopted.refresh();
+    },
+    forget: async (agentUrl) => {
+      const own = await registrations.run(agentUrl, (rows) =>
+        SCHEMES.flatMap((id) => rows.get('route', id) ?? []),
+      );
+      const adoptedOf = (await allAdopted(registrations)).filter((row) => routeIn(row).agentUrl === agentUrl);
+      const ids = [...own.map((row) => routeIn(row).random ?? ''), ...adoptedOf.map(({ id }) => id)];
+      // The seller's own rows last: what is left of a process that dies in between is found again by them.
+      await registrations.run('', (rows) => {
+        for (const id of ids) {
+          const row = rows.get('route', id);
+          if (row) rows.save(gone(row));
+        }
+      });
+      await registrations.run(agentUrl, (rows) => {
+        for (const id of SCHEMES) {
+          const row = rows.get('route', id);
+          if (row) rows.save(gone(row));
+        }
+      });
+      for (const id of ids) known.forget(id);
+      await adopted.refresh();
+    },
+    unreadable: async () => {
+      let count = 0;
+      for await (const row of allOf(registrations, undefined)) {
+        const { secretId } = routeIn(row);
+        if (secretId !== undefined && !secrets.named(secretId)) count += 1;
+      }
+      return count;
+    },
+  };
+}
+
+/** @throws ConfigError where no delivery to `url` would reach the receiver. */
+function below(baseUrl: string, url: string): URL {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed?.href.startsWith(`${new URL(baseUrl).href.replace(/\/$/, '')}/`)) return parsed;
+  throw new ConfigError(
+    `adopt: ${JSON.stringify(url)} is not below ${baseUrl}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,
+  );
+}
+
+/** Rows of no sender: routes by token, and adopted URLs. */
+async function* allOf(
+  registrations: StoreRegistrations,
+  list: string | undefined,
+): AsyncGenerator<RegistrationRow> {
+  const query = { kind: 'route', sender: '', limit: 1000, ...(list !== undefined && { list }) } as const;
+  let page = await registrations.page(query);
+  for (;;) {
+    yield* page.rows;
+    if (page.next === undefined) return;
+    page = await registrations.page({ ...query, after: page.next });
+  }
+}
+
+async function allAdopted(registrations: StoreRegistrations): Promise<RegistrationRow[]> {
+  const rows: RegistrationRow[] = [];
+  for await (const row of allOf(registrations, ADOPTED)) {
+    if (rows.push(row) > MOST) {
+      throw new Fault(
+        'misconfigured',
+        `More than ${MOST} adopted URLs. Have sellers send to URLs of their own.`,
+      );
+    }
+  }
+  return rows;
+}
+
+/** Routes that were looked up, found or not, the oldest forgotten first. */
+function rememberedRoutes(now: () => number): {
+  readonly get: (id: string) => Sender[] | undefined;
+  readonly put: (id: string, senders: Sender[]) => Sender[];
+  readonly forget: (id: string) => void;
+} {
+  const known = new Map<string, { readonly senders: Sender[]; readonly at: number }>();
+  return {
+    get: (id) => {
+      const found = known.get(id);
+      return found && now() - found.at < ROUTE_KEPT_MS ? found.senders : undefined;
+    },
+    put: (id, senders) => {
+      known.delete(id);
+      known.set(id, { senders, at: now() });
+      for (const oldest of known.keys()) {
+        if (known.size <= MOST) break;
+        known.delete(oldest);
+      }
+      return senders;
+    },
+    forget: (id) => void known.delete(id),
+  };
+}
+
+/** Adopted URLs, by path and query. */
+function adoptedUrls(
+  { registrations, now, sleep }: RouteOptions,
+  senderOf: (route: StoredRoute) => Promise<Sender>,
+): {
+  readonly at: (path: string) => Sender[] | Promise<Sender[]>;
+  readonly refresh: () => Promise<void>;
+} {
+  let byPath: ReadonlyMap<string, Sender[]> = new Map();
+  /** When `byPath` was read, and when the last reading began. */
+  let readAt = -Infinity;
+  let startedAt = -Infinity;
+  let waiting: Promise<void> | undefined;
+  const refresh = async (): Promise<void> => {
+    const at = (startedAt = now());
+    const found = new Map<string, Sender[]>();
+    for (const row of await allAdopted(registrations)) {
+      const route = routeIn(row);
+      const path = route.path ?? '';
+      found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
+    }
+    // Of two that overtake each other the later one holds.
+    if (at >= readAt) [byPath, readAt] = [found, at];
+  };
+  /** One that begins from now on: what was adopted before a delivery came is found for it. */
+  const nextRefresh = (): Promise<void> => {
+    waiting ??= sleep(Math.max(0, startedAt + REFRESH_MS - now())).then(() => {
+      waiting = undefined;
+      return refresh();
+    });
+    return waiting;
+  };
+  return {
+    at: (path) => {
+      const found = now() - readAt < ROUTE_KEPT_MS ? byPath.get(path) : undefined;
+      return found ?? nextRefresh().then(() => byPath.get(path) ?? []);
+    },
+    refresh,
+  };
+}

@@ -1,0 +1,231 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError, Fault } from '../../src/errors.ts';
+import { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from '../../src/registrations/routes.ts';
+import { makeRouteToken } from '../../src/registrations/route-token.ts';
+import { secretsOf } from '../../src/registrations/secrets.ts';
+import type { StoreRegistrations } from '../../src/stores/contract.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';
+
+const BASE = 'https://buyer.example/webhooks';
+const SELLER = { agentUrl: 'https://seller.example/mcp' } as const;
+const OTHER = { agentUrl: 'https://other.example/mcp' } as const;
+
+/** Processes on one store, each with a clock that the test moves; waits end at once, and are noted. */
+function world() {
+  const state = createMemoryState();
+  const random = counted();
+  const waits: number[] = [];
+  const calls = { run: 0, page: 0 };
+  let nowMs = 0;
+  let fault: Error | undefined;
+  const process = (...secrets: string[]): Routes => {
+    const { registrations } = memoryStore({ state });
+    if (!registrations) return expect.fail('memory has them');
+    const counting: StoreRegistrations = {
+      ...registrations,
+      run: async (sender, plan) => {
+        calls.run += 1;
+        if (fault) throw fault;
+        return registrations.run(sender, plan);
+      },
+      page: async (query) => {
+        calls.page += 1;
+        if (fault) throw fault;
+        return registrations.page(query);
+      },
+    };
+    return routesOf({
+      registrations: counting,
+      baseUrl: BASE,
+      secrets: secretsOf(secrets.length > 0 ? secrets : [NEWEST, OLDER], hashes),
+      hashes,
+      randomBytes: random,
+      now: () => nowMs,
+      sleep: async (ms) => {
+        if (ms > 0) waits.push(ms);
+        nowMs += ms;
+      },
+    });
+  };
+  return {
+    process,
+    calls,
+    waits,
+    pass: (ms: number) => (nowMs += ms),
+    fail: (error: Error | undefined) => (fault = error),
+    /** Calls of the store that `run` makes. */
+    callsOf: async <T>(run: () => T | Promise<T>): Promise<[T, number]> => {
+      const before = calls.run + calls.page;
+      const value = await run();
+      return [value, calls.run + calls.page - before];
+    },
+  };
+}
+
+let at: ReturnType<typeof world>;
+beforeEach(() => {
+  at = world();
+});
+
+describe("a seller's route", () => {
+  it('is made once, below the base URL, and is the same for every process', async () => {
+    const [one, two] = [at.process(), at.process()];
+    const made = await Promise.all([one, two, one].map((routes) => routes.routeOf(SELLER)));
+    expect(new Set(made.map(({ url }) => url)).size).toBe(1);
+    expect(made[0]?.url).toMatch(/^https:\/\/buyer\.example\/webhooks\/[A-Za-z0-9_-]{48}$/);
+    expect((await two.routeOf(OTHER)).url).not.toBe(made[0]?.url);
+    expect(await two.senders(new URL(made[0]?.url ?? ''))).toEqual([SELLER]);
+  });
+
+  it('stays what it is when a newer secret is put in front', async () => {
+    const { url } = await at.process(OLDER).routeOf(SELLER);
+    const after = at.process(NEWEST, OLDER);
+    expect((await after.routeOf(SELLER)).url).toBe(url);
+    expect(await after.senders(new URL(url))).toEqual([SELLER]);
+  });
+
+  it('of a secret that is gone is a ConfigError, and counted', async () => {
+    const { url } = await at.process(OLDER).routeOf(SELLER);
+    const without = at.process(NEWEST);
+    await expect(without.routeOf(SELLER)).rejects.toThrow(ConfigError);
+    expect(await without.unreadable()).toBe(1);
+    expect(await at.process().unreadable()).toBe(0);
+    expect(await without.senders(new URL(url))).toEqual([]);
+  });
+
+  it('says of the seller what was said last', async () => {
+    const routes = at.process();
+    const { url } = await routes.routeOf(SELLER);
+    await routes.routeOf({ ...SELLER, edition: '3.2', format: 'tool' });
+    expect(await at.process().senders(new URL(url))).toEqual([{ ...SELLER, edition: '3.2', format: 'tool' }]);
+  });
+
+  it.each(['HMAC-SHA256', 'Bearer'] as const)(
+    'by %s is another one, with credentials of its own',
+    async (scheme) => {
+      const routes = at.process();
+      const plain = await routes.routeOf(SELLER);
+      const legacy = await routes.routeOf(SELLER, scheme);
+      expect(plain.authentication).toBeUndefined();
+      expect(legacy.url).not.toBe(plain.url);
+      const { credentials = '' } = legacy.authentication ?? {};
+      expect(legacy.authentication).toEqual({ scheme, credentials });
+      expect(credentials).toMatch(/^[A-Za-z0-9_-]{43}$/);
+      expect(await at.process().routeOf(SELLER, scheme)).toEqual(legacy);
+      expect(await at.process().senders(new URL(legacy.url))).toEqual([
+        {
+          ...SELLER,
+          auth: scheme === 'Bearer' ? { bearer: { token: credentials } } : { hmac: { secret: credentials } },
+        },
+      ]);
+      expect(await routes.senders(new URL(plain.url))).toEqual([SELLER]);
+    },
+  );
+});
+
+describe('who may call a URL', () => {
+  it('of an invented path costs no call of the store', async () => {
+    const routes = at.process();
+    const { url } = await routes.routeOf(SELLER);
+    const foreign = makeRouteToken(secretsOf([FOREIGN], hashes), hashes, counted()).text;
+    for (const token of [foreign, 'A'.repeat(48), url.slice(-48).toLowerCase(), `${url.slice(-47)}A`]) {
+      const [found, calls] = await at.callsOf(() => routes.senders(new URL(`${BASE}/${token}`)));
+      expect([found, calls]).toEqual([[], 0]);
+    }
+  });
+
+  it('is looked up once, and again when that is old', async () => {
+    const { url } = await at.process().routeOf(SELLER);
+    const routes = at.process();
+    const look = (): Promise<[unknown, number]> => at.callsOf(() => routes.senders(new URL(url)));
+    expect(await look()).toEqual([[SELLER], 1]);
+    expect(await look()).toEqual([[SELLER], 0]);
+    at.pass(ROUTE_KEPT_MS);
+    expect(await look()).toEqual([[SELLER], 1]);
+  });
+
+  it('does not change with a query behind the path', async () => {
+    const routes = at.process();
+    const { url } = await routes.routeOf(SELLER);
+    expect(await routes.senders(new URL(`${url}?a=/b`))).toEqual([SELLER]);
+  });
+
+  it('cannot be told where the store cannot be asked', async () => {
+    const { url } = await at.process().routeOf(SELLER);
+    const routes = at.process();
+    at.fail(new Fault('store_unavailable', 'away'));
+    await expect(routes.senders(new URL(url))).rejects.toThrow('away');
+    await expect(routes.senders(new URL(`${BASE}/adopted`))).rejects.toThrow('away');
+    at.fail(undefined);
+    expect(await routes.senders(new URL(url))).toEqual([SELLER]);
+  });
+});
+
+describe('an adopted URL', () => {
+  const URL_1 = `${BASE}/old/path?of=seller`;
+
+  it('leads to its seller in every process: one that does not know it looks again', async () => {
+    const [one, two] = [at.process(), at.process()];
+    await two.senders(new URL(`${BASE}/nothing`));
+    await one.adopt({ ...SELLER, edition: '3.1' }, URL_1);
+    expect(await at.callsOf(() => one.senders(new URL(URL_1)))).toEqual([[{ ...SELLER, edition: '3.1' }], 0]);
+    expect(await two.senders(new URL(URL_1))).toEqual([{ ...SELLER, edition: '3.1' }]);
+    expect(await two.senders(new URL(`${BASE}/old/path`))).toEqual([]);
+  });
+
+  it('is looked for at most once a second, however many unknown paths come, and each waits for a look that begins after it', async () => {
+    const routes = at.process();
+    const unknown = (): Promise<unknown> =>
+      Promise.all(
+        Array.from({ length: 20 }, async (_, n) => routes.senders(new URL(`${BASE}/unknown-${n}`))),
+      );
+    const [, first] = await at.callsOf(unknown);
+    expect([first, at.waits]).toEqual([1, []]);
+    at.pass(400);
+    const [, second] = await at.callsOf(unknown);
+    expect([second, at.waits]).toEqual([1, [REFRESH_MS - 400]]);
+  });
+
+  it('has several sellers where several were given it', async () => {
+    const routes = at.process();
+    await routes.adopt(SELLER, URL_1);
+    await routes.adopt(OTHER, URL_1);
+    const found = await routes.senders(new URL(URL_1));
+    expect(found.map(({ agentUrl }) => agentUrl).toSorted()).toEqual([OTHER.agentUrl, SELLER.agentUrl]);
+  });
+
+  it.each([
+    'https://buyer.example/other/x',
+    'https://buyer.example/webhooks',
+    'http://buyer.example/webhooks/x',
+    'x',
+    '',
+  ])('that no delivery reaches (%s) is a ConfigError', async (url) => {
+    await expect(at.process().adopt(SELLER, url)).rejects.toThrow(ConfigError);
+    expect(at.calls).toEqual({ run: 0, page: 0 });
+  });
+});
+
+describe('forget', () => {
+  it('ends every URL of the seller, in other processes within ten seconds, and none of another', async () => {
+    const [one, two] = [at.process(), at.process()];
+    const urls = [
+      (await one.routeOf(SELLER)).url,
+      (await one.routeOf(SELLER, 'HMAC-SHA256')).url,
+      `${BASE}/adopted`,
+    ];
+    await one.adopt(SELLER, `${BASE}/adopted`);
+    await one.adopt(OTHER, `${BASE}/adopted/other`);
+    const { url: other } = await one.routeOf(OTHER);
+    for (const url of urls) expect(await two.senders(new URL(url))).toHaveLength(1);
+    await one.forget(SELLER.agentUrl);
+    for (const url of urls) expect(await one.senders(new URL(url))).toEqual([]);
+    at.pass(ROUTE_KEPT_MS);
+    for (const url of urls) expect(await two.senders(new URL(url))).toEqual([]);
+    expect(await two.senders(new URL(other))).toEqual([OTHER]);
+    expect(await two.senders(new URL(`${BASE}/adopted/other`))).toEqual([OTHER]);
+    // One that is registered again has a new URL.
+    expect((await two.routeOf(SELLER)).url).not.toBe(urls[0]);
+  });
+});
