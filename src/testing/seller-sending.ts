@@ -39,7 +39,7 @@ export function deliveries(
 ): Pick<FakeSeller, 'sign' | 'send' | 'deliver' | 'challenge'> {
   const { protocol = 'proto', now = Date.now } = options;
   const signFor = async (
-    method: 'sign' | 'deliver',
+    method: 'sign' | 'deliver' | 'challenge',
     payload: PayloadInput,
     more: DeliverOptions,
   ): Promise<SignedDelivery> => {
@@ -83,5 +83,13 @@ export function deliveries(
     onlyKnown('send', more, DELIVER_NAMES);
     return sendOnce(delivery, 1, more);
   };
-  return { sign, send, deliver, challenge: challenging(agentUrl, options.auth, { sign, send }) };
+  return {
+    sign,
+    send,
+    deliver,
+    challenge: challenging(agentUrl, options.auth, {
+      sign: (body, more = {}) => signFor('challenge', body, more),
+      send,
+    }),
+  };
 }

@@ -18,6 +18,8 @@ const specifiers = Object.entries(manifest.exports)
   .map(([subpath]) => `proto-webhooks${subpath.slice(1)}`);
 const NODES = RUNTIMES.filter(({ name }) => name.startsWith('Node'));
 const INSTALL_MS = 300_000;
+/** Of the optional peers the one that a subpath imports by itself. */
+const OTEL = `@opentelemetry/api@${manifest.devDependencies['@opentelemetry/api'] ?? ''}`;
 
 let workshop: Workshop;
 let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
@@ -58,7 +60,7 @@ describe('a TypeScript project', () => {
   let project: Project;
   beforeAll(async () => {
     const types = `@types/node@${manifest.devDependencies['@types/node'] ?? ''}`;
-    project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4']);
+    project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4', OTEL]);
     await project.add('receiver.ts');
     await project.add('own-store.ts');
     const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
@@ -102,7 +104,7 @@ describe('a TypeScript project', () => {
 describe('a plain JavaScript project with require()', () => {
   let project: Project;
   beforeAll(async () => {
-    project = await workshop.project('javascript', {}, ['jest@^30']);
+    project = await workshop.project('javascript', {}, ['jest@^30', OTEL]);
     await project.add('receiver.cjs', 'receiver.js');
     await project.write('every.js', `console.log(${JSON.stringify(specifiers)}.map(require).length);\n`);
   }, INSTALL_MS);

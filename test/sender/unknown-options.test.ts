@@ -70,7 +70,7 @@ describe('an argument that does not exist is refused, with those that do', () =>
   ])('%s', (_, call, given, message) => expectUnknown(() => call(...given), message));
 
   it.each<[string, (seller: FakeSeller) => unknown, RegExp]>([
-    ['sign', (seller) => seller.sign({}, { uri: url } as object), /deliver: uri is not known.*url/],
+    ['sign', (seller) => seller.sign({}, { uri: url } as object), /sign: uri is not known.*url/],
     [
       'sign: sign',
       (seller) => seller.sign({}, { url, sign: { keyid: 'a' } as object }),
@@ -86,7 +86,7 @@ describe('an argument that does not exist is refused, with those that do', () =>
       (seller) => seller.deliver({}, { url, retry: { tries: 1 } as object }),
       /retry: tries is not/,
     ],
-    ['challenge', (seller) => seller.challenge({}, { uri: url } as object), /deliver: uri is not known/],
+    ['challenge', (seller) => seller.challenge({}, { uri: url } as object), /challenge: uri is not known/],
     [
       'rotate',
       (seller) => seller.rotate('ed25519', { overlaps: true } as object),
