@@ -7,6 +7,7 @@ export type RegistrationErrorCode =
   | 'ref_invalid'
   | 'ref_too_large'
   | 'reporting_invalid'
+  | 'task_type_invalid'
   /** Kept encrypted under a secret that is not among those given. */
   | 'secret_missing'
   /** Kept encrypted, and what is kept was changed, cut, or belongs to another row. */

@@ -1,0 +1,396 @@
+import type { Hashes } from '../crypto/engine.ts';
+import type { TaskStatus } from '../events/event.ts';
+import { isTerminal } from '../events/status.ts';
+import type {
+  RegistrationDueResult,
+  RegistrationRow,
+  RegistrationRows,
+  StoreRegistrations,
+} from '../stores/contract.ts';
+import { RegistrationError } from './errors.ts';
+import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
+import { type RegisteredCall, requireRoom } from './request.ts';
+import { operationToken, type RandomBytes } from './route-token.ts';
+import type { Route, Routes, RouteScheme, Seller } from './routes.ts';
+import { seal, type SealedPlace, unseal } from './sealing.ts';
+import type { Secrets } from './secrets.ts';
+import { storedObject } from './stored.ts';
+
+/*
+ * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
+ * same byte for byte: whoever finds it unsettled makes it again, with the same request key. What the caller gave is kept
+ * encrypted until the seller has answered.
+ *
+ *     ∅ ─ create ─► calling ─ settle ─► open (a task is under way) ─ settle ─► ended
+ *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
+ *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
+ *                      └─ its request key is over, or what is encrypted cannot be read ─► orphaned
+ */
+
+/** How far an operation is; what it is listed as. */
+export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
+
+/** What a seller is asked for. */
+export interface OperationRequest extends Seller {
+  /** e.g. `create_media_buy`. */
+  readonly taskType: string;
+  readonly arguments: JsonObject;
+  /** Repeated by the seller on every delivery. At most 16 KiB as JSON. */
+  readonly context?: JsonObject;
+  /** The caller's own word for it, at most 1 KiB. Never leaves the caller's side. */
+  readonly ref?: string;
+  /** Legacy authentication of the webhooks, where the seller cannot sign. */
+  readonly scheme?: RouteScheme;
+  /** Whether the seller is to repeat a token. */
+  readonly token?: boolean;
+  /** For how long the seller knows a request by its key. Ms; 24 h. 0: it does not, and no call is made twice. */
+  readonly requestKeyMs?: number;
+}
+
+/** An operation as anybody sees it. */
+export interface OperationSeen {
+  readonly agentUrl: string;
+  readonly operationId: string;
+  readonly taskType: string;
+  readonly state: OperationState;
+  readonly ref?: string;
+  readonly context?: JsonObject;
+  readonly taskId?: string;
+  readonly status?: TaskStatus;
+  /** Unix ms, on the store's clock. */
+  readonly createdAt: number;
+}
+
+/** An operation that is to be called. */
+export interface Operation {
+  readonly agentUrl: string;
+  readonly operationId: string;
+  readonly call: RegisteredCall;
+}
+
+/** What the seller has answered. */
+export interface Answer {
+  readonly status: TaskStatus;
+  readonly taskId?: string;
+}
+
+/** `known`: nothing new. `other-task`: the operation is another task's already; nothing was changed. */
+export type Settled = 'settled' | 'known' | 'other-task' | 'absent';
+
+/** Operations that are to be called again, and those that cannot be. */
+export interface DueOperations {
+  readonly operations: readonly Operation[];
+  /** The seller may not know the request any more, or what was encrypted is lost: nobody can call them again. */
+  readonly orphaned: readonly OperationSeen[];
+  /** They cannot be called now: a secret is missing, or the store failed. They come again after `callMs`. */
+  readonly failed: readonly (OperationName & { readonly error: unknown })[];
+  readonly nextDueMs?: number;
+}
+
+/** Operations of all sellers, in one store. */
+export interface Operations {
+  /** Durable when it resolves. @throws RegistrationError */
+  readonly create: (request: OperationRequest) => Promise<Operation>;
+  readonly settle: (of: OperationName, answer: Answer) => Promise<Settled>;
+  /**
+   * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
+   * resolves; undefined where it was without it already, or is not being called: then the error is the caller's.
+   */
+  readonly refuse: (of: OperationName) => Promise<Operation | undefined>;
+  /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
+  readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
+  readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
+  readonly list: (query: OperationQuery) => Promise<OperationPage>;
+  readonly forget: (agentUrl: string) => Promise<void>;
+}
+
+/** Which operation is meant. */
+export interface OperationName {
+  readonly agentUrl: string;
+  readonly operationId: string;
+}
+
+export interface OperationQuery {
+  readonly state?: OperationState;
+  readonly agentUrl?: string;
+  /** 1 to 1000. */
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export interface OperationPage {
+  readonly operations: readonly OperationSeen[];
+  readonly next?: string;
+}
+
+export interface OperationsOptions {
+  readonly registrations: StoreRegistrations;
+  readonly routes: Pick<Routes, 'routeOf'>;
+  readonly secrets: Secrets;
+  readonly hashes: Hashes;
+  readonly randomBytes: RandomBytes;
+  /** A random UUID. */
+  readonly newId: () => string;
+  /** How long a call may take before another process repeats it. Ms. */
+  readonly callMs: number;
+  /** How long an operation is known after its end. Ms. */
+  readonly retentionMs: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** What a row says. */
+interface Stored {
+  readonly seller: Seller;
+  readonly taskType: string;
+  readonly state: OperationState;
+  readonly ref?: string;
+  /** As JSON text: its members are the caller's. */
+  readonly context?: string;
+  readonly taskId?: string;
+  readonly status?: TaskStatus;
+  readonly createdAt: number;
+  readonly requestKey: string;
+  /** From then on the seller may not know the request any more. Unix ms. */
+  readonly keyUntil: number;
+  readonly keyMs: number;
+  readonly scheme: RouteScheme;
+  /** Id of the secret that the token is made by; absent: none was asked for. */
+  readonly token?: string;
+  /** The arguments, until it is settled. */
+  readonly sealed?: string;
+  readonly withoutConfig?: true;
+}
+
+const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
+
+/** @param dueAt null: nobody has to call it. */
+function rowOf(
+  { agentUrl, operationId }: OperationName,
+  stored: Stored,
+  dueAt: number | null,
+  expiresAt: number | null,
+): RegistrationRow {
+  const value = JSON.stringify(stored);
+  return {
+    kind: 'operation',
+    sender: agentUrl,
+    id: operationId,
+    value,
+    dueAt,
+    list: stored.state,
+    expiresAt,
+  };
+}
+
+function seenOf({ sender, id }: RegistrationRow, stored: Stored): OperationSeen {
+  const { taskType, state, ref, context, taskId, status, createdAt } = stored;
+  return {
+    agentUrl: sender,
+    operationId: id,
+    taskType,
+    state,
+    createdAt,
+    ...(ref !== undefined && { ref }),
+    ...(context !== undefined && { context: storedObject(context) as JsonObject }),
+    ...(taskId !== undefined && { taskId }),
+    ...(status !== undefined && { status }),
+  };
+}
+
+/** What is encrypted goes when nobody has to call it any more. */
+function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
+  return stored;
+}
+
+const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
+  purpose: 'arguments',
+  sender: agentUrl,
+  id: operationId,
+});
+
+export function operationsOf(options: OperationsOptions): Operations {
+  const { registrations, routes, secrets, hashes, newId, callMs, retentionMs } = options;
+
+  const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
+    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig } = stored;
+    const given = storedObject(await unseal(secrets, placeOf(of), sealed)) as JsonObject;
+    const secret = token === undefined ? undefined : secrets.named(token);
+    if (token !== undefined && !secret) {
+      throw new RegistrationError(
+        'secret_missing',
+        `token: made by a secret that is not given any more (${token}). Add it at the end of secrets.`,
+      );
+    }
+    const { operationId } = of;
+    return {
+      ...of,
+      call: {
+        taskType,
+        arguments: given,
+        requestKey,
+        ...(context !== undefined && { context: storedObject(context) as JsonObject }),
+        ...(!withoutConfig && {
+          destination: {
+            ...(route ?? (await routes.routeOf(seller, scheme))),
+            operationId,
+            ...(secret && { token: operationToken(secret, hashes, operationId) }),
+          },
+        }),
+      },
+    };
+  };
+
+  /** Changes a row where there is one. */
+  const change = <T>(
+    { agentUrl, operationId }: OperationName,
+    plan: (row: RegistrationRow, stored: Stored, rows: RegistrationRows, now: number) => T,
+  ): Promise<T | undefined> =>
+    registrations.run(agentUrl, (rows, now) => {
+      const row = rows.get('operation', operationId);
+      return row && plan(row, storedIn(row), rows, now);
+    });
+
+  const orphan = (of: OperationName): Promise<OperationSeen | undefined> =>
+    change(of, (row, stored, rows) => {
+      if (stored.state !== 'calling') return undefined;
+      const orphaned: Stored = { ...stored, state: 'orphaned' };
+      rows.save(rowOf(of, orphaned, null, null));
+      return seenOf(row, orphaned);
+    });
+
+  const create = async (request: OperationRequest): Promise<Operation> => {
+    const { agentUrl, edition, format, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
+    if (typeof taskType !== 'string' || !/^[\w.-]{1,255}$/.test(taskType)) {
+      throw new RegistrationError(
+        'task_type_invalid',
+        'taskType: no name of an operation. Give e.g. create_media_buy.',
+      );
+    }
+    const text = argumentsText(request.arguments);
+    const context = request.context === undefined ? undefined : contextText(request.context);
+    const ref = request.ref === undefined ? undefined : checkedRef(request.ref);
+    requireRoom(request.arguments, request.context);
+    const of = { agentUrl, operationId: newId() };
+    const seller = { agentUrl, ...(edition && { edition }), ...(format && { format }) };
+    // Whatever cannot be had is said before anything is promised.
+    const route = await routes.routeOf(seller, scheme);
+    const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
+    const requestKey = newId();
+    const stored = await registrations.run(agentUrl, (rows, now): Stored => {
+      const made: Stored = {
+        seller,
+        taskType,
+        state: 'calling',
+        ...(ref !== undefined && { ref }),
+        ...(context !== undefined && { context }),
+        createdAt: now,
+        requestKey,
+        keyUntil: now + requestKeyMs,
+        keyMs: requestKeyMs,
+        scheme,
+        ...(request.token && { token: secrets.newest.id }),
+        sealed,
+      };
+      rows.save(rowOf(of, made, now + callMs, null));
+      return made;
+    });
+    return operationOf(of, stored, route);
+  };
+
+  return {
+    create,
+    settle: async (of, { status, taskId }) =>
+      (await change(of, (_row, stored, rows, now): Settled => {
+        if (taskId !== undefined && stored.taskId !== undefined && taskId !== stored.taskId)
+          return 'other-task';
+        const isEnd = isTerminal(status);
+        const isOver = stored.state === 'ended' || stored.state === 'refused';
+        if (isOver || (stored.state === 'open' && !isEnd)) return 'known';
+        const settled: Stored = {
+          ...withoutArguments(stored),
+          state: isEnd ? 'ended' : 'open',
+          status,
+          ...(taskId !== undefined && { taskId }),
+        };
+        rows.save(rowOf(of, settled, null, isEnd ? now + retentionMs : null));
+        return 'settled';
+      })) ?? 'absent',
+    refuse: async (of) => {
+      const requestKey = newId();
+      const again = await change(of, (_row, stored, rows, now): Stored | undefined => {
+        if (stored.state !== 'calling') return undefined;
+        if (stored.withoutConfig) {
+          const refused: Stored = { ...withoutArguments(stored), state: 'refused' };
+          rows.save(rowOf(of, refused, null, now + retentionMs));
+          return undefined;
+        }
+        const without: Stored = { ...stored, withoutConfig: true, requestKey, keyUntil: now + stored.keyMs };
+        rows.save(rowOf(of, without, now + callMs, null));
+        return without;
+      });
+      return again && operationOf(of, again);
+    },
+    due: async (max, senders) => {
+      const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });
+      const came = await Promise.all(
+        found.rows.map(async (row): Promise<Came> => {
+          const of = { agentUrl: row.sender, operationId: row.id };
+          const stored = storedIn(row);
+          // It was put off by `callMs` from the store's now.
+          if ((row.dueAt ?? 0) - callMs < stored.keyUntil) {
+            try {
+              return { operation: await operationOf(of, stored) };
+            } catch (error) {
+              const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
+              if (!isLost) return { failed: { ...of, error } };
+            }
+          }
+          return { orphaned: await orphan(of) };
+        }),
+      );
+      return {
+        operations: came.flatMap(({ operation }) => operation ?? []),
+        orphaned: came.flatMap(({ orphaned }) => orphaned ?? []),
+        failed: came.flatMap(({ failed }) => failed ?? []),
+        ...nextOf(found),
+      };
+    },
+    get: async (of) => change(of, (row, stored) => seenOf(row, stored)),
+    list: async ({ state, agentUrl, limit, after }) => {
+      const { rows, next } = await registrations.page({
+        kind: 'operation',
+        limit,
+        ...(state && { list: state }),
+        ...(agentUrl !== undefined && { sender: agentUrl }),
+        ...(after !== undefined && { after }),
+      });
+      return {
+        operations: rows.map((row) => seenOf(row, storedIn(row))),
+        ...(next !== undefined && { next }),
+      };
+    },
+    forget: async (agentUrl) => {
+      const query = { kind: 'operation', sender: agentUrl, limit: 1000 } as const;
+      for (let after: string | undefined; ;) {
+        const page = await registrations.page({ ...query, ...(after !== undefined && { after }) });
+        await registrations.run(agentUrl, (rows) => {
+          for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+        });
+        if (page.next === undefined) return;
+        after = page.next;
+      }
+    },
+  };
+}
+
+/** What came of a row that was due. */
+interface Came {
+  readonly operation?: Operation;
+  readonly orphaned?: OperationSeen | undefined;
+  readonly failed?: OperationName & { readonly error: unknown };
+}
+
+function nextOf({ nextDueMs }: RegistrationDueResult): Pick<DueOperations, 'nextDueMs'> {
+  return nextDueMs === undefined ? {} : { nextDueMs };
+}

@@ -1,0 +1,309 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Operation, type Operations, operationsOf } from '../../src/registrations/operations.ts';
+import { agentRequest, toolArguments } from '../../src/registrations/request.ts';
+import { operationToken } from '../../src/registrations/route-token.ts';
+import { routesOf } from '../../src/registrations/routes.ts';
+import { secretsOf } from '../../src/registrations/secrets.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';
+
+const SELLER = 'https://seller.example/mcp';
+const OTHER = 'https://other.example/mcp';
+const CALL_MS = 60_000;
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
+
+const request = {
+  agentUrl: SELLER,
+  taskType: 'create_media_buy',
+  arguments: { budget: 1000, packages: [{ id: 'p1' }] },
+  context: { trace: 't-1' },
+  ref: 'order 7',
+} as const;
+
+/** Processes on one store, whose clock the test moves. */
+function world() {
+  const state = createMemoryState();
+  const randomBytes = counted();
+  let offsetMs = 0;
+  let ids = 0;
+  const process = (...given: string[]): Operations => {
+    const { registrations } = memoryStore({ state, clockOffsetMs: () => offsetMs });
+    if (!registrations) return expect.fail('memory has them');
+    const secrets = secretsOf(given.length > 0 ? given : [NEWEST, OLDER], hashes);
+    const parts = { registrations, secrets, hashes, randomBytes };
+    const routes = routesOf({
+      ...parts,
+      baseUrl: 'https://buyer.example/webhooks',
+      now: () => 0,
+      sleep: async () => {},
+    });
+    const newId = (): string => `0000000${(ids += 1)}-0000-4000-8000-000000000000`.slice(-36);
+    return operationsOf({ ...parts, routes, newId, callMs: CALL_MS, retentionMs: RETENTION_MS });
+  };
+  return { state, process, pass: (ms: number) => (offsetMs += ms) };
+}
+
+let at: ReturnType<typeof world>;
+let one: Operations;
+let two: Operations;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  at = world();
+  [one, two] = [at.process(), at.process()];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** What is on the wire, over both transports. */
+const wire = ({ call }: Operation): string =>
+  JSON.stringify([toolArguments(call), agentRequest(call, '0.3'), agentRequest(call, '1.0')]);
+
+/** All that the store keeps, as text. */
+const kept = (): string =>
+  JSON.stringify(
+    [...at.state.senders.values()].map(({ registrations }) => [...registrations.operation.byKey.values()]),
+  );
+
+describe('create', () => {
+  it('is durable before it resolves, and says what is to be sent', async () => {
+    const made = await one.create(request);
+    expect(await two.get(made)).toEqual({
+      agentUrl: SELLER,
+      operationId: made.operationId,
+      taskType: 'create_media_buy',
+      state: 'calling',
+      ref: 'order 7',
+      context: { trace: 't-1' },
+      createdAt: expect.any(Number) as number,
+    });
+    expect(toolArguments(made.call)).toEqual({
+      ...request.arguments,
+      context: request.context,
+      idempotency_key: made.call.requestKey,
+      push_notification_config: {
+        url: expect.stringMatching(/^https:\/\/buyer\.example\/webhooks\/[\w-]{48}$/) as string,
+        operation_id: made.operationId,
+      },
+    });
+    expect(made.call.requestKey).not.toBe(made.operationId);
+  });
+
+  it('keeps the arguments encrypted, until the seller has answered', async () => {
+    const made = await one.create({ ...request, arguments: { marker: 'what-nobody-may-read' } });
+    expect(kept()).not.toContain('what-nobody-may-read');
+    expect(kept()).toContain('sealed');
+    await one.settle(made, { status: 'submitted', taskId: 'task-1' });
+    expect(kept()).not.toContain('sealed');
+  });
+
+  it('asks for legacy authentication and a token where it is told to, and keeps the token nowhere', async () => {
+    const made = await one.create({ ...request, scheme: 'HMAC-SHA256', token: true });
+    const token = operationToken(secretsOf([NEWEST], hashes).newest, hashes, made.operationId);
+    expect(made.call.destination).toMatchObject({
+      token,
+      authentication: { scheme: 'HMAC-SHA256', credentials: expect.stringMatching(/^[\w-]{43}$/) as string },
+    });
+    expect(kept()).not.toContain(token);
+  });
+
+  it.each([
+    [{ taskType: '' }, 'task_type_invalid'],
+    [{ taskType: 'a b' }, 'task_type_invalid'],
+    [{ arguments: { at: new Date(0) } }, 'arguments_invalid'],
+    [{ arguments: { a: 'x'.repeat(256 * 1024) } }, 'arguments_too_large'],
+    [{ arguments: { push_notification_config: {} } }, 'arguments_invalid'],
+    [{ context: { a: 'x'.repeat(16 * 1024) } }, 'context_too_large'],
+    [{ ref: 'x'.repeat(1025) }, 'ref_too_large'],
+  ])('refuses %j before anything is kept', async (wrong, code) => {
+    await expect(one.create({ ...request, ...wrong } as typeof request)).rejects.toMatchObject({ code });
+    expect(at.state.senders.size).toBe(0);
+  });
+
+  it('is of one seller: another one sees nothing of it, nor ends it', async () => {
+    const { operationId } = await one.create(request);
+    const others = { agentUrl: OTHER, operationId };
+    expect(await one.get(others)).toBeUndefined();
+    expect(await one.settle(others, { status: 'completed' })).toBe('absent');
+    expect(await one.refuse(others)).toBeUndefined();
+    expect((await one.get({ agentUrl: SELLER, operationId }))?.state).toBe('calling');
+  });
+});
+
+describe('a caller that dies', () => {
+  it.each([{}, { token: true, scheme: 'Bearer' }, { context: undefined, ref: undefined }])(
+    'is followed by another process, which makes the same call byte for byte: %j',
+    async (more) => {
+      const { context: _context, ref: _ref, ...bare } = request;
+      const made = await one.create('context' in more ? bare : ({ ...request, ...more } as typeof request));
+      expect((await two.due(9, [])).operations).toEqual([]);
+      at.pass(CALL_MS);
+      const { operations, orphaned, failed } = await two.due(9, []);
+      expect(operations.map(wire)).toEqual([wire(made)]);
+      expect([orphaned, failed]).toEqual([[], []]);
+      // The next one only when this one has had its time.
+      expect((await one.due(9, [])).operations).toEqual([]);
+      at.pass(CALL_MS);
+      expect((await one.due(9, [])).operations.map(wire)).toEqual([wire(made)]);
+      expect(await two.settle(made, { status: 'working', taskId: 'task-1' })).toBe('settled');
+      at.pass(CALL_MS);
+      expect((await one.due(9, [])).operations).toEqual([]);
+    },
+  );
+
+  it('is followed by one that has a newer secret in front', async () => {
+    const made = await at.process(OLDER).create({ ...request, token: true });
+    at.pass(CALL_MS);
+    expect((await one.due(9, [])).operations.map(wire)).toEqual([wire(made)]);
+  });
+
+  it('of several that look at once by one', async () => {
+    for (let n = 0; n < 5; n += 1) await one.create(request);
+    at.pass(CALL_MS);
+    const came = await Promise.all([one, two, one, two].map((process) => process.due(9, [])));
+    const given = came.flatMap(({ operations }) => operations.map(({ operationId }) => operationId));
+    expect([given.length, new Set(given).size]).toEqual([5, 5]);
+  });
+
+  it('where a secret is missing: it comes again, with the reason', async () => {
+    const made = await one.create(request);
+    const without = at.process(FOREIGN);
+    at.pass(CALL_MS);
+    expect(await without.due(9, [])).toMatchObject({
+      operations: [],
+      orphaned: [],
+      failed: [{ operationId: made.operationId, error: { code: 'secret_missing' } }],
+    });
+    at.pass(CALL_MS);
+    expect((await one.due(9, [])).operations.map(wire)).toEqual([wire(made)]);
+  });
+
+  it.each([
+    [DAY_MS, DAY_MS],
+    [0, CALL_MS],
+  ])(
+    'and a request key of %i ms that is over: orphaned, once, and never called again',
+    async (requestKeyMs, ms) => {
+      const made = await one.create({ ...request, requestKeyMs });
+      at.pass(ms);
+      const { operations, orphaned } = await two.due(9, []);
+      expect(operations).toEqual([]);
+      expect(orphaned).toMatchObject([{ operationId: made.operationId, state: 'orphaned', ref: 'order 7' }]);
+      at.pass(DAY_MS);
+      expect(await two.due(9, [])).toEqual({ operations: [], orphaned: [], failed: [] });
+      expect((await one.list({ state: 'orphaned', limit: 9 })).operations).toEqual(orphaned);
+      // A late answer is welcome all the same.
+      expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
+      expect((await one.list({ state: 'orphaned', limit: 9 })).operations).toEqual([]);
+    },
+  );
+
+  it('and what it had kept is no longer readable: orphaned', async () => {
+    const made = await one.create(request);
+    const rows = at.state.senders.get(SELLER)?.registrations.operation;
+    const row = rows?.byKey.get(made.operationId) ?? expect.fail('a row');
+    const value = row.value
+      .replace(/("sealed":"[\w-]{40})[\w-]/, '$1_')
+      .replace(/("sealed":"[\w-]{44})[\w-]/, '$1-');
+    expect(value).not.toBe(row.value);
+    const { registrations } = memoryStore({ state: at.state });
+    await registrations?.run(SELLER, (saving) => saving.save({ ...row, value }));
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).orphaned).toMatchObject([{ operationId: made.operationId }]);
+  });
+});
+
+describe('settle', () => {
+  it('opens a task, and ends it; what comes again is known', async () => {
+    const made = await one.create(request);
+    const settle = (
+      status: 'submitted' | 'working' | 'completed' | 'failed',
+      taskId?: string,
+    ): Promise<string> => two.settle(made, { status, ...(taskId !== undefined && { taskId }) });
+    expect(await settle('submitted', 'task-1')).toBe('settled');
+    expect(await two.get(made)).toMatchObject({ state: 'open', taskId: 'task-1', status: 'submitted' });
+    expect(await settle('working', 'task-1')).toBe('known');
+    expect(await settle('working', 'task-2')).toBe('other-task');
+    expect(await settle('completed', 'task-1')).toBe('settled');
+    expect(await settle('failed', 'task-1')).toBe('known');
+    expect(await two.get(made)).toMatchObject({ state: 'ended', status: 'completed' });
+  });
+
+  it('by a terminal first answer, which has no task', async () => {
+    const made = await one.create(request);
+    expect(await one.settle(made, { status: 'rejected' })).toBe('settled');
+    const seen = await one.get(made);
+    expect(seen).toMatchObject({ state: 'ended', status: 'rejected' });
+    expect(seen).not.toHaveProperty('taskId');
+    at.pass(RETENTION_MS);
+    expect(await one.get(made)).toBeUndefined();
+  });
+});
+
+describe('refuse', () => {
+  it('makes the same call once more, without the registration and under a new key, durable', async () => {
+    const made = await one.create({ ...request, token: true });
+    const again = (await one.refuse(made)) ?? expect.fail('once more');
+    expect(again.call.destination).toBeUndefined();
+    expect(again.call.requestKey).not.toBe(made.call.requestKey);
+    const { destination: _none, ...call } = made.call;
+    expect(again).toEqual({ ...made, call: { ...call, requestKey: again.call.requestKey } });
+    // As it is repeated where its caller dies now.
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).operations).toEqual([again]);
+    expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
+    expect(await one.refuse(made)).toBeUndefined();
+    expect((await one.get(made))?.state).toBe('open');
+  });
+
+  it('a second time: it is the caller’s error', async () => {
+    const made = await one.create(request);
+    await one.refuse(made);
+    expect(await two.refuse(made)).toBeUndefined();
+    expect((await one.get(made))?.state).toBe('refused');
+    expect(kept()).not.toContain('sealed');
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).operations).toEqual([]);
+    expect(await one.settle(made, { status: 'completed' })).toBe('known');
+  });
+
+  it('counts the life of the new key from then on', async () => {
+    const made = await one.create(request);
+    at.pass(DAY_MS - 1);
+    await one.refuse(made);
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).operations).toHaveLength(1);
+  });
+});
+
+describe('list and forget', () => {
+  it('lists by state and seller, page by page', async () => {
+    const made: Operation[] = [];
+    for (const agentUrl of [SELLER, OTHER]) {
+      for (let n = 0; n < 3; n += 1) made.push(await one.create({ ...request, agentUrl }));
+    }
+    await one.settle(made[0] ?? expect.fail(), { status: 'working', taskId: 't' });
+    const all = async (query: Partial<Parameters<Operations['list']>[0]>): Promise<string[]> => {
+      const found: string[] = [];
+      for (let after: string | undefined; ;) {
+        const page = await two.list({ limit: 2, ...query, ...(after !== undefined && { after }) });
+        found.push(...page.operations.map(({ operationId }) => operationId));
+        if (page.next === undefined) return found.toSorted();
+        after = page.next;
+      }
+    };
+    const ids = (some: readonly Operation[]): string[] =>
+      some.map(({ operationId }) => operationId).toSorted();
+    expect(await all({})).toEqual(ids(made));
+    expect(await all({ agentUrl: OTHER })).toEqual(ids(made.slice(3)));
+    expect(await all({ state: 'calling' })).toEqual(ids(made.slice(1)));
+    expect(await all({ state: 'open' })).toEqual(ids(made.slice(0, 1)));
+    await two.forget(SELLER);
+    expect(await all({})).toEqual(ids(made.slice(3)));
+    at.pass(CALL_MS);
+    expect((await one.due(9, [])).operations.map(({ agentUrl }) => agentUrl)).toEqual([OTHER, OTHER, OTHER]);
+    await two.forget(SELLER);
+  });
+});
