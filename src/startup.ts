@@ -4,7 +4,7 @@ import { ConfigError, Fault, messageOf } from './errors.ts';
 import type { Eventual } from './eventual.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
-import type { Store } from './stores/contract.ts';
+import type { Store, StoreIdentity } from './stores/contract.ts';
 import { isLess } from './stores/durability.ts';
 
 /**
@@ -33,10 +33,8 @@ async function checkDurability(
 }
 
 /** @throws ConfigError where it is another store than `expectStoreId` says. */
-async function checkIdentity(
-  { store, expectStoreId }: ReceiverOptions,
-  raiseAlarm: RaiseAlarm,
-): Promise<string | undefined> {
+async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): Promise<string | undefined> {
+  const { store } = options;
   const identity = await store.identity?.();
   if (!identity) return undefined;
   const { id, isNew } = identity;
@@ -47,7 +45,13 @@ async function checkIdentity(
       storeId: id,
     });
   }
-  if (expectStoreId === undefined || expectStoreId === id) return id;
+  requireExpected(options, id);
+  return id;
+}
+
+/** @throws ConfigError */
+function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string): void {
+  if (expectStoreId === undefined || expectStoreId === id) return;
   throw new ConfigError(
     `expectStoreId: the ${store.name} store is ${id}, and ${expectStoreId} is expected. Connect the one that is expected (is its volume mounted, is it the right database?), or set expectStoreId: '${id}' where this one is to take its place.`,
   );
@@ -86,8 +90,16 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
 
   const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
 
+  const identityChanged = ({ id }: StoreIdentity): void => {
+    requireExpected(options, id);
+    const message = `the ${options.store.name} store was emptied, or another one is in its place: its identity was ${storeId} and is ${id}. What was finished before it may be handled again`;
+    raiseAlarm({ code: 'store_created', message, storeId: id });
+    storeId = id;
+  };
+
   async function checkAll(): Promise<T> {
     await options.store.open();
+    options.store.watchIdentity?.(identityChanged);
     await checkDurability(options.store, options, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const [loaded] = await Promise.all([equip(), keys.warm(config.senders.fixed ?? [])]);

@@ -40,6 +40,8 @@ export interface Backend<Tx = unknown> {
   readonly identity?: () => Promise<StoreIdentity>;
   /** `Store.keepDurability`, where a commit can say what it rests on. */
   readonly keepDurability?: (required: Durability, lowered: (message: string) => void) => void;
+  /** `Store.watchIdentity`, where it can look. */
+  readonly watchIdentity?: (changed: (identity: StoreIdentity) => void) => void;
   /** For the owner whose `durability()` is too weak: the settings to change. One sentence. */
   advice(): string;
   /** The store's clock. Unix ms. */

@@ -40,6 +40,12 @@ export interface Store<Tx = unknown> {
    * is all that is looked at.
    */
   keepDurability?(required: Durability, lowered: (message: string) => void): void;
+  /**
+   * Told where an open store is found to be another one than it was: emptied (Redis `FLUSHALL`), or another one in its
+   * place. What it throws, operations reject with as `Fault('misconfigured')`, until the store is the one that it was.
+   * Looked at every 10 s at most, as the store is used. Absent: `identity()` is all that is looked at.
+   */
+  watchIdentity?(changed: (identity: StoreIdentity) => void): void;
   /** For the owner whose `durability()` is too weak: the settings of the backend to change. One sentence. */
   readonly durabilityAdvice?: string;
   /**

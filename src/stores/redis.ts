@@ -53,7 +53,7 @@ const OPTION_NAMES: Readonly<Record<keyof RedisStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-function sessionOptions(options: RedisStoreOptions): SessionOptions {
+function sessionOptions(options: RedisStoreOptions): Omit<SessionOptions, 'identityChanged'> {
   requireOptions('redisStore', options, OPTION_NAMES);
   const { client, prefix = 'webhook:', waitReplicas, waitTimeoutMs = 1000, timeoutMs = 3000 } = options;
   checkClient(client);

@@ -118,6 +118,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     durability: () => direct(() => backend.durability()),
     ...(identity && { identity: () => direct(identity) }),
     ...(backend.keepDurability && { keepDurability: backend.keepDurability }),
+    ...(backend.watchIdentity && { watchIdentity: backend.watchIdentity }),
     get durabilityAdvice() {
       return backend.advice();
     },

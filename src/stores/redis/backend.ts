@@ -1,5 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Backend } from '../backend.ts';
+import type { StoreIdentity } from '../contract.ts';
 import { commit } from './commit.ts';
 import { asFault, isAboutOne } from './faults.ts';
 import { load } from './load.ts';
@@ -10,7 +11,12 @@ import { openSession } from './session.ts';
 import { ADVICE } from './settings.ts';
 
 /** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
-export function redisBackend(options: SessionOptions): Backend {
+export function redisBackend(given: Omit<SessionOptions, 'identityChanged'>): Backend {
+  const listeners = new Set<(identity: StoreIdentity) => void>();
+  const identityChanged = (identity: StoreIdentity): void => {
+    for (const listener of listeners) listener(identity);
+  };
+  const options: SessionOptions = { ...given, identityChanged };
   let opening: Promise<Session> | undefined;
   const opened = async (): Promise<Session> => {
     if (!opening) throw new Fault('store_unavailable', 'The Redis store is not open.');
@@ -27,6 +33,7 @@ export function redisBackend(options: SessionOptions): Backend {
     },
     durability: async () => (await opened()).durability(),
     identity: async () => (await opened()).identity(),
+    watchIdentity: (changed) => void listeners.add(changed),
     advice: () => ADVICE,
     clock: async () => (await opened()).clock(),
     commit: async (request) => commit(await opened(), request),

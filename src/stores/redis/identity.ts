@@ -12,14 +12,9 @@ local known = redis.call('EXISTS', KEYS[2], KEYS[3])
 if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[1], known == 0 and 1 or 0 } end
 return { redis.call('GET', KEYS[1]), 0 }`;
 
-/** Before the version is set. @returns what says it, and once that it is new. */
-export async function identify(connection: Connection, { identity }: Keys): Promise<() => StoreIdentity> {
+/** Before the version is set. `isNew`: by this very call. */
+export async function identify(connection: Connection, { identity }: Keys): Promise<StoreIdentity> {
   const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, globalThis.crypto.randomUUID());
   const [id, made] = reply as readonly unknown[];
-  let isNew = Number(made) === 1;
-  return () => {
-    const said = { id: textOf(id), isNew };
-    isNew = false;
-    return said;
-  };
+  return { id: textOf(id), isNew: Number(made) === 1 };
 }

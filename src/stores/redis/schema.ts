@@ -1,7 +1,10 @@
+import type { StoreIdentity } from '../contract.ts';
 import { lookAgain } from '../look-again.ts';
 import { unknownVersion, whileRunning } from '../schema-version.ts';
 import type { Connection } from './client.ts';
 import { isCluster } from './client.ts';
+import { identify } from './identity.ts';
+import type { Keys } from './keys.ts';
 import { withTimeout } from './send.ts';
 import { isSilence, lookMs } from './settings.ts';
 import type { Watch } from './watch.ts';
@@ -36,19 +39,32 @@ export async function raiseSchema(connection: Connection, key: string): Promise<
 }
 
 export interface SchemaWatchOptions {
+  readonly keys: Keys;
   readonly timeoutMs: number;
   readonly clockOffsetMs: () => number;
+  /** The identity that the store has, as far as is known. */
+  readonly known: () => string;
+  readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
-/** Every 10 s. @throws Fault `misconfigured` where `checkSchema` would throw ConfigError. */
+/**
+ * Version and identity, every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
+ * @throws Fault `misconfigured` where `checkSchema` or `identityChanged` throws ConfigError.
+ */
 export function schemaWatchOf(
   connection: Connection,
-  key: string,
-  { timeoutMs, clockOffsetMs }: SchemaWatchOptions,
+  { keys, timeoutMs, clockOffsetMs, known, identityChanged }: SchemaWatchOptions,
 ): Watch {
+  const check = async (): Promise<void> => {
+    await checkSchema(connection, keys.version);
+    const found = await identify(connection, keys);
+    if (found.id === known()) return;
+    await raiseSchema(connection, keys.version);
+    identityChanged(found);
+  };
   const look = async (): Promise<void> => {
     try {
-      await withTimeout(checkSchema(connection, key), lookMs(connection, timeoutMs));
+      await withTimeout(check(), lookMs(connection, timeoutMs));
     } catch (error) {
       // The node of this one slot: calls of the others go on.
       if (isCluster(connection) && isSilence(error)) return;

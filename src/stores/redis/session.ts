@@ -51,6 +51,8 @@ export interface SessionOptions {
   readonly waitTimeoutMs: number;
   /** undefined: 1 from the time on that every primary is seen to have a replica. */
   readonly waitReplicas: number | undefined;
+  /** Told where the keys of an open store are found to be another store's. What it throws, calls end with. */
+  readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /** @throws ConfigError where the servers cannot keep the promise; Fault `store_unavailable` where none answers. */
@@ -130,11 +132,16 @@ function barrierOf(connection: Connection, asked: number | undefined): Barrier {
 
 function sessionOf(
   connection: Connection,
-  options: SessionOptions & { readonly onDisk: boolean; readonly identity: () => StoreIdentity },
+  options: SessionOptions & { readonly onDisk: boolean; readonly identity: StoreIdentity },
   barrier: Barrier,
 ): Session {
   const { keys, scripts } = options;
-  const schema = schemaWatchOf(connection, keys.version, options);
+  let { identity } = options;
+  const identityChanged = (found: StoreIdentity): void => {
+    options.identityChanged(found);
+    identity = { ...found, isNew: false };
+  };
+  const schema = schemaWatchOf(connection, { ...options, known: () => identity.id, identityChanged });
   const watches = { schema, kept: watchOf(connection, options) };
   const lane = laneOf(connection, watches, { ...options, replicas: barrier.replicas });
   const counts = nonceCounts();
@@ -149,7 +156,11 @@ function sessionOf(
     run: runOf(lane.run, options, offsetMs),
     read: runOf(lane.read, options, offsetMs),
     registry: registryOf({ lane, scripts, keys, counts, also, takeOver: taken }),
-    identity: options.identity,
+    identity: () => {
+      const said = identity;
+      identity = { ...identity, isNew: false };
+      return said;
+    },
     counts,
     keyids: keyidsOf(),
     offsetMs,

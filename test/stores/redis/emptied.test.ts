@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Alarm } from '../../../src/alarms.ts';
+import { redisStore } from '../../../src/stores/redis.ts';
+import { house, payloads, said, type House, type HouseOptions } from '../../receiver/setup.ts';
+import { eventKey } from '../../inbox/setup.ts';
+import { ask, ON_DISK, startServer, type RedisServer } from '../../support/redis.ts';
+import { clientOf } from '../redis-harness.ts';
+
+let server: RedisServer;
+let offsetMs = 0;
+const houses: House[] = [];
+
+beforeEach(async () => {
+  server = await startServer(ON_DISK);
+  offsetMs = 0;
+});
+afterEach(async () => {
+  for (const { receiver } of houses.splice(0)) await receiver.stop();
+  await server.remove();
+});
+
+async function opened(options: HouseOptions = {}): Promise<House> {
+  const store = redisStore({ client: clientOf.port(server.port), clockOffsetMs: () => offsetMs });
+  const made = await house({ store, ...options });
+  houses.push(made);
+  return made;
+}
+
+const event = (n: number): object =>
+  payloads.tool('completed', { idempotency_key: eventKey(n), task_id: `task-${n}` });
+const made = (alarms: readonly Alarm[]): readonly Alarm[] =>
+  alarms.filter(({ code }) => code === 'store_created');
+const flush = (): Promise<unknown> => ask(server.port, (redis) => redis.flushall());
+
+it('emptied while it runs: the alarm says so once, with both identities, and events go on', async () => {
+  const { receiver, deliver, alarms } = await opened();
+  const { storeId } = await receiver.ready();
+  await deliver(event(1));
+  expect(made(alarms)).toHaveLength(1);
+  await flush();
+  offsetMs += 10_000;
+  expect(said(await deliver(event(1)))).toBe('accepted 200');
+  await deliver(event(2));
+  offsetMs += 10_000;
+  await deliver(event(3));
+  const [, second, ...more] = made(alarms);
+  expect(second?.message).toContain(`its identity was ${storeId} and is `);
+  expect(more).toEqual([]);
+  const after = await ask(server.port, (redis) =>
+    redis.mget('webhook:{registry}:id', 'webhook:{registry}:v'),
+  );
+  expect(after).toEqual([second?.storeId, '2']);
+  expect((await receiver.ready()).storeId).toBe(second?.storeId);
+  expect(made(alarms)).toHaveLength(2);
+});
+
+it('with expectStoreId: 503 misconfigured from the next look on, until it is that store again', async () => {
+  const { storeId = '' } = await (await opened()).receiver.ready();
+  const { receiver, deliver } = await opened({ expectStoreId: storeId });
+  await receiver.ready();
+  expect(said(await deliver(event(1)))).toBe('accepted 200');
+  await flush();
+  offsetMs += 10_000;
+  for (const n of [2, 3]) {
+    expect(said(await deliver(event(n)))).toBe('unavailable misconfigured 503');
+  }
+  await ask(server.port, (redis) => redis.set('webhook:{registry}:id', storeId));
+  expect(said(await deliver(event(2)))).toBe('accepted 200');
+});
