@@ -1,17 +1,12 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
-import type {
-  RegistrationDueResult,
-  RegistrationRow,
-  RegistrationRows,
-  StoreRegistrations,
-} from '../stores/contract.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
 import { RegistrationError } from './errors.ts';
 import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
 import { operationToken, type RandomBytes } from './route-token.ts';
-import type { Route, Routes, RouteScheme, Seller } from './routes.ts';
+import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from './routes.ts';
 import { seal, type SealedPlace, unseal } from './sealing.ts';
 import type { Secrets } from './secrets.ts';
 import { storedObject } from './stored.ts';
@@ -97,6 +92,8 @@ export interface Operations {
    * resolves; undefined where it was without it already, or is not being called: then the error is the caller's.
    */
   readonly refuse: (of: OperationName) => Promise<Operation | undefined>;
+  /** The seller has refused the call for good: nobody makes it again. */
+  readonly reject: (of: OperationName) => Promise<void>;
   /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
@@ -203,6 +200,9 @@ function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
   return stored;
 }
 
+const refusedRow = (of: OperationName, stored: Stored, expiresAt: number): RegistrationRow =>
+  rowOf(of, { ...withoutArguments(stored), state: 'refused' }, null, expiresAt);
+
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
   purpose: 'arguments',
   sender: agentUrl,
@@ -260,7 +260,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
 
   const create = async (request: OperationRequest): Promise<Operation> => {
-    const { agentUrl, edition, format, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
+    const { agentUrl, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
     if (typeof taskType !== 'string' || !/^[\w.-]{1,255}$/.test(taskType)) {
       throw new RegistrationError(
         'task_type_invalid',
@@ -272,7 +272,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const ref = request.ref === undefined ? undefined : checkedRef(request.ref);
     requireRoom(request.arguments, request.context);
     const of = { agentUrl, operationId: newId() };
-    const seller = { agentUrl, ...(edition && { edition }), ...(format && { format }) };
+    const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
     const route = await routes.routeOf(seller, scheme);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
@@ -321,8 +321,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const again = await change(of, (_row, stored, rows, now): Stored | undefined => {
         if (stored.state !== 'calling') return undefined;
         if (stored.withoutConfig) {
-          const refused: Stored = { ...withoutArguments(stored), state: 'refused' };
-          rows.save(rowOf(of, refused, null, now + retentionMs));
+          rows.save(refusedRow(of, stored, now + retentionMs));
           return undefined;
         }
         const without: Stored = { ...stored, withoutConfig: true, requestKey, keyUntil: now + stored.keyMs };
@@ -330,6 +329,11 @@ export function operationsOf(options: OperationsOptions): Operations {
         return without;
       });
       return again && operationOf(of, again);
+    },
+    reject: async (of) => {
+      await change(of, (_row, stored, rows, now) => {
+        if (stored.state === 'calling') rows.save(refusedRow(of, stored, now + retentionMs));
+      });
     },
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });
@@ -353,7 +357,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         operations: came.flatMap(({ operation }) => operation ?? []),
         orphaned: came.flatMap(({ orphaned }) => orphaned ?? []),
         failed: came.flatMap(({ failed }) => failed ?? []),
-        ...nextOf(found),
+        ...(found.nextDueMs !== undefined && { nextDueMs: found.nextDueMs }),
       };
     },
     get: async (of) => change(of, (row, stored) => seenOf(row, stored)),
@@ -389,8 +393,4 @@ interface Came {
   readonly operation?: Operation;
   readonly orphaned?: OperationSeen | undefined;
   readonly failed?: OperationName & { readonly error: unknown };
-}
-
-function nextOf({ nextDueMs }: RegistrationDueResult): Pick<DueOperations, 'nextDueMs'> {
-  return nextDueMs === undefined ? {} : { nextDueMs };
 }

@@ -28,7 +28,10 @@ export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
 
 /** What is known of a seller when it is called. */
 export interface Seller {
+  /** Its `agents[].url`, byte for byte. */
   readonly agentUrl: string;
+  /** As in `Sender`, and the other two. */
+  readonly brandJsonUrl?: string;
   readonly edition?: EditionName;
   readonly format?: Transport;
 }
@@ -105,8 +108,10 @@ const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
   id: scheme,
 });
 
-const told = ({ agentUrl, edition, format }: Seller): Seller => ({
+/** What is kept of a seller, and no other member. */
+export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
   agentUrl,
+  ...(brandJsonUrl && { brandJsonUrl }),
   ...(edition && { edition }),
   ...(format && { format }),
 });
@@ -121,10 +126,10 @@ export function routesOf(options: RouteOptions): Routes {
     route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
     const credentials = await credentialsOf(route);
-    if (credentials === undefined) return told(route);
+    if (credentials === undefined) return sellerIn(route);
     return route.scheme === 'Bearer'
-      ? { ...told(route), auth: { bearer: { token: credentials } } }
-      : { ...told(route), auth: { hmac: { secret: credentials } } };
+      ? { ...sellerIn(route), auth: { bearer: { token: credentials } } }
+      : { ...sellerIn(route), auth: { hmac: { secret: credentials } } };
   };
   const known = rememberedRoutes(options.now);
   const adopted = adoptedUrls(options, senderOf);
@@ -132,7 +137,7 @@ export function routesOf(options: RouteOptions): Routes {
   const routeOf = async (seller: Seller, scheme: RouteScheme = 'signature'): Promise<Route> => {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
-    const made: StoredRoute = { ...told(seller), scheme, random: token.id, secretId: token.secretId };
+    const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
     // Before the step, which must not wait: not needed where the seller has a route already.
     const sealed =
       scheme === 'signature'
@@ -147,7 +152,7 @@ export function routesOf(options: RouteOptions): Routes {
           };
     const route = await registrations.run(agentUrl, (rows): StoredRoute => {
       const found = rows.get('route', scheme);
-      const is = { ...(found ? routeIn(found) : { ...made, ...sealed }), ...told(seller) };
+      const is = { ...(found ? routeIn(found) : { ...made, ...sealed }), ...sellerIn(seller) };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
       return is;
@@ -187,7 +192,7 @@ export function routesOf(options: RouteOptions): Routes {
     adopt: async (seller, url) => {
       const { pathname, search } = below(baseUrl, url);
       const path = pathname + search;
-      const route: StoredRoute = { ...told(seller), scheme: 'signature', path };
+      const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
       await registrations.run('', (rows) => rows.save(rowOf('', `${path} ${seller.agentUrl}`, route)));
       await adopted.refresh();
     },

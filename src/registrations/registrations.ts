@@ -1,0 +1,185 @@
+import type { Hashes } from '../crypto/engine.ts';
+import { ConfigError } from '../errors.ts';
+import type { Sender } from '../senders.ts';
+import type { Store } from '../stores/contract.ts';
+import { answerIn, isFinal, refusalIn } from './answer.ts';
+import type { JsonObject } from './json.ts';
+import type {
+  Operation,
+  OperationName,
+  OperationPage,
+  OperationQuery,
+  OperationRequest,
+  Operations,
+  OperationSeen,
+  Settled,
+} from './operations.ts';
+import { operationsOf } from './operations.ts';
+import type { AgentVersion, Reporting } from './request.ts';
+import { agentConfiguration, agentRequest, reportingWebhook, toolArguments } from './request.ts';
+import type { RandomBytes } from './route-token.ts';
+import type { Seller } from './routes.ts';
+import { routesOf } from './routes.ts';
+import { secretsOf } from './secrets.ts';
+
+/** Calls an operation of a seller over the tool transport: the caller's own client. */
+export type CallSeller = (
+  agentUrl: string,
+  operation: string,
+  args: JsonObject,
+  options: { readonly signal?: AbortSignal },
+) => Promise<unknown>;
+
+/** An operation that is registered, and how to call it. */
+export interface Registration extends OperationName {
+  /** Calls it, once more without the registration where the seller refuses that, and settles it. @throws SellerError */
+  readonly call: (call: CallSeller, signal?: AbortSignal) => Promise<unknown>;
+  /** For a call by hand over the tool transport; then `settle`. */
+  readonly toolArguments: JsonObject;
+  /** `configuration` of a call by hand over the agent transport. */
+  readonly agentConfiguration: (version?: AgentVersion) => JsonObject;
+  /** `message` and `configuration`. */
+  readonly agentRequest: (version?: AgentVersion) => JsonObject;
+  /** What the seller has answered, as it came. @throws SellerError */
+  readonly settle: (answer: unknown) => Promise<Settled>;
+}
+
+/** What a buyer has registered with sellers. */
+export interface Registrations {
+  /** `ReceiverOptions.publicUrl` and `senders`. */
+  readonly publicUrl: string;
+  readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
+  /** Durable when it resolves. @throws RegistrationError */
+  readonly create: (request: OperationRequest) => Promise<Registration>;
+  /** `reporting_webhook` for `create_media_buy`, on the seller's own route. */
+  readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
+  readonly adopt: (seller: Seller, url: string) => Promise<void>;
+  /** Deletes all that is kept of a seller. */
+  readonly forget: (agentUrl: string) => Promise<void>;
+  readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
+  readonly list: (query: OperationQuery) => Promise<OperationPage>;
+  /** Rejects with ConfigError where routes need a secret that is not given. */
+  readonly ready: () => Promise<void>;
+}
+
+export interface RegistrationsOptions {
+  readonly store: Store;
+  /** Sellers are given URLs below it, e.g. `https://buyer.example/webhooks`. */
+  readonly baseUrl: string;
+  /** The newest first. */
+  readonly secrets: readonly string[];
+  /** http, for development. */
+  readonly allowLoopback?: boolean;
+  /** How long a call may take before another process repeats it. Ms; 120 000. */
+  readonly callMs?: number;
+  /** How long an operation is known after its end. Ms; 30 days. */
+  readonly retentionMs?: number;
+}
+
+/** What runtimes differ in, and tests move. */
+export interface RegistrationsParts {
+  readonly hashes: Hashes;
+  readonly randomBytes: RandomBytes;
+  readonly newId: () => string;
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+const CALL_MS = 120_000;
+const RETENTION_MS = 30 * 86_400_000;
+
+/** @throws ConfigError */
+export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
+  const { registrations } = options.store;
+  if (!registrations) {
+    throw new ConfigError(
+      `createRegistrations: the ${options.store.name} store keeps no registrations. Use one of this package.`,
+    );
+  }
+  const baseUrl = baseUrlOf(options);
+  const secrets = secretsOf(options.secrets, parts.hashes);
+  const shared = { registrations, secrets, ...parts };
+  const routes = routesOf({ ...shared, baseUrl });
+  const operations = operationsOf({
+    ...shared,
+    routes,
+    callMs: options.callMs ?? CALL_MS,
+    retentionMs: options.retentionMs ?? RETENTION_MS,
+  });
+  return {
+    publicUrl: `${baseUrl}/*`,
+    senders: routes.senders,
+    create: async (request) => registrationOf(await operations.create(request), operations),
+    reportingWebhook: async (seller, reporting) => reportingWebhook(await routes.routeOf(seller), reporting),
+    adopt: routes.adopt,
+    forget: async (agentUrl) => {
+      await routes.forget(agentUrl);
+      await operations.forget(agentUrl);
+    },
+    get: operations.get,
+    list: operations.list,
+    ready: async () => {
+      const count = await routes.unreadable();
+      if (count === 0) return;
+      throw new ConfigError(
+        `secrets: ${count} URLs that sellers were given need a secret that is not given any more. Add it at the end of the list.`,
+      );
+    },
+  };
+}
+
+function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
+  const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || baseUrl.includes('*')) {
+    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is no URL without a query. ${fix}`);
+  }
+  if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {
+    throw new ConfigError(
+      `baseUrl: ${JSON.stringify(baseUrl)} is not https. ${fix} For development on http set allowLoopback: true.`,
+    );
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+function registrationOf(operation: Operation, operations: Operations): Registration {
+  const { agentUrl, operationId, call: is } = operation;
+  const of = { agentUrl, operationId };
+  /** Whether it may be called once more, as what; else the refusal is the caller's. */
+  const refused = async (answer: unknown): Promise<Operation | undefined> => {
+    const refusal = refusalIn(answer);
+    if (!refusal) return undefined;
+    const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(of) : undefined;
+    if (again) return again;
+    if (isFinal(refusal)) await operations.reject(of);
+    throw refusal;
+  };
+  const settle = (answer: unknown): Promise<Settled> => operations.settle(of, answerIn(answer));
+  return {
+    ...of,
+    call: async (call, signal) => {
+      const ask = (asked: Operation): Promise<unknown> =>
+        call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {}).catch(refusalThrown);
+      let answer = await ask(operation);
+      for (let again = await refused(answer); again; again = await refused(answer)) answer = await ask(again);
+      await settle(answer);
+      return answer;
+    },
+    toolArguments: toolArguments(is),
+    agentConfiguration: (version = '0.3') => agentConfiguration(is, version),
+    agentRequest: (version = '0.3') => agentRequest(is, version),
+    settle: async (answer) => {
+      const refusal = refusalIn(answer);
+      if (!refusal) return settle(answer);
+      if (isFinal(refusal)) await operations.reject(of);
+      throw refusal;
+    },
+  };
+}
+
+/** A refusal that a client threw is an answer. @throws any other error: the call may have been made, and is repeated. */
+function refusalThrown(error: unknown): unknown {
+  const refusal = refusalIn(error);
+  if (refusal) return refusal;
+  throw error;
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { answerIn, isFinal, refusalIn, SellerError } from '../../src/registrations/answer.ts';
+
+describe('what a first answer says of the task', () => {
+  it.each([
+    [
+      { status: 'submitted', task_id: 'task-1' },
+      { status: 'submitted', taskId: 'task-1' },
+    ],
+    [{ status: 'rejected' }, { status: 'rejected' }],
+    [
+      { status: 'failed', task_id: 't', error: { code: 'X', message: 'y' } },
+      { status: 'failed', taskId: 't' },
+    ],
+    [
+      { kind: 'task', id: 'task-2', status: { state: 'working' } },
+      { status: 'working', taskId: 'task-2' },
+    ],
+    [
+      { id: 'x', taskId: 'task-3', status: { state: 'input-required' } },
+      { status: 'input-required', taskId: 'task-3' },
+    ],
+    [{ result: { id: 'task-4', status: { state: 'submitted' } } }, { status: 'submitted', taskId: 'task-4' }],
+    [
+      { task: { id: 'task-5', status: { state: 'TASK_STATE_SUBMITTED' } } },
+      { status: 'submitted', taskId: 'task-5' },
+    ],
+    // The result itself: a media buy's own status is none of a task's.
+    [{ media_buy_id: 'mb-1', status: 'active' }, { status: 'completed' }],
+    [{ products: [] }, { status: 'completed' }],
+    ['text', { status: 'completed' }],
+    [null, { status: 'completed' }],
+  ])('%j', (answer, expected) => {
+    expect(answerIn(answer)).toEqual(expected);
+    expect(refusalIn(answer)).toBeUndefined();
+  });
+});
+
+describe('a refusal', () => {
+  it.each([
+    'AUTH_REQUIRED',
+    'AUTH_INVALID',
+    'INSUFFICIENT_PERMISSIONS',
+    'INVALID_REQUEST',
+    'IDEMPOTENCY_CONFLICT',
+  ])('%s is an error with what to do, answered or thrown', (code) => {
+    const answered = refusalIn({ error: { code, message: 'because' } }) ?? expect.fail('refused');
+    expect(answered).toBeInstanceOf(SellerError);
+    expect(answered.message).toMatch(new RegExp(`^The seller answers ${code}: because\\. \\w.*\\.$`));
+    expect([answered.code, isFinal(answered)]).toEqual([code, true]);
+    const thrown = Object.assign(new Error('because'), { code });
+    expect(refusalIn(thrown)).toMatchObject({ code, message: answered.message, cause: thrown });
+    expect(refusalIn(answered)).toBe(answered);
+  });
+
+  it('of another code is one that may pass', () => {
+    const refusal = refusalIn({ error: { code: 'RATE_LIMITED' } }) ?? expect.fail('refused');
+    expect([refusal.code, refusal.message, isFinal(refusal)]).toEqual([
+      'RATE_LIMITED',
+      'The seller answers RATE_LIMITED.',
+      false,
+    ]);
+    // An error of the network says nothing of the seller's.
+    expect(refusalIn(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))).toBeUndefined();
+    expect(refusalIn(Object.assign(new Error('x'), { code: '__proto__' }))).toBeUndefined();
+  });
+
+  it('repeats no more than a line of what the seller said', () => {
+    const refusal = refusalIn({ error: { code: 'C'.repeat(9000), message: 'm'.repeat(9000) } });
+    expect(refusal?.message.length).toBeLessThan(700);
+  });
+});

@@ -1,0 +1,225 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { webhookHandler } from '../../src/adapters/node.ts';
+import { ConfigError } from '../../src/errors.ts';
+import type { Event } from '../../src/events/event.ts';
+import { createReceiver } from '../../src/index.ts';
+import type { Receiver } from '../../src/options.ts';
+import type { JsonObject } from '../../src/registrations/json.ts';
+import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { listening, type Listening } from '../adapters/raw-client.ts';
+import { hashes, NEWEST, OLDER } from './kit.ts';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+const parts = {
+  hashes,
+  randomBytes: (count: number): Uint8Array => new Uint8Array(randomBytes(count)),
+  newId: () => randomUUID(),
+  now: () => performance.now(),
+  sleep: async () => {},
+};
+
+let state: ReturnType<typeof createMemoryState>;
+beforeEach(() => {
+  state = createMemoryState();
+});
+
+const process = (baseUrl: string, secrets = [NEWEST]): Registrations =>
+  registrationsOf({ store: memoryStore({ state }), baseUrl, secrets, allowLoopback: true }, parts);
+
+describe('with a receiver and a seller', () => {
+  let server: Listening;
+  let seller: FakeSeller;
+  let receiver: Receiver;
+  let registrations: Registrations;
+  let handled: Event[];
+
+  beforeEach(async () => {
+    handled = [];
+    const late: { receiver?: Receiver } = {};
+    server = await listening((req, res) => late.receiver && webhookHandler(late.receiver)(req, res));
+    seller = await createFakeSeller({ retry: { attempts: 1 } });
+    registrations = process(`${server.url}/webhooks`);
+    receiver = createReceiver({
+      publicUrl: registrations.publicUrl,
+      senders: registrations.senders,
+      store: memoryStore({ state }),
+      requireDurability: 'process',
+      allowLoopback: true,
+      logger: silent,
+      handlers: { other: (event) => void handled.push(event) },
+    });
+    late.receiver = receiver;
+  });
+  afterEach(async () => {
+    await seller.close();
+    await receiver.stop();
+    await server[Symbol.asyncDispose]();
+  });
+
+  const request = { taskType: 'create_media_buy', arguments: { budget: 1 } } as const;
+  const who = () => ({ agentUrl: seller.agentUrl, brandJsonUrl: seller.brandJsonUrl });
+
+  it('a task’s webhook goes to the URL that the call has told, and is handled; to no other', async () => {
+    const registration = await registrations.create({ ...who(), ...request });
+    let told: { url?: string; operation_id?: string } = {};
+    await registration.call(async (agentUrl, operation, args) => {
+      expect([agentUrl, operation]).toEqual([seller.agentUrl, 'create_media_buy']);
+      told = args['push_notification_config'] as typeof told;
+      return { status: 'submitted', task_id: 'task-1' };
+    });
+    expect(await registrations.get(registration)).toMatchObject({ state: 'open', taskId: 'task-1' });
+    const payload = seller.payloads.tool('completed', { task_id: 'task-1', operation_id: told.operation_id });
+    const { last } = await seller.deliver(payload, { url: told.url ?? '' });
+    expect(last).toMatchObject({ status: 200 });
+    expect(handled).toMatchObject([{ operationId: registration.operationId, taskId: 'task-1' }]);
+    const wrong = await seller.deliver(seller.payloads.tool('completed'), {
+      url: `${told.url?.slice(0, -4)}AAAA`,
+    });
+    expect(wrong.last).toMatchObject({ status: 401 });
+    expect(handled).toHaveLength(1);
+  });
+
+  it('a seller that is added while the receiver runs is one call away, and forgotten by another', async () => {
+    const { url } = (await registrations.reportingWebhook(who(), { frequency: 'daily' })) as { url: string };
+    expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 200 });
+    await registrations.forget(seller.agentUrl);
+    expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 401 });
+  });
+
+  it('by legacy authentication with the credentials that the call has told', async () => {
+    const registration = await registrations.create({ ...who(), ...request, scheme: 'HMAC-SHA256' });
+    const config = registration.toolArguments['push_notification_config'] as {
+      url: string;
+      authentication: { schemes: string[]; credentials: string };
+    };
+    expect(config.authentication.schemes).toEqual(['HMAC-SHA256']);
+    const auth = { hmac: { secret: config.authentication.credentials } };
+    const sent = await seller.deliver(seller.payloads.tool('completed'), { url: config.url, auth });
+    expect(sent.last).toMatchObject({ status: 200 });
+    const other = { hmac: { secret: 'x'.repeat(43) } };
+    const refused = await seller.deliver(seller.payloads.tool('completed'), { url: config.url, auth: other });
+    expect(refused.last).toMatchObject({ status: 401 });
+  });
+});
+
+describe('call', () => {
+  const seller = { agentUrl: 'https://seller.example/mcp' };
+  const request = { ...seller, taskType: 'create_media_buy', arguments: { budget: 1 } };
+  const refusal = { error: { code: 'INVALID_REQUEST', message: 'no webhooks here' } };
+  let registrations: Registrations;
+  beforeEach(() => {
+    registrations = process('http://127.0.0.1/webhooks');
+  });
+
+  it.each([
+    ['answered', async () => refusal],
+    ['thrown', () => Promise.reject(Object.assign(new Error('no'), { code: 'INVALID_REQUEST' }))],
+  ])('once more without the registration where the seller refuses it (%s)', async (_how, refuse) => {
+    const registration = await registrations.create(request);
+    const calls: JsonObject[] = [];
+    const answer = await registration.call(async (_agentUrl, _operation, args) => {
+      calls.push(args);
+      return args['push_notification_config'] ? refuse() : { status: 'submitted', task_id: 'task-1' };
+    });
+    expect(answer).toEqual({ status: 'submitted', task_id: 'task-1' });
+    expect(calls.map((args) => 'push_notification_config' in args)).toEqual([true, false]);
+    expect(new Set(calls.map((args) => args['idempotency_key'])).size).toBe(2);
+    expect(await registrations.get(registration)).toMatchObject({ state: 'open', taskId: 'task-1' });
+  });
+
+  it('twice at most: then it is the caller’s error, and the end', async () => {
+    const registration = await registrations.create(request);
+    let calls = 0;
+    const calling = registration.call(async () => {
+      calls += 1;
+      return refusal;
+    });
+    await expect(calling).rejects.toMatchObject({ name: 'SellerError', code: 'INVALID_REQUEST' });
+    expect(calls).toBe(2);
+    expect((await registrations.get(registration))?.state).toBe('refused');
+  });
+
+  it('of a seller that refuses the caller ends it; of one that cannot answer now it stays to be repeated', async () => {
+    const ended = await registrations.create(request);
+    await expect(ended.call(async () => ({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
+      code: 'AUTH_INVALID',
+    });
+    expect((await registrations.get(ended))?.state).toBe('refused');
+    const open = await registrations.create(request);
+    for (const answer of [
+      async () => ({ error: { code: 'RATE_LIMITED' } }),
+      () => Promise.reject(new Error('socket hang up')),
+    ]) {
+      await expect(open.call(answer)).rejects.toThrow(/RATE_LIMITED|socket/);
+      expect((await registrations.get(open))?.state).toBe('calling');
+    }
+  });
+
+  it('is told when to stop', async () => {
+    const { signal } = new AbortController();
+    const registration = await registrations.create(request);
+    let given: unknown;
+    await registration.call(async (_agentUrl, _operation, _args, options) => {
+      given = options;
+      return {};
+    }, signal);
+    expect(given).toEqual({ signal });
+  });
+
+  it('by hand: the arguments, then settle', async () => {
+    const registration = await registrations.create(request);
+    expect(registration.toolArguments['budget']).toBe(1);
+    expect(registration.agentConfiguration()).toHaveProperty('pushNotificationConfig');
+    expect(registration.agentConfiguration('1.0')).toHaveProperty('taskPushNotificationConfig');
+    expect(registration.agentRequest('1.0')).toHaveProperty('message.messageId');
+    expect(await registration.settle({ id: 'task-9', status: { state: 'working' } })).toBe('settled');
+    expect(await registrations.get(registration)).toMatchObject({ taskId: 'task-9', status: 'working' });
+    const refused = await registrations.create(request);
+    await expect(refused.settle({ error: { code: 'AUTH_REQUIRED' } })).rejects.toMatchObject({
+      code: 'AUTH_REQUIRED',
+    });
+    expect((await registrations.get(refused))?.state).toBe('refused');
+  });
+});
+
+describe('options', () => {
+  it.each([
+    ['https://buyer.example/webhooks/', 'https://buyer.example/webhooks/*'],
+    ['https://buyer.example', 'https://buyer.example/*'],
+    ['http://127.0.0.1:8080/a', 'http://127.0.0.1:8080/a/*'],
+  ])('baseUrl %s: publicUrl %s', (baseUrl, publicUrl) => {
+    expect(process(baseUrl).publicUrl).toBe(publicUrl);
+  });
+
+  it.each([
+    '',
+    'buyer.example',
+    'ftp://buyer.example',
+    'https://buyer.example/?a=1',
+    'https://buyer.example/*',
+    'https://me@buyer.example',
+  ])('baseUrl %j is a ConfigError', (baseUrl) => {
+    expect(() => process(baseUrl)).toThrow(ConfigError);
+  });
+
+  it('http is for development, and a store without registrations for none', () => {
+    const options = { store: memoryStore(), baseUrl: 'http://127.0.0.1/webhooks', secrets: [NEWEST] };
+    expect(() => registrationsOf(options, parts)).toThrow(/not https/);
+    const { registrations: _none, ...store } = memoryStore();
+    expect(() => registrationsOf({ ...options, store, allowLoopback: true }, parts)).toThrow(
+      /keeps no registrations/,
+    );
+  });
+
+  it('ready rejects, with their number, where URLs need a secret that is not given', async () => {
+    const before = process('https://buyer.example', [OLDER]);
+    for (const agentUrl of ['https://a.example', 'https://b.example']) {
+      await before.reportingWebhook({ agentUrl }, { frequency: 'daily' });
+    }
+    await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/2 URLs/);
+    await process('https://buyer.example', [NEWEST, OLDER]).ready();
+  });
+});
