@@ -20,6 +20,8 @@ import { agentConfiguration, agentRequest, reportingWebhook, toolArguments } fro
 import type { RandomBytes } from './route-token.ts';
 import type { Seller } from './routes.ts';
 import { routesOf } from './routes.ts';
+import type { Repeater, RepeaterNews } from './repeater.ts';
+import { repeaterOf } from './repeater.ts';
 import { secretsOf } from './secrets.ts';
 
 /** Calls an operation of a seller over the tool transport: the caller's own client. */
@@ -58,6 +60,13 @@ export interface Registrations {
   readonly forget: (agentUrl: string) => Promise<void>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
+  /**
+   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key.
+   * @param tell what came of them that nobody waits for; must not throw.
+   */
+  readonly start: (call: CallSeller, tell: (news: RepeaterNews) => void) => void;
+  /** No call is begun from now on; resolves when those that run have ended. */
+  readonly stop: () => Promise<void>;
   /** Rejects with ConfigError where routes need a secret that is not given. */
   readonly ready: () => Promise<void>;
 }
@@ -82,10 +91,13 @@ export interface RegistrationsParts {
   readonly randomBytes: RandomBytes;
   readonly newId: () => string;
   readonly now: () => number;
-  readonly sleep: (ms: number) => Promise<void>;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
 const CALL_MS = 120_000;
+/** Of `callMs`: then a repeated call is told to stop. */
+const DEADLINE_SHARE = 0.75;
 const RETENTION_MS = 30 * 86_400_000;
 
 /** @throws ConfigError */
@@ -100,10 +112,12 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const secrets = secretsOf(options.secrets, parts.hashes);
   const shared = { registrations, secrets, ...parts };
   const routes = routesOf({ ...shared, baseUrl });
+  const { callMs = CALL_MS } = options;
+  let repeater: Repeater | undefined;
   const operations = operationsOf({
     ...shared,
     routes,
-    callMs: options.callMs ?? CALL_MS,
+    callMs,
     retentionMs: options.retentionMs ?? RETENTION_MS,
   });
   return {
@@ -118,6 +132,17 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     get: operations.get,
     list: operations.list,
+    start: (call, tell) => {
+      repeater ??= repeaterOf({
+        due: (max) => operations.due(max, []),
+        make: (operation, signal) => registrationOf(operation, operations).call(call, signal),
+        tell,
+        sleep: parts.sleep,
+        deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+      });
+      repeater.start();
+    },
+    stop: async () => repeater?.stop(),
     ready: async () => {
       const count = await routes.unreadable();
       if (count === 0) return;

@@ -1,0 +1,237 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { JsonObject } from '../../src/registrations/json.ts';
+import type { Operation } from '../../src/registrations/operations.ts';
+import {
+  type CallSeller,
+  type Registrations,
+  registrationsOf,
+} from '../../src/registrations/registrations.ts';
+import { LOOK_MS, type RepeaterNews, repeaterOf } from '../../src/registrations/repeater.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
+
+const CALL_MS = 60_000;
+const request = {
+  agentUrl: 'https://seller.example/mcp',
+  taskType: 'create_media_buy',
+  arguments: { budget: 1 },
+};
+
+/** Processes on one store; time passes while one of them waits, and in no other way. */
+function world() {
+  const state = createMemoryState();
+  const randomBytes = counted();
+  let offsetMs = 0;
+  let ids = 0;
+  const waits: number[] = [];
+  const process = (secret = NEWEST): Registrations =>
+    registrationsOf(
+      {
+        store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: [secret],
+        callMs: CALL_MS,
+      },
+      {
+        hashes,
+        randomBytes,
+        newId: () => `id-${(ids += 1)}`,
+        now: () => offsetMs,
+        sleep: async (ms, signal) => {
+          await turn();
+          // The deadline of a call: it is over before.
+          if (ms > LOOK_MS || signal?.aborted) return signal?.aborted ? undefined : new Promise(() => {});
+          waits.push(ms);
+          offsetMs += ms;
+        },
+      },
+    );
+  return { process, waits, pass: (ms: number) => (offsetMs += ms) };
+}
+
+let at: ReturnType<typeof world>;
+let one: Registrations;
+let two: Registrations;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  at = world();
+  [one, two] = [at.process(), at.process()];
+});
+afterEach(async () => {
+  await Promise.all([one.stop(), two.stop()]);
+  vi.useRealTimers();
+});
+
+const quiet = (): void => {};
+
+/** Until so many calls have come. */
+function collecting(
+  count: number,
+  answer: CallSeller = async () => ({ status: 'submitted', task_id: 'task-1' }),
+) {
+  const calls: JsonObject[] = [];
+  let done = (): void => {};
+  const all = new Promise<void>((resolve) => (done = resolve));
+  const call: CallSeller = async (agentUrl, operation, args, options) => {
+    calls.push(args);
+    if (calls.length === count) done();
+    return answer(agentUrl, operation, args, options);
+  };
+  return { call, calls, all };
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await turn();
+}
+
+describe('start', () => {
+  it('calls for a process that died, byte for byte, once, and settles it', async () => {
+    const dead = await one.create(request);
+    const { call, calls, all } = collecting(1);
+    two.start(call, quiet);
+    await all;
+    await until(async () => (await one.get(dead))?.state === 'open');
+    expect(calls).toEqual([dead.toolArguments]);
+    // Long enough for many more looks.
+    const looks = at.waits.length;
+    await until(async () => at.waits.length > looks + 20);
+    expect(calls).toHaveLength(1);
+  });
+
+  it('in two processes: each operation is called by one', async () => {
+    const made = await Promise.all(Array.from({ length: 25 }, () => one.create(request)));
+    const { call, calls, all } = collecting(25);
+    one.start(call, quiet);
+    two.start(call, quiet);
+    await all;
+    await until(async () => (await one.list({ state: 'open', limit: 100 })).operations.length === 25);
+    expect(new Set(calls.map((args) => args['idempotency_key'])).size).toBe(25);
+    expect(calls).toHaveLength(made.length);
+  });
+
+  it('goes on where a call fails, and calls again under the same key', async () => {
+    const made = await one.create(request);
+    const news: RepeaterNews[] = [];
+    let failures = 2;
+    const { call, calls, all } = collecting(3, async () => {
+      if ((failures -= 1) >= 0) throw new Error('socket hang up');
+      return { status: 'submitted', task_id: 'task-1' };
+    });
+    two.start(call, (one) => void news.push(one));
+    await all;
+    await until(async () => (await one.get(made))?.state === 'open');
+    expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
+    const { agentUrl, operationId } = made;
+    expect(news).toMatchObject([
+      { kind: 'failed', operation: { agentUrl, operationId }, error: { message: 'socket hang up' } },
+      { kind: 'failed', operation: { agentUrl, operationId } },
+    ]);
+  });
+
+  it('tells of what it cannot call: a request key that is over, a secret that is missing', async () => {
+    const made = await one.create({ ...request, requestKeyMs: CALL_MS });
+    const kept = await at.process(FOREIGN).create({ ...request, agentUrl: 'https://foreign.example/mcp' });
+    const news: RepeaterNews[] = [];
+    const { call, calls } = collecting(1);
+    two.start(call, (one) => void news.push(one));
+    await until(async () => news.length >= 2);
+    await two.stop();
+    expect(calls).toEqual([]);
+    expect(news.find(({ kind }) => kind === 'orphaned')).toMatchObject({
+      operation: { operationId: made.operationId, state: 'orphaned' },
+    });
+    expect(news.find(({ kind }) => kind === 'failed')).toMatchObject({
+      operation: { operationId: kept.operationId },
+      error: { code: 'secret_missing' },
+    });
+    expect((await one.get(kept))?.state).toBe('calling');
+  });
+
+  it('does not call what was settled in time, and looks no more often than it has to', async () => {
+    const made = await one.create(request);
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    const { call, calls } = collecting(1);
+    two.start(call, quiet);
+    await until(async () => at.waits.length > 10);
+    expect(calls).toEqual([]);
+    expect(new Set(at.waits)).toEqual(new Set([LOOK_MS]));
+  });
+});
+
+describe('stop', () => {
+  it('tells the call that runs, waits for it, and begins none', async () => {
+    await one.create(request);
+    await one.create({ ...request, agentUrl: 'https://other.example/mcp' });
+    let ended = 0;
+    const { call, all } = collecting(2, (_agentUrl, _operation, _args, { signal }) => {
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          ended += 1;
+          reject(new Error('stopped'));
+        });
+      });
+    });
+    two.start(call, quiet);
+    await all;
+    await two.stop();
+    expect(ended).toBe(2);
+    expect((await one.list({ state: 'calling', limit: 9 })).operations).toHaveLength(2);
+  });
+
+  it('is over at once where nothing was started', async () => {
+    await one.stop();
+  });
+});
+
+describe('a call that takes too long', () => {
+  it('is told to stop, before another process makes it too', async () => {
+    const deadlines: (() => void)[] = [];
+    const news: RepeaterNews[] = [];
+    let reason: unknown;
+    let looks = 0;
+    const operation = { agentUrl: 'https://seller.example', operationId: 'id' } as Operation;
+    const repeater = repeaterOf({
+      due: async () => ({ operations: (looks += 1) === 1 ? [operation] : [], orphaned: [], failed: [] }),
+      make: (_operation, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject((reason = signal.reason)));
+        }),
+      tell: (one) => void news.push(one),
+      sleep: async (ms, signal) => {
+        const over = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        if (ms !== 45_000) return over;
+        return Promise.race([over, new Promise<void>((resolve) => deadlines.push(resolve))]);
+      },
+      deadlineMs: 45_000,
+    });
+    repeater.start();
+    await until(async () => deadlines.length === 1);
+    expect(news).toEqual([]);
+    deadlines[0]?.();
+    await until(async () => news.length === 1);
+    expect(reason).toMatchObject({ name: 'TimeoutError' });
+    expect(news).toEqual([{ kind: 'failed', operation, error: reason }]);
+    await repeater.stop();
+  });
+
+  it('and a store that cannot be asked is told of, and asked again', async () => {
+    const news: RepeaterNews[] = [];
+    const waits: number[] = [];
+    const repeater = repeaterOf({
+      due: () => Promise.reject(new Error('away')),
+      make: async () => {},
+      tell: (one) => void news.push(one),
+      sleep: async (ms) => {
+        await turn();
+        waits.push(ms);
+      },
+      deadlineMs: 1,
+    });
+    repeater.start();
+    await until(async () => waits.length >= 3);
+    await repeater.stop();
+    expect(news[0]).toMatchObject({ kind: 'store', error: { message: 'away' } });
+    expect(new Set(waits)).toEqual(new Set([LOOK_MS]));
+  });
+});
