@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { InboxStats, ManyResult, SeenEvent } from '../../inbox/contract.ts';
 import { actOnMany, statsOf, WIDTH } from '../../inbox/many.ts';
@@ -209,14 +209,20 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
   );
 }
 
+/** For commander: a variable of the shell that is empty must not take every event. */
+function filled(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a text with something in it.');
+  return text;
+}
+
 function addManyVerb(parent: Command, run: RunVerb, name: string, summary: string, of: ManyVerb): Command {
   const verb = addVerb(parent, name, summary, [
     `inbox ${name} --sqlite webhooks.db --error 'the ad server'`,
     `inbox ${name} --postgres --sender https://seller.example/mcp --before 2026-01-31T12:00:00Z --yes`,
   ])
-    .option('--sender <url>', 'only of this agent URL')
+    .option('--sender <url>', 'only of this agent URL', filled)
     .option('--before <instant>', "only stored before it, by the store's clock: Unix seconds or ISO 8601")
-    .option('--error <text>', 'only whose last error has this text in it')
+    .option('--error <text>', 'only whose last error has this text in it', filled)
     .option('--yes', 'do it: without it they are counted');
   return addStoreFlags(verb).action((flags: ManyFlags) =>
     run(flags, (context) => withStore(flags, context, (inbox) => many(flags, of, inbox))),

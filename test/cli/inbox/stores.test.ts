@@ -188,6 +188,10 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     const early = await run('discard-many', '--before', '2020-01-01T00:00:00Z', '--yes', '--json');
     expect(of(early.stdout)).toEqual({ matched: 0, senders: {} });
     expect((await run('discard-many', '--before', 'yesterday')).code).toBe(2);
+    // As a script gives them whose variable is empty.
+    expect((await run('discard-many', '--error', '', '--yes')).code).toBe(2);
+    expect((await run('discard-many', '--sender', '', '--yes')).code).toBe(2);
+    expect(await state()).toMatchObject({ dead: 3 });
 
     const redriven = await run('redrive-many', '--sender', seller.agentUrl, '--yes', '--json');
     expect(of(redriven.stdout)).toEqual({
