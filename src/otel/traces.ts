@@ -11,6 +11,7 @@ import {
   TraceFlags,
   type Tracer,
 } from '@opentelemetry/api';
+import { isOfKind, textOf } from '../errors.ts';
 import type { DeliveryWatch, Instruments } from '../instruments.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
@@ -81,7 +82,8 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     const { kind, code, sender, deliveryId } = outcome;
     const check = kind === 'refused' ? outcome.check : undefined;
     const link = linkSellers ? linkTo(sellers) : undefined;
-    if (link) span.addLink(link);
+    // Spans of older SDKs take no link once they have begun.
+    if (link) quietly(() => span.addLink(link));
     span.setAttributes({
       'webhook.outcome': kind,
       ...(code !== undefined && { 'webhook.code': code, 'error.type': code }),
@@ -142,7 +144,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
           return await run();
         } catch (error) {
           quietly(() => {
-            span.recordException(error instanceof Error ? error : String(error));
+            span.recordException(isOfKind(error, Error) ? error : textOf(error));
             span.setStatus({ code: SpanStatusCode.ERROR });
           });
           throw error;

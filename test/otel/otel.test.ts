@@ -315,6 +315,16 @@ describe('traces', () => {
     expect(run.events[0]?.attributes).toMatchObject({ 'exception.message': 'no such account' });
   });
 
+  it('what the handler throws and nobody can show as text is an error on its span, too', async () => {
+    const { otel, deliver } = await watched({
+      handler: () => {
+        throw Object.create(null);
+      },
+    });
+    await deliver(one());
+    expect(named(otel.spans(), 'process').status.code).toBe(SpanStatusCode.ERROR);
+  });
+
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   it.each([
     ['not looked at', {}, traceparent, []],
@@ -328,6 +338,19 @@ describe('traces', () => {
     const delivery = named(otel.spans(), 'receive');
     expect(delivery.links.map((link) => link.context.traceId)).toEqual(links);
     expect(delivery.parentSpanContext).toBeUndefined();
+  });
+
+  it('a span that takes no link once it has begun is ended all the same, with its attributes', async () => {
+    const otel = sdk();
+    const older = {
+      startSpan: (...given: Parameters<typeof otel.tracer.startSpan>) =>
+        Object.assign(otel.tracer.startSpan(...given), { addLink: undefined }),
+    };
+    const tracerProvider = { getTracer: () => older } as never;
+    const { sign, receiver } = watch(await house(), { linkSellers: true, tracerProvider }, otel);
+    const { body, headers } = await sign(one());
+    await receiver.verifyAndDispatch(body, { ...headers, traceparent });
+    expect(named(otel.spans(), 'receive').attributes).toMatchObject({ 'webhook.outcome': 'accepted' });
   });
 });
 
