@@ -1,8 +1,10 @@
 import { isJsonObject } from '../codec/members.ts';
+import type { Verification } from '../crypto/engine.ts';
 import { ConfigError } from '../errors.ts';
 import type { StandardSchema } from '../events/event.ts';
+import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
-import { requireStore } from './store.ts';
+import type { Store } from '../stores/contract.ts';
 import { given, onlyKnown, oneOf } from './validate.ts';
 
 /** Every option's name: a misspelt one would silently do nothing. */
@@ -123,6 +125,34 @@ function checkHandlers(options: ReceiverOptions): void {
   }
 }
 
+type Shape = (given: object) => boolean;
+
+/** Whether `given` has these methods. Functions count as objects here: clients are called, too. */
+const can =
+  (...names: readonly string[]): Shape =>
+  (given) =>
+    names.every((name) => typeof (given as Readonly<Record<string, unknown>>)[name] === 'function');
+
+/** What is handed in instead of a store, and the line to write. The first that fits. */
+const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
+  [(given) => typeof given === 'function', 'is a function. Call it: store: sqliteStore(path).'],
+  [can('then'), 'is a promise. Await it first.'],
+  [can('prepare', 'exec'), 'is a database. Write sqliteStore(database).'],
+  [can('getConnection'), 'is a pool. Write mysqlStore({ pool }).'],
+  [can('connect', 'query'), 'is a client or a pool. Write postgresStore({ pool }).'],
+  [can('connect', 'duplicate'), 'is a client. Write redisStore({ client }), with a client of ioredis.'],
+];
+
+const STORE_EXAMPLE = "Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.";
+
+/** @throws ConfigError unless `store` is one; what is often given instead is told by its shape. */
+function requireStore(store: unknown): asserts store is Store {
+  if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
+  if (typeof store === 'object' && can('accept')(store)) return;
+  const [, found] = INSTEAD_OF_STORE.find(([shape]) => shape(Object(store) as object)) ?? [];
+  throw new ConfigError(`store: ${found ?? `is none. ${STORE_EXAMPLE}`}`);
+}
+
 /** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
 export function checkParts(options: ReceiverOptions): void {
   onlyKnown('options', options, OPTION_NAMES);
@@ -181,4 +211,59 @@ function checkFunctions(options: ReceiverOptions): void {
       throw new ConfigError(`logger: has no function ${level}. Pass a pino logger, console, or the like.`);
     }
   }
+}
+
+/** Where signatures are verified. @throws ConfigError also where `sodium` is no libsodium, or could never be used. */
+export function verificationOf({ verification, sodium }: ReceiverOptions): Verification {
+  const where = oneOf('verification', verification, ['main', 'pool', 'auto']) ?? 'auto';
+  if (sodium === undefined) return where;
+  if (typeof sodium?.crypto_sign_verify_detached !== 'function') {
+    throw new ConfigError(
+      "sodium: has no function crypto_sign_verify_detached. Pass the module: import sodium from 'sodium-native'.",
+    );
+  }
+  if (where === 'pool') {
+    throw new ConfigError(
+      "sodium: works in the main thread, so verification: 'pool' would leave it without work. Leave one of the two out.",
+    );
+  }
+  return where;
+}
+
+const PRESSURE_NAMES: Readonly<Record<keyof AdmissionPressure, true>> = {
+  shortRatio: true,
+  mediumRatio: true,
+  longRatio: true,
+  ceiling: true,
+};
+const PRESSURE_RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
+const CEILING_NAMES = { absolute: true, proportional: true } as const;
+
+function checkThreshold(name: string, value: unknown, least: number): void {
+  if (typeof value === 'number' && Number.isFinite(value) && value >= least) return;
+  throw new ConfigError(`admissionPressure.${name}: must be a number of at least ${least}.`);
+}
+
+/** @throws ConfigError where a threshold is unknown or is not a number in its range. */
+export function pressureThresholds(given: AdmissionPressure | undefined): AdmissionPressure {
+  if (given === undefined) return {};
+  if (typeof given !== 'object' || given === null) {
+    throw new ConfigError('admissionPressure: must be an object like { shortRatio: 5 }.');
+  }
+  onlyKnown('admissionPressure', given, PRESSURE_NAMES);
+  for (const name of PRESSURE_RATIOS) {
+    // Below one, every key would be an alarm.
+    if (given[name] !== undefined) checkThreshold(name, given[name], 1);
+  }
+  const { ceiling } = given;
+  if (ceiling === undefined) return { ...given };
+  if (typeof ceiling !== 'object' || ceiling === null) {
+    throw new ConfigError(
+      'admissionPressure.ceiling: must be an object like { absolute: 20, proportional: 0.1 }.',
+    );
+  }
+  onlyKnown('admissionPressure.ceiling', ceiling, CEILING_NAMES);
+  checkThreshold('ceiling.absolute', ceiling.absolute, 0);
+  checkThreshold('ceiling.proportional', ceiling.proportional, 0);
+  return { ...given, ceiling: { ...ceiling } };
 }

@@ -6,12 +6,10 @@ import type { WorkerOptions } from '../inbox/contract.ts';
 import type { ReceiverOptions } from '../options.ts';
 import { protocolFor, type Protocol } from '../protocol.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
-import { pressureThresholds } from './admission-pressure.ts';
 import { contentTypes } from './content-types.ts';
-import { checkParts } from './parts.ts';
+import { checkParts, pressureThresholds, verificationOf } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
-import { verificationOf } from './verification.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */

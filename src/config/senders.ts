@@ -2,12 +2,10 @@ import { ConfigError } from '../errors.ts';
 import { editionFor, type Edition } from '../edition.ts';
 import { checkPins } from '../keys/jwk.ts';
 import type { SenderSource } from '../options.ts';
-import type { Sender, SenderEntry } from '../senders.ts';
+import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
 import type { Protocol } from '../protocol.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
-import { publisherDomains } from './publishers.ts';
-import { checkRevocation } from './revocation.ts';
 import { given, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
@@ -150,4 +148,58 @@ function selectedSenders(
       return entries;
     },
   };
+}
+
+/** Each costs a fetch an hour, and one more where a key is unknown. */
+const MAX_PUBLISHERS = 100;
+
+/**
+ * Publisher domains as `URL` writes hosts, each once.
+ * @throws ConfigError naming `where` for anything but a list of `host` or `host:port`.
+ */
+export function publisherDomains(where: string, publishers: unknown): readonly string[] {
+  if (!Array.isArray(publishers) || publishers.length > MAX_PUBLISHERS) {
+    throw new ConfigError(
+      `${where}: must be an array of at most ${MAX_PUBLISHERS} domains, e.g. ['publisher.example'].`,
+    );
+  }
+  return [...new Set(publishers.map((domain: unknown) => hostOf(where, domain)))];
+}
+
+function hostOf(where: string, domain: unknown): string {
+  const url = `https://${String(domain)}`;
+  if (typeof domain !== 'string' || !/^[^\s/?#@\\]+$/.test(domain) || !URL.canParse(url)) {
+    throw new ConfigError(
+      `${where}: ${JSON.stringify(domain)} is not a domain. Give the name alone, e.g. 'publisher.example'.`,
+    );
+  }
+  return new URL(url).host;
+}
+
+const REVOCATION_NAMES: Readonly<Record<keyof SenderRevocation, true>> = {
+  url: true,
+  discover: true,
+  revokedKids: true,
+};
+
+/** @throws ConfigError naming `where`: a slip here would leave a revoked key in force. */
+export function checkRevocation(
+  where: string,
+  revocation: SenderRevocation | undefined,
+  allowLoopback: boolean,
+): void {
+  if (revocation === undefined) return;
+  if (typeof revocation !== 'object' || revocation === null) {
+    throw new ConfigError(`${where}: must be an object like { revokedKids: ['…'] }.`);
+  }
+  onlyKnown(where, revocation, REVOCATION_NAMES);
+  const { url, discover, revokedKids } = revocation;
+  if (url !== undefined) requireUrl(`${where}.url`, url, allowLoopback);
+  if (discover !== undefined && typeof discover !== 'boolean') {
+    throw new ConfigError(`${where}.discover: must be true or false.`);
+  }
+  const strings = Array.isArray(revokedKids) && revokedKids.every((kid) => typeof kid === 'string');
+  if (revokedKids !== undefined && !strings) {
+    throw new ConfigError(`${where}.revokedKids: must be an array of key ids.`);
+  }
 }

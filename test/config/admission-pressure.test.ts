@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { pressureThresholds } from '../../src/config/admission-pressure.ts';
+import { pressureThresholds } from '../../src/config/parts.ts';
 import type { AdmissionPressure } from '../../src/keys/admission-pressure.ts';
 
 describe('admissionPressure', () => {

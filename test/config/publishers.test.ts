@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { publisherDomains } from '../../src/config/publishers.ts';
+import { publisherDomains } from '../../src/config/senders.ts';
 import { resolveOptions } from '../../src/config/resolve.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { Sender } from '../../src/senders.ts';

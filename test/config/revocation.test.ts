@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkRevocation } from '../../src/config/revocation.ts';
+import { checkRevocation } from '../../src/config/senders.ts';
 import type { SenderRevocation } from '../../src/senders.ts';
 
 test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { verificationOf } from '../../src/config/verification.ts';
+import { verificationOf } from '../../src/config/parts.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
