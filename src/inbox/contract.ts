@@ -131,6 +131,6 @@ export interface ReceiverInbox {
    * other. Each at most once a call. Where it rejects, or the process ends, the next call goes on with those that are left.
    */
   readonly redriveMany: (query: RedriveManyQuery) => Promise<ManyResult<RedriveResult>>;
-  /** `discard` for each event that fits, likewise. */
+  /** `discard` for each event that fits, likewise; `other` where it has left the state meanwhile. */
   readonly discardMany: (query: DiscardManyQuery) => Promise<ManyResult<DiscardResult>>;
 }

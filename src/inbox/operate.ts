@@ -108,7 +108,7 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
       const filter = checkedFilter('discardMany', query);
       const { inbox } = await opened();
       return actOnMany(inbox, filter, WIDTH, ({ sender, key }) =>
-        unlessStopping(() => inbox.discard(sender, key, config.retentionMs)),
+        unlessStopping(() => inbox.discard(sender, key, config.retentionMs, filter.state)),
       );
     },
   };

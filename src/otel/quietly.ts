@@ -5,7 +5,11 @@ export function quietly<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch (error) {
-    diag.error('proto-webhooks/otel', error);
+    try {
+      diag.error('proto-webhooks/otel', error);
+    } catch {
+      // Whoever listens to that has nobody else to tell.
+    }
     return undefined;
   }
 }

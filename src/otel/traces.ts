@@ -4,6 +4,7 @@ import {
   context,
   isSpanContextValid,
   type Link,
+  ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
@@ -46,6 +47,8 @@ function traceparentOf(span: Span): string | undefined {
   const flags = (own.traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0');
   return `00-${own.traceId}-${own.spanId}-${flags}`;
 }
+
+const activeContext = (): Context => quietly(() => context.active()) ?? ROOT_CONTEXT;
 
 /** Runs it under `active`, and all the same where the context manager throws. */
 function within<T>(active: Context, run: () => T): T {
@@ -98,7 +101,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
 
   return {
     delivery(run, meter) {
-      const outer = context.active();
+      const outer = activeContext();
       const span = quietly(() =>
         tracer.startSpan(
           `receive ${destination}`,
@@ -139,7 +142,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
         }),
       );
       if (!span) return run();
-      return within(trace.setSpan(context.active(), span), async () => {
+      return within(trace.setSpan(activeContext(), span), async () => {
         try {
           return await run();
         } catch (error) {

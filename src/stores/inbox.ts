@@ -27,8 +27,14 @@ export interface StoreInbox {
   /**
    * DEAD or QUEUED → DONE(stale): never handled, its duplicates still answered. `other`: it is leased or done.
    * @param retentionMs how long the record is remembered from now.
+   * @param only `other` in the other state: it was redriven, say, since it was looked at.
    */
-  discard(sender: string, key: string, retentionMs: number): Promise<'discarded' | 'absent' | 'other'>;
+  discard(
+    sender: string,
+    key: string,
+    retentionMs: number,
+    only?: 'dead' | 'queued',
+  ): Promise<'discarded' | 'absent' | 'other'>;
   /**
    * How long ago the event came due that came due first, of those that `lease` would look at: acknowledged, QUEUED and
    * past its back-off, or LEASED with a lease that ran out. Ms; undefined where none is due. For the alarm that nobody

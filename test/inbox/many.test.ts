@@ -3,6 +3,7 @@ import { ConfigError, PermanentError } from '../../src/errors.ts';
 import { actOnMany, statsOf, WIDTH } from '../../src/inbox/many.ts';
 import type { DiscardManyQuery } from '../../src/inbox/contract.ts';
 import type { Receiver } from '../../src/options.ts';
+import type { InboxQuery } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, house, said, type HouseOptions } from '../receiver/setup.ts';
 import { acceptRequest } from '../stores/requests.ts';
@@ -135,6 +136,32 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     expect(said(await made.deliver(status(eventKey(2), 'task-2', { message: 'fault 0' })))).toBe(
       'duplicate 200',
     );
+  });
+
+  it('what was redriven since its page was read is not discarded', async () => {
+    const made = await inline();
+    await deliver(made, 1, 2);
+    const store = backend.open();
+    await store.open();
+    const inbox = inboxOf(store);
+    const late = {
+      ...store,
+      inbox: {
+        ...inbox,
+        list: async (query: InboxQuery) => {
+          const page = await inbox.list(query);
+          if (query.state === 'dead') await inbox.redrive(AGENT, eventKey(1));
+          return page;
+        },
+      },
+    };
+    const { receiver } = await inboxHouse({ ...backend, open: () => late });
+    receivers.push(receiver);
+    expect(await receiver.inbox.discardMany({ dryRun: false })).toMatchObject({
+      matched: 2,
+      results: { discarded: 1, other: 1 },
+    });
+    expect(await receiver.inbox.stats()).toMatchObject({ queued: 1, dead: 0 });
   });
 
   it('stop ends it between two events; those that are left are taken by the next call', async () => {

@@ -1,4 +1,4 @@
-import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, diag, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
   AggregationTemporality,
@@ -432,6 +432,28 @@ describe('instrument', () => {
     ended.push(() => made.receiver.stop());
     instrument(made.receiver);
     expect(said(await made.deliver(one()))).toBe('accepted 200');
+  });
+
+  it('nor does a context manager, or a diagnostics logger, that throws', async () => {
+    const broken = (): never => {
+      throw new Error('broken');
+    };
+    context.disable();
+    const manager = { active: broken, with: broken, bind: broken, enable: broken, disable: broken };
+    context.setGlobalContextManager(manager);
+    const logger = { error: broken, warn: broken, info: broken, debug: broken, verbose: broken };
+    diag.setLogger(logger, { suppressOverrideMessage: true });
+    try {
+      const { deliver, seen } = await watched();
+      expect(said(await deliver(one()))).toBe('accepted 200');
+      expect(seen).toHaveLength(1);
+    } finally {
+      diag.disable();
+      // Its own `disable` throws, too.
+      Object.assign(manager, { disable: () => manager });
+      context.disable();
+      context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    }
   });
 
   it('telemetry that throws changes no answer and no run', async () => {

@@ -164,7 +164,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
 
 interface ManyVerb {
   readonly done: string;
-  readonly act: (record: InboxRecord, inbox: StoreInbox) => Promise<string>;
+  readonly act: (record: InboxRecord, inbox: StoreInbox, state: 'dead' | 'queued') => Promise<string>;
 }
 
 /** Counts first; with `--yes` it changes them, too. */
@@ -177,7 +177,7 @@ async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox
     before: before === undefined ? Infinity : instant('--before', before),
   };
   const run = (dryRun: boolean): Promise<ManyResult<string>> =>
-    actOnMany(inbox, { ...filter, dryRun }, WIDTH, (record) => act(record, inbox));
+    actOnMany(inbox, { ...filter, dryRun }, WIDTH, (record) => act(record, inbox, state));
   const counted = await run(true);
   if (flags.yes !== true || counted.matched === 0) return manyReport(state, done, counted);
   const { results } = await run(false);
@@ -259,6 +259,6 @@ export function addInbox(parent: Command, run: RunVerb): void {
   });
   addManyVerb(parent, run, 'discard-many', 'end dead or queued events without handling them', {
     done: 'discarded, and never handled',
-    act: ({ sender, key }, inbox) => inbox.discard(sender, key, DAY_MS),
+    act: ({ sender, key }, inbox, state) => inbox.discard(sender, key, DAY_MS, state),
   }).addOption(new Option('--state <name>', 'which').choices(['dead', 'queued']).default('dead'));
 }

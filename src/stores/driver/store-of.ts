@@ -162,8 +162,8 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
           guessesAbsent: false,
         }),
       redrive: (sender, key) => run(sender, (rows, now) => redrive(rows, { sender, key }, now), READING),
-      discard: (sender, key, retentionMs) =>
-        run(sender, (rows, now) => discard(rows, { sender, key, retentionMs }, now), READING),
+      discard: (sender, key, retentionMs, only) =>
+        run(sender, (rows, now) => discard(rows, { sender, key, retentionMs, only }, now), READING),
     },
     ...registrationsIn(backend, shared, run, direct),
     sweep: (scopes) => direct(() => sweepAll(backend, scopes)),

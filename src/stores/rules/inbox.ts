@@ -34,8 +34,8 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
     list: (query) => atomic((rows, now) => list(rows, query, now)),
     inspect: (sender, key) => atomic((rows, now) => inspect(rows, { sender, key }, now)),
     redrive: (sender, key) => atomic((rows, now) => redrive(rows, { sender, key }, now)),
-    discard: (sender, key, retentionMs) =>
-      atomic((rows, now) => discard(rows, { sender, key, retentionMs }, now)),
+    discard: (sender, key, retentionMs, only) =>
+      atomic((rows, now) => discard(rows, { sender, key, retentionMs, only }, now)),
     overdueMs: () => atomic((rows, now) => overdueMs(rows, now)),
   };
 }
@@ -214,12 +214,13 @@ export function redrive(rows: Rows, { sender, key }: RecordName, now: number): '
 /** `StoreInbox.discard`. */
 export function discard(
   rows: Rows,
-  of: RecordName & { readonly retentionMs: number },
+  of: RecordName & { readonly retentionMs: number; readonly only: 'dead' | 'queued' | undefined },
   now: number,
 ): 'discarded' | 'absent' | 'other' {
   const record = rows.record(of.sender, of.key, now);
   if (!record) return 'absent';
   if (record.state !== 'dead' && record.state !== 'queued') return 'other';
+  if (of.only !== undefined && record.state !== of.only) return 'other';
   const expiresAt = now + of.retentionMs;
   const ended = {
     state: 'stale',

@@ -11,6 +11,14 @@ const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-s
 
 /** `list` and `inspect`. */
 export const inboxOperatorCases: Cases = {
+  'discarded only in the state that is asked for: one that was redriven meanwhile stays': async (kit) => {
+    const { lease } = await kit.win();
+    assert.equal(await kit.fail(lease.owner, { permanent: true }), 'dead');
+    assert.equal(await kit.a.inbox?.discard(SENDER, KEY, DAY_MS, 'queued'), 'other');
+    assert.equal(await kit.a.inbox?.redrive(SENDER, KEY), 'queued');
+    assert.equal(await kit.b.inbox?.discard(SENDER, KEY, DAY_MS, 'dead'), 'other');
+    assert.equal(await kit.b.inbox?.discard(SENDER, KEY, DAY_MS, 'queued'), 'discarded');
+  },
   'list gives the records of a state, without bodies': async (kit) => {
     const from = Date.parse(kit.fromNow(-5000));
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
