@@ -191,6 +191,7 @@ export interface RenewRequest {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
+  /** Finite and over 0, else ConfigError. Ms. */
   readonly leaseMs: number;
 }
 
@@ -198,7 +199,7 @@ export interface RenewRequest {
 export interface AliveRequest {
   /** Random per process; as in `AcceptRequest` and `LeaseDueRequest`. */
   readonly process: string;
-  /** Ms. */
+  /** Finite and over 0, else ConfigError. Ms. */
   readonly forMs: number;
 }
 

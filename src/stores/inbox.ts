@@ -49,6 +49,7 @@ export interface LeaseDueRequest {
   readonly owner: string;
   /** At most so many events. */
   readonly max: number;
+  /** Finite and over 0, else ConfigError. Ms. */
   readonly leaseMs: number;
   /** As in `AcceptRequest`. */
   readonly process?: string;

@@ -2,6 +2,7 @@ import type { Backend, DueRequest, DueResult } from '../backend.ts';
 import type { LeaseDueRequest, LeaseDueResult, LeasedEvent } from '../contract.ts';
 import type { Looked, RecordName } from '../rules/inbox.ts';
 import { isExcepted, leasedEvent, leaseOne } from '../rules/inbox.ts';
+import { requireLength } from '../rules/lease.ts';
 import { isLive } from '../rules/order.ts';
 import { dueAt } from '../rules/park.ts';
 import type { RecordRow, Rows } from '../rules/rows.ts';
@@ -24,6 +25,7 @@ export interface SenderTurn {
 /**
  * `StoreInbox.lease`: rows that are due are taken off the others' way for a moment, planned one after the other, and
  * those whose plans hold are leased. Several rounds where many of them cannot run; each leaves the due ones.
+ * @throws ConfigError for a `leaseMs` that is no length of time.
  */
 export async function leaseDue(
   backend: Backend,
@@ -31,6 +33,7 @@ export async function leaseDue(
   request: LeaseDueRequest,
   turn: SenderTurn,
 ): Promise<LeaseDueResult> {
+  requireLength('leaseMs', request.leaseMs);
   const clockSteppedMs = await mendFar(backend, shared, request);
   const events: LeasedEvent[] = [];
   const died: RecordName[] = [];

@@ -1,6 +1,7 @@
 import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../contract.ts';
 import { bytesFull, entriesFull, noncesFull, pressure } from './caps.ts';
 import { insertEvent, insertEnded } from './insert.ts';
+import { requireLength } from './lease.ts';
 import { isStale } from './order.ts';
 import { onRecord } from './on-record.ts';
 import type { NonceRow, RecordRow, Rows } from './rows.ts';
@@ -8,8 +9,12 @@ import { steppedMs } from './set-at.ts';
 import type { Step } from './step.ts';
 import { secondTerminal } from './terminal.ts';
 
-/** `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend. */
+/**
+ * `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend.
+ * @throws ConfigError for a `leaseMs` that is no length of time.
+ */
 export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
+  requireLength('leaseMs', request.leaseMs);
   rows.purge(now);
   const { sender, nonce } = request;
   const known = nonce && rows.nonce({ sender, keyid: nonce.keyid, nonce: nonce.nonce }, now);

@@ -11,7 +11,7 @@ import type {
   StoreInbox,
 } from '../contract.ts';
 import { claimRecord } from './claim.ts';
-import { leaseOf } from './lease.ts';
+import { leaseOf, requireLength } from './lease.ts';
 import { freeTask, PARKED_MS, parkedUntil } from './park.ts';
 import type { QueueRows, RecordRow, Rows } from './rows.ts';
 import { mend, steppedMs } from './set-at.ts';
@@ -27,6 +27,7 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
   return {
     lease: (request) =>
       atomic((rows, now) => {
+        requireLength('leaseMs', request.leaseMs);
         const clockSteppedMs = mendFar(rows, request, now, watch);
         const result = leaseDue(rows, request, now);
         return watch.told(clockSteppedMs > 0 ? { ...result, clockSteppedMs } : result);

@@ -1,3 +1,4 @@
+import { ConfigError } from '../../errors.ts';
 import type { AcceptDecision, Lease } from '../contract.ts';
 import type { RecordRow } from './rows.ts';
 import { notBeforeAt, stepLeftMs } from './set-at.ts';
@@ -10,6 +11,12 @@ export interface Lessee {
   readonly process?: string;
   /** Claimed by bytes that were seen before: they raise no attempts (admission.md §4.5). */
   readonly replay?: boolean;
+}
+
+/** @throws ConfigError: a lease until `NaN` is over for no process, or fails deep in a backend. */
+export function requireLength(name: 'leaseMs' | 'forMs', ms: number): void {
+  if (Number.isFinite(ms) && ms > 0) return;
+  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms over 0.`);
 }
 
 /**

@@ -8,7 +8,7 @@ import type {
   PeekResult,
   RenewRequest,
 } from '../contract.ts';
-import { attemptsBefore } from './lease.ts';
+import { attemptsBefore, requireLength } from './lease.ts';
 import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask } from './park.ts';
@@ -96,8 +96,9 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
   };
 }
 
-/** `Store.renew`. */
+/** `Store.renew`. @throws ConfigError for a `leaseMs` that is no length of time. */
 export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed' | 'lost' {
+  requireLength('leaseMs', request.leaseMs);
   const record = heldBy(rows, request, now);
   if (!record) return 'lost';
   const leaseUntil = now + request.leaseMs;
@@ -106,8 +107,9 @@ export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed'
   return 'renewed';
 }
 
-/** `Store.alive`. */
+/** `Store.alive`. @throws ConfigError for a `forMs` that is no length of time. */
 export function alive(rows: Rows, { process: id, forMs }: AliveRequest, now: number): void {
+  requireLength('forMs', forMs);
   rows.saveProcess({ id, expiresAt: now + forMs }, now);
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
 import type { LeasedEvent } from '../../stores/contract.ts';
 import type { Cases } from './kit.ts';
-import { DAY_MS, KEY, LEASE_MS, SENDER, decision, text } from './kit.ts';
+import { CONFIG_ERROR, DAY_MS, KEY, LEASE_MS, NO_LENGTHS, SENDER, decision, text } from './kit.ts';
 
 const INBOX = { mode: 'inbox' } as const;
 const OTHER = 'https://other.example/mcp';
@@ -13,6 +13,18 @@ const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-s
 export const inboxLeaseCases: Cases = {
   'nothing is due in an empty store': async (kit) => {
     assert.equal((await leaseNone(kit)).nextDueMs, undefined);
+  },
+  'a lease of no length is a config_error, and leaves what is due': async (kit) => {
+    await kit.accept(INBOX);
+    for (const leaseMs of NO_LENGTHS) {
+      await assert.rejects(lease(kit, { leaseMs }), CONFIG_ERROR);
+      await assert.rejects(lease(kit, { leaseMs, alone: true }), CONFIG_ERROR);
+    }
+    assert.deepEqual((await leaseOne(kit, { owner: 'worker' }, kit.b)).lease, {
+      owner: 'worker',
+      fence: 1,
+      attempt: 1,
+    });
   },
   'a queued event is leased with its body, and its owner completes it': async (kit) => {
     await kit.accept({ ...INBOX, body: 'the first copy' });

@@ -17,6 +17,12 @@ export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './dr
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
+/** What no lease can be as long as. */
+export const NO_LENGTHS: readonly number[] = [Number.NaN, -1, 0, Infinity, -Infinity];
+
+/** For `assert.rejects`: the caller's mistake, by its code. */
+export const CONFIG_ERROR = { code: 'config_error' } as const;
+
 /** One test's store and its shorthand. */
 export interface Kit {
   readonly a: Store;

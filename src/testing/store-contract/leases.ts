@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Cases } from './kit.ts';
-import { DAY_MS, LEASE_MS, decision } from './kit.ts';
+import { CONFIG_ERROR, DAY_MS, LEASE_MS, NO_LENGTHS, decision } from './kit.ts';
 
 /** Owner, fence, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
@@ -30,6 +30,23 @@ export const leaseCases: Cases = {
     assert.equal(await peek(), 'busy');
     assert.equal(await complete(lease.owner), 'done');
     assert.equal(await complete('a-stranger'), 'lost');
+  },
+  'a lease of no length is a config_error, and changes nothing': async (kit) => {
+    const { lease } = await kit.win();
+    for (const leaseMs of NO_LENGTHS) {
+      const other = { key: 'event-0002-of-the-seller', leaseMs };
+      await assert.rejects(kit.accept(other), CONFIG_ERROR);
+      await assert.rejects(kit.accept({ ...other, mode: 'inbox' }), CONFIG_ERROR);
+      await assert.rejects(kit.renew(lease.owner, { leaseMs }), CONFIG_ERROR);
+      assert.equal(await kit.peek(other, kit.b), 'absent');
+      if (!kit.a.alive) continue;
+      await assert.rejects(kit.a.alive({ process: 'of-no-length', forMs: leaseMs }), CONFIG_ERROR);
+    }
+    assert.equal(await kit.peek({}, kit.b), 'busy');
+    kit.advance(LEASE_MS + 1);
+    assert.equal(await kit.peek({}, kit.b), 'free');
+    assert.equal(await kit.renew(lease.owner), 'renewed');
+    assert.equal(await kit.complete(lease.owner), 'done');
   },
   'an event that nobody sent is nobody’s': async ({ complete, fail, renew }) => {
     assert.equal(await complete('a-stranger'), 'lost');
