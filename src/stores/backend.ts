@@ -257,7 +257,7 @@ export interface DueResult extends LoadResult {
   readonly isSuspectDue: boolean;
 }
 
-/** `next`: the `after` of the page behind it; absent on the last one. */
+/** `next`: the `after` of the page behind it, 1 to 16 digits; absent on the last one. */
 export interface Page {
   readonly rows: readonly Row[];
   readonly next?: string;
