@@ -119,11 +119,15 @@ async function sell({ options, traffic, seller, acknowledged }: Field): Promise<
 /** Stores look again after ten minutes at what nobody was told of. A backlog that lasts so long has been forgotten. */
 const DRAIN_MS = 300_000;
 
-async function drain({ drained }: Field): Promise<void> {
+async function drain({ drained, left }: Field): Promise<void> {
+  const before = await left();
   const done = new AbortController();
   const late = async (): Promise<never> => {
     await sleep(DRAIN_MS, undefined, { signal: done.signal });
-    throw new Error(`events were left waiting for ${DRAIN_MS} ms after the last delivery`);
+    const after = await left();
+    throw new Error(
+      `events were left waiting for ${DRAIN_MS} ms after the last delivery: ${before}, then ${after}`,
+    );
   };
   try {
     await Promise.race([drained(), late()]);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { statsOf } from '../../../src/inbox/many.ts';
 import type { InboxRecord } from '../../../src/stores/contract.ts';
 import { sellerKey } from '../../receiver/setup.ts';
 import { BACKENDS, type Backend } from './backends.ts';
@@ -47,6 +48,8 @@ export interface Ground {
   readonly stateOf: (key: string) => Promise<FinalState>;
   /** Waits until nothing is queued or leased any more. @throws Error that names an event which is. */
   readonly drained: () => Promise<void>;
+  /** What is queued, leased and dead now, and one of those that wait: for the message of a run that does not end. */
+  readonly left: () => Promise<string>;
   /** Aborts at the deadline. */
   readonly signal: AbortSignal;
 }
@@ -110,6 +113,10 @@ async function groundIn(
     folder,
     stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
     drained: () => drain(open, fleet, signal),
+    left: async () => {
+      const { senders: _senders, ...counts } = await statsOf(open.store.inbox, 1_000_000);
+      return JSON.stringify({ ...counts, first: await unfinished(open.store) });
+    },
     signal,
   };
 }
