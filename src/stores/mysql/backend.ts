@@ -185,14 +185,14 @@ function callsOn(
       return rowsOf(rows).map((row, at) => ({ ...row, place: String(rows[at]?.['seq']) }));
     },
     overdueMs: async () => {
-      // Of each scope the first entry of its index is read.
-      const [[row] = []] = await ask(
-        `SELECT ${CLOCK} - MIN(d.due_at) AS since FROM (
-          SELECT MIN(due_at) AS due_at FROM ${table('row')} FORCE INDEX (webhook_row_due) GROUP BY scope_id
-          UNION ALL SELECT MIN(suspect_at) FROM ${table('row')} FORCE INDEX (webhook_row_suspect) WHERE crashes IS NOT NULL) d`,
+      const [head] = await call('due', false, offset(), 0, 0, '');
+      const [[suspect] = []] = await ask(
+        `SELECT MIN(suspect_at) AS at FROM ${table('row')} FORCE INDEX (webhook_row_suspect) WHERE crashes IS NOT NULL`,
         [],
       );
-      const ms = Number(row?.['since'] ?? -Infinity) + offset();
+      const ms = Math.max(
+        ...[head['first'], suspect?.['at']].map((at) => Number(head['now']) - Number(at ?? Infinity)),
+      );
       return ms < 0 ? undefined : ms;
     },
     turns: async ({ kind, max, after }) => {
@@ -205,16 +205,14 @@ function callsOn(
         `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
             SELECT s.sender, r.scope_id, r.id, ROW_NUMBER() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
-            FROM ${table('scope')} s STRAIGHT_JOIN ${waits}
-              ON r.scope_id = s.id AND r.waits_for >= ? AND r.waits_for <= ? WHERE s.keyid = '') d) t
+            FROM ${waits} STRAIGHT_JOIN ${table('scope')} s ON s.id = r.scope_id
+              WHERE r.waits_for >= ? AND r.waits_for <= ?) d) t
         STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = t.scope_id AND r.kind = ? AND r.id = t.id
         WHERE t.place <= ? ORDER BY t.place`,
         [columnText(after), least, latest, LETTER[kind], max + 1],
       );
       const [[next = {}] = []] = await ask(
-        `SELECT MIN(d.turn) AS turn FROM (SELECT (SELECT r.waits_for FROM ${waits} WHERE r.scope_id = s.id
-          AND r.waits_for > ? AND r.waits_for <= ? ORDER BY r.waits_for LIMIT 1) AS turn
-          FROM ${table('scope')} s WHERE s.keyid = '') d`,
+        `SELECT MIN(r.waits_for) AS turn FROM ${waits} WHERE r.waits_for > ? AND r.waits_for <= ?`,
         [latest, last],
       );
       const turn = next['turn'];

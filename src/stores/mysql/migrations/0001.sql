@@ -14,17 +14,18 @@ CREATE TABLE IF NOT EXISTS webhook_tally (scope_id INT NOT NULL, stripe INT NOT 
 -- Gives each commit its number, by a row that goes at once: nobody waits, and a commit without another write is one too.
 CREATE TABLE IF NOT EXISTS webhook_turn (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB;;
 -- kind: r record, t task, n nonce, i notification, p process. seq is the order of insertion; null in expires_at and due_at:
--- never. A suspect is due at suspect_at, by its crashes, and never at due_at.
+-- never. due_scope: scope_id where due_at is not null, so that the index of what is due begins with that alone. A suspect is
+-- due at suspect_at, by its crashes, and never at due_at.
 CREATE TABLE IF NOT EXISTS webhook_row (
   scope_id INT NOT NULL, kind BINARY(1) NOT NULL, id VARBINARY(1536) NOT NULL, version BIGINT NOT NULL, seq BIGINT NOT NULL,
-  expires_at BIGINT, due_at BIGINT, suspect_at BIGINT, crashes INT, bytes INT NOT NULL, list VARBINARY(8),
+  expires_at BIGINT, due_scope INT, due_at BIGINT, suspect_at BIGINT, crashes INT, bytes INT NOT NULL, list VARBINARY(8),
   waits_for VARBINARY(1536), link VARBINARY(1536), data MEDIUMBLOB NOT NULL, body LONGBLOB,
   PRIMARY KEY (scope_id, kind, id),
   KEY webhook_row_expiry (scope_id, expires_at),
-  KEY webhook_row_due (scope_id, due_at, seq),
+  KEY webhook_row_due (due_scope, due_at, seq),
   KEY webhook_row_suspect (crashes, seq),
   KEY webhook_row_list (list, seq),
-  KEY webhook_row_waits (scope_id, waits_for, seq)
+  KEY webhook_row_waits (waits_for, scope_id, seq)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;;
 
 -- What is counted of scopes, and as that of scope 0 all nonces. of_sender: of a sender, the nonces of all its key ids.
@@ -150,9 +151,9 @@ BEGIN
     SAVEPOINT proto_webhooks;
     REPEAT
       -- Of a row that is there it writes what the unit has compared, and leaves what another was faster to insert.
-      INSERT INTO webhook_row (scope_id, kind, id, version, seq, expires_at, due_at, suspect_at, crashes, bytes, list, waits_for,
-          link, data, body)
-        SELECT e.scope, e.kind, e.id, e.next, v_turn * 4096 + e.place, e.expires, e.due, e.suspect, e.crashes, e.size, e.list, e.waits,
+      INSERT INTO webhook_row (scope_id, kind, id, version, seq, expires_at, due_scope, due_at, suspect_at, crashes, bytes, list,
+          waits_for, link, data, body)
+        SELECT e.scope, e.kind, e.id, e.next, v_turn * 4096 + e.place, e.expires, IF(e.due IS NULL, NULL, e.scope), e.due, e.suspect, e.crashes, e.size, e.list, e.waits,
           e.link, SUBSTRING(p_bytes, e.at_data + 1, e.of_data), IF(e.at_body >= 0, SUBSTRING(p_bytes, e.at_body + 1, e.of_body), NULL)
         FROM JSON_TABLE(p_lines, '$[*]' COLUMNS (place FOR ORDINALITY, unit INT PATH '$[0]', scope INT PATH '$[1]',
           kind BINARY(1) PATH '$[2]', id VARBINARY(1536) PATH '$[3]', version BIGINT PATH '$[4]', next BIGINT PATH '$[5]',
@@ -163,6 +164,7 @@ BEGIN
         WHERE e.next IS NOT NULL AND v_refused >> e.unit & 1 = 0
         ON DUPLICATE KEY UPDATE version = IF(e.version IS NULL, webhook_row.version, VALUES(version)),
           expires_at = IF(e.version IS NULL, webhook_row.expires_at, VALUES(expires_at)),
+          due_scope = IF(e.version IS NULL, webhook_row.due_scope, VALUES(due_scope)),
           due_at = IF(e.version IS NULL, webhook_row.due_at, VALUES(due_at)),
           suspect_at = IF(e.version IS NULL, webhook_row.suspect_at, VALUES(suspect_at)),
           crashes = IF(e.version IS NULL, webhook_row.crashes, VALUES(crashes)),
@@ -202,23 +204,22 @@ END;;
 
 -- Rows that are due, the earliest of each sender, then the second of each; senders by their names, from the one behind
 -- p_after on. p_suspects: of the suspects that are due the one with the fewest crashes, of those the oldest. Each is due
--- again after p_hold ms. Not one that somebody else has locked. First the clock, when another one comes due, the names of
--- those that are due, in their order, and whether a suspect is; then rows as webhook_look has them.
+-- again after p_hold ms. Not one that somebody else has locked. First the clock, when the first was due and when another
+-- one comes due, the names of those that are due, in their order, and whether a suspect is; then rows as webhook_look has
+-- them. Senders are found one by one: what one statement reads to find them all depends on the server's statistics, and
+-- where these are wrong it is every row.
 DROP PROCEDURE IF EXISTS webhook_due;;
 CREATE PROCEDURE webhook_due(p_suspects BOOLEAN, p_offset BIGINT, p_most INT, p_hold BIGINT, p_after VARBINARY(1500))
 SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
-  DECLARE v_next BIGINT;
+  DECLARE v_first, v_next, v_due BIGINT;
   DECLARE v_scope, v_at, v_count, v_found, v_before INT DEFAULT 0;
   DECLARE v_is_over, v_has_suspect BOOLEAN DEFAULT FALSE;
   DECLARE v_id VARBINARY(1536);
-  DECLARE v_scopes LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE v_names LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE c_scopes CURSOR FOR SELECT s.id FROM (SELECT r.scope_id, MIN(r.due_at) AS due_at
-      FROM webhook_row r FORCE INDEX (webhook_row_due) GROUP BY r.scope_id) d
-    STRAIGHT_JOIN webhook_scope s ON s.id = d.scope_id WHERE d.due_at <= v_now
-    ORDER BY s.sender <= p_after, s.sender LIMIT p_most;
+  DECLARE v_scopes, v_names LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
+  DECLARE c_scopes CURSOR FOR SELECT s.id FROM JSON_TABLE(CONCAT('[', SUBSTRING(v_scopes, 2), ']'), '$[*]' COLUMNS (
+      id INT PATH '$')) e STRAIGHT_JOIN webhook_scope s ON s.id = e.id ORDER BY s.sender <= p_after, s.sender;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_over = TRUE;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
     ROLLBACK;
@@ -234,10 +235,21 @@ BEGIN
       SET v_names = CONCAT(',', JSON_ARRAY(1, v_scope, 'r', CONVERT(v_id USING utf8mb4)));
     END IF;
   ELSE
-    SELECT MIN(d.due_at) INTO v_next FROM (SELECT MIN(r.due_at) AS due_at FROM webhook_row r FORCE INDEX (webhook_row_due)
-      WHERE r.due_at > v_now GROUP BY r.scope_id) d;
+    WHILE NOT v_is_over DO
+      SELECT r.due_scope, r.due_at INTO v_scope, v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
+        WHERE r.due_scope > v_scope ORDER BY r.due_scope, r.due_at LIMIT 1;
+      IF NOT v_is_over THEN
+        SET v_first = LEAST(v_due, COALESCE(v_first, v_due));
+        IF v_due <= v_now THEN
+          SET v_scopes = CONCAT(v_scopes, ',', v_scope);
+          SELECT MIN(r.due_at) INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
+            WHERE r.due_scope = v_scope AND r.due_at > v_now;
+        END IF;
+        SET v_next = COALESCE(LEAST(v_due, v_next), v_due, v_next);
+      END IF;
+    END WHILE;
     OPEN c_scopes;
-    SET v_is_over = FALSE;
+    SET v_is_over = FALSE, v_scopes = '';
     WHILE NOT v_is_over DO
       FETCH c_scopes INTO v_scope;
       IF NOT v_is_over THEN SET v_scopes = CONCAT(v_scopes, v_scope, ','), v_count = v_count + 1; END IF;
@@ -247,7 +259,7 @@ BEGIN
       SET v_before = v_found, v_at = 0;
       WHILE v_at < v_count AND v_found < p_most DO
         SET v_at = v_at + 1, v_id = NULL, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
-        SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.scope_id = v_scope
+        SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
           AND r.due_at <= v_now ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
         IF v_id IS NOT NULL THEN
           UPDATE webhook_row r SET r.due_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
@@ -260,13 +272,18 @@ BEGIN
   COMMIT;
   -- Each by a SELECT of its own: what an IF or a SET looks up it locks, the whole index here.
   IF v_found >= p_most THEN
-    SELECT IF(MIN(d.due_at) <= v_now, v_now, v_next) INTO v_next FROM (SELECT MIN(r.due_at) AS due_at
-      FROM webhook_row r FORCE INDEX (webhook_row_due) GROUP BY r.scope_id) d;
+    SET v_at = 0, v_due = NULL;
+    WHILE v_at < v_count AND v_due IS NULL DO
+      SET v_at = v_at + 1, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
+      SELECT MIN(r.due_at) INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
+        WHERE r.due_scope = v_scope AND r.due_at <= v_now;
+    END WHILE;
+    IF v_due IS NOT NULL THEN SET v_next = v_now; END IF;
   END IF;
   SELECT COUNT(*) > 0 INTO v_has_suspect FROM (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
     WHERE r.crashes IS NOT NULL AND r.suspect_at <= v_now LIMIT 1) d;
   SET v_names = CONCAT('[', SUBSTRING(v_names, 2), ']');
-  SELECT v_now AS now, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
+  SELECT v_now AS now, v_first AS first, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
   IF v_names <> '[]' THEN CALL webhook_look(v_names, NULL); END IF;
 END;;
 
@@ -276,14 +293,21 @@ CREATE PROCEDURE webhook_far(p_offset BIGINT, p_after BIGINT, p_most INT)
 SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
+  DECLARE v_due BIGINT;
+  DECLARE v_scope INT DEFAULT 2147483647;
+  DECLARE v_is_over BOOLEAN DEFAULT FALSE;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_over = TRUE;
   SELECT v_now AS now;
-  SELECT s.sender, f.id FROM (
-    SELECT r.scope_id, r.id, ROW_NUMBER() OVER (PARTITION BY r.scope_id ORDER BY r.due_at DESC) AS place FROM (
-      SELECT scope_id FROM webhook_row FORCE INDEX (webhook_row_due) GROUP BY scope_id HAVING MAX(due_at) > v_now + p_after) d
-      STRAIGHT_JOIN webhook_row r FORCE INDEX (webhook_row_due) ON r.scope_id = d.scope_id AND r.due_at > v_now + p_after
-    UNION ALL SELECT r.scope_id, r.id, 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
-      WHERE r.crashes IS NOT NULL AND r.suspect_at > v_now + p_after) f
-    JOIN webhook_scope s ON s.id = f.scope_id WHERE f.place <= p_most;
+  SELECT s.sender, r.id FROM webhook_row r FORCE INDEX (webhook_row_suspect) STRAIGHT_JOIN webhook_scope s ON s.id = r.scope_id
+    WHERE r.crashes IS NOT NULL AND r.suspect_at > v_now + p_after;
+  WHILE NOT v_is_over DO
+    SELECT r.due_scope, r.due_at INTO v_scope, v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
+      WHERE r.due_scope < v_scope ORDER BY r.due_scope DESC, r.due_at DESC LIMIT 1;
+    IF NOT v_is_over AND v_due > v_now + p_after THEN
+      SELECT s.sender, r.id FROM webhook_row r FORCE INDEX (webhook_row_due) STRAIGHT_JOIN webhook_scope s ON s.id = r.scope_id
+        WHERE r.due_scope = v_scope AND r.due_at > v_now + p_after ORDER BY r.due_at DESC LIMIT p_most;
+    END IF;
+  END WHILE;
 END;;
 
 -- Expired rows of a scope, or of all key ids (0), or of those of a sender (its scope, negative), some at a time. Answers

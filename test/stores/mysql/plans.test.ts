@@ -1,0 +1,82 @@
+import { expect, it } from 'vitest';
+import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
+import { ownDatabase } from '../mysql-databases.ts';
+
+// One connection, so that what it has read can be asked of it.
+const at = ownDatabase(1);
+
+const ROWS = 3_000;
+/** A tenth of the rows of each sort. What an operation needs grows with what is due of a sender and with senders, not with these. */
+const MOST = 300;
+
+/** Rows and entries of indexes that the statements of `work` read. */
+async function readsOf(work: () => Promise<unknown>): Promise<number> {
+  const [pool] = at.pools;
+  await pool.query('FLUSH STATUS');
+  await work();
+  const [rows] = await pool.query("SHOW STATUS LIKE 'Handler_read%'");
+  return (rows as unknown as readonly { readonly Value: string }[]).reduce(
+    (sum, { Value }) => sum + Number(Value),
+    0,
+  );
+}
+
+/**
+ * Of 10 senders tasks, and events that are done, that wait (due) and that wait for another one of their task, by the
+ * thousand; statistics are those of an empty table.
+ */
+async function fill(): Promise<void> {
+  await at.sql('ALTER TABLE webhook_row STATS_AUTO_RECALC=0, STATS_PERSISTENT=1');
+  await at.sql('ANALYZE TABLE webhook_row');
+  await at.sql(
+    "INSERT INTO webhook_scope (sender, keyid) SELECT CONCAT('https://other.example/', seq), '' FROM seq_1_to_10",
+  );
+  const [first] = await at.sql('SELECT MIN(id) AS id FROM webhook_scope');
+  const scope = `${String(first?.['id'])} + seq % 10`;
+  const columns =
+    'scope_id, kind, id, version, seq, expires_at, due_scope, due_at, bytes, list, waits_for, link, data';
+  const insert = (kind: string, prefix: string, values: string): Promise<unknown> =>
+    at.sql(
+      `INSERT INTO webhook_row (${columns}) SELECT ${scope}, '${kind}', CONCAT('${prefix}', seq), 1, seq, ${values} FROM seq_1_to_${ROWS}`,
+    );
+  await insert('t', 'task-', "4102444800000, NULL, NULL, 1, NULL, NULL, NULL, '{}'");
+  await insert('r', 'done-', "4102444800000, NULL, NULL, 1, NULL, NULL, NULL, '{}'");
+  await insert('r', 'parked-', "NULL, NULL, NULL, 1, 'queued', CONCAT('task-', seq), NULL, '{}'");
+  await insert('r', 'later-', `NULL, ${scope}, 4102444800000 + seq, 1, 'queued', NULL, NULL, '{}'`);
+}
+
+it('tables whose statistics are those of empty ones: no operation reads what it does not need', async () => {
+  await fill();
+  // No accept sweeps.
+  const store = at.store(at.pools[0], { random: () => 0.99 });
+  await store.open();
+  const { retry } = acceptRequest();
+  const asked = { owner: 'worker', max: 4, leaseMs: 60_000, retry, retentionMs: RETENTION_MS, senders: [] };
+  const registrations = store.registrations ?? expect.fail();
+  // The first look of a store looks for what a clock that was set back has left.
+  expect((await store.inbox.lease(asked)).events).toHaveLength(0);
+  const request = (n: number): ReturnType<typeof acceptRequest> =>
+    acceptRequest({ key: key(n), task: `task-${n}` });
+  const inline = request(1);
+  const operations: Readonly<Record<string, () => Promise<unknown>>> = {
+    'accept, inline': () => store.accept(inline),
+    'accept, inbox': () => store.accept({ ...request(2), mode: 'inbox' }),
+    renew: () => store.renew({ ...leaseOf(inline), leaseMs: 60_000 }),
+    complete: () => store.complete({ ...leaseOf(inline), retentionMs: RETENTION_MS }),
+    peek: () => store.peek(inline.sender, inline.event?.key ?? ''),
+    inspect: () => store.inbox.inspect(inline.sender, inline.event?.key ?? ''),
+    lease: async () => expect((await store.inbox.lease(asked)).events).toHaveLength(1),
+    'lease, nothing is due': async () => expect((await store.inbox.lease(asked)).events).toHaveLength(0),
+    'lease, alone': () => store.inbox.lease({ ...asked, alone: true }),
+    overdueMs: () => store.inbox.overdueMs?.() ?? expect.fail(),
+    list: () => store.inbox.list({ state: 'dead', limit: 10 }),
+    'registrations that are due': () =>
+      registrations.due({ kind: 'operation', max: 4, holdMs: 1_000, senders: [] }),
+  };
+  const reads: Record<string, number> = {};
+  for (const [name, operation] of Object.entries(operations)) reads[name] = await readsOf(operation);
+  expect(Object.entries(reads).filter(([, read]) => read > MOST)).toEqual([]);
+  // Nothing at all would say that nothing was counted.
+  for (const read of Object.values(reads)) expect(read).toBeGreaterThan(0);
+  await store.close();
+});
