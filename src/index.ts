@@ -7,6 +7,7 @@ export type { HeadersInput } from './delivery.ts';
 export type { EditionName } from './edition.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
+export type { EventRegistrations, KnownRegistration } from './events/registration.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
 export type {
   DiscardManyQuery,

@@ -8,6 +8,7 @@ import type { Door, RequestInfo } from './door-contract.ts';
 import type { OnHandled } from './handled-contract.ts';
 import type { Health } from './health-contract.ts';
 import type { Handlers } from './events/handlers.ts';
+import type { EventRegistrations } from './events/registration.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { NameLookUp, Transport } from './keys/contract.ts';
@@ -70,6 +71,11 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly queueUnattendedMs?: number;
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
+  /**
+   * What you registered with sellers: each event has `registration` where its operation is known, and a warning where
+   * what it says does not fit. Costs a look-up in the store for each event that is handled.
+   */
+  readonly registrations?: EventRegistrations;
   /**
    * Types taken beside `application/json`, of the form `application/…+json`: `['application/a2a+json']` for an agent
    * transport's own push. None.

@@ -5,6 +5,7 @@ import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
+import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
 import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
@@ -36,6 +37,7 @@ export interface Parts {
   readonly handlers: Handlers;
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly resultSchemas: ResultSchemas | undefined;
+  readonly registrations: EventRegistrations | undefined;
   readonly store: Store;
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
@@ -141,9 +143,10 @@ function handedIn({
   handlers,
   onChallenge,
   resultSchemas,
+  registrations,
   store,
-}: ReceiverOptions): Pick<Parts, 'handlers' | 'onChallenge' | 'resultSchemas' | 'store'> {
-  return { handlers, onChallenge, resultSchemas, store };
+}: ReceiverOptions): Pick<Parts, 'handlers' | 'onChallenge' | 'resultSchemas' | 'registrations' | 'store'> {
+  return { handlers, onChallenge, resultSchemas, registrations, store };
 }
 
 /**

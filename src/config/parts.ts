@@ -20,6 +20,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
   worker: true,
   queueUnattendedMs: true,
   resultSchemas: true,
+  registrations: true,
   contentTypes: true,
   maxBodyBytes: true,
   maxBufferedBytes: true,
@@ -203,6 +204,9 @@ function checkFunctions(options: ReceiverOptions): void {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
     }
+  }
+  if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
+    throw new ConfigError('registrations: pass what createRegistrations returns.');
   }
   const { logger } = options;
   if (logger === undefined) return;

@@ -91,7 +91,13 @@ export type WarningCode =
   /** `result` of a `working` or `input-required` status has members of the wrong type. */
   | 'invalid_progress'
   /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
-  | 'derived_idempotency_key';
+  | 'derived_idempotency_key'
+  /** With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the task. */
+  | 'operation_id_unknown'
+  /** With `registrations`: the event names one operation, and its task is another one's. */
+  | 'operation_id_mismatch'
+  /** With `registrations`: `context` is not what the call was given (compared as canonical JSON). */
+  | 'context_mismatch';
 
 /** `result` of a `working` status, where its members have these types. */
 export interface WorkingProgress {
@@ -106,6 +112,17 @@ export interface InputRequest {
   readonly reason?: string | null | undefined;
   readonly validation_errors?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
+}
+
+/** The operation that an event is of, as you registered it. */
+export interface EventRegistration {
+  readonly operationId: string;
+  /** Your own word for it, as given to `create`. */
+  readonly ref?: string;
+  /** Of the call, e.g. `create_media_buy`. */
+  readonly taskType: string;
+  /** Unix ms, on the store's clock. */
+  readonly createdAt: number;
 }
 
 interface EventBase {
@@ -125,6 +142,8 @@ interface EventBase {
   readonly data: unknown;
   /** Echo of the originating request's `context`, verbatim. */
   readonly context?: unknown;
+  /** What you registered for it with the seller (option `registrations`), where that is known. */
+  readonly registration?: EventRegistration;
   /** Agent transport's conversation id. */
   readonly contextId?: string;
   readonly notificationId?: string;

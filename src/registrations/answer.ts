@@ -1,5 +1,5 @@
 import { normaliseState, taskStatus } from '../events/status.ts';
-import type { Answer } from './operations.ts';
+import type { Answer } from './operation.ts';
 
 /** Codes of the errors that operations answer. */
 export type SellerErrorCode =

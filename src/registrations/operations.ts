@@ -1,13 +1,27 @@
 import type { Hashes } from '../crypto/engine.ts';
-import type { TaskStatus } from '../events/event.ts';
-import { isTerminal } from '../events/status.ts';
-import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
+import type {
+  RegistrationKind,
+  RegistrationRow,
+  RegistrationRows,
+  StoreRegistrations,
+} from '../stores/contract.ts';
 import { RegistrationError } from './errors.ts';
+import type {
+  Answer,
+  OperationFound,
+  OperationName,
+  OperationSeen,
+  OperationState,
+  OperationTold,
+  Settled,
+  Stored,
+} from './operation.ts';
+import { found, refusedRow, rowOf, seenOf, settled, storedIn } from './operation.ts';
 import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
 import { operationToken, type RandomBytes } from './route-token.ts';
 import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from './routes.ts';
-import { seal, type SealedPlace, unseal } from './sealing.ts';
+import { seal, type SealedPlace, secretIdOf, unseal } from './sealing.ts';
 import type { Secrets } from './secrets.ts';
 import { storedObject } from './stored.ts';
 
@@ -20,10 +34,9 @@ import { storedObject } from './stored.ts';
  *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
  *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
  *                      └─ its request key is over, or what is encrypted cannot be read ─► orphaned
+ *
+ * A webhook settles it as an answer does. Whose a task is says a row of its own, written with the operation's.
  */
-
-/** How far an operation is; what it is listed as. */
-export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
 
 /** What a seller is asked for. */
 export interface OperationRequest extends Seller {
@@ -42,35 +55,12 @@ export interface OperationRequest extends Seller {
   readonly requestKeyMs?: number;
 }
 
-/** An operation as anybody sees it. */
-export interface OperationSeen {
-  readonly agentUrl: string;
-  readonly operationId: string;
-  readonly taskType: string;
-  readonly state: OperationState;
-  readonly ref?: string;
-  readonly context?: JsonObject;
-  readonly taskId?: string;
-  readonly status?: TaskStatus;
-  /** Unix ms, on the store's clock. */
-  readonly createdAt: number;
-}
-
 /** An operation that is to be called. */
 export interface Operation {
   readonly agentUrl: string;
   readonly operationId: string;
   readonly call: RegisteredCall;
 }
-
-/** What the seller has answered. */
-export interface Answer {
-  readonly status: TaskStatus;
-  readonly taskId?: string;
-}
-
-/** `known`: nothing new. `other-task`: the operation is another task's already; nothing was changed. */
-export type Settled = 'settled' | 'known' | 'other-task' | 'absent';
 
 /** Operations that are to be called again, and those that cannot be. */
 export interface DueOperations {
@@ -97,14 +87,15 @@ export interface Operations {
   /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
+  /**
+   * By its id, else by its task. It is settled by what is told where everything fits, and known for longer where it has ended.
+   * One atomic step.
+   */
+  readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
+  /** How many that are to be called need a secret that is not given. */
+  readonly unreadable: () => Promise<number>;
   readonly forget: (agentUrl: string) => Promise<void>;
-}
-
-/** Which operation is meant. */
-export interface OperationName {
-  readonly agentUrl: string;
-  readonly operationId: string;
 }
 
 export interface OperationQuery {
@@ -136,73 +127,6 @@ export interface OperationsOptions {
 
 const DAY_MS = 86_400_000;
 
-/** What a row says. */
-interface Stored {
-  readonly seller: Seller;
-  readonly taskType: string;
-  readonly state: OperationState;
-  readonly ref?: string;
-  /** As JSON text: its members are the caller's. */
-  readonly context?: string;
-  readonly taskId?: string;
-  readonly status?: TaskStatus;
-  readonly createdAt: number;
-  readonly requestKey: string;
-  /** From then on the seller may not know the request any more. Unix ms. */
-  readonly keyUntil: number;
-  readonly keyMs: number;
-  readonly scheme: RouteScheme;
-  /** Id of the secret that the token is made by; absent: none was asked for. */
-  readonly token?: string;
-  /** The arguments, until it is settled. */
-  readonly sealed?: string;
-  readonly withoutConfig?: true;
-}
-
-const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
-
-/** @param dueAt null: nobody has to call it. */
-function rowOf(
-  { agentUrl, operationId }: OperationName,
-  stored: Stored,
-  dueAt: number | null,
-  expiresAt: number | null,
-): RegistrationRow {
-  const value = JSON.stringify(stored);
-  return {
-    kind: 'operation',
-    sender: agentUrl,
-    id: operationId,
-    value,
-    dueAt,
-    list: stored.state,
-    expiresAt,
-  };
-}
-
-function seenOf({ sender, id }: RegistrationRow, stored: Stored): OperationSeen {
-  const { taskType, state, ref, context, taskId, status, createdAt } = stored;
-  return {
-    agentUrl: sender,
-    operationId: id,
-    taskType,
-    state,
-    createdAt,
-    ...(ref !== undefined && { ref }),
-    ...(context !== undefined && { context: storedObject(context) as JsonObject }),
-    ...(taskId !== undefined && { taskId }),
-    ...(status !== undefined && { status }),
-  };
-}
-
-/** What is encrypted goes when nobody has to call it any more. */
-function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
-  return stored;
-}
-
-const refusedRow = (of: OperationName, stored: Stored, expiresAt: number): RegistrationRow =>
-  rowOf(of, { ...withoutArguments(stored), state: 'refused' }, null, expiresAt);
-
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
   purpose: 'arguments',
   sender: agentUrl,
@@ -211,6 +135,7 @@ const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
 
 export function operationsOf(options: OperationsOptions): Operations {
   const { registrations, routes, secrets, hashes, newId, callMs, retentionMs } = options;
+  const ways = { hashes, retentionMs };
 
   const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
     const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig } = stored;
@@ -240,6 +165,11 @@ export function operationsOf(options: OperationsOptions): Operations {
       },
     };
   };
+
+  const canRead = ({ sealed, token }: Stored): boolean =>
+    [sealed === undefined ? undefined : secretIdOf(sealed), token].every(
+      (id) => id === undefined || secrets.named(id) !== undefined,
+    );
 
   /** Changes a row where there is one. */
   const change = <T>(
@@ -298,24 +228,28 @@ export function operationsOf(options: OperationsOptions): Operations {
     return operationOf(of, stored, route);
   };
 
+  const forget = async (kind: RegistrationKind, sender: string): Promise<void> => {
+    for (let after: string | undefined; ;) {
+      const page = await registrations.page({
+        kind,
+        sender,
+        limit: 1000,
+        ...(after !== undefined && { after }),
+      });
+      await registrations.run(sender, (rows) => {
+        for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+      });
+      if (page.next === undefined) return;
+      after = page.next;
+    }
+  };
+
   return {
     create,
-    settle: async (of, { status, taskId }) =>
-      (await change(of, (_row, stored, rows, now): Settled => {
-        if (taskId !== undefined && stored.taskId !== undefined && taskId !== stored.taskId)
-          return 'other-task';
-        const isEnd = isTerminal(status);
-        const isOver = stored.state === 'ended' || stored.state === 'refused';
-        if (isOver || (stored.state === 'open' && !isEnd)) return 'known';
-        const settled: Stored = {
-          ...withoutArguments(stored),
-          state: isEnd ? 'ended' : 'open',
-          status,
-          ...(taskId !== undefined && { taskId }),
-        };
-        rows.save(rowOf(of, settled, null, isEnd ? now + retentionMs : null));
-        return 'settled';
-      })) ?? 'absent',
+    find: (told) => registrations.run(told.agentUrl, (rows, now) => found({ ...ways, rows, now }, told)),
+    settle: async (of, answer) =>
+      (await change(of, (_row, stored, rows, now) => settled({ ...ways, rows, now }, of, stored, answer))) ??
+      'absent',
     refuse: async (of) => {
       const requestKey = newId();
       const again = await change(of, (_row, stored, rows, now): Stored | undefined => {
@@ -374,16 +308,19 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(next !== undefined && { next }),
       };
     },
-    forget: async (agentUrl) => {
-      const query = { kind: 'operation', sender: agentUrl, limit: 1000 } as const;
+    unreadable: async () => {
+      const query = { kind: 'operation', list: 'calling', limit: 1000 } as const;
+      let count = 0;
       for (let after: string | undefined; ;) {
         const page = await registrations.page({ ...query, ...(after !== undefined && { after }) });
-        await registrations.run(agentUrl, (rows) => {
-          for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
-        });
-        if (page.next === undefined) return;
+        count += page.rows.filter((row) => !canRead(storedIn(row))).length;
+        if (page.next === undefined) return count;
         after = page.next;
       }
+    },
+    forget: async (agentUrl) => {
+      await forget('operation', agentUrl);
+      await forget('watch', agentUrl);
     },
   };
 }

@@ -1,19 +1,13 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from '../errors.ts';
+import type { EventRegistrations } from '../events/registration.ts';
 import type { Sender } from '../senders.ts';
 import type { Store } from '../stores/contract.ts';
 import { answerIn, isFinal, refusalIn } from './answer.ts';
 import type { JsonObject } from './json.ts';
-import type {
-  Operation,
-  OperationName,
-  OperationPage,
-  OperationQuery,
-  OperationRequest,
-  Operations,
-  OperationSeen,
-  Settled,
-} from './operations.ts';
+import { ofEvent } from './of-event.ts';
+import type { OperationName, OperationSeen, Settled } from './operation.ts';
+import type { Operation, OperationPage, OperationQuery, OperationRequest, Operations } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import type { AgentVersion, Reporting } from './request.ts';
 import { agentConfiguration, agentRequest, reportingWebhook, toolArguments } from './request.ts';
@@ -47,7 +41,7 @@ export interface Registration extends OperationName {
 }
 
 /** What a buyer has registered with sellers. */
-export interface Registrations {
+export interface Registrations extends EventRegistrations {
   /** `ReceiverOptions.publicUrl` and `senders`. */
   readonly publicUrl: string;
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
@@ -67,7 +61,7 @@ export interface Registrations {
   readonly start: (call: CallSeller, tell: (news: RepeaterNews) => void) => void;
   /** No call is begun from now on; resolves when those that run have ended. */
   readonly stop: () => Promise<void>;
-  /** Rejects with ConfigError where routes need a secret that is not given. */
+  /** Rejects with ConfigError where URLs, or calls that are not settled, need a secret that is not given. */
   readonly ready: () => Promise<void>;
 }
 
@@ -123,6 +117,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   return {
     publicUrl: `${baseUrl}/*`,
     senders: routes.senders,
+    ofEvent: ofEvent(operations),
     create: async (request) => registrationOf(await operations.create(request), operations),
     reportingWebhook: async (seller, reporting) => reportingWebhook(await routes.routeOf(seller), reporting),
     adopt: routes.adopt,
@@ -144,10 +139,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     stop: async () => repeater?.stop(),
     ready: async () => {
-      const count = await routes.unreadable();
-      if (count === 0) return;
+      const [urls, calls] = await Promise.all([routes.unreadable(), operations.unreadable()]);
+      if (urls + calls === 0) return;
       throw new ConfigError(
-        `secrets: ${count} URLs that sellers were given need a secret that is not given any more. Add it at the end of the list.`,
+        `secrets: ${urls} URLs that sellers were given and ${calls} calls that are not answered yet need a secret that is not given any more. Add it at the end of the list.`,
       );
     },
   };

@@ -1,4 +1,5 @@
-import type { DueOperations, Operation, OperationName, OperationSeen } from './operations.ts';
+import type { OperationName, OperationSeen } from './operation.ts';
+import type { DueOperations, Operation } from './operations.ts';
 
 /** What the owner is told of. */
 export type RepeaterNews =

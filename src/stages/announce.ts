@@ -105,6 +105,9 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'invalid_delivery_report',
   'invalid_notification',
   'invalid_timestamp',
+  'operation_id_unknown',
+  'operation_id_mismatch',
+  'context_mismatch',
 ]);
 
 /** What is wrong with an event that is about to be handled, and what is odd about its place in its task. */

@@ -1,5 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
+import type { EventRegistrations } from '../events/registration.ts';
 import { type Eventual, whenThere } from '../eventual.ts';
 import { notificationFamily } from '../events/notification-family.ts';
 import type { Handler, Handlers, NotificationHandlers } from '../options.ts';
@@ -10,6 +11,7 @@ import type { Won } from './won.ts';
 export interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
   readonly resultSchemas: ResultSchemas | undefined;
+  readonly registrations: EventRegistrations | undefined;
   readonly raiseAlarm: RaiseAlarm;
 }
 
@@ -24,17 +26,28 @@ async function parsed(event: Event, schemas: ResultSchemas): Promise<Event> {
   return parseResult(event, schemas);
 }
 
-/** The event as its handler gets it: the first copy, with what the store knows. */
-export function eventToHandle(won: Won, { resultSchemas, raiseAlarm }: HandleContext): Eventual<Event> {
+/**
+ * The event as its handler gets it: the first copy, with what the store knows, and what was registered. Rejects where that
+ * cannot be looked up now: no handler has run.
+ */
+export function eventToHandle(
+  won: Won,
+  { registrations, resultSchemas, raiseAlarm }: HandleContext,
+): Eventual<Event> {
   const { reemission, afterTerminal, afterFinal } = won.place;
   const { event: first, terminal } = won.firstCopy();
   const codes: WarningCode[] = [];
   if (afterTerminal && !terminal) codes.push('after_terminal');
   if (afterFinal) codes.push('report_after_final');
-  const own: Event = { ...first, reemission };
-  return whenThere(codes.length === 0 ? own : warned(own, codes), (event) => {
-    announceEvent(event, afterTerminal && terminal, raiseAlarm);
-    return resultSchemas ? parsed(event, resultSchemas) : event;
+  const made = whenThere(registrations?.ofEvent(first), (known) => {
+    const { registration, warnings = [] } = known ?? {};
+    codes.push(...warnings);
+    const own: Event = { ...first, reemission, ...(registration && { registration }) };
+    return codes.length === 0 ? own : warned(own, codes);
+  });
+  return whenThere(made, (own) => {
+    announceEvent(own, afterTerminal && terminal, raiseAlarm);
+    return resultSchemas ? parsed(own, resultSchemas) : own;
   });
 }
 

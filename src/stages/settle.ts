@@ -109,16 +109,26 @@ function isInterrupted({ abort: { signal } }: Run): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
+/** No handler was called: what was registered for the event could not be looked up. The attempt is not counted. */
+function isStoreAway({ event }: Run, error: unknown): boolean {
+  return event === undefined && isOfKind(error, Fault) && error.code === 'store_unavailable';
+}
+
 async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
   const { won } = run;
   const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
   const text = errorText(error);
   logFailure(error, text, run, context);
-  const end = { permanent, unstarted: interrupted && !permanent, error: text };
+  const isAway = isStoreAway(run, error);
+  const end = { permanent, unstarted: (interrupted || isAway) && !permanent, error: text };
   const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
-  if (result === 'queued') return unavailable('handler_failed', `the handler failed: ${text}`);
+  if (result === 'queued') {
+    return isAway
+      ? unavailable('store_unavailable', text)
+      : unavailable('handler_failed', `the handler failed: ${text}`);
+  }
   raiseDead(deadEvent(run, text), whyDead(error, won), context.raiseAlarm);
   return DEAD;
 }

@@ -307,3 +307,85 @@ describe('list and forget', () => {
     await two.forget(SELLER);
   });
 });
+
+describe('find', () => {
+  const task = { agentUrl: SELLER, taskId: 'task-1' };
+  const open = async (): Promise<Operation> => {
+    const made = await one.create(request);
+    await one.settle(made, { status: 'submitted', taskId: 'task-1' });
+    return made;
+  };
+
+  it('by the id, and by the task from its answer on; not of another seller', async () => {
+    const made = await one.create(request);
+    expect(await two.find(task)).toBeUndefined();
+    await one.settle(made, { status: 'submitted', taskId: 'task-1' });
+    const { agentUrl, operationId } = made;
+    for (const told of [task, { agentUrl, operationId }, { ...task, operationId }]) {
+      expect(await two.find(told)).toMatchObject({
+        operation: { operationId, ref: 'order 7' },
+        isMismatch: false,
+      });
+      expect(await two.find({ ...told, agentUrl: OTHER })).toBeUndefined();
+    }
+  });
+
+  it('of a task whose name no backend could keep', async () => {
+    const taskId = `\0\ud800${'x'.repeat(5000)}`;
+    const made = await one.create(request);
+    await one.settle(made, { status: 'submitted', taskId });
+    const { operationId } = made;
+    expect(await one.find({ agentUrl: SELLER, taskId })).toMatchObject({ operation: { operationId } });
+  });
+
+  it.each(['submitted', 'completed'] as const)(
+    'settles a call that has no answer yet: %s',
+    async (status) => {
+      const made = await one.create(request);
+      await one.find({ ...task, operationId: made.operationId, status });
+      expect(await one.get(made)).toMatchObject({
+        state: status === 'completed' ? 'ended' : 'open',
+        taskId: 'task-1',
+        status,
+      });
+      expect(kept()).not.toContain('sealed');
+      at.pass(2 * CALL_MS);
+      expect((await two.due(10, [])).operations).toEqual([]);
+    },
+  );
+
+  it('settles one that was given up, too', async () => {
+    const made = await one.create({ ...request, requestKeyMs: 0 });
+    at.pass(2 * CALL_MS);
+    expect((await one.due(10, [])).orphaned).toHaveLength(1);
+    await one.find({ ...task, operationId: made.operationId, status: 'working' });
+    expect((await one.get(made))?.state).toBe('open');
+  });
+
+  it('without a status it settles nothing', async () => {
+    const made = await one.create(request);
+    await one.find({ ...task, operationId: made.operationId });
+    expect((await one.get(made))?.state).toBe('calling');
+  });
+
+  it('is known for the retention after the last event, half of it at least, by both names', async () => {
+    const { agentUrl, operationId } = await open();
+    await one.find({ ...task, status: 'completed' });
+    for (let times = 0; times < 4; times += 1) {
+      at.pass(RETENTION_MS * 0.6);
+      expect(await two.find({ agentUrl, operationId, status: 'completed' })).toBeDefined();
+    }
+    at.pass(RETENTION_MS * 0.6);
+    expect(await two.find(task)).toBeDefined();
+    at.pass(RETENTION_MS);
+    expect(await two.find(task)).toBeUndefined();
+    expect(await two.find({ agentUrl, operationId })).toBeUndefined();
+  });
+
+  it('forget takes it by both names', async () => {
+    const { agentUrl, operationId } = await open();
+    await one.forget(SELLER);
+    expect(await two.find(task)).toBeUndefined();
+    expect(await two.find({ agentUrl, operationId })).toBeUndefined();
+  });
+});

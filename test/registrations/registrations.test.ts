@@ -219,7 +219,13 @@ describe('options', () => {
     for (const agentUrl of ['https://a.example', 'https://b.example']) {
       await before.reportingWebhook({ agentUrl }, { frequency: 'daily' });
     }
-    await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/2 URLs/);
+    const request = { taskType: 'create_media_buy', arguments: {} };
+    const answered = await before.create({ ...request, agentUrl: 'https://a.example' });
+    await answered.settle({ status: 'submitted', task_id: 'task-1' });
+    for (const token of [true, false]) {
+      await before.create({ ...request, token, agentUrl: 'https://b.example' });
+    }
+    await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/2 URLs .* and 2 calls/);
     await process('https://buyer.example', [NEWEST, OLDER]).ready();
   });
 });

@@ -1,0 +1,18 @@
+import type { Eventual } from '../eventual.ts';
+import type { Event, EventRegistration, WarningCode } from './event.ts';
+
+/** What registrations know of an event. */
+export interface KnownRegistration {
+  /** Absent: its operation is not known. */
+  readonly registration?: EventRegistration;
+  readonly warnings: readonly WarningCode[];
+}
+
+/** Where a receiver looks up what was registered: `createRegistrations` makes it. */
+export interface EventRegistrations {
+  /**
+   * Which operation an event about to be handled is of; one that nobody has settled is settled by it. undefined where the
+   * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
+   */
+  readonly ofEvent: (event: Event) => Eventual<KnownRegistration | undefined>;
+}

@@ -1,0 +1,46 @@
+import { canonicalJson } from '../codec/canonical-json.ts';
+import type { Event, WarningCode } from '../events/event.ts';
+import type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
+import type { OperationFound, OperationSeen } from './operation.ts';
+import type { Operations } from './operations.ts';
+
+/**
+ * Whose an event is. What an event says of its operation is the seller's word, and nothing is refused for it: what does not fit is
+ * a warning, and settles nothing.
+ */
+export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
+  return (event) => {
+    const { sender, operationId, taskId } = event;
+    // Nothing to look for: no store is asked.
+    if (operationId === undefined && taskId === undefined) return undefined;
+    const told = {
+      agentUrl: sender,
+      ...(operationId !== undefined && { operationId }),
+      ...(taskId !== undefined && { taskId }),
+      ...(event.kind === 'task' && { status: event.status }),
+    };
+    return find(told).then((found) => knownOf(event, found));
+  };
+}
+
+function knownOf(event: Event, found: OperationFound | undefined): KnownRegistration {
+  if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
+  const { operation, isMismatch } = found;
+  const { operationId, ref, taskType, createdAt } = operation;
+  const warnings: WarningCode[] = [];
+  if (isMismatch) warnings.push('operation_id_mismatch');
+  if (!hasContext(event, operation)) warnings.push('context_mismatch');
+  return {
+    registration: { operationId, taskType, createdAt, ...(ref !== undefined && { ref }) },
+    warnings,
+  };
+}
+
+/**
+ * Where the caller gave one (of those among the arguments nothing is known here). Deliveries of a task have to repeat it;
+ * other events may leave it out.
+ */
+function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
+  if (operation.context === undefined || (context === undefined && kind !== 'task')) return true;
+  return canonicalJson(context) === canonicalJson(operation.context);
+}

@@ -1,0 +1,262 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError, Fault } from '../../src/errors.ts';
+import type { Event } from '../../src/events/event.ts';
+import type { EventRegistrations } from '../../src/events/registration.ts';
+import {
+  type Registration,
+  type Registrations,
+  registrationsOf,
+} from '../../src/registrations/registrations.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxHouse } from '../inbox/setup.ts';
+import { AGENT, house, type House, type HouseOptions, payloads, said } from '../receiver/setup.ts';
+import { hashes, NEWEST } from './kit.ts';
+
+const OTHER = 'https://other.example/mcp';
+const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: { budget: 1 } } as const;
+const MODES = { inline: house, inbox: inboxHouse } as const;
+const CASES = Object.keys(BACKENDS).flatMap((name) =>
+  Object.keys(MODES).map((mode) => [mode as keyof typeof MODES, name] as const),
+);
+
+/** Later with each, and all of them past. */
+const minute = (n: number): string => new Date(Date.UTC(2020, 0, 1, 0, n)).toISOString();
+
+/** A store whose steps over registrations are counted, and can be made to fail. */
+interface Counted {
+  readonly store: Store;
+  runs: number;
+  failures: number;
+}
+
+function counted(store: Store): Counted {
+  const { registrations } = store;
+  if (!registrations) return expect.fail('the store has them');
+  const run: typeof registrations.run = (sender, plan) => {
+    at.runs += 1;
+    if (at.failures === 0) return registrations.run(sender, plan);
+    at.failures -= 1;
+    return Promise.reject(new Fault('store_unavailable', 'connection refused'));
+  };
+  const at: Counted = {
+    runs: 0,
+    failures: 0,
+    store: {
+      ...store,
+      registrations: {
+        ...registrations,
+        run,
+      },
+    },
+  };
+  return at;
+}
+
+describe.each(CASES)('mode %s on %s', (mode, name) => {
+  let backend: Backend;
+  let at: Counted;
+  let registrations: Registrations;
+  let handled: Channel<{ event: Event; attempt: number }>;
+  const houses: House[] = [];
+
+  beforeEach(async () => {
+    backend = (BACKENDS[name] ?? expect.fail(name))();
+    handled = channel();
+    at = counted(backend.open());
+    await at.store.open();
+    registrations = registrationsOf(
+      { store: at.store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+      {
+        hashes,
+        randomBytes: (count) => new Uint8Array(randomBytes(count)),
+        newId: () => randomUUID(),
+        now: () => performance.now(),
+        sleep: async () => {},
+      },
+    );
+  });
+  afterEach(async () => {
+    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    backend.remove();
+  });
+
+  /** With a worker, where the mode has one. */
+  async function open(options: HouseOptions = {}): Promise<House> {
+    const own: HouseOptions = {
+      store: at.store,
+      registrations,
+      handler: (event, { attempt }) => handled.push({ event, attempt }),
+      ...options,
+    };
+    const made = mode === 'inline' ? await house(own) : await inboxHouse(backend, own);
+    houses.push(made);
+    if (mode === 'inbox') await made.receiver.start();
+    return made;
+  }
+
+  /** The event as its handler got it. */
+  async function handledOf(made: House, payload: object): Promise<Event> {
+    expect(said(await made.deliver(payload))).toBe('accepted 200');
+    return (await handled.next()).event;
+  }
+
+  const codes = ({ warnings }: Event): string[] => warnings.map(({ code }) => code);
+  const warned = ({ alarms }: House): unknown[] =>
+    alarms.flatMap((alarm) => (alarm.code === 'nonconforming_sender' ? [alarm['warning']] : []));
+
+  const begun = async (taskId: string, more: object = {}): Promise<Registration> => {
+    const made = await registrations.create({ ...request, ...more });
+    await made.settle({ status: 'submitted', task_id: taskId });
+    return made;
+  };
+  const told = (operationId: string | undefined, taskId: string, more: object = {}): object =>
+    payloads.tool('working', { operation_id: operationId, task_id: taskId, ...more });
+
+  it('says on the event what was registered for it', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1', { ref: 'order 7', context: { a: 1, b: [2] } });
+    const event = await handledOf(made, told(operationId, 'task-1', { context: { b: [2], a: 1 } }));
+    expect(event.registration).toEqual({
+      operationId,
+      ref: 'order 7',
+      taskType: 'create_media_buy',
+      createdAt: (await registrations.get({ agentUrl: AGENT, operationId }))?.createdAt,
+    });
+    expect(codes(event)).toEqual([]);
+    expect(warned(made)).toEqual([]);
+  });
+
+  it('finds it by the task, where the event has no operation_id', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1');
+    const event = await handledOf(made, payloads.agent('completed', { id: 'task-1', metadata: {} }));
+    expect(event.operationId).toBeUndefined();
+    expect(event.registration).toMatchObject({ operationId });
+    expect(codes(event)).toEqual([]);
+    const unknown = await handledOf(made, payloads.agent('completed', { id: 'task-2', metadata: {} }));
+    expect('registration' in unknown).toBe(false);
+    expect(codes(unknown)).toEqual([]);
+  });
+
+  it('warns of an operation_id that nobody has registered with this seller', async () => {
+    const made = await open();
+    const foreign = await registrations.create({ ...request, agentUrl: OTHER });
+    for (const [n, id] of ['made-up', foreign.operationId, 'x'.repeat(5000), 'a\0b\ud800'].entries()) {
+      const event = await handledOf(made, told(id, `task-${n}`));
+      expect('registration' in event).toBe(false);
+      expect(codes(event)).toEqual(['operation_id_unknown']);
+    }
+    // Once a minute.
+    expect(warned(made)).toEqual(['operation_id_unknown']);
+    expect((await registrations.get(foreign))?.state).toBe('calling');
+  });
+
+  it('warns where operation and task are not of each other, and ends neither', async () => {
+    const made = await open();
+    const [one, two, three] = [
+      await begun('task-1'),
+      await begun('task-2'),
+      await registrations.create(request),
+    ];
+    const cases = [
+      [one.operationId, 'task-2', one.operationId],
+      [one.operationId, 'task-of-nobody', one.operationId],
+      ['made-up', 'task-2', two.operationId],
+      [three.operationId, 'task-2', three.operationId],
+    ] as const;
+    for (const [n, [named, taskId, found]] of cases.entries()) {
+      const is = { operation_id: named, task_id: taskId, timestamp: minute(n) };
+      const event = await handledOf(made, payloads.tool('completed', is));
+      expect(event.registration).toMatchObject({ operationId: found });
+      expect(codes(event)).toContain('operation_id_mismatch');
+      expect(codes(event)).not.toContain('operation_id_unknown');
+    }
+    expect(warned(made)).toEqual(['operation_id_mismatch']);
+    expect((await registrations.get(one))?.state).toBe('open');
+    expect((await registrations.get(two))?.state).toBe('open');
+    expect((await registrations.get(three))?.state).toBe('calling');
+  });
+
+  it('warns of a context that is not what the call was given; other events than a task’s may have none', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1', { context: { trace: 't-1' } });
+    const contexts = [{ trace: 't-2' }, { trace: 't-1', more: 1 }, undefined, null, 'text'];
+    for (const [n, context] of contexts.entries()) {
+      const event = await handledOf(made, told(operationId, 'task-1', { context, timestamp: minute(n) }));
+      expect(codes(event)).toEqual(['context_mismatch']);
+    }
+    const report = { operation_id: operationId, task_id: 'task-1' };
+    const without = await handledOf(made, payloads.report('scheduled', {}, report));
+    expect(without.registration).toMatchObject({ operationId });
+    expect(codes(without)).toEqual([]);
+    const wrong = payloads.report('scheduled', {}, { ...report, context: {} });
+    expect(codes(await handledOf(made, wrong))).toEqual(['context_mismatch']);
+    const free = await begun('task-2');
+    expect(codes(await handledOf(made, told(free.operationId, 'task-2', { context: { own: 1 } })))).toEqual(
+      [],
+    );
+  });
+
+  it('the webhook is there before the answer: it settles the call', async () => {
+    const made = await open();
+    const early = await registrations.create(request);
+    const event = await handledOf(made, told(early.operationId, 'task-1', { timestamp: minute(0) }));
+    expect(event.registration).toMatchObject({ operationId: early.operationId });
+    expect(await registrations.get(early)).toMatchObject({
+      state: 'open',
+      taskId: 'task-1',
+      status: 'working',
+    });
+    expect(await early.settle({ status: 'submitted', task_id: 'task-1' })).toBe('known');
+    const next = payloads.agent('completed', { id: 'task-1', metadata: {} });
+    expect((await handledOf(made, next)).registration).toMatchObject({ operationId: early.operationId });
+    expect(await registrations.get(early)).toMatchObject({ state: 'ended', status: 'completed' });
+  });
+
+  it('a duplicate, a stale one and one that names nothing cost no step', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1');
+    const late = { timestamp: minute(0), idempotency_key: eventKey(1) };
+    const payload = told(operationId, 'task-1', { timestamp: minute(1) });
+    at.runs = 0;
+    await handledOf(made, payload);
+    expect(at.runs).toBe(1);
+    expect(said(await made.deliver(payload))).toBe('duplicate 200');
+    await made.deliver(told(operationId, 'task-1', late));
+    // In the inbox perhaps a worker finds that out.
+    while ((await made.receiver.inbox.inspect(AGENT, eventKey(1)))?.state !== 'stale') await turn();
+    const plain = await handledOf(made, payloads.family('impairment'));
+    expect('registration' in plain).toBe(false);
+    expect(at.runs).toBe(1);
+    expect(made.seen).toHaveLength(2);
+  });
+
+  it('a look-up that fails loses nothing: the event is run again, and no attempt is counted', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1');
+    const payload = told(operationId, 'task-1');
+    at.failures = 1;
+    const first = await made.deliver(payload);
+    if (mode === 'inline') {
+      expect(said(first)).toBe('unavailable store_unavailable 503');
+      expect(made.seen).toEqual([]);
+      expect(said(await made.deliver(payload))).toBe('accepted 200');
+    } else {
+      expect(said(first)).toBe('accepted 200');
+    }
+    const { event, attempt } = await handled.next();
+    expect(event.registration).toMatchObject({ operationId });
+    expect(attempt).toBe(1);
+    expect(made.seen).toHaveLength(1);
+  });
+});
+
+describe('the option registrations', () => {
+  it.each([null, {}, { ofEvent: 1 }])('%j is a ConfigError', async (registrations) => {
+    const wrong = { store: memoryStore(), registrations: registrations as unknown as EventRegistrations };
+    await expect(house(wrong)).rejects.toThrow(ConfigError);
+  });
+});
