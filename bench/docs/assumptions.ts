@@ -23,6 +23,7 @@ export const ORDINARY: Load = { ...COMMON, eventsPerDay: 1e7, busiestShare: 0.3 
 
 /** What one primary is to hold. Redis: half of a machine of 64 GB, the other half is for rewrites of its file. */
 export const PRIMARY_BYTES: Readonly<Record<StoreName, number>> = {
+  mysql: 2e12,
   postgres: 2e12,
   redis: 32e9,
   sqlite: 1e12,

@@ -4,7 +4,12 @@ import type { Results } from '../lib/results.ts';
 import { PRIMARY_BYTES } from './assumptions.ts';
 import { medianOf } from './measured.ts';
 
-export const STORE_NAMES = { postgres: 'Postgres', redis: 'Redis', sqlite: 'SQLite' } as const;
+export const STORE_NAMES = {
+  mysql: 'MySQL',
+  postgres: 'Postgres',
+  redis: 'Redis',
+  sqlite: 'SQLite',
+} as const;
 
 export type StoreName = keyof typeof STORE_NAMES;
 
