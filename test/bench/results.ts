@@ -13,7 +13,7 @@ const section = (figures: Readonly<Record<string, number>>): Results[string] => 
   figures: Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, about(value)])),
 });
 
-const STORES = ['postgres', 'redis', 'sqlite'];
+const STORES = ['mysql', 'postgres', 'redis', 'sqlite'];
 
 /** Every part takes 1 µs, the verification 85. */
 function breakdown(): Record<string, number> {
