@@ -154,7 +154,7 @@ describe('an event that another worker is at', () => {
       await holder.query('BEGIN');
       const [locked] = await holder.query<RowDataPacket[]>(
         `SELECT CAST(id AS CHAR) AS id FROM webhook_row FORCE INDEX (webhook_row_due)
-          WHERE scope_id > 0 AND due_at > 0 ORDER BY scope_id, due_at, seq LIMIT 1 FOR UPDATE`,
+          WHERE due_scope > 0 AND due_at > 0 ORDER BY due_scope, due_at, seq LIMIT 1 FOR UPDATE`,
       );
       expect(locked).toMatchObject([{ id: first }]);
       const { retry, retentionMs, sender } = acceptRequest();
