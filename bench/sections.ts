@@ -51,6 +51,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: [''],
     load: () => import('./sections/flood.ts'),
   },
+  stalled: {
+    title: 'Uploads that stop after 16 KiB: by strangers, and with headers that were sent before',
+    parts: [''],
+    load: () => import('./sections/stalled.ts'),
+  },
   stores: {
     title: 'Accepts ÷ bare writes at the same durability (every answer on disk)',
     parts: [...STORES, 'mysql'],

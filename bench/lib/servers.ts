@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -147,6 +148,8 @@ export function listenFor({ framework, kind, key, samples }: ServerJob): Promise
 /** A server in a process of its own. */
 export interface ServerProcess {
   readonly port: number;
+  /** The most memory that it has held so far, KiB. Linux. */
+  readonly peakKiB: () => number;
   readonly stop: () => Promise<void>;
 }
 
@@ -162,6 +165,10 @@ export async function startServerProcess(job: ServerJob): Promise<ServerProcess>
     throw new Error(`the ${job.framework} server ended`);
   return {
     port,
+    peakKiB: () => {
+      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+      return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]);
+    },
     stop: async () => {
       process.off('exit', end);
       const gone = once(child, 'exit');

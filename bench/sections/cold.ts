@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { ColdJob, ColdTimes } from '../lib/cold-start.ts';
@@ -18,6 +18,13 @@ const SIGNING: Readonly<Record<ColdJob['contestant'], Signing>> = {
 };
 
 const NAMES = Object.keys(SIGNING) as ColdJob['contestant'][];
+
+/** Of a process that does nothing, from its start to its end. Ms. */
+function nothing(): number {
+  const started = performance.now();
+  execFileSync(process.execPath, ['-e', '0']);
+  return performance.now() - started;
+}
 
 async function coldStart(job: ColdJob): Promise<ColdTimes> {
   const file = fileURLToPath(new URL('../lib/cold-start.ts', import.meta.url));
@@ -47,7 +54,9 @@ function sizes(): Record<string, Figure> {
 export async function measure(): Promise<Figures> {
   const key = await makeKey('ed25519');
   const times = new Map<string, ColdTimes[]>(NAMES.map((name) => [name, []]));
+  const idle: number[] = [];
   for (let round = 0; round < REPETITIONS; round += 1) {
+    idle.push(nothing());
     for (const [at] of NAMES.entries()) {
       const name = NAMES[(at + round) % NAMES.length] as ColdJob['contestant'];
       const { headers, body } = await sign(round, key, 1024, SIGNING[name]);
@@ -61,5 +70,8 @@ export async function measure(): Promise<Figures> {
     results[`${name}: import, ms`] = figure(all.map(({ importMs }) => importMs));
     results[`${name}: import and first verified delivery, ms`] = figure(all.map(({ firstMs }) => firstMs));
   }
+  const ours = times.get(OURS) ?? [];
+  const perIdle = ours.map(({ firstMs }, at) => firstMs / (idle[at] ?? Number.NaN));
+  results[`${OURS}: import and first verified delivery ÷ a process that does nothing`] = figure(perIdle);
   return { ...results, ...sizes() };
 }

@@ -27,6 +27,7 @@ describe('the packed package', () => {
     const expected = [
       'LICENSE',
       'SECURITY.md',
+      'THIRD_PARTY.md',
       'README.md',
       'CHANGELOG.md',
       'docs/keys.md',
