@@ -1,6 +1,7 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
+import type { Eventual } from '../eventual.ts';
 import { unavailable, type Unavailability } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { raiseDead, type DeadEvent } from './announce.ts';
@@ -51,7 +52,7 @@ export interface Settled {
 interface Settling extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'isUnattended'>> {
   readonly arrivedAt: number | undefined;
   /** Whoever waits is told that the store has not answered; it is asked on. Called again, nothing. */
-  readonly replyWith: (error: unknown) => void;
+  replyWith: (error: unknown) => void;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
@@ -72,18 +73,15 @@ function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> 
   return operation().catch((error: unknown) => persistAgain(operation, error, context));
 }
 
-async function persistAgain<T>(
-  operation: () => Promise<T>,
-  first: unknown,
-  { config, closed, replyWith }: Settling,
-): Promise<T> {
+async function persistAgain<T>(operation: () => Promise<T>, first: unknown, context: Settling): Promise<T> {
+  const { config, closed } = context;
   let error = first;
   let pausedMs = 0;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
     // It answers nobody any more.
     if (closed.aborted || pausedMs >= config.maxRunMs) throw error;
-    if (pausedMs >= PATIENCE_MS) replyWith(error);
+    if (pausedMs >= PATIENCE_MS) context.replyWith(error);
     pausedMs += pauseMs;
     await new Promise((resolve) => {
       setTimeout(resolve, pauseMs);
@@ -96,10 +94,8 @@ async function persistAgain<T>(
   }
 }
 
-async function succeed({ transaction, complete }: Run, context: Settling): Promise<Settled | Unavailability> {
-  const done = isCommitted(transaction)
-    ? 'done'
-    : await persist(() => context.store.complete(complete), context);
+async function succeed({ complete }: Run, context: Settling): Promise<Settled | Unavailability> {
+  const done = await persist(() => context.store.complete(complete), context);
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
   return APPLIED;
 }
@@ -182,54 +178,51 @@ async function overran(run: Run, context: Settling): Promise<Settled | Unavailab
   return DEAD;
 }
 
-/** Tells of a run that the store knows the end of. */
+/** Settles a run by its end, and tells of it once the store knows it. */
 async function close(
-  dispatched: Dispatched,
+  { run, stop }: Dispatched,
   end: RunEnd,
   context: Settling,
 ): Promise<Settled | Unavailability> {
   const endedAt = performance.now();
-  const result = await ended(dispatched, end, context);
+  let result: Settled | Unavailability;
+  try {
+    result = await settleBy(end, run, context);
+  } finally {
+    stop();
+    context.waiting.wake(run.complete.sender);
+  }
   const { ran } = context.observed;
   // Whoever has the lease now tells of it.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
   const state = result.kind === 'settled' ? result.state : 'failed';
   const error = state === 'applied' ? undefined : errorOf(end, context);
-  ran(dispatched.run, { state, error, endedAt, arrivedAt: context.arrivedAt });
+  ran(run, { state, error, endedAt, arrivedAt: context.arrivedAt });
   return result;
 }
 
 const errorOf = (end: RunEnd, { config }: Settling): string =>
   end.kind === 'threw' ? errorText(end.error) : overrunText(config);
 
-async function ended(
-  { run, stop }: Dispatched,
-  end: RunEnd,
-  context: Settling,
-): Promise<Settled | Unavailability> {
-  try {
-    if (isCommitted(run.transaction)) {
-      if (end.kind === 'threw') {
-        context.log.error(
-          { err: end.error },
-          'a handler threw after its transaction committed: the event is done',
-        );
-      }
-      return await succeed(run, context);
+function settleBy(end: RunEnd, run: Run, context: Settling): Eventual<Settled | Unavailability> {
+  if (isCommitted(run.transaction)) {
+    if (end.kind === 'threw') {
+      context.log.error(
+        { err: end.error },
+        'a handler threw after its transaction committed: the event is done',
+      );
     }
-    switch (end.kind) {
-      case 'returned':
-        return await succeed(run, context);
-      case 'threw':
-        return await failed(run, end.error, context);
-      case 'lost':
-        return unavailable('lease_lost', 'the lease was lost while the handler ran');
-      case 'abandoned':
-        return await overran(run, context);
-    }
-  } finally {
-    stop();
-    context.waiting.wake(run.complete.sender);
+    return APPLIED;
+  }
+  switch (end.kind) {
+    case 'returned':
+      return succeed(run, context);
+    case 'threw':
+      return failed(run, end.error, context);
+    case 'lost':
+      return unavailable('lease_lost', 'the lease was lost while the handler ran');
+    case 'abandoned':
+      return overran(run, context);
   }
 }
 
@@ -240,12 +233,11 @@ async function ended(
  */
 export function settle(
   dispatched: Dispatched,
-  rooms: SettleContext,
+  parts: SettleContext,
   { log, background, isUnattended = false, arrivedAt }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, observed, handlerErrors, now, random, closed } = rooms;
-  const own = { log, isUnattended, arrivedAt, replyWith() {} };
+  const { config, store, waiting, raiseAlarm, observed, handlerErrors, now, random, closed } = parts;
   const context: Settling = {
     config,
     store,
@@ -256,7 +248,10 @@ export function settle(
     now,
     random,
     closed,
-    ...own,
+    log,
+    isUnattended,
+    arrivedAt,
+    replyWith() {},
   };
   const goOn = (late: Promise<unknown>): void =>
     background(
@@ -264,20 +259,20 @@ export function settle(
     );
   if (end.kind === 'overrun') {
     goOn(end.finished.then((lateEnd) => close(dispatched, lateEnd, context)));
-    if (isCommitted(run.transaction)) return succeed(run, context);
+    if (isCommitted(run.transaction)) return Promise.resolve(APPLIED);
     const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
     return Promise.resolve(unavailable('handler_timeout', over));
   }
   if (isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {
     let replied = false;
-    const replyWith = (error: unknown): void => {
+    context.replyWith = (error) => {
       if (replied) return;
       replied = true;
       goOn(closing);
       reject(error);
     };
-    const closing = close(dispatched, end, { ...context, replyWith });
+    const closing = close(dispatched, end, context);
     closing.then(resolve, reject);
   });
 }
