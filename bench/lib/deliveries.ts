@@ -106,7 +106,7 @@ export async function prepare(
 }
 
 /** A request of HTTP/1.1, whole. */
-export function requestBytes({ rawHeaders, body }: Wire): Uint8Array {
+export function requestBytes({ rawHeaders, body }: Pick<Wire, 'rawHeaders' | 'body'>): Uint8Array {
   const lines = [`POST ${new URL(PUBLIC_URL).pathname} HTTP/1.1`];
   for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
   return Buffer.concat([Buffer.from([...lines, '', ''].join('\r\n'), 'latin1'), body]);

@@ -23,7 +23,7 @@ function beginning({ rawHeaders }: Wire, spoil: (value: string) => string): Uint
     if (name === 'content-length') return String(ANNOUNCED);
     return name === 'signature' ? spoil(each) : each;
   });
-  return requestBytes({ rawHeaders: headers, body: new Uint8Array(SENT) } as Wire);
+  return requestBytes({ rawHeaders: headers, body: new Uint8Array(SENT) });
 }
 
 /** Another byte in the middle of a signature. */
