@@ -23,8 +23,9 @@ function packageFolder(name: string, from: string): string {
 
 /** Packages inside a package are packages of their own. */
 function sizeOf(path: string): number {
-  const stat = statSync(path);
-  if (!stat.isDirectory()) return stat.size;
+  // What is left out of the package need not be there: an API reference that was not written.
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat?.isDirectory()) return stat?.size ?? 0;
   const names = readdirSync(path).filter((name) => name !== 'node_modules');
   return names.reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
 }

@@ -6,11 +6,13 @@ import { closeAll, openConnections, sendAll } from '../lib/load.ts';
 import { atMost, figure, QUICK, type Figure, type Figures } from '../lib/measure.ts';
 import { startServerProcess, type ServerJob } from '../lib/servers.ts';
 
-const UPLOADS = QUICK ? 50 : 1_000;
-const ROUNDS = QUICK ? 2 : 7;
+const UPLOADS = QUICK ? 50 : 4_000;
+const ROUNDS = QUICK ? 2 : 5;
 const SENT = 16 * 1024;
 const ANNOUNCED = 64 * 1024;
 const HONEST = QUICK ? 20 : 500;
+/** Deliveries before: what a server leaves behind as garbage it has left behind then. */
+const WARM = QUICK ? 20 : 4_000;
 
 const KEY = await makeKey('ed25519');
 let events = 0;
@@ -57,9 +59,9 @@ async function heldBy(kind: ServerJob['kind'], bytes: Uint8Array): Promise<Held>
   const server = await startServerProcess({ framework: 'node', kind, key: KEY, samples });
   const stalled: Socket[] = [];
   try {
-    const honest = async (): Promise<number> => {
+    const honest = async (count: number): Promise<number> => {
       const requests: Uint8Array[] = [];
-      for (let at = 0; at < HONEST; at += 1) requests.push(requestBytes(await sign(events++, KEY, 1024)));
+      for (let at = 0; at < count; at += 1) requests.push(requestBytes(await sign(events++, KEY, 1024)));
       const connections = await openConnections(server.port, 8);
       let refused = 0;
       for (const request of requests) {
@@ -69,12 +71,12 @@ async function heldBy(kind: ServerJob['kind'], bytes: Uint8Array): Promise<Held>
       return refused;
     };
     // Warm, and with the connections that are idle.
-    await honest();
+    await honest(WARM);
     const before = server.peakKiB();
     while (stalled.length < UPLOADS) {
       stalled.push(...(await Promise.all(Array.from({ length: 50 }, () => stall(server.port, bytes)))));
     }
-    const refused = await honest();
+    const refused = await honest(HONEST);
     await sleep(200);
     return { kib: (server.peakKiB() - before) / UPLOADS, refused };
   } finally {
