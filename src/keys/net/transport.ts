@@ -11,6 +11,12 @@ import { dnsModule, hasDirectDns, netModules, type NetModules, type Socket } fro
  * @param lookUp how Node looks names up. A platform's `fetch` does it as the system does, and so do what judges before it.
  */
 export function defaultTransport(allowLoopback: boolean, lookUp: NameLookUp = 'direct'): AnyTransport {
+  // By the first fetch: a receiver whose senders are all pinned needs none, and Node's `dns`, `http` and `tls` take 10 ms.
+  let made: AnyTransport | undefined;
+  return (url, init) => (made ??= runtimeTransport(allowLoopback, lookUp))(url, init);
+}
+
+function runtimeTransport(allowLoopback: boolean, lookUp: NameLookUp): AnyTransport {
   const modules = netModules();
   if (modules !== undefined) {
     const direct = lookUp === 'direct' && hasDirectDns();
