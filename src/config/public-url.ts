@@ -8,39 +8,46 @@ export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
 
+const FIX =
+  "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
+
 /** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
 export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
-  const fix =
-    "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
   if (typeof url !== 'string' || url === '') {
-    throw new ConfigError(`publicUrl: ${given(url, 'a string')}. ${fix}`);
+    throw new ConfigError(`publicUrl: ${given(url, 'a string')}. ${FIX}`);
   }
   const wildcard = url.endsWith('/*');
-  if (url.slice(0, wildcard ? -1 : undefined).includes('*')) {
-    throw new ConfigError(`publicUrl: ${JSON.stringify(url)} has a * that is not a final /*. ${fix}`);
+  const written = wildcard ? url.slice(0, -1) : url;
+  if (written.includes('*')) {
+    throw new ConfigError(`publicUrl: ${JSON.stringify(url)} has a * that is not a final /*. ${FIX}`);
   }
-  const target = canonicalOrUndefined(wildcard ? url.slice(0, -1) : url);
-  if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${fix}`);
-  if (!target.targetUri.startsWith('https://') && !allowLoopback) {
+  const target = canonicalOrUndefined(written);
+  if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${FIX}`);
+  requireSignable(url, target, allowLoopback);
+  if (!wildcard) return { kind: 'exact', target };
+  if (target.targetUri.includes('?'))
+    throw new ConfigError(`publicUrl: a prefix cannot have a query. ${FIX}`);
+  const origin = target.targetUri.slice(0, target.targetUri.indexOf('/', 'https://'.length));
+  return { kind: 'prefix', prefix: target.targetUri, origin };
+}
+
+/** @throws ConfigError where no signature of a seller covers it as it is. */
+function requireSignable(url: string, { targetUri }: Target, allowLoopback: boolean): void {
+  if (!targetUri.startsWith('https://') && !allowLoopback) {
     throw new ConfigError(
-      `publicUrl: ${JSON.stringify(url)} is not https. ${fix} For development on http set allowLoopback: true.`,
+      `publicUrl: ${JSON.stringify(url)} is not https. ${FIX} For development on http set allowLoopback: true.`,
     );
   }
   if (/^[^/]*\/\/[^/?#]*@/.test(url) || url.includes('#')) {
     throw new ConfigError(
-      `publicUrl: user information and fragments are never part of what is signed. ${fix}`,
+      `publicUrl: user information and fragments are never part of what is signed. ${FIX}`,
     );
   }
-  if (/[^\x21-\x7e]/.test(target.targetUri)) {
+  if (/[^\x21-\x7e]/.test(targetUri)) {
     throw new ConfigError(
       `publicUrl: ${JSON.stringify(url)} has characters that no signature can cover. Percent-encode them, as sellers do: /caf%C3%A9 for /café.`,
     );
   }
-  if (!wildcard) return { kind: 'exact', target };
-  if (target.targetUri.includes('?'))
-    throw new ConfigError(`publicUrl: a prefix cannot have a query. ${fix}`);
-  const origin = target.targetUri.slice(0, target.targetUri.indexOf('/', 'https://'.length));
-  return { kind: 'prefix', prefix: target.targetUri, origin };
 }
 
 export function canonicalOrUndefined(url: string): Target | undefined {

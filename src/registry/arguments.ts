@@ -77,6 +77,11 @@ export function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'
   if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
     throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
   }
+  addQuery(url, query);
+  return url.href;
+}
+
+function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
   if (!isJsonObject(query)) throw badArgument('query: is not an object');
   for (const [name, values] of Object.entries(query)) {
     for (const value of [values].flat()) {
@@ -87,7 +92,6 @@ export function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'
       url.searchParams.append(name, String(value));
     }
   }
-  return url.href;
 }
 
 /** JSON, UTF-8. @throws RegistryError */

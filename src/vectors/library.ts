@@ -215,6 +215,15 @@ function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
   };
 }
 
+function eventAnswer(
+  event: Outcome['event'],
+): Pick<Answer, 'reemission' | 'eventKind' | 'family' | 'warnings'> {
+  if (!event) return { reemission: false, family: null, warnings: [] };
+  const { reemission, kind: eventKind, warnings } = event;
+  const family = event.kind === 'other' ? (event.family ?? null) : null;
+  return { reemission, eventKind, family, warnings: warnings.map(({ code }) => code) };
+}
+
 function answerOf(outcome: Outcome, { handled }: Run): Answer {
   const { kind, response, code, event, sender } = outcome;
   return {
@@ -226,10 +235,7 @@ function answerOf(outcome: Outcome, { handled }: Run): Answer {
     sender: sender ?? null,
     handled,
     changed: 'changed' in outcome && outcome.changed,
-    reemission: event?.reemission ?? false,
-    ...(event && { eventKind: event.kind }),
-    family: (event?.kind === 'other' ? event.family : undefined) ?? null,
-    warnings: event?.warnings.map((warning) => warning.code) ?? [],
+    ...eventAnswer(event),
     ...('check' in outcome && outcome.check !== undefined && { check: outcome.check }),
   };
 }

@@ -35,46 +35,64 @@ export async function leaseDue(
 ): Promise<LeaseDueResult> {
   requireLength('leaseMs', request.leaseMs);
   const clockSteppedMs = await mendFar(backend, shared, request);
-  const events: LeasedEvent[] = [];
-  const died: RecordName[] = [];
-  const stale: RecordName[] = [];
   const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
   const { max: most, senders, alone: suspects = false } = asked;
-  let nextDueMs: number | undefined;
-  let suspectDue = false;
-  for (let looked = 0; looked < LOOK_MOST && events.length < most;) {
-    const max = Math.min(most - events.length, LOOK_MOST - looked);
-    const hasSome = events.length + died.length > 0;
+  const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
+  for (let looked = 0; looked < LOOK_MOST && taken.events.length < most;) {
+    const max = Math.min(most - taken.events.length, LOOK_MOST - looked);
     const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
     const since = performance.now();
-    const found = await dueRows(backend, wanted, hasSome);
+    const found = await dueRows(backend, wanted, hasSome(taken));
     if (!found) break;
     shared.clock.seen(found.now, since);
     if (!suspects) turn.last = found.due.at(-1)?.scope.sender ?? turn.last;
-    nextDueMs = found.nextDueMs;
-    suspectDue = found.isSuspectDue;
+    taken.nextDueMs = found.nextDueMs;
+    taken.suspectDue = found.isSuspectDue;
     looked += found.due.length;
     if (found.due.length === 0) break;
     const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
-    for (const one of came) {
-      if (one.event) events.push(one.event);
-      if (one.dead) died.push(one.dead);
-      if (one.stale) stale.push(one.stale);
-      suspectDue ||= one.isSuspected === true;
-    }
+    for (const one of came) take(one, taken);
     if (faults.length === 0) continue;
-    if (events.length + died.length === 0) throw faults[0];
+    if (!hasSome(taken)) throw faults[0];
     break;
   }
-  if (events.length > 0 && !suspects) nextDueMs = Math.min(nextDueMs ?? Infinity, request.leaseMs);
-  return shared.watch.told({
+  if (taken.events.length > 0 && !suspects) {
+    taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, request.leaseMs);
+  }
+  return shared.watch.told(resultOf(taken, clockSteppedMs));
+}
+
+/** What the looks of one call have come to. */
+interface Taken {
+  readonly events: LeasedEvent[];
+  readonly died: RecordName[];
+  readonly stale: RecordName[];
+  /** As the last look said. */
+  nextDueMs: number | undefined;
+  suspectDue: boolean;
+}
+
+const hasSome = ({ events, died }: Taken): boolean => events.length + died.length > 0;
+
+function take({ event, dead, stale, isSuspected }: Looked, taken: Taken): void {
+  if (event) taken.events.push(event);
+  if (dead) taken.died.push(dead);
+  if (stale) taken.stale.push(stale);
+  if (isSuspected) taken.suspectDue = true;
+}
+
+function resultOf(
+  { events, died, stale, nextDueMs, suspectDue }: Taken,
+  clockSteppedMs: number,
+): LeaseDueResult {
+  return {
     events,
     died,
     ...(stale.length > 0 && { stale }),
     ...(nextDueMs !== undefined && { nextDueMs }),
     ...(suspectDue && { suspectDue }),
     ...(clockSteppedMs > 0 && { clockSteppedMs }),
-  });
+  };
 }
 
 /** A worker's request, and when the call began, on the clock of `performance.now()`. */
