@@ -15,12 +15,15 @@ export function isServerError(error: unknown): boolean {
   return number !== undefined && !CLOSING.includes(number);
 }
 
+/** A deadlock, a row that moved, and a deadlock over the next AUTO_INCREMENT value, which has a number of its own. */
+const ROLLED_BACK: readonly number[] = [1213, 1020, 1467];
+
 /**
- * Rolled back because of others who were there at the same time: deadlock, a row that moved. Not where a lock was waited
- * for in vain: that was all the time there is.
+ * Rolled back because of others who were there at the same time. Not where a lock was waited for in vain: that was all the
+ * time there is.
  */
 export function isRetryable(error: unknown): boolean {
-  return [1213, 1020].includes(errorNumber(error) ?? 0);
+  return ROLLED_BACK.includes(errorNumber(error) ?? 0);
 }
 
 /** Classes of SQLSTATE that are about what was sent: data, constraints. */

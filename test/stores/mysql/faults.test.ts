@@ -142,6 +142,41 @@ describe('a row that somebody has locked', () => {
     }));
 });
 
+describe('rolled back because of others', () => {
+  it('where a deadlock is over an AUTO_INCREMENT value, which has an error of its own: tried again inside', async () => {
+    await at.clear();
+    const [holder, other] = [await at.pools[1].getConnection(), await at.pools[1].getConnection()];
+    // Asked more often than every 100 ms, the server answers what it answered before.
+    const waiting = (): ReturnType<typeof expect.poll> =>
+      expect.poll(
+        () => at.sql("SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"),
+        { interval: 200 },
+      );
+    try {
+      await opened(async (store) => {
+        await holder.query('START TRANSACTION');
+        await holder.query("INSERT INTO webhook_scope (sender, keyid) VALUES ('m', '')");
+        // Has the table's numbers until its end, and waits for the holder's row. Then it needs a gap that the store has.
+        const inserting = other.query(
+          `INSERT INTO webhook_scope (sender, keyid) SELECT CONCAT('a', seq), '' FROM seq_1_to_100
+            UNION ALL SELECT 'm', '' UNION ALL SELECT 'https://other.example/', ''`,
+        );
+        await waiting().toHaveLength(1);
+        const accepting = store.accept(
+          acceptRequest({ sender: 'https://never-seen.example/mcp', key: newKey() }),
+        );
+        await waiting().toHaveLength(2);
+        await holder.query('ROLLBACK');
+        await inserting;
+        expect(await accepting).toMatchObject({ kind: 'won' });
+      });
+    } finally {
+      holder.destroy();
+      other.destroy();
+    }
+  });
+});
+
 describe('an event that another worker is at', () => {
   it('is passed by, and its locks are not waited for: the next one is leased', () =>
     opened(async (store) => {
