@@ -1,3 +1,4 @@
+import type { Hashes } from './crypto/engine.ts';
 import { ConfigError } from './errors.ts';
 
 /** Header fields as received: lower-case name → the value of each line, in order, white space trimmed. */
@@ -153,4 +154,14 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
       "Express: mount the receiver before express.json(), or use express.raw({ type: '*/*' }). Fastify: add a content-type parser with parseAs: 'buffer'. " +
       'Fetch API: new Uint8Array(await request.arrayBuffer()).',
   );
+}
+
+/**
+ * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key): the same on every retry, so that it
+ * serves as a job id or an upsert key anywhere.
+ */
+export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: string): string {
+  const digest = hashes.sha256Hex(`${sender}\0${idempotencyKey}`);
+  const variant = '89ab'.charAt(Number.parseInt(digest.charAt(16), 16) & 3);
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(13, 16)}-${variant}${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
 }

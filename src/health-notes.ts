@@ -1,6 +1,5 @@
-import type { Trace } from './answering.ts';
 import { putBounded } from './bounded.ts';
-import type { HealthFault, SenderHealth, WorkerHealth } from './health-contract.ts';
+import type { HealthFault, SenderHealth, WorkerHealth } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { SenderEntry } from './senders.ts';
 
@@ -18,7 +17,10 @@ export interface HealthNotes {
   /** Of a delivery, for the store's sake. */
   storeFault?: HealthFault | undefined;
   /** Notes an outcome; loaded before the first delivery that can have a sender. */
-  outcome?: (outcome: Outcome, trace: Trace) => void;
+  outcome?: (
+    outcome: Outcome,
+    trace: { readonly selected?: { readonly senders: readonly SenderEntry[] | undefined } },
+  ) => void;
 }
 
 const MAX_SENDERS = 1_000;

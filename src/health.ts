@@ -1,5 +1,5 @@
 import { Fault, isOfKind, messageOf } from './errors.ts';
-import type { Health, HealthFault, SenderHealth, StoreHealth, WorkerHealth } from './health-contract.ts';
+import type { Health, HealthFault, SenderHealth, StoreHealth, WorkerHealth } from './options.ts';
 import { noteOf } from './health-notes.ts';
 import type { Parts } from './parts.ts';
 import { singleFlight } from './single-flight.ts';

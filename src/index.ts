@@ -1,10 +1,10 @@
 export { createReceiver } from './receiver.ts';
 export { ConfigError, Fault, PermanentError } from './errors.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
-export type { ChallengeContext, OnChallenge } from './challenge-contract.ts';
+export type { ChallengeContext, OnChallenge } from './options.ts';
 export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';
-export type { EditionName } from './edition.ts';
+export type { EditionName } from './protocol.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
 export type { EventRegistrations, KnownRegistration } from './events/registration.ts';

@@ -1,8 +1,6 @@
 import type { Event } from './events/event.ts';
-import type { Handled } from './handled-contract.ts';
+import type { Handled } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import type { Parts } from './parts.ts';
-import type { Won } from './stages/won.ts';
 
 /** One delivery, as `proto-webhooks/otel` watches it. */
 export interface DeliveryWatch {
@@ -15,14 +13,22 @@ export interface DeliveryWatch {
   readonly ended: (outcome: Outcome, headers: ReadonlyMap<string, readonly string[]> | undefined) => void;
 }
 
+/** One run of a handler. */
+export interface HandlerRun {
+  readonly deliveryId: string;
+  /** A worker's: of the delivery that brought the event. W3C `traceparent`. */
+  readonly traceparent?: string | undefined;
+  readonly lease: { readonly attempt: number };
+}
+
 /**
  * What watches a receiver from inside. Each member is absent where nobody does, and then nothing is made for it. None of
  * them throws.
  */
 export interface Instruments {
   delivery?: <T>(run: (watch: DeliveryWatch) => Promise<T>) => Promise<T>;
-  /** Runs a handler: what it gives or throws is what `run` does. */
-  handler?: (won: Won, event: Event, run: () => unknown) => unknown;
+  /** Runs a handler: what it gives or throws is what `handle` does. */
+  handler?: (run: HandlerRun, event: Event, handle: () => unknown) => unknown;
   handled?: (handled: Handled) => void;
   /** A key document was fetched, or could not be. */
   fetched?: (document: string, failure: 'key_fetch_failing' | 'key_document_invalid' | undefined) => void;
@@ -30,8 +36,3 @@ export interface Instruments {
 
 /** Where a receiver has its parts, for `proto-webhooks/otel`, which may be another copy of the package. */
 export const PARTS: unique symbol = Symbol.for('proto-webhooks.parts') as never;
-
-/** A receiver as this package makes it. */
-export interface Inside {
-  readonly [PARTS]: Parts;
-}

@@ -1,28 +1,189 @@
 import type { Alarm, Logger } from './alarms.ts';
-import type { OnChallenge } from './challenge-contract.ts';
 import type { Sodium, Verification } from './crypto/engine.ts';
-import type { EditionName } from './edition.ts';
-import type { Event, ResultSchemas } from './events/event.ts';
-import type { HeadersInput } from './delivery.ts';
-import type { Door, RequestInfo } from './door-contract.ts';
-import type { OnHandled } from './handled-contract.ts';
-import type { Health } from './health-contract.ts';
+import type { HeaderFields, HeadersInput } from './delivery.ts';
+import type { EditionName } from './protocol.ts';
+import type { WebhookChallenge } from './events/challenge.ts';
+import type { Event, ResultSchemas, TaskEvent } from './events/event.ts';
 import type { Handlers } from './events/handlers.ts';
 import type { EventRegistrations } from './events/registration.ts';
-import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
+import type { AdmissionPressure } from './keys/admission-pressure.ts';
 import type { NameLookUp, Transport } from './keys/contract.ts';
-import type { Outcome } from './outcome.ts';
-import type { OnRefused } from './refused-contract.ts';
+import type { Outcome, UnavailableCode } from './outcome.ts';
 import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
-import type { Ticket } from './ticket-contract.ts';
 
-export type { Door, RequestInfo } from './door-contract.ts';
-export type { Handled, OnHandled } from './handled-contract.ts';
-export type * from './health-contract.ts';
-export type { OnRefused, RefusedDelivery } from './refused-contract.ts';
-export type { Ticket } from './ticket-contract.ts';
+/** Third argument of `verifyAndDispatch`. */
+export interface RequestInfo {
+  /** Request target or absolute URL as received. Needed where `publicUrl` ends in `/*`. */
+  readonly url?: string;
+  /** `POST`. */
+  readonly method?: string;
+  /** Aborts waiting for a duplicate's first copy; a handler that runs is not stopped by it. */
+  readonly signal?: AbortSignal;
+}
+
+/** Answers that an adapter needs besides those of `open`. None of its outcomes has an event. */
+export interface Door {
+  readonly maxBodyBytes: number;
+  /** The body was read before the adapter, and its bytes are gone: 503, with an alarm. `detail` says what to change. */
+  readonly consumed: (detail: string) => Outcome;
+  /** The answer to an exception: 503, and the log says what it was. */
+  readonly fault: (error: unknown) => Outcome;
+}
+
+/** How an event's run ended, or the event without one: what `onHandled` gets. */
+export interface Handled {
+  /** Agent URL. */
+  readonly sender: string;
+  /** Idempotency key. */
+  readonly key: string;
+  /** As `ctx.deliveryId`. */
+  readonly deliveryId: string;
+  readonly taskId?: string;
+  readonly operationId?: string;
+  /** Absent where the stored body is gone (`stale`, found by a worker) or cannot be read any more. */
+  readonly kind?: Event['kind'];
+  readonly family?: string;
+  /** Kind `task`. */
+  readonly status?: TaskEvent['status'];
+  /**
+   * - `applied`: the handler returned, or its transaction committed, and the store knows.
+   * - `failed`: it threw, ran over `maxRunMs` or was interrupted by `stop()`; the event runs again.
+   * - `dead`: so, and no run is left; kept for you.
+   * - `stale`: never run, for its task has a newer status.
+   */
+  readonly state: 'applied' | 'failed' | 'dead' | 'stale';
+  /** As `ctx.attempt`. Of an event that ended without a run: runs so far. */
+  readonly attempt: number;
+  /**
+   * From the event's arrival to the begin of this run, ms. Mode `inline`: from the arrival of the delivery that ran it, or
+   * of the call of `redrive`; a worker's: from when the event was stored, by the store's clock.
+   */
+  readonly waitedMs: number;
+  /** From the begin of the handler to its end, ms; without what the store needed afterwards. 0 where there was no run. */
+  readonly durationMs: number;
+  /** What it threw, or why it is over: the text that is `lastError` of `receiver.inbox.inspect`. */
+  readonly error?: string;
+}
+
+/**
+ * Told of each run once, after the store has taken its end, in both modes; of a run past its deadline when that ends. Also of
+ * an event that comes to its end without a run. Not told: where the process died, where the store did not take the end, and
+ * where another process took the event over (`lease_lost`): so at most once a run. What it throws, promises or takes its
+ * time for changes no answer.
+ */
+export type OnHandled = (handled: Handled) => void;
+
+/** A fault, as `outcome.code` and `outcome.detail` have it. For your own eyes: the text may name hosts. */
+export interface HealthFault {
+  readonly code: UnavailableCode;
+  readonly message: string;
+  /** Unix ms, the receiver's clock. */
+  readonly at: number;
+}
+
+/** The store, asked now: one read of one record, or the check of `ready()` where none has succeeded yet. */
+export interface StoreHealth {
+  readonly ok: boolean;
+  /** When it was asked: at most once a second, however often `health` is called. Unix ms. */
+  readonly checkedAt: number;
+  /** Why it is not ok. `misconfigured`: waiting does not help, the message names the fix. */
+  readonly fault?: HealthFault;
+  /** The last delivery that was answered 503 for the store's sake; gone with the next one that the store took. */
+  readonly deliveryFault?: HealthFault;
+}
+
+/** The worker of this process. */
+export interface WorkerHealth {
+  /**
+   * - `off`: `start()` was not called, or the mode is `inline`.
+   * - `starting`: the store has not answered it yet.
+   * - `running`: its last call of the store was answered.
+   * - `failing`: its last call failed; it tries again, at least every 30 s.
+   * - `stopped`: by `stop()`.
+   */
+  readonly state: 'off' | 'starting' | 'running' | 'failing' | 'stopped';
+  /** When it last asked the store for events and was answered. Unix ms. */
+  readonly lastLookedAt?: number;
+  /** Its last call's, until one is answered. */
+  readonly error?: string;
+  /** Handlers under way in this process, those of mode `inline` too. */
+  readonly handlers: number;
+}
+
+/** What this process saw of a seller. Instants are Unix ms, the receiver's clock; absent: not since it began. */
+export interface SenderHealth {
+  readonly agentUrl: string;
+  /** Last answered 2xx. */
+  readonly lastAcceptedAt?: number;
+  /** Last answered anything else: proved to be of this seller, or under a key id of its set. */
+  readonly lastRefusedAt?: number;
+  /** Why, as `outcome.code`. */
+  readonly lastCode?: string;
+  /** The end of its key set's lifetime, as fetched here. Past: it could not be fetched again, or nothing needed it since. */
+  readonly keysFreshUntil?: number;
+}
+
+/** How a receiver and its process are: what `receiver.health()` resolves with. */
+export interface Health {
+  /** False once `stop()` is over: such a process never takes anything again. No fault of a store, seller or worker changes it. */
+  readonly live: boolean;
+  /** Deliveries are taken: the checks of `ready()` have succeeded, the store answers, and nothing is stopping. */
+  readonly ready: boolean;
+  readonly store: StoreHealth;
+  readonly worker: WorkerHealth;
+  /** Sellers of a `senders` list, and those that a function gave and that delivered here; at most 1 000, the latest ones. */
+  readonly senders: readonly SenderHealth[];
+}
+
+/** A delivery that was refused, for `onRefused`. Bearer tokens and cookies are among its headers as they came. */
+export interface RefusedDelivery {
+  /** Exactly as received. Absent where the headers decided and the body was not read. */
+  readonly rawBytes?: Uint8Array;
+  /** Lower-case name → the value of each line, in order. */
+  readonly headers: HeaderFields;
+  readonly method: string;
+  /** Request target as received; undefined for the call with two arguments. */
+  readonly url: string | undefined;
+  /** Agent URL of the sender that it is proved to be of, or else whose key it names; undefined: nobody's that is known. */
+  readonly sender: string | undefined;
+  /** Of kind `refused`. */
+  readonly outcome: Outcome;
+}
+
+/** What `onRefused` is. It is told after the answer was decided, and what it throws is ignored. */
+export interface OnRefused {
+  (delivery: RefusedDelivery): void;
+  /**
+   * Bytes of a body that it wants to see where the headers decided: of one such delivery a second that names a known
+   * sender's key id. 0.
+   */
+  readonly maxBodyBytes?: number;
+}
+
+/**
+ * What `receiver.open` gives for headers that passed: the body is wanted. Used once. It ends by itself where it is not
+ * ended within `bodyDeadlineMs`.
+ */
+export interface Ticket {
+  readonly kind: 'ticket';
+  /**
+   * The next bytes of the body, exactly as received; they are kept as they are, so do not change them.
+   * @returns false: no more is wanted, `outcome` says why. Stop reading.
+   */
+  readonly add: (chunk: Uint8Array) => boolean;
+  /**
+   * The body is whole: check 11, the store, the handler. Gives `outcome`; where it ended before, that one.
+   * @throws ConfigError (rejects) after `abort`.
+   */
+  readonly end: () => Promise<Outcome>;
+  /** The sender is gone: nothing is left of it. Behind an end: nothing. */
+  readonly abort: () => void;
+  /** How it ended, whatever ended it; undefined: aborted. Never rejects. */
+  readonly outcome: Promise<Outcome | undefined>;
+}
+
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './events/handlers.ts';
 
 /** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
@@ -213,3 +374,15 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /** For adapters: answers of their own. */
   readonly door: Door;
 }
+
+/** What `onChallenge` gets beside the challenge. */
+export interface ChallengeContext {
+  /** Agent URL of the verified sender. */
+  readonly sender: string;
+  /** Aborts after 5 s, when the answer comes too late. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Says whether a seller may activate its subscription. Anything but `true` is no. */
+export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

@@ -9,17 +9,23 @@ import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
 import type { Eventual } from './eventual.ts';
 import { createBell, type Bell } from './inbox/bell.ts';
-import type { Instruments } from './instruments.ts';
+import type { Instruments, PARTS } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
-import { alarmRaiser, consoleLogger, harmless, harmlessLogger } from './logging.ts';
+import {
+  alarmRaiser,
+  consoleLogger,
+  createThinning,
+  harmless,
+  harmlessLogger,
+  type Thinning,
+} from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { once, requestsMayShare } from './single-flight.ts';
-import type { Handlers, ReceiverOptions } from './options.ts';
+import type { Handlers, ReceiverOptions, RefusedDelivery } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
-import type { RefusedDelivery } from './refused-contract.ts';
 import type { Observed } from './stages/observed.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
@@ -27,7 +33,6 @@ import { createTurns, type Turns } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
-import { createThinning, type Thinning } from './thinning.ts';
 import type { Tickets } from './ticket.ts';
 
 /** Everything a receiver is made of, made once from its options. */
@@ -210,4 +215,9 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     close: () => closing.abort(),
   };
   return parts;
+}
+
+/** A receiver as this package makes it. */
+export interface Inside {
+  readonly [PARTS]: Parts;
 }

@@ -42,3 +42,64 @@ export function protocolFor(name: string = DEFAULT_PROTOCOL): Protocol {
     revocationsPath: `/.well-known/${name}-revocations.json`,
   };
 }
+
+/** Editions of the protocol that sellers in production speak (verification.md §2.17). */
+export type EditionName = '3.0' | '3.1' | '3.2';
+
+/** One row of policy: code takes the row and never looks at `name`. */
+export interface Edition {
+  readonly name: EditionName;
+  /** Values of `<protocol>_use` whose keys may sign webhooks. */
+  readonly keyPurposes: readonly string[];
+  /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
+  readonly changedPayload: 'duplicate' | 'conflict';
+  /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
+  readonly fingerprint: 'raw' | 'canonical';
+  /** An identical delivery while the first is still in progress: wait for it, or 503 at once. */
+  readonly inFlight: 'wait' | 'unavailable';
+  /** A second terminal status of a task, under another key: applied, or 409 where it says something else. */
+  readonly secondTerminal: 'applied' | 'refused';
+}
+
+const EDITIONS: Record<EditionName, Edition> = {
+  '3.0': {
+    name: '3.0',
+    keyPurposes: ['webhook-signing'],
+    changedPayload: 'duplicate',
+    fingerprint: 'raw',
+    inFlight: 'wait',
+    secondTerminal: 'applied',
+  },
+  '3.1': {
+    name: '3.1',
+    keyPurposes: ['webhook-signing', 'request-signing'],
+    changedPayload: 'duplicate',
+    fingerprint: 'raw',
+    inFlight: 'wait',
+    secondTerminal: 'applied',
+  },
+  '3.2': {
+    name: '3.2',
+    keyPurposes: ['webhook-signing', 'request-signing'],
+    changedPayload: 'conflict',
+    fingerprint: 'canonical',
+    inFlight: 'unavailable',
+    secondTerminal: 'refused',
+  },
+};
+
+/** The earliest edition in which keys of this purpose may sign webhooks; undefined where none has it. */
+export function editionAccepting(purpose: string): EditionName | undefined {
+  return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
+}
+
+export const DEFAULT_EDITION: EditionName = '3.0';
+
+/** @throws ConfigError, naming `where`, for a name that the table lacks. */
+export function editionFor(name: EditionName = DEFAULT_EDITION, where = 'edition'): Edition {
+  if (!Object.hasOwn(EDITIONS, name)) {
+    const known = Object.keys(EDITIONS).join(', ');
+    throw new ConfigError(`${where}: ${JSON.stringify(name)} is not known. Use one of ${known}.`);
+  }
+  return EDITIONS[name];
+}

@@ -4,15 +4,15 @@ import { createCurious } from './curious.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
-import { type DeliveryWatch, type Inside, PARTS } from './instruments.ts';
+import { type DeliveryWatch, PARTS } from './instruments.ts';
 import { type Eventual, isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import { once } from './single-flight.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
-import type { Receiver, ReceiverOptions, RequestInfo } from './options.ts';
+import type { Receiver, ReceiverOptions, RequestInfo, Ticket } from './options.ts';
 import { type Outcome, type Refusal, unavailable, type Verdict } from './outcome.ts';
-import { createParts, type Equipped, type Parts } from './parts.ts';
+import { createParts, type Equipped, type Parts, type Inside } from './parts.ts';
 import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate, authenticateBody } from './stages/authenticate.ts';
@@ -23,8 +23,7 @@ import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.
 import { ends } from './stages/respond.ts';
 import { requireUrl, select, type Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
-import { started, type Won } from './stages/won.ts';
-import type { Ticket } from './ticket-contract.ts';
+import { started, type Won } from './stages/stored.ts';
 import type { Upload } from './ticket.ts';
 
 interface Corridor {

@@ -1,4 +1,4 @@
-import type { Edition, EditionName } from './edition.ts';
+import type { Edition, EditionName } from './protocol.ts';
 import type { Jwk } from './crypto/engine.ts';
 import type { Transport } from './events/event.ts';
 

@@ -1,13 +1,99 @@
-import type { Proof, WholeBody } from './auth/contract.ts';
-import { ConfigError } from './errors.ts';
-import { type Outcome, type Refusal, unavailable, type Unavailability } from './outcome.ts';
-import type { Hashes, Sha256Stream } from './crypto/engine.ts';
-import type { Config } from './config/resolve.ts';
 import type { RaiseAlarm } from './alarms.ts';
-import { createPieces } from './pieces.ts';
-import { createRoom, type Room } from './room.ts';
+import type { Proof, WholeBody } from './auth/contract.ts';
+import type { Config } from './config/resolve.ts';
+import type { Hashes, Sha256Stream } from './crypto/engine.ts';
+import { ConfigError } from './errors.ts';
+import type { Ticket } from './options.ts';
+import { type Outcome, type Refusal, type Unavailability, unavailable } from './outcome.ts';
 import { guardBody } from './stages/guard.ts';
-import type { Ticket } from './ticket-contract.ts';
+
+/** Chunks under this size are copied into blocks of it. Bytes. */
+const BLOCK_BYTES = 4096;
+
+/** A body in the order of its bytes, in no more pieces than its size accounts for. */
+export interface Pieces {
+  add(chunk: Uint8Array): void;
+  /** What there is, once. */
+  take(): readonly Uint8Array[];
+}
+
+/**
+ * Keeps chunks. A `Uint8Array` weighs hundreds of bytes beside what it holds, and whoever uploads chooses how much that
+ * is: an upload of single bytes, each kept as it came, would take many times what is counted. So small chunks are
+ * copied. The first is not: most bodies are one chunk.
+ */
+export function createPieces(): Pieces {
+  const pieces: Uint8Array[] = [];
+  let block = new Uint8Array(0);
+  let start = 0;
+  let end = 0;
+  const seal = (): void => {
+    if (end > start) pieces.push(block.subarray(start, end));
+    start = end;
+  };
+  const copy = (chunk: Uint8Array): void => {
+    for (let from = 0; from < chunk.byteLength;) {
+      if (end === block.byteLength) {
+        seal();
+        block = new Uint8Array(BLOCK_BYTES);
+        start = end = 0;
+      }
+      const part = chunk.subarray(from, from + block.byteLength - end);
+      block.set(part, end);
+      end += part.byteLength;
+      from += part.byteLength;
+    }
+  };
+  return {
+    add(chunk) {
+      const first = pieces.length === 0 && end === 0;
+      if (chunk.byteLength < BLOCK_BYTES && !first) {
+        copy(chunk);
+      } else if (chunk.byteLength > 0) {
+        seal();
+        pieces.push(chunk);
+      }
+    },
+    take() {
+      seal();
+      return pieces.splice(0);
+    },
+  };
+}
+
+/** Room for bodies that are being read or not yet answered: what uploads can take of this process. */
+export interface Room {
+  /** False: no room for that many bytes more; nothing was counted. */
+  readonly take: (sender: string, bytes: number) => boolean;
+  readonly give: (sender: string, bytes: number) => void;
+}
+
+/**
+ * A sender gets as much as it leaves free for the others, and what is assured in any case: however many uploads one of
+ * them holds open, there is room for the next sender.
+ * @param maxBytes of all of them.
+ * @param assured bytes: one body; all, where there are no others.
+ */
+export function createRoom(maxBytes: number, assured: number): Room {
+  let held = 0;
+  const bySender = new Map<string, number>();
+  return {
+    take(sender, bytes) {
+      const own = (bySender.get(sender) ?? 0) + bytes;
+      const free = maxBytes - held - bytes;
+      if (free < 0 || own > Math.max(free, assured)) return false;
+      held += bytes;
+      bySender.set(sender, own);
+      return true;
+    },
+    give(sender, bytes) {
+      held -= bytes;
+      const own = (bySender.get(sender) ?? 0) - bytes;
+      if (own > 0) bySender.set(sender, own);
+      else bySender.delete(sender);
+    },
+  };
+}
 
 /** Headers that passed, and what is done about their body. */
 export interface Upload {

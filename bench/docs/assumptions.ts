@@ -1,5 +1,5 @@
 import type { Load } from '../lib/fleet.ts';
-import type { StoreName } from './constants.ts';
+import type { BackendName } from '../lib/places.ts';
 
 /** What the worked calculation assumes. Yours differ: the formulas stand beside the tables. */
 const COMMON: Omit<Load, 'eventsPerDay' | 'busiestShare'> = {
@@ -22,7 +22,7 @@ export const LOADS: Readonly<Record<string, Load>> = {
 export const ORDINARY: Load = { ...COMMON, eventsPerDay: 1e7, busiestShare: 0.3 };
 
 /** What one primary is to hold. Redis: half of a machine of 64 GB, the other half is for rewrites of its file. */
-export const PRIMARY_BYTES: Readonly<Record<StoreName, number>> = {
+export const PRIMARY_BYTES: Readonly<Record<BackendName, number>> = {
   mysql: 2e12,
   postgres: 2e12,
   redis: 32e9,

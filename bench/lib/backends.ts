@@ -13,7 +13,7 @@ import { sqliteStore } from '../../dist/sqlite.js';
 import { startServer as startMariadb } from '../../test/support/mariadb.ts';
 import { startServer as startPostgres } from '../../test/support/postgres.ts';
 import { startServer as startRedis } from '../../test/support/redis-server.ts';
-import { POOL, type Place } from './places.ts';
+import { POOL, type BackendName, type Place } from './places.ts';
 
 /** A store of its own on a backend, open and empty. */
 export interface Opened {
@@ -35,8 +35,6 @@ export interface Backend {
   readonly bare: (key: string) => Promise<unknown>;
   readonly stop: () => Promise<void>;
 }
-
-export type BackendName = 'redis' | 'postgres' | 'mysql' | 'sqlite';
 
 const HASH = '3b7c0f4a9d2e51860c4f7a8b9d6e3f2013c5a7e9b1d3f50724681ace0bdf9753';
 const DAY_MS = 86_400_000;

@@ -2,7 +2,18 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { ResidentJob } from './resident.ts';
+import type { Place } from './places.ts';
+
+/** What `resident.ts` is told to do. */
+export interface ResidentJob {
+  readonly place: Place;
+  /** How many records were put there. */
+  readonly records: number;
+  /** Number of the first event; none of them is in the store. */
+  readonly from: number;
+  /** How many events. */
+  readonly count: number;
+}
 
 const LOOKS = 8;
 

@@ -1,5 +1,6 @@
 import type { Store } from '../../dist/index.js';
-import type { BackendName } from './backends.ts';
+
+export type BackendName = 'redis' | 'postgres' | 'mysql' | 'sqlite';
 
 /** Where a store is, for a process that did not make it. */
 export interface Place {

@@ -3,18 +3,8 @@ import { once } from 'node:events';
 import { acceptOne, acceptRequest, completeOne, requireFilled } from './accepts.ts';
 import { WIDTH } from './event-figures.ts';
 import { concurrently } from './measure.ts';
-import { residentMiB } from './memory.ts';
-import { openAt, type Place } from './places.ts';
-
-export interface ResidentJob {
-  readonly place: Place;
-  /** How many records were put there. */
-  readonly records: number;
-  /** Number of the first event; none of them is in the store. */
-  readonly from: number;
-  /** How many events. */
-  readonly count: number;
-}
+import { residentMiB, type ResidentJob } from './memory.ts';
+import { openAt } from './places.ts';
 
 process.once('disconnect', () => process.exit());
 const [job] = (await once(process, 'message')) as [ResidentJob];

@@ -1,10 +1,10 @@
 import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
 import type { CheckedSignature, SignatureFields } from '../../src/auth/rfc9421/checks.ts';
 import type { AuthContext } from '../../src/auth/contract.ts';
-import { compareHost } from '../../src/auth/rfc9421/host-check.ts';
+import { compareHost } from '../../src/auth/rfc9421/host.ts';
 import { usableKey } from '../../src/auth/rfc9421/key-policy.ts';
 import { signatureBase } from '../../src/auth/rfc9421/signature-base.ts';
-import { utf8 } from '../../src/codec/utf8.ts';
+import { utf8 } from '../../src/codec/encoding.ts';
 import type { VerifyKey } from '../../src/crypto/engine.ts';
 import { headerFields, methodOf, requireRawBytes, type Delivery } from '../../src/delivery.ts';
 import { createParts, type Equipped } from '../../src/parts.ts';

@@ -1,5 +1,6 @@
 import { acceptOne, acceptRequest, completeOne } from '../lib/accepts.ts';
-import { BACKENDS, type BackendName } from '../lib/backends.ts';
+import { BACKENDS } from '../lib/backends.ts';
+import type { BackendName } from '../lib/places.ts';
 import { EVENT_FIGURES, ROOM_FIGURES, WIDTH } from '../lib/event-figures.ts';
 import {
   concurrently,

@@ -1,6 +1,7 @@
 import type { AcceptRequest } from '../../dist/index.js';
 import { acceptOne, acceptRequest, completeOne } from '../lib/accepts.ts';
-import { BACKENDS, type Backend, type BackendName, type Opened } from '../lib/backends.ts';
+import { BACKENDS, type Backend, type Opened } from '../lib/backends.ts';
+import type { BackendName } from '../lib/places.ts';
 import {
   alternate,
   atLeast,

@@ -1,4 +1,4 @@
-import { formatEnd } from '../../src/vectors/report.ts';
+import { formatEnd } from '../../src/vectors/run.ts';
 import type { VectorResult } from '../../src/vectors/index.ts';
 
 type Results = readonly VectorResult[];

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
-import type { OnRefused, RefusedDelivery } from '../refused-contract.ts';
+import type { OnRefused, RefusedDelivery } from '../options.ts';
 
 /** `captureRefused`'s options. */
 export interface CaptureOptions {

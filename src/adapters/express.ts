@@ -1,10 +1,7 @@
-import type { NodeRequest } from './node-body.ts';
-import { EXPRESS_FIX } from './consumed.ts';
-import type { DoorReceiver } from './door.ts';
-import { serveSafely, type NodeResponse } from './node-door.ts';
-import { wiringOf } from './wiring.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
+import { type DoorReceiver, EXPRESS_FIX, wiringOf } from './door.ts';
 
-export type { NodeRequest } from './node-body.ts';
+export type { NodeRequest } from './node-door.ts';
 export type { DoorReceiver } from './door.ts';
 export type { NodeResponse } from './node-door.ts';
 

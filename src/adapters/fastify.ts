@@ -1,11 +1,8 @@
 import { ConfigError } from '../errors.ts';
-import { FASTIFY_FIX } from './consumed.ts';
-import type { DoorReceiver } from './door.ts';
-import type { NodeRequest } from './node-body.ts';
-import { serveSafely, type NodeResponse } from './node-door.ts';
-import { wiringOf } from './wiring.ts';
+import { type DoorReceiver, FASTIFY_FIX, wiringOf } from './door.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
 
-export type { NodeRequest } from './node-body.ts';
+export type { NodeRequest } from './node-door.ts';
 export type { DoorReceiver } from './door.ts';
 export type { NodeResponse } from './node-door.ts';
 

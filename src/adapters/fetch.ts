@@ -1,8 +1,6 @@
 import { pathAndQuery } from '../config/public-url.ts';
-import { FETCH_FIX } from './consumed.ts';
-import type { DoorReceiver } from './door.ts';
+import { type DoorReceiver, FETCH_FIX, wiringOf } from './door.ts';
 import { answerFetch, bodyOf } from './fetch-door.ts';
-import { wiringOf } from './wiring.ts';
 
 export type { DoorReceiver } from './door.ts';
 

@@ -1,10 +1,7 @@
 import { pathAndQuery } from '../config/public-url.ts';
-import { HONO_FIX } from './consumed.ts';
-import type { DoorReceiver } from './door.ts';
+import { type DoorReceiver, HONO_FIX, wiringOf } from './door.ts';
 import { answerFetch, bodyOf, type FetchBody, type FetchVisit } from './fetch-door.ts';
-import { readStream, type NodeRequest } from './node-body.ts';
-import { disconnectSignal, type NodeResponse } from './node-door.ts';
-import { wiringOf } from './wiring.ts';
+import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } from './node-door.ts';
 
 export type { DoorReceiver } from './door.ts';
 

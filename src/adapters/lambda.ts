@@ -1,12 +1,131 @@
 import { Buffer } from 'node:buffer';
 import type { HeadersInput } from '../delivery.ts';
 import type { RequestInfo } from '../options.ts';
-import { type Answered, faultReply, isTicket, type DoorReceiver } from './door.ts';
-import { eventShape, type LambdaEvent, type LambdaResult } from './lambda-event.ts';
-import { noRequest, wiringOf } from './wiring.ts';
+import type { Reply } from '../outcome.ts';
+import { type Answered, type DoorReceiver, faultReply, isTicket, noRequest, wiringOf } from './door.ts';
+
+type Single = Readonly<Record<string, string | undefined>>;
+type Multi = Readonly<Record<string, readonly string[] | undefined>>;
+
+/** What is needed of an HTTP event of Lambda, in any of its forms; `undefined`, because `@types/aws-lambda` says it. */
+export interface LambdaEvent {
+  /** `2.0`: HTTP APIs and function URLs. */
+  readonly version?: string | undefined;
+  readonly httpMethod?: string | undefined;
+  readonly path?: string | undefined;
+  readonly rawPath?: string | undefined;
+  readonly rawQueryString?: string | undefined;
+  readonly headers?: Single | null | undefined;
+  readonly multiValueHeaders?: Multi | null | undefined;
+  readonly queryStringParameters?: Single | null | undefined;
+  readonly multiValueQueryStringParameters?: Multi | null | undefined;
+  readonly requestContext?:
+    | {
+        /** Application Load Balancer. */
+        readonly elb?: unknown;
+        /** Payload 2.0. */
+        readonly http?: { readonly method: string } | undefined;
+        /** Payload 1.0: with the stage in front, where the default domain is called. */
+        readonly path?: string | undefined;
+      }
+    | undefined;
+  readonly body?: string | null | undefined;
+  readonly isBase64Encoded?: boolean | undefined;
+}
+
+/** What Lambda's front makes an HTTP answer of. */
+export interface LambdaResult {
+  readonly statusCode: number;
+  readonly headers?: Record<string, string>;
+  /** A load balancer with multi-value headers ignores `headers`, one without ignores this. */
+  readonly multiValueHeaders?: Record<string, string[]>;
+  readonly body: string;
+  readonly isBase64Encoded: false;
+}
+
+type Pairs = readonly (readonly [string, string])[];
+
+/** How one kind of front writes requests and reads answers. */
+interface EventShape {
+  readonly fits: (event: LambdaEvent) => boolean;
+  readonly method: (event: LambdaEvent) => string;
+  readonly target: (event: LambdaEvent) => string;
+  readonly headers: (event: LambdaEvent) => Pairs;
+  readonly result: (reply: Reply, event: LambdaEvent) => LambdaResult;
+}
+
+function pairs(single: Single | null | undefined, multi: Multi | null | undefined): Pairs {
+  const many = Object.entries(multi ?? {}).flatMap(([name, values]) =>
+    (values ?? []).map((value) => [name, value] as const),
+  );
+  if (many.length > 0) return many;
+  return Object.entries(single ?? {}).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+}
+
+const lines = (event: LambdaEvent): Pairs => pairs(event.headers, event.multiValueHeaders);
+
+const parameters = (event: LambdaEvent): Pairs =>
+  pairs(event.queryStringParameters, event.multiValueQueryStringParameters);
+
+const withQuery = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
+
+const joined = (all: Pairs, spell: (part: string) => string): string =>
+  all.map(([name, value]) => `${spell(name)}=${spell(value)}`).join('&');
+
+const asIs = (part: string): string => part;
+
+const single = ({ status, headers, body }: Reply): LambdaResult => ({
+  statusCode: status,
+  headers: { ...headers },
+  body,
+  isBase64Encoded: false,
+});
+
+/** In whichever of the two ways it is configured to read. */
+function balanced(reply: Reply, event: LambdaEvent): LambdaResult {
+  if (!event.multiValueHeaders) return single(reply);
+  const { headers, ...rest } = single(reply);
+  const many: Record<string, string[]> = {};
+  for (const [name, value] of Object.entries(headers ?? {})) many[name] = [value];
+  return { ...rest, multiValueHeaders: many };
+}
+
+/** HTTP APIs and function URLs. Repeated lines come joined with commas. */
+const PAYLOAD_2: EventShape = {
+  fits: (event) => event.requestContext?.http !== undefined,
+  method: (event) => event.requestContext?.http?.method ?? '',
+  target: (event) => withQuery(event.rawPath ?? '/', event.rawQueryString ?? ''),
+  headers: (event) => pairs(event.headers, undefined),
+  result: single,
+};
+
+/** Application Load Balancer: query parameters as they were sent, not decoded. */
+const LOAD_BALANCER: EventShape = {
+  fits: (event) => event.requestContext?.elb !== undefined,
+  method: (event) => event.httpMethod ?? '',
+  target: (event) => withQuery(event.path ?? '/', joined(parameters(event), asIs)),
+  headers: lines,
+  result: balanced,
+};
+
+/** REST APIs, and HTTP APIs with payload 1.0: query parameters decoded. */
+const PAYLOAD_1: EventShape = {
+  fits: () => true,
+  method: (event) => event.httpMethod ?? '',
+  target: (event) =>
+    withQuery(event.requestContext?.path ?? event.path ?? '/', joined(parameters(event), encodeURIComponent)),
+  headers: lines,
+  result: single,
+};
+
+/** The first that fits. */
+export function eventShape(event: LambdaEvent): EventShape {
+  return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
+}
 
 export type { DoorReceiver } from './door.ts';
-export type { LambdaEvent, LambdaResult } from './lambda-event.ts';
 
 /** Something in front of the handler has decoded it. */
 const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';

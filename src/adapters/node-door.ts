@@ -1,8 +1,111 @@
+import type { Readable } from 'node:stream';
 import type { HeadersInput } from '../delivery.ts';
 import type { Reply } from '../outcome.ts';
-import { consumed, faultReply, isTicket, type DoorReceiver } from './door.ts';
-import { linger } from './linger.ts';
-import { bytesGiven, CLOSING, isClosing, lostBytes, readStream, type NodeRequest } from './node-body.ts';
+import { consumed, type DoorReceiver, type DoorTicket, faultReply, isTicket } from './door.ts';
+
+/** Long enough for an answer to cross the world and for the sender to hang up. Ms. */
+const LINGER_MS = 1_000;
+
+/** What a sender may have written before it reads, by and large. */
+const LINGER_BYTES = 65_536;
+
+/**
+ * Waits, after an answer was written, for the sender to read it. RFC 9112 §9.6: closing while a body still arrives
+ * resets the connection, and the reset can overtake the answer; a seller that never sees its 413 keeps trying.
+ * What arrives is forgotten, at most 64 KiB of it; beyond that it is not even read. Ends when the body does, when
+ * the sender hangs up, and after a second in any case.
+ */
+function linger(body: Readable): Promise<void> {
+  return new Promise((resolve) => {
+    let left = LINGER_BYTES;
+    const forget = (chunk: Uint8Array | string): void => {
+      left -= chunk.length;
+      if (left < 0) body.pause();
+    };
+    const done = (): void => {
+      clearTimeout(deadline);
+      body.off('data', forget).off('end', done).off('error', done).off('close', done);
+      resolve();
+    };
+    const deadline = setTimeout(done, LINGER_MS);
+    deadline.unref();
+    body.on('data', forget).on('end', done).on('error', done).on('close', done);
+    body.resume();
+    if (body.destroyed || body.readableEnded) done();
+  });
+}
+
+/** Marks a connection of HTTP/1.1 on which the last answer was given. */
+const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
+
+/** What is needed of `http.IncomingMessage`, `http2.Http2ServerRequest` and what frameworks make of them. */
+export interface NodeRequest extends Readable {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  /** The target as received, where a framework that mounts handlers cuts its own path from `url`. */
+  readonly originalUrl?: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The whole request has arrived (HTTP/1.1). */
+  readonly complete?: boolean;
+  /** Name, value, name, value, …: repeated lines stay visible. */
+  readonly rawHeaders?: readonly string[];
+  readonly httpVersionMajor?: number;
+  /** One object a connection (HTTP/1.1). */
+  readonly socket?: { destroy(): unknown; [CLOSING]?: true } | null;
+  /** HTTP/2 only. */
+  readonly stream?: {
+    respond(headers: Readonly<Record<string, string | number>>, options: { endStream: boolean }): void;
+    close(code: number): void;
+  };
+  /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */
+  readonly body?: unknown;
+  /** Where Google Cloud Functions, Nest and `express.json({ verify })` leave the bytes. Likewise. */
+  readonly rawBody?: unknown;
+}
+
+/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
+const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
+
+const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
+
+/** A body that something else read and kept as bytes. */
+function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
+  if (rawBody instanceof Uint8Array) return rawBody;
+  return body instanceof Uint8Array ? body : undefined;
+}
+
+/**
+ * What to change where the stream cannot give the bytes any more.
+ * @param fix the line to change where it was read before.
+ */
+function lostBytes(req: NodeRequest, fix: string): string | undefined {
+  // Not `req.body`: Express 4 sets it to {} without reading anything.
+  if (req.readableDidRead) return fix;
+  return req.readableEncoding === null ? undefined : DECODED_FIX;
+}
+
+/** Reads the stream to its end, or as far as it is wanted. Never rejects. */
+export async function readStream(req: NodeRequest, ticket: DoorTicket): DoorTicket['outcome'] {
+  if (req.destroyed) {
+    ticket.abort();
+    return undefined;
+  }
+  // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
+  const onData = (chunk: Uint8Array): void => {
+    if (!ticket.add(chunk)) req.pause();
+  };
+  const onEnd = (): void => (isClosing(req) ? ticket.abort() : end());
+  const end = (): void => void ticket.end().catch(() => undefined);
+  // An upload that breaks off ends with `error`, `close` or both, and without `end`.
+  const onGone = (): void => ticket.abort();
+  req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait for ever.
+  req.resume();
+  const outcome = await ticket.outcome;
+  req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+  if (!req.readableEnded) req.pause();
+  return outcome;
+}
 
 /** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
 export interface NodeResponse {
@@ -118,7 +221,7 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
 }
 
 /** One request of Node's, on its way through a door. */
-export interface Visit {
+interface Visit {
   /** The line to change where the body was read before: one of `consumed.ts`. */
   readonly fix: string;
   readonly req: NodeRequest;

@@ -1,9 +1,8 @@
 import type { Refusal, RefusedCode } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
-import { bearerToken } from './bearer-token.ts';
+import { bearerToken, comparedWith } from './credentials.ts';
 import type { Authenticate, AuthContext, Prove } from './contract.ts';
 import { whole } from './whole.ts';
-import { comparedWith } from './credentials.ts';
 
 /** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
 function refuse(code: RefusedCode, detail: string): Refusal {

@@ -1,5 +1,13 @@
-import { equalBytes } from '../crypto/equal.ts';
 import type { Hashes } from '../crypto/engine.ts';
+import { equalBytes } from '../crypto/equal.ts';
+
+/** `Bearer`, any case (RFC 9110 §11.1), spaces, and a token that may be anything its owner chose. */
+const CREDENTIALS = /^bearer +(\S.*)$/i;
+
+/** The token of an `Authorization` line, or undefined where it has none. */
+export function bearerToken(line: string): string | undefined {
+  return CREDENTIALS.exec(line)?.[1];
+}
 
 /**
  * Compares a credential that came with those that are accepted. Every one is compared, by hashes of one length, so that

@@ -1,4 +1,4 @@
-import { hex } from '../codec/hex.ts';
+import { hex } from '../codec/encoding.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import type { Head } from '../delivery.ts';
 import type { Refusal, RefusedCode } from '../outcome.ts';

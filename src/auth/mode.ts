@@ -2,7 +2,7 @@ import type { HeaderFields } from '../delivery.ts';
 import type { Refusal } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy } from '../senders.ts';
-import { bearerToken } from './bearer-token.ts';
+import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];
 

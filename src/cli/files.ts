@@ -4,10 +4,9 @@ import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { publicPart } from '../keys/jwk.ts';
+import { publicPart } from '../keys/jwks.ts';
 import type { SenderAuth } from '../senders.ts';
-import type { CliContext } from './shell.ts';
-import { UsageError } from './usage-error.ts';
+import { type CliContext, UsageError } from './shell.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',

@@ -1,19 +1,17 @@
 import { Command, CommanderError } from 'commander';
 import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
-import { TargetUriError } from '../auth/rfc9421/target-uri.ts';
+import { TargetUriError } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import { addExplain } from './explain/verb.ts';
 import { addInbox } from './inbox/verb.ts';
 import { addKeysCheck } from './keys/check.ts';
 import { addKeysGenerate } from './keys/generate.ts';
-import { createPaint, harmless, wantsColour } from './paint.ts';
+import { type CliContext, createPaint, harmless, type RunVerb, UsageError, wantsColour } from './shell.ts';
 import { addProbe } from './probe/verb.ts';
-import { RegistryError } from '../registry/errors.ts';
+import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/verb.ts';
 import { addSend } from './send/verb.ts';
-import type { CliContext, RunVerb } from './shell.ts';
-import { UsageError } from './usage-error.ts';
 import { addVectorsRun } from './vectors-run.ts';
 
 /** What the command line needs of the process. */

@@ -1,14 +1,12 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import type { EditionName } from '../edition.ts';
+import type { EditionName } from '../protocol.ts';
 import { type Skipped, VectorError } from '../vectors/case.ts';
 import type { VectorResult } from '../vectors/judge.ts';
-import { formatEnd, formatResult } from '../vectors/report.ts';
-import { runVectors } from '../vectors/run.ts';
+import { formatEnd, formatResult, runVectors } from '../vectors/run.ts';
 import { collect } from './files.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from './shell.ts';
-import { UsageError } from './usage-error.ts';
+import { addVerb, type CliContext, type Paint, type Report, type RunVerb, UsageError } from './shell.ts';
 
 interface RunFlags {
   readonly protocol?: string;

@@ -1,4 +1,4 @@
-import { isFieldName } from '../auth/rfc9421/components.ts';
+import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderAuth, SenderEntry, NotificationToken } from '../senders.ts';

@@ -1,4 +1,4 @@
-import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
+import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import type { Target } from '../auth/contract.ts';
 import { ConfigError } from '../errors.ts';
 import { given } from './validate.ts';

@@ -1,10 +1,9 @@
 import type { Verification } from '../crypto/engine.ts';
-import { editionFor, type Edition } from '../edition.ts';
+import { type Edition, editionFor, type Protocol, protocolFor } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { WorkerOptions } from '../inbox/contract.ts';
 import type { ReceiverOptions } from '../options.ts';
-import { protocolFor, type Protocol } from '../protocol.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
 import { contentTypes } from './content-types.ts';
 import { checkParts, pressureThresholds, verificationOf } from './parts.ts';

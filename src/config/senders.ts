@@ -1,9 +1,8 @@
 import { ConfigError } from '../errors.ts';
-import { editionFor, type Edition } from '../edition.ts';
-import { checkPins } from '../keys/jwk.ts';
+import { type Edition, editionFor, type Protocol } from '../protocol.ts';
+import { checkPins } from '../keys/jwks.ts';
 import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
-import type { Protocol } from '../protocol.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
 import { given, onlyKnown, oneOf, wholeNumber } from './validate.ts';

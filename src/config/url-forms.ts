@@ -1,5 +1,5 @@
 import type { Target } from '../auth/contract.ts';
-import { canonicalAuthority, type Scheme } from '../auth/rfc9421/host-name.ts';
+import { canonicalAuthority, type Scheme } from '../auth/rfc9421/host.ts';
 import { canonicalOrUndefined, pathAndQuery, publicUrlOf, type PublicUrl } from './public-url.ts';
 
 /** Where each part of a URL comes from that a seller may have been given: verification.md §2.34. */

@@ -1,9 +1,8 @@
 import { ConfigError } from '../errors.ts';
-import type { CryptoEngine, Sodium } from './engine.ts';
+import { type CryptoEngine, engineWorks, type Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';
 import { nodeCrypto } from './node-crypto.ts';
 import { hasThreadPool, type OffMain, pooledVerify } from './pool.ts';
-import { engineWorks } from './self-test.ts';
 import { webcryptoEngine } from './webcrypto.ts';
 
 type EngineName = CryptoEngine['name'];

@@ -1,7 +1,6 @@
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';
-import { hex } from '../codec/hex.ts';
-import { utf8 } from '../codec/utf8.ts';
+import { hex, utf8 } from '../codec/encoding.ts';
 import type { Hashes, Sha256Stream } from './engine.ts';
 
 /** Plain JavaScript, for runtimes without node:crypto: WebCrypto has only asynchronous hashes. */

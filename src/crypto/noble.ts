@@ -4,7 +4,7 @@ import { bytesToNumberLE } from '@noble/curves/utils.js';
 import { sha512 } from '@noble/hashes/sha2.js';
 import type { CryptoEngine } from './engine.ts';
 import { equalBytes } from './equal.ts';
-import { screenedEngine, type Verifier } from './screened.ts';
+import { screenedEngine, type Verifier } from './public-key.ts';
 
 /**
  * RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A is R's bytes. `ed25519.verify` multiplies

@@ -1,6 +1,138 @@
-import { ed25519KeyFlaw } from './ed25519-precheck.ts';
-import type { Jwk, SignatureAlgorithm } from './engine.ts';
-import { p256KeyFlaw } from './p256-precheck.ts';
+import type { CryptoEngine, Jwk, SignatureAlgorithm, VerifyKey } from './engine.ts';
+
+/** The field's order p = 2^255 − 19 (RFC 8032 §5.1). */
+const FIELD_25519: bigint = 2n ** 255n - 19n;
+/** The curve's constant d = −121665/121666 mod p (RFC 8032 §5.1). */
+const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
+
+/** The group's order L (RFC 8032 §5.1), little-endian as S is. */
+const L: readonly number[] = [
+  0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0,
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+];
+
+/** y of two of the four points of order 8; the other two have −y. */
+const Y8 = 0x5fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n;
+
+/** The five y of the eight points whose order divides 8: 1, −1, 0, and the two of order 8. Both signs of x are one y. */
+const SMALL_ORDER_Y: readonly bigint[] = [1n, FIELD_25519 - 1n, 0n, Y8, FIELD_25519 - Y8];
+
+const SMALL_ORDER: readonly (readonly number[])[] = SMALL_ORDER_Y.map((y) =>
+  Array.from({ length: 32 }, (_, i) => Number((y >> BigInt(8 * i)) & 0xffn)),
+);
+
+/** y < p, on bytes: only 2^255 − 19 … 2^255 − 1 are too large, and they share all bytes but the lowest. */
+function isCanonical(point: Uint8Array, at: number): boolean {
+  if (((point[at + 31] ?? 0) & 0x7f) !== 0x7f || (point[at] ?? 0) < 0xed) return true;
+  for (let i = 1; i < 31; i += 1) if (point[at + i] !== 0xff) return true;
+  return false;
+}
+
+/** Whatever its sign bit: `x = 0` with the bit set is no encoding at all, and refused here with the others. */
+function isSmallOrder(point: Uint8Array, at: number): boolean {
+  return SMALL_ORDER.some((small) => {
+    for (let i = 0; i < 31; i += 1) if (point[at + i] !== small[i]) return false;
+    return ((point[at + 31] ?? 0) & 0x7f) === small[31];
+  });
+}
+
+/** S < L, or the same signature could be written a second way (RFC 8032 §5.1.7). */
+function isReducedScalar(signature: Uint8Array, at: number): boolean {
+  for (let i = 31; i >= 0; i -= 1) {
+    const difference = (signature[at + i] ?? 0) - (L[i] ?? 0);
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
+}
+
+function power(base: bigint, exponent: bigint): bigint {
+  let result = 1n;
+  let square = base;
+  for (let rest = exponent; rest > 0n; rest >>= 1n) {
+    if (rest & 1n) result = (result * square) % FIELD_25519;
+    square = (square * square) % FIELD_25519;
+  }
+  return result;
+}
+
+/** x² = (y² − 1)/(dy² + 1) has a root: by Euler's criterion on u·v, which is a square where u/v is (RFC 8032 §5.1.3). */
+function isOnCurve(point: Uint8Array): boolean {
+  let y = 0n;
+  for (let i = 31; i >= 0; i -= 1) y = (y << 8n) | BigInt((point[i] ?? 0) & (i === 31 ? 0x7f : 0xff));
+  const y2 = (y * y) % FIELD_25519;
+  const uv = ((y2 + FIELD_25519 - 1n) * (D * y2 + 1n)) % FIELD_25519;
+  return power(uv, (FIELD_25519 - 1n) / 2n) !== FIELD_25519 - 1n;
+}
+
+/**
+ * What is wrong with an Ed25519 public key, once, at import. Engines differ here: some accept the identity as a key,
+ * under which one signature fits every message (verification.md §3.8). A point of mixed order is no flaw: the
+ * cofactorless equation decides each of its signatures.
+ * @param point 32 bytes.
+ */
+export function ed25519KeyFlaw(point: Uint8Array): string | undefined {
+  if (!isCanonical(point, 0)) return 'the Ed25519 public key is not canonically encoded';
+  if (isSmallOrder(point, 0)) return 'the Ed25519 public key is a point of small order';
+  return isOnCurve(point) ? undefined : 'the Ed25519 public key is not a point of the curve';
+}
+
+/** R canonical and not of small order, S < L (verification.md §3.6): before any engine sees the signature. */
+export function ed25519SignatureFits(signature: Uint8Array): boolean {
+  return (
+    signature.length === 64 &&
+    isCanonical(signature, 0) &&
+    !isSmallOrder(signature, 0) &&
+    isReducedScalar(signature, 32)
+  );
+}
+
+/** The field's order p, the coefficient b and the group's order n of P-256 (SP 800-186 §3.2.1.3). */
+const FIELD_P256 = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn;
+const B = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn;
+const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+const N_BYTES: readonly number[] = Array.from({ length: 32 }, (_, i) =>
+  Number((N >> BigInt(8 * (31 - i))) & 0xffn),
+);
+
+function coordinate(point: Uint8Array, at: number): bigint {
+  let value = 0n;
+  for (let i = at; i < at + 32; i += 1) value = (value << 8n) | BigInt(point[i] ?? 0);
+  return value;
+}
+
+/** 1 ≤ value < n, big-endian. */
+function isScalar(signature: Uint8Array, at: number): boolean {
+  let some = 0;
+  for (let i = 0; i < 32; i += 1) some |= signature[at + i] ?? 0;
+  if (some === 0) return false;
+  for (let i = 0; i < 32; i += 1) {
+    const difference = (signature[at + i] ?? 0) - (N_BYTES[i] ?? 0);
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
+}
+
+/**
+ * What is wrong with a P-256 public key (SP 800-56A §5.6.2.3.3; the cofactor is 1, so every point of the curve but
+ * infinity, which this form cannot write, has order n).
+ * @param point 65 bytes, `04 ‖ x ‖ y` (SEC 1 §2.3.3).
+ */
+export function p256KeyFlaw(point: Uint8Array): string | undefined {
+  const x = coordinate(point, 1);
+  const y = coordinate(point, 33);
+  if (x >= FIELD_P256 || y >= FIELD_P256) return 'the P-256 public key has a coordinate outside the field';
+  const onCurve = (y * y - (x * x * x - 3n * x + B)) % FIELD_P256 === 0n;
+  return onCurve ? undefined : 'the P-256 public key is not a point of the curve';
+}
+
+/**
+ * 64 bytes r‖s (RFC 9421 §3.3.4), each in [1, n − 1] (FIPS 186-5 §6.4.2). DER has another length or, by chance of 64
+ * bytes, other numbers. A high s is accepted: FIPS 186-5 knows no low-s rule and signers do not follow one.
+ */
+export function p256SignatureFits(signature: Uint8Array): boolean {
+  return signature.length === 64 && isScalar(signature, 0) && isScalar(signature, 32);
+}
 
 /** The public part of a JWK and nothing else, as engines import it: `use`, `key_ops`, `d` would make them differ. */
 export interface PublicJwk {
@@ -11,7 +143,7 @@ export interface PublicJwk {
 }
 
 /** A public key that passed every check that does not need an engine. */
-export interface PublicKey {
+interface PublicKey {
   readonly alg: SignatureAlgorithm;
   /** Ed25519: the 32 bytes of RFC 8032 §5.1.2. P-256: `04 ‖ x ‖ y`. */
   readonly point: Uint8Array;
@@ -64,4 +196,43 @@ export function readPublicKey(jwk: Jwk): PublicKey | string {
   const point = Uint8Array.from(bytes);
   const { x = '', ...rest } = found;
   return kind.flaw(point) ?? { alg, point, jwk: { kty: kind.kty, crv: kind.crv, x, ...rest } };
+}
+
+/** An imported key, ready to verify: only ever called with a signature that passed its algorithm's pre-check. */
+export type Verifier = (data: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
+
+/** What an engine brings: for each algorithm, an importer of keys that passed the common checks. */
+export type Primitives = Record<SignatureAlgorithm, (key: PublicKey) => Verifier | Promise<Verifier>>;
+
+const SIGNATURE_FITS: Record<SignatureAlgorithm, (signature: Uint8Array) => boolean> = {
+  ed25519: ed25519SignatureFits,
+  'ecdsa-p256-sha256': p256SignatureFits,
+};
+
+async function importKey(primitives: Primitives, jwk: Jwk): Promise<VerifyKey | string> {
+  const key = readPublicKey(jwk);
+  if (typeof key === 'string') return key;
+  try {
+    return { alg: key.alg, handle: await primitives[key.alg](key) };
+  } catch {
+    return 'the crypto engine does not take the key';
+  }
+}
+
+function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolean | Promise<boolean> {
+  if (!SIGNATURE_FITS[key.alg](signature)) return false;
+  try {
+    const verdict = (key.handle as Verifier)(data, signature);
+    return typeof verdict === 'boolean' ? verdict : verdict.catch(() => false);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Puts the checks that all engines share before one of them, so that no engine can be reached around them and what
+ * is left to it is what all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
+ */
+export function screenedEngine(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
+  return { name, importKey: (jwk) => importKey(primitives, jwk), verify };
 }

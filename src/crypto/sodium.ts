@@ -1,4 +1,4 @@
-import { decodeBase64 } from '../codec/base64.ts';
+import { decodeBase64 } from '../codec/encoding.ts';
 import { ConfigError } from '../errors.ts';
 import type { CryptoEngine, Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';

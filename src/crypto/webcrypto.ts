@@ -1,5 +1,5 @@
 import type { CryptoEngine } from './engine.ts';
-import { screenedEngine } from './screened.ts';
+import { screenedEngine } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
 

@@ -6,8 +6,8 @@ import type { Event, EventWarning, OtherEvent, TaskEvent } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import { notificationOf } from './notifications.ts';
-import { progressOf } from './progress.ts';
 import { isTerminal } from './status.ts';
+import { progressOf } from './progress.ts';
 import { eventWarning } from './warnings.ts';
 
 /** An event and what the store orders it by. */

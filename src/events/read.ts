@@ -1,8 +1,8 @@
 import { createHashes } from '../crypto/hashes.ts';
-import { agentData } from './agent-data.ts';
+import { agentData } from './agent.ts';
 import { envelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
-import { formOf } from './form.ts';
+import { formOf } from './families.ts';
 import { agentPayload } from './format.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { type EventReading, readBody, type ReadOptions } from './reading.ts';

@@ -5,7 +5,7 @@ import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
-import { formOf } from './form.ts';
+import { formOf } from './families.ts';
 import type { JsonObject } from '../codec/members.ts';
 import { readTool } from './tool.ts';
 

@@ -1,5 +1,5 @@
 import { isBareReport, isReportShaped } from './delivery-report.ts';
-import type { Form, ToolShape } from './form.ts';
+import type { Form, ToolShape } from './families.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { EventWarning } from './event.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';

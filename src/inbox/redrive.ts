@@ -1,15 +1,14 @@
-import { deliveryId } from '../delivery-id.ts';
+import { deliveryId } from '../delivery.ts';
 import { boundLogger } from '../logging.ts';
 import type { Equipped } from '../parts.ts';
-import { acceptAlone } from '../stages/accept-alone.ts';
+import { acceptAlone } from '../stages/admit.ts';
 import { announce, hasDied } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { tellEnded } from '../stages/ended.ts';
 import { giveBack } from '../stages/give-back.ts';
 import { claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';
-import { originOf, readStored, type FirstCopy } from '../stages/stored.ts';
-import { started, type Won } from '../stages/won.ts';
+import { type FirstCopy, originOf, readStored, started, type Won } from '../stages/stored.ts';
 import type { AcceptDecision, AcceptRequest, StoreInbox } from '../stores/contract.ts';
 import type { RedriveResult } from './contract.ts';
 

@@ -1,19 +1,111 @@
-import type { Equipped } from '../parts.ts';
+import type { AlarmCode } from '../alarms.ts';
+import { deliveryId } from '../delivery.ts';
+import { Fault, isOfKind, messageOf } from '../errors.ts';
+import { boundLogger } from '../logging.ts';
+import type { UnavailableCode } from '../outcome.ts';
+import type { Equipped, Parts } from '../parts.ts';
 import { announceStep } from '../stages/announce.ts';
+import { dispatch } from '../stages/dispatch.ts';
 import { tellEnded } from '../stages/ended.ts';
+import { idsOf } from '../stages/ids.ts';
+import { settle } from '../stages/settle.ts';
+import { originOf, readStored, type Started, type Won } from '../stages/stored.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
-import { createFailures } from './failures.ts';
+
+/** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
+const LONGEST_NAP_MS = 30_000;
+
+/** What a worker is told by its store, and its owner has to mend. */
+const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
+  misconfigured: 'misconfigured',
+  not_durable: 'durability_lowered',
+};
+
+interface Failures {
+  /** How long to wait before the next try, ms. */
+  readonly napAfter: (error: unknown, what: string) => number;
+  readonly over: () => void;
+}
+
+/** The store may be away for a while; it is asked again until it answers. */
+export function createFailures({ config, logger, raiseAlarm, random, notes, now }: Parts): Failures {
+  let failures = 0;
+  return {
+    napAfter(error, what) {
+      failures += 1;
+      notes.worker.error = messageOf(error);
+      if (notes.worker.state === 'running') notes.worker.state = 'failing';
+      logger.error({ err: error, failures }, what);
+      const alarm = isOfKind(error, Fault) ? FAULT_ALARMS[error.code] : undefined;
+      if (alarm) raiseAlarm({ code: alarm, message: (error as Fault).message });
+      const longest = Math.min(LONGEST_NAP_MS, config.worker.pollMs * 2 ** Math.min(failures, 20));
+      return longest * (0.5 + random() / 2);
+    },
+    over: () => {
+      failures = 0;
+      delete notes.worker.error;
+      notes.worker.lastLookedAt = now();
+      if (notes.worker.state !== 'stopped') notes.worker.state = 'running';
+    },
+  };
+}
+
+/** The corridor's end, entered from the inbox. A sender that is no longer configured makes no difference. */
+export function wonOf(event: LeasedEvent, parts: Equipped): Won {
+  const { sender, key, lease, waitedMs, traceparent, body } = event;
+  const origin = originOf(parts.config, sender);
+  return {
+    kind: 'won',
+    origin,
+    key,
+    deliveryId: deliveryId(parts.hashes, sender, key),
+    lease,
+    ...(waitedMs !== undefined && { waitedMs }),
+    ...(traceparent !== undefined && { traceparent }),
+    place: event,
+    firstCopy: () => readStored(origin, key, body, parts),
+    once: false,
+  };
+}
+
+/**
+ * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
+ * crashed; never rejects: what cannot be settled runs out, and is leased again.
+ */
+export async function runLeased(run: Started, parts: Equipped, abort: AbortController): Promise<void> {
+  const { deliveryId: id, key, lease, origin } = run.won;
+  const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId: id });
+  const late: Promise<unknown>[] = [];
+  const delivery = {
+    log,
+    background: (work: Promise<unknown>) => late.push(work),
+    isUnattended: true,
+  };
+  try {
+    const dispatched = await dispatch(run, parts, log, abort);
+    const result = await settle(dispatched, parts, delivery);
+    const fields = { ...idsOf(dispatched.run.event), attempt: lease.attempt };
+    if (result.kind === 'settled') {
+      log.info({ ...fields, state: result.state }, `event ${result.state}`);
+    } else if (result.code !== 'handler_failed') {
+      log.warn({ ...fields, code: result.code, detail: result.detail }, 'event not settled');
+    }
+    await Promise.all(late);
+  } catch (error) {
+    log.error({ err: error, attempt: lease.attempt }, 'an event could not be settled: its lease runs out');
+  }
+}
 
 /** What is to be leased: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
 export type Next = 'any' | 'alone';
 
-export interface RoundRequest {
+interface RoundRequest {
   /** Events at most. */
   readonly max: number;
   readonly next: Next;
 }
 
-export interface RoundResult {
+interface RoundResult {
   /** How long to wait for the next round. Ms. */
   readonly napMs: number;
   /** What the next one is for. */
@@ -21,7 +113,7 @@ export interface RoundResult {
 }
 
 /** A worker's calls of the store. */
-export interface Round {
+interface Round {
   /** One of them; `take` is given each event. Never rejects. */
   readonly lease: (
     request: RoundRequest,

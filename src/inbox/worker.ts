@@ -1,12 +1,10 @@
 import { ConfigError, Fault, isOfKind } from '../errors.ts';
 import type { Equipped, Parts } from '../parts.ts';
 import { giveBack } from '../stages/give-back.ts';
-import { started, type Started } from '../stages/won.ts';
+import { started, type Started } from '../stages/stored.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 import type { Bell } from './bell.ts';
-import { createFailures } from './failures.ts';
-import { createRound, type Next } from './round.ts';
-import { runLeased, wonOf } from './run.ts';
+import { createFailures, createRound, type Next, runLeased, wonOf } from './round.ts';
 
 /** Leases what is due and runs it, in this process. */
 export interface Worker {

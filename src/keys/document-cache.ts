@@ -3,15 +3,19 @@ import {
   begin,
   type CacheOptions,
   type CacheState,
+  type Copy,
+  type CopyResult,
+  type DocumentKind,
   type Entry,
   type FetchRequest,
+  type Freshness,
+  isWithin,
   type Purpose,
   type Running,
   runningFetch,
   usableCopy,
-} from './document-fetch.ts';
-import { type Copy, type CopyResult, type DocumentKind, type Freshness, isWithin } from './document.ts';
-import { type FetchBudget, unlimitedBudget } from './fetch-budget.ts';
+} from './document.ts';
+import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
 /**
  * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered

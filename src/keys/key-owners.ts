@@ -8,11 +8,11 @@ import { settledWithin } from '../time-limits.ts';
 import type { Candidate, KeyRequest, SenderKey } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type Copy, isWithin } from './document.ts';
-import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
+import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import type { KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { PublisherPins } from './publisher-pins.ts';
-import type { SenderKeys } from './sender-keys.ts';
+import type { SenderKeys } from './sender-search.ts';
 
 export interface KeyOwnersContext {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;

@@ -2,7 +2,7 @@ import { putBounded } from '../bounded.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
-import type { DeliveryBudget } from './fetch-budget.ts';
+import type { DeliveryBudget } from './safe-fetch.ts';
 import type { Search, SenderMatch, SenderSearch } from './sender-search.ts';
 
 interface KeySearchOptions {

@@ -4,8 +4,7 @@ import { ConfigError } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
-import { type EngineSource, importedKey, type KeySet, newKeySet } from './jwks.ts';
-import { pinnedJwks } from './jwk.ts';
+import { type EngineSource, importedKey, type KeySet, newKeySet, pinnedJwks } from './jwks.ts';
 
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {

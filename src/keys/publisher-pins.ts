@@ -4,12 +4,21 @@ import { isJsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
+import type { Copy, CopyResult, DocumentKind, Freshness, LifeRules, Parsed } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
-import type { CopyResult, Copy, DocumentKind, LifeRules, Parsed, Freshness } from './document.ts';
-import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
-import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './jwk.ts';
-import { type KeySet, MAX_KEYS, newKeySet, sameJwk, rejectsKeyUpdate } from './jwks.ts';
-import { nearMisses, nearMissText } from './near-misses.ts';
+import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
+import {
+  hasPrivateHalf,
+  isJwk,
+  type KeySet,
+  MAX_KEYS,
+  newKeySet,
+  PRIVATE_HALF_PUBLISHED,
+  publicPart,
+  rejectsKeyUpdate,
+  sameJwk,
+} from './jwks.ts';
+import { nearMisses, nearMissText } from './agent-location.ts';
 
 /** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
 export interface PinState {

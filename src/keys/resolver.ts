@@ -3,24 +3,22 @@ import type { Instruments } from '../instruments.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { createLocator } from './agent-location.ts';
-import { createDeliveryBudgets } from './fetch-budget.ts';
+import { type CacheLimits, MAX_LIFE_MS } from './document.ts';
+import { createDeliveryBudgets } from './safe-fetch.ts';
 import { brandJsonKind } from './brand-json.ts';
-import type { CacheLimits } from './document-fetch.ts';
 import { requestsMayShare } from '../single-flight.ts';
 import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, Transport } from './contract.ts';
 import { defaultTransport } from './net/transport.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { createFirstUse } from './first-use.ts';
-import { MAX_LIFE_MS } from './document.ts';
 import { createKeySearch, gather } from './key-search.ts';
 import type { EngineSource } from './jwks.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
 import type { Schedule } from '../time-limits.ts';
-import { createSenderKeys } from './sender-keys.ts';
-import { createSenderSearch } from './sender-search.ts';
+import { createSenderKeys, createSenderSearch } from './sender-search.ts';
 
 interface KeyLimits extends CacheLimits {
   /** Ms for one fetch. */

@@ -3,9 +3,19 @@ import type { SenderEntry } from '../senders.ts';
 import { brandJsonUrl } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { type DocumentKind, MAX_LIFE_MS, isWithin } from './document.ts';
+import { type DocumentKind, isWithin, MAX_LIFE_MS } from './document.ts';
 import { isPinned } from './pins.ts';
-import type { RevocationList } from './revocation-list.ts';
+
+/** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
+export interface RevocationList {
+  readonly kids: ReadonlySet<string>;
+  /** Unix ms. */
+  readonly updated: number;
+  /** Unix ms. */
+  readonly nextUpdate: number;
+  /** Ms between `updated` and `next_update`, within [1 min, 30 min]. */
+  readonly interval: number;
+}
 
 /** Every list that senders depend on, or did. */
 export interface Registers {

@@ -3,11 +3,10 @@ import type { SenderEntry } from '../senders.ts';
 import { requestsMayShare } from '../single-flight.ts';
 import { backgroundTimer, noTimer, type Schedule, settledWithin } from '../time-limits.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
+import { type CacheOptions, type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
-import type { CacheOptions } from './document-fetch.ts';
-import { type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
-import { type DeliveryBudget, unlimitedBudget } from './fetch-budget.ts';
-import { absentAsEmpty, type PublishedList, revocationKind } from './revocation-list.ts';
+import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
+import { absentAsEmpty, checkSignature, type PublishedList, revocationKind } from './revocation-list.ts';
 import {
   createListSource,
   createRegisters,
@@ -18,8 +17,7 @@ import {
   type Registers,
   take,
 } from './revocation-registers.ts';
-import { checkSignature } from './revocation-signature.ts';
-import type { SenderKeys } from './sender-keys.ts';
+import type { SenderKeys } from './sender-search.ts';
 
 interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;

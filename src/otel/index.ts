@@ -5,9 +5,9 @@
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import { flag, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
-import { type Inside, type Instruments, PARTS } from '../instruments.ts';
+import { type Instruments, PARTS } from '../instruments.ts';
 import type { Receiver } from '../options.ts';
-import type { Parts } from '../parts.ts';
+import type { Inside, Parts } from '../parts.ts';
 import { observedBy } from '../stages/ended.ts';
 import { createMetrics } from './metrics.ts';
 import { createTraces } from './traces.ts';

@@ -1,10 +1,28 @@
-import type { Attributes, BatchObservableResult, Histogram, Meter } from '@opentelemetry/api';
-import type { Handled } from '../handled-contract.ts';
+import {
+  type Attributes,
+  type BatchObservableResult,
+  diag,
+  type Histogram,
+  type Meter,
+} from '@opentelemetry/api';
 import type { DeliveryWatch, Instruments } from '../instruments.ts';
-import type { Receiver } from '../options.ts';
+import type { Handled, Receiver } from '../options.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
-import { quietly } from './quietly.ts';
+
+/** What telemetry throws is telemetry's own business: a delivery must not know. */
+export function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    try {
+      diag.error('proto-webhooks/otel', error);
+    } catch {
+      // Whoever listens to that has nobody else to tell.
+    }
+    return undefined;
+  }
+}
 
 interface MetricsContext {
   readonly receiver: Receiver;

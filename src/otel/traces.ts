@@ -16,8 +16,7 @@ import { isOfKind, textOf } from '../errors.ts';
 import type { DeliveryWatch, Instruments } from '../instruments.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
-import type { DeliveryMeter } from './metrics.ts';
-import { quietly } from './quietly.ts';
+import { type DeliveryMeter, quietly } from './metrics.ts';
 
 interface TracesContext {
   readonly parts: Parts;
@@ -122,10 +121,10 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
       return within(active, () => run(watch));
     },
 
-    handler(won, event, run) {
+    handler({ deliveryId, traceparent, lease }, event, handle) {
       // A worker's loop runs in whatever context `start` was called in: that is nobody's who delivered.
       const isWorker = config.mode === 'inbox';
-      const link = linkTo(won.traceparent);
+      const link = linkTo(traceparent);
       const span = quietly(() =>
         tracer.startSpan(`process ${destination}`, {
           kind: SpanKind.CONSUMER,
@@ -133,18 +132,18 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
           ...(link && { links: [link] }),
           attributes: {
             ...operation('process'),
-            'messaging.message.id': won.deliveryId,
+            'messaging.message.id': deliveryId,
             'webhook.sender': labelOf(event.sender),
             'webhook.kind': event.kind,
-            'webhook.attempt': won.lease.attempt,
+            'webhook.attempt': lease.attempt,
             ...(event.kind === 'task' && { 'messaging.message.conversation_id': event.taskId }),
           },
         }),
       );
-      if (!span) return run();
+      if (!span) return handle();
       return within(trace.setSpan(activeContext(), span), async () => {
         try {
-          return await run();
+          return await handle();
         } catch (error) {
           quietly(() => {
             span.recordException(isOfKind(error, Error) ? error : textOf(error));

@@ -2,8 +2,15 @@ import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import { DAY_MS, optionsFor, requireOptions, webhookJob, within } from './job.ts';
-import type { JobSettings, WebhookJob } from './job.ts';
+import {
+  DAY_MS,
+  type JobSettings,
+  optionsFor,
+  requireOptions,
+  webhookJob,
+  type WebhookJob,
+  within,
+} from './job.ts';
 
 export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
 

@@ -1,5 +1,7 @@
-import { utf8 } from '../codec/utf8.ts';
+import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError, type RegistrationErrorCode } from './errors.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { Fault } from '../errors.ts';
 
 /** What JSON can say. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -108,4 +110,17 @@ export function checkedRef(value: unknown): string {
   }
   requireFit(REF, value);
   return value;
+}
+
+/**
+ * JSON that this package has kept in a row.
+ * @throws Fault `misconfigured`: it is none any more.
+ */
+export function storedObject(text: string): Readonly<Record<string, unknown>> {
+  const parsed = parseStrictObject(utf8(text));
+  if (parsed.ok) return parsed.value;
+  throw new Fault(
+    'misconfigured',
+    `A row of a registration cannot be read: ${parsed.detail}. Restore the store from a backup.`,
+  );
 }

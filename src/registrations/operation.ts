@@ -1,11 +1,11 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
-import { storedId } from '../stages/stored-id.ts';
+import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
 import type { JsonObject } from './json.ts';
 import type { RouteScheme, Seller } from './routes.ts';
-import { storedObject } from './stored.ts';
+import { storedObject } from './json.ts';
 
 /*
  * An operation as it is kept, and the steps by which it is settled and found. Whose a task is says a row of its own, written with

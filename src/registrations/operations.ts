@@ -6,24 +6,35 @@ import type {
   StoreRegistrations,
 } from '../stores/contract.ts';
 import { RegistrationError } from './errors.ts';
-import type {
-  Answer,
-  OperationFound,
-  OperationName,
-  OperationSeen,
-  OperationState,
-  OperationTold,
-  Settled,
-  Stored,
+import {
+  type Answer,
+  found,
+  type OperationFound,
+  type OperationName,
+  type OperationSeen,
+  type OperationState,
+  type OperationTold,
+  refusedRow,
+  rowOf,
+  seenOf,
+  type Settled,
+  settled,
+  type Stored,
+  storedIn,
 } from './operation.ts';
-import { found, refusedRow, rowOf, seenOf, settled, storedIn } from './operation.ts';
+import { storedObject } from './json.ts';
 import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
-import { operationToken, type RandomBytes } from './route-token.ts';
+import {
+  operationToken,
+  type RandomBytes,
+  seal,
+  type SealedPlace,
+  secretIdOf,
+  type Secrets,
+  unseal,
+} from './secrets.ts';
 import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from './routes.ts';
-import { seal, type SealedPlace, secretIdOf, unseal } from './sealing.ts';
-import type { Secrets } from './secrets.ts';
-import { storedObject } from './stored.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the

@@ -11,12 +11,11 @@ import type { Operation, OperationPage, OperationQuery, OperationRequest, Operat
 import { operationsOf } from './operations.ts';
 import type { AgentVersion, Reporting } from './request.ts';
 import { agentConfiguration, agentRequest, reportingWebhook, toolArguments } from './request.ts';
-import type { RandomBytes } from './route-token.ts';
+import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Seller } from './routes.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
-import { secretsOf } from './secrets.ts';
 
 /** Calls an operation of a seller over the tool transport: the caller's own client. */
 export type CallSeller = (

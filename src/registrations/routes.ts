@@ -1,8 +1,8 @@
 import type { Hashes } from '../crypto/engine.ts';
-import type { EditionName } from '../edition.ts';
+import type { EditionName } from '../protocol.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
-import { encodeBase64Url } from '../codec/base64.ts';
+import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Sender } from '../senders.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
 import type { LegacyAuthentication } from './request.ts';
@@ -12,10 +12,12 @@ import {
   type RandomBytes,
   readRouteToken,
   routeTokenOf,
-} from './route-token.ts';
-import { seal, type SealedPlace, unseal } from './sealing.ts';
-import type { Secrets } from './secrets.ts';
-import { storedObject } from './stored.ts';
+  seal,
+  type SealedPlace,
+  type Secrets,
+  unseal,
+} from './secrets.ts';
+import { storedObject } from './json.ts';
 
 /*
  * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row

@@ -1,13 +1,14 @@
-import { encodeBase64Url } from '../codec/base64.ts';
-import { utf8 } from '../codec/utf8.ts';
+import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
+import { equalBytes } from '../crypto/equal.ts';
 import { ConfigError } from '../errors.ts';
+import { RegistrationError } from './errors.ts';
 
 /** What keys are derived for. One key is never used for two of them. */
-export type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
+type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
 
 /** One of the owner's secrets. */
-export interface Secret {
+interface Secret {
   /** Names it in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
   readonly id: string;
   readonly idBytes: Uint8Array;
@@ -22,7 +23,7 @@ export interface Secrets {
 }
 
 /** Bytes of a secret's id. */
-export const SECRET_ID_BYTES = 4;
+const SECRET_ID_BYTES = 4;
 
 const MIN_LENGTH = 32;
 
@@ -73,4 +74,182 @@ export function secretsOf(secrets: readonly string[], hashes: Hashes): Secrets {
     );
   }
   return { newest, named: (id) => named.get(id) };
+}
+
+/*
+ * The last segment of a seller's URL: base64url of the secret's id (4 bytes), 16 random bytes, and the first 16 bytes of
+ * their HMAC-SHA256. It proves itself: a path that somebody made up costs no look into the store.
+ */
+
+const RANDOM_BYTES = 16;
+const MAC_BYTES = 16;
+const SIGNED_BYTES: number = SECRET_ID_BYTES + RANDOM_BYTES;
+
+/** 36 bytes are 48 characters with no bit to spare, so a token has one spelling. */
+const FORM = /^[A-Za-z0-9_-]{48}$/;
+
+/** A token that was made by one of the secrets. */
+interface RouteToken {
+  readonly text: string;
+  /** The random part: by this the store knows the route, so that a store that leaks gives no URL away. */
+  readonly id: string;
+  readonly secretId: string;
+}
+
+/** So many random bytes. */
+export type RandomBytes = (count: number) => Uint8Array;
+
+function macOf(hashes: Hashes, secret: Secret, signed: Uint8Array): Uint8Array {
+  return hashes.hmacSha256(secret.keyFor('route'), signed).subarray(0, MAC_BYTES);
+}
+
+function routeToken(hashes: Hashes, secret: Secret, random: Uint8Array): RouteToken {
+  const bytes = new Uint8Array(SIGNED_BYTES + MAC_BYTES);
+  bytes.set(secret.idBytes);
+  bytes.set(random, SECRET_ID_BYTES);
+  bytes.set(macOf(hashes, secret, bytes.subarray(0, SIGNED_BYTES)), SIGNED_BYTES);
+  return { text: encodeBase64Url(bytes), id: encodeBase64Url(random), secretId: secret.id };
+}
+
+/** A new token, by the newest secret. */
+export function makeRouteToken(secrets: Secrets, hashes: Hashes, randomBytes: RandomBytes): RouteToken {
+  return routeToken(hashes, secrets.newest, randomBytes(RANDOM_BYTES));
+}
+
+/** The token of a route that is known by its random part; undefined where its secret is not given any more. */
+export function routeTokenOf(
+  secrets: Secrets,
+  hashes: Hashes,
+  route: { readonly id: string; readonly secretId: string },
+): RouteToken | undefined {
+  const secret = secrets.named(route.secretId);
+  const random = decodeBase64(route.id);
+  return secret && random?.length === RANDOM_BYTES ? routeToken(hashes, secret, random) : undefined;
+}
+
+/**
+ * The token that `text` is, where one of the secrets made it. The id of the secret is no secret: which one is meant may
+ * show in the time it takes; how much of the HMAC is right does not.
+ */
+export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): RouteToken | undefined {
+  const bytes = FORM.test(text) ? decodeBase64(text) : undefined;
+  const secret = bytes && secrets.named(encodeBase64Url(bytes.subarray(0, SECRET_ID_BYTES)));
+  if (!secret) return undefined;
+  const mac = macOf(hashes, secret, bytes.subarray(0, SIGNED_BYTES));
+  if (!equalBytes(mac, bytes.subarray(SIGNED_BYTES))) return undefined;
+  return { text, id: encodeBase64Url(bytes.subarray(SECRET_ID_BYTES, SIGNED_BYTES)), secretId: secret.id };
+}
+
+/**
+ * `push_notification_config.token` of an operation: made of the secret and the operation's id, so that it is kept nowhere
+ * and a repeated call has the same. 43 characters.
+ */
+export function operationToken(secret: Secret, hashes: Hashes, operationId: string): string {
+  return encodeBase64Url(hashes.hmacSha256(secret.keyFor('token'), utf8(operationId)));
+}
+
+/** Whether the last segment of a path looks like a token, whoever made it. */
+export function hasTokenForm(path: string): boolean {
+  return FORM.test(path.slice(path.lastIndexOf('/') + 1));
+}
+
+/*
+ * What is kept encrypted: AES-256-GCM under a key for its purpose alone, bound to the row that it stands in, so that no
+ * ciphertext can be put in another's place. base64url of the secret's id (4 bytes), the nonce (12), ciphertext and tag.
+ */
+
+/** What is sealed, by the keys of `KeyPurpose`. */
+type SealedPurpose = 'arguments' | 'credentials';
+
+/** The row that a text belongs to. */
+export interface SealedPlace {
+  readonly purpose: SealedPurpose;
+  readonly sender: string;
+  /** Of the row: the operation's id; '' for the seller's own. */
+  readonly id: string;
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
+
+type Subtle = typeof globalThis.crypto.subtle;
+type Use = 'encrypt' | 'decrypt';
+
+/** `WebCrypto` refuses bytes on shared memory, which a view may be on for the compiler: a copy never is. */
+function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes);
+}
+
+function aesGcm(
+  subtle: Subtle,
+  use: Use,
+  secret: Secret,
+  nonce: Uint8Array,
+  place: SealedPlace,
+): (data: Uint8Array) => Promise<Uint8Array> {
+  const additionalData = copy(utf8(JSON.stringify([place.purpose, place.sender, place.id])));
+  return async (data) => {
+    const key = await subtle.importKey('raw', copy(secret.keyFor(place.purpose)), 'AES-GCM', false, [use]);
+    return new Uint8Array(
+      await subtle[use]({ name: 'AES-GCM', iv: copy(nonce), additionalData }, key, copy(data)),
+    );
+  };
+}
+
+/** Encrypts a text under the newest secret. */
+export async function seal(
+  secrets: Secrets,
+  place: SealedPlace,
+  text: string,
+  randomBytes: RandomBytes,
+): Promise<string> {
+  const secret = secrets.newest;
+  const nonce = randomBytes(NONCE_BYTES);
+  const sealed = await aesGcm(globalThis.crypto.subtle, 'encrypt', secret, nonce, place)(utf8(text));
+  const bytes = new Uint8Array(HEAD_BYTES + sealed.length);
+  bytes.set(secret.idBytes);
+  bytes.set(nonce, SECRET_ID_BYTES);
+  bytes.set(sealed, HEAD_BYTES);
+  return encodeBase64Url(bytes);
+}
+
+/** Id of the secret that a text was sealed under; undefined where it is none that `seal` made. */
+export function secretIdOf(sealed: string): string | undefined {
+  const bytes = decodeBase64(sealed);
+  return bytes && bytes.length >= HEAD_BYTES + TAG_BYTES
+    ? encodeBase64Url(bytes.subarray(0, SECRET_ID_BYTES))
+    : undefined;
+}
+
+/**
+ * Decrypts what `seal` made for this place.
+ * @throws RegistrationError `secret_missing`, `sealed_text_invalid`.
+ */
+export async function unseal(secrets: Secrets, place: SealedPlace, sealed: string): Promise<string> {
+  const secretId = secretIdOf(sealed);
+  const bytes = decodeBase64(sealed);
+  if (secretId === undefined || !bytes) throw invalid(place);
+  const secret = secrets.named(secretId);
+  if (!secret) {
+    throw new RegistrationError(
+      'secret_missing',
+      `${place.purpose}: encrypted under a secret that is not given any more (${secretId}). Add it at the end of secrets.`,
+    );
+  }
+  const nonce = bytes.subarray(SECRET_ID_BYTES, HEAD_BYTES);
+  const open = aesGcm(globalThis.crypto.subtle, 'decrypt', secret, nonce, place);
+  try {
+    return new TextDecoder().decode(await open(bytes.subarray(HEAD_BYTES)));
+  } catch (error) {
+    throw invalid(place, error);
+  }
+}
+
+function invalid({ purpose }: SealedPlace, cause?: unknown): RegistrationError {
+  return new RegistrationError(
+    'sealed_text_invalid',
+    `${purpose}: what the store has cannot be decrypted: it was changed, cut, or belongs to another registration. Restore the row, or register again.`,
+    { cause },
+  );
 }

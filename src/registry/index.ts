@@ -1,19 +1,19 @@
 import { isJsonObject } from '../codec/members.ts';
-import { agentSegment, optionsOf, runQuery, segment, versionPath } from './arguments.ts';
-import { badArgument, RegistryError } from './errors.ts';
+import { agentSegment, optionsOf, runQuery, segment, send, versionPath } from './send.ts';
+import {
+  badArgument,
+  type CallOptions,
+  type DiagnosticsQuery,
+  type Registry,
+  RegistryError,
+  type RegistryMethod,
+  type RegistryOptions,
+  type RequestOptions,
+} from './types.ts';
 import { type Settings, settingsOf } from './options.ts';
 import { badgeSchema, diagnosticsSchema, fitting, objectSchema, parsedBy, requireSchema } from './schemas.ts';
-import { send } from './send.ts';
-import type {
-  CallOptions,
-  DiagnosticsQuery,
-  Registry,
-  RegistryMethod,
-  RegistryOptions,
-  RequestOptions,
-} from './types.ts';
 
-export { RegistryError, type RegistryErrorCode } from './errors.ts';
+export { RegistryError, type RegistryErrorCode } from './types.ts';
 export type * from './types.ts';
 export type {
   AnyTransport as RegistryTransport,

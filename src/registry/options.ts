@@ -4,8 +4,7 @@ import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
 import { onAbort } from '../time-limits.ts';
-import type { Connection } from './exchange.ts';
-import { tokenOf } from './token.ts';
+import { type Connection, tokenOf } from './exchange.ts';
 import type { RegistryOptions, TokenSource } from './types.ts';
 
 /** Options, checked. */

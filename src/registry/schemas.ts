@@ -1,9 +1,14 @@
 import * as z from 'zod/mini';
 import { printableName } from '../codec/printable.ts';
-import { badArgument, RegistryError } from './errors.ts';
+import {
+  badArgument,
+  type BadgeEmbed,
+  type DiagnosticRow,
+  type Diagnostics,
+  RegistryError,
+} from './types.ts';
 import type { Answered } from './exchange.ts';
 import type { StandardSchema } from '../events/event.ts';
-import type { BadgeEmbed, DiagnosticRow, Diagnostics } from './types.ts';
 
 const text = z.nullish(z.string());
 const integer = z.nullish(z.int());

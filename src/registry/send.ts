@@ -1,11 +1,122 @@
-import { bodyOf, urlOf } from './arguments.ts';
-import { badArgument } from './errors.ts';
+import { isJsonObject } from '../codec/members.ts';
+import { textOf } from '../errors.ts';
 import { type Answered, exchange } from './exchange.ts';
 import type { Settings } from './options.ts';
-import type { RegistryMethod, RequestOptions } from './types.ts';
+import {
+  badArgument,
+  type CallOptions,
+  type DiagnosticsQuery,
+  type RegistryMethod,
+  type RequestOptions,
+} from './types.ts';
+
+/**
+ * Options of a call, as given; none where they are absent. A misspelt name would be passed over without a word.
+ * @throws RegistryError
+ */
+export function optionsOf<T extends CallOptions>(
+  where: string,
+  given: T | undefined,
+  known: Readonly<Record<keyof T, true>>,
+): Partial<T> {
+  if (given === undefined) return {};
+  if (!isJsonObject(given)) throw badArgument(`${where}: the options are not an object`);
+  const other = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (other !== undefined) {
+    throw badArgument(`${where}: ${other} is not known; known: ${Object.keys(known).join(', ')}`);
+  }
+  if (given.signal !== undefined && !(given.signal instanceof AbortSignal)) {
+    throw badArgument(`${where}: signal is not an AbortSignal`);
+  }
+  return given;
+}
+
+/** One path segment, encoded once. @throws RegistryError */
+export function segment(name: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '' || value === '.' || value === '..' || !value.isWellFormed()) {
+    throw badArgument(`${name}: is not a string that a path segment can hold`);
+  }
+  return encodeURIComponent(value);
+}
+
+/** As it is registered: nothing about it is made canonical. One that is encoded already is no absolute URL. */
+export function agentSegment(agentUrl: unknown): string {
+  if (typeof agentUrl === 'string' && URL.canParse(agentUrl) && /^https?:\/\//i.test(agentUrl)) {
+    return segment('agentUrl', agentUrl);
+  }
+  throw badArgument("agentUrl: is not an absolute URL, e.g. 'https://seller.example/mcp'");
+}
+
+/** A protocol release. The legacy endpoint has none in its path. */
+export function versionPath(version: unknown): string {
+  if (version === undefined) return '';
+  if (typeof version === 'string' && /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/.test(version)) return `${version}/`;
+  throw badArgument("version: is not MAJOR.MINOR, e.g. '3.0'");
+}
+
+/** contract.md §2.4. */
+const DEFAULT_ROWS = 500;
+const MAX_ROWS = 1000;
+
+/** Which run, and how many of its rows. @throws RegistryError */
+export function runQuery(
+  { runId, maxRows = DEFAULT_ROWS }: DiagnosticsQuery,
+  rowCapParameter: string,
+): Readonly<Record<string, string | number | undefined>> {
+  if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
+    throw badArgument('runId: is not a string with something in it');
+  }
+  if (!Number.isInteger(maxRows) || maxRows < 1 || maxRows > MAX_ROWS) {
+    throw badArgument(`maxRows: is not a whole number from 1 to ${MAX_ROWS}`);
+  }
+  return { run_id: runId, [rowCapParameter]: maxRows };
+}
+
+/** `path` behind the base URL, which it cannot leave: the token goes where the owner said, and nowhere else. */
+function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {}): string {
+  const base = baseUrl.pathname.replace(/\/$/, '');
+  if (typeof path !== 'string' || !path.startsWith('/') || path.includes('#')) {
+    throw badArgument('path: has to begin with / and to have no fragment');
+  }
+  const written = `${baseUrl.origin}${base}${path}`;
+  const url = URL.canParse(written) ? new URL(written) : undefined;
+  // Dot segments, a backslash or a second slash that the parser takes for something else.
+  if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
+    throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
+  }
+  addQuery(url, query);
+  return url.href;
+}
+
+function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
+  if (!isJsonObject(query)) throw badArgument('query: is not an object');
+  for (const [name, values] of Object.entries(query)) {
+    for (const value of [values].flat()) {
+      if (value === undefined) continue;
+      if (!['string', 'number', 'boolean'].includes(typeof value)) {
+        throw badArgument(`query: ${name} is not a string, a number, true or false`);
+      }
+      url.searchParams.append(name, String(value));
+    }
+  }
+}
+
+/** JSON, UTF-8. @throws RegistryError */
+function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> | undefined {
+  if (body === undefined) return undefined;
+  if (method === 'GET') throw badArgument('body: a GET has none');
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(body);
+  } catch (error) {
+    throw badArgument(`body: cannot be written as JSON (${textOf(error)})`);
+  }
+  if (json === undefined) throw badArgument('body: cannot be written as JSON');
+  return new TextEncoder().encode(json);
+}
 
 /** What a call brings; `anonymous`: to a public endpoint, which gets no token. */
-export type Sent = Omit<RequestOptions, 'schema'> & { readonly anonymous?: boolean };
+type Sent = Omit<RequestOptions, 'schema'> & { readonly anonymous?: boolean };
 
 const METHODS: Readonly<Record<RegistryMethod, true>> = {
   GET: true,

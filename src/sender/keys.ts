@@ -1,4 +1,4 @@
-import { encodeBase64Url } from '../codec/base64.ts';
+import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import { oneOf, onlyKnown, text } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';

@@ -1,4 +1,4 @@
-import { hex } from '../codec/hex.ts';
+import { hex } from '../codec/encoding.ts';
 import { requireSecret } from '../config/auth.ts';
 import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';

@@ -1,7 +1,5 @@
-import { REQUIRED_COMPONENTS } from '../auth/rfc9421/components.ts';
-import { signatureBase } from '../auth/rfc9421/signature-base.ts';
-import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
-import { encodeBase64, encodeBase64Url } from '../codec/base64.ts';
+import { canonicalTargetUri, REQUIRED_COMPONENTS, signatureBase } from '../auth/rfc9421/signature-base.ts';
+import { encodeBase64, encodeBase64Url } from '../codec/encoding.ts';
 import { onlyKnown } from '../config/validate.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { createHashes } from '../crypto/hashes.ts';

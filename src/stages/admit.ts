@@ -1,16 +1,108 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import type { Identity } from '../auth/contract.ts';
+import type { Config } from '../config/resolve.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
-import { unavailable, type Refusal, type Unavailability, type Verdict } from '../outcome.ts';
-import type { AcceptDecision, Store } from '../stores/contract.ts';
-import { acceptAlone } from './accept-alone.ts';
-import { acceptRequest, runsHere, type AcceptContext } from './accept-request.ts';
+import { type Refusal, type Unavailability, unavailable, type Verdict } from '../outcome.ts';
+import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/contract.ts';
 import { announce, hasDied } from './announce.ts';
 import type { EndedContext } from './ended.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
-import type { EventName } from './running.ts';
-import { readStored } from './stored.ts';
+import type { EventName, Running } from './running.ts';
+import { storedId } from './ids.ts';
+import { readStored, type Won } from './stored.ts';
 import type { Waiting } from './wait.ts';
-import type { Won } from './won.ts';
+
+interface AcceptAloneContext {
+  readonly store: Pick<Store, 'accept'>;
+  readonly running: Pick<Running, 'reserve' | 'release'>;
+  readonly newId: () => string;
+}
+
+/**
+ * `Store.accept`, and once more where the event is a suspect: then the one place of this process is kept for it before it
+ * is leased, so that it is the only suspect that a crash can be charged to (admission.md §4.6). Where the place is taken,
+ * what the store said at first: `in-flight` with `suspect`.
+ */
+export async function acceptAlone(
+  request: AcceptRequest,
+  deliveryId: string,
+  { store, running, newId }: AcceptAloneContext,
+): Promise<AcceptResult> {
+  const first = await store.accept(request);
+  if (first.kind !== 'in-flight' || !first.suspect || !running.reserve(deliveryId)) return first;
+  // The first accept has bound the nonce; this one is another accept of the same event without it.
+  const { nonce: _bound, ...bare } = request;
+  const again = { ...bare, acceptId: newId(), alone: true, ...(first.replay && { replay: true }) };
+  let isWon = false;
+  try {
+    const result = await store.accept(again);
+    isWon = result.kind === 'won';
+    return result;
+  } finally {
+    if (!isWon) running.release();
+  }
+}
+
+interface AcceptContext {
+  readonly config: Config;
+  readonly hashes: Hashes;
+  /** Random id per call. */
+  readonly newId: () => string;
+  /** Receiver's clock, Unix ms. */
+  readonly now: () => number;
+  readonly running: Running;
+}
+
+/** A seller chooses keyid and nonce, and how long they are. */
+function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AcceptContext): NonceClaim {
+  return {
+    ...nonce,
+    keyid: storedId(nonce.keyid, hashes),
+    nonce: storedId(nonce.nonce, hashes),
+    // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
+    expiresAtMs: nonce.expiresAtMs + 1,
+    nowMs: now(),
+  };
+}
+
+/** Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing. */
+function lessee(read: Read | ReadChallenge, { config, running }: AcceptContext): Partial<AcceptRequest> {
+  if (config.mode === 'inbox' || !read.claim) return {};
+  const runningKey = taskRunning(read, running);
+  return {
+    process: running.process(),
+    ...(running.has(read.deliveryId) && { isRunning: true }),
+    ...(runningKey !== undefined && { runningKey }),
+  };
+}
+
+function taskRunning({ claim, identity }: ReadEvent, running: Running): string | undefined {
+  return claim.task && running.keyOf(identity.sender.agentUrl, claim.task.id);
+}
+
+/** Its event, or another one of its task, perhaps on a lease that has run out: it must not be started beside that. */
+function runsHere(read: ReadEvent, running: Running): boolean {
+  return running.has(read.deliveryId) || taskRunning(read, running) !== undefined;
+}
+
+/** What the store is asked for one delivery. */
+export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
+  const { config } = context;
+  const { sender, nonce } = read.identity;
+  return {
+    acceptId: context.newId(),
+    sender: sender.agentUrl,
+    mode: config.mode,
+    ...(nonce && { nonce: nonceClaim(nonce, context) }),
+    ...(read.claim && { event: read.claim }),
+    leaseMs: config.leaseMs,
+    ...lessee(read, context),
+    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  };
+}
 
 type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
@@ -27,7 +119,7 @@ export interface BurnContext extends AcceptContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-export interface AdmitContext extends EndedContext, BurnContext {
+interface AdmitContext extends EndedContext, BurnContext {
   readonly waiting: Waiting;
   /** An event was queued: a worker of this process has something to do. */
   readonly queued: () => void;

@@ -1,12 +1,12 @@
 import type { Logger } from '../alarms.ts';
 import { comparedWith } from '../auth/credentials.ts';
 import { quoted } from '../auth/rfc9421/refuse.ts';
-import { utf8 } from '../codec/utf8.ts';
+import { utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { Fault } from '../errors.ts';
 import { type ChallengeBody, readChallenge, type WebhookChallenge } from '../events/challenge.ts';
 import { settledWithin } from '../time-limits.ts';
-import type { OnChallenge } from '../challenge-contract.ts';
+import type { OnChallenge } from '../options.ts';
 import {
   type ChallengeEcho,
   type Refusal,

@@ -1,7 +1,7 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
-import { deliveryId } from '../delivery-id.ts';
+import { deliveryId } from '../delivery.ts';
 import type { Event } from '../events/event.ts';
-import type { Handled } from '../handled-contract.ts';
+import type { Handled } from '../options.ts';
 import type { Instruments } from '../instruments.ts';
 import type { InboxRecord, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';

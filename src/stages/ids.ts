@@ -1,6 +1,7 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
-import type { Handled } from '../handled-contract.ts';
+import type { Handled } from '../options.ts';
 
 /** What log lines and alarms call an event by, beside its sender, its key and its delivery id; a sender chose them. */
 export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'operationId'> {
@@ -10,4 +11,13 @@ export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'opera
     ...(event.kind === 'task' && { taskId: printableText(event.taskId, MAX_TEXT) }),
     ...(operationId !== undefined && { operationId: printableText(operationId, MAX_TEXT) }),
   };
+}
+
+/**
+ * Ids come from senders and may be of any length and hold any code unit, which not every backend takes. Those that
+ * a plain key cannot hold are stored by their hash; JSON keeps lone surrogates apart, which UTF-8 would not.
+ */
+export function storedId(id: string, hashes: Hashes): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(id)) return id;
+  return `sha-256:${hashes.sha256Hex(JSON.stringify(id))}`;
 }

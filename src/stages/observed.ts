@@ -1,5 +1,5 @@
 import type { Event } from '../events/event.ts';
-import type { Handled } from '../handled-contract.ts';
+import type { Handled } from '../options.ts';
 import type { Run } from './dispatch.ts';
 
 /** How a run ended. */

@@ -60,7 +60,7 @@ export function select({ delivery }: Guarded, context: SelectContext): Eventual<
     publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
   if ('kind' in target) return target;
   if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
-    return import('./stray.ts').then((it) => it.refuseStray(delivery, publicUrl, context));
+    return import('./unusual-senders.ts').then((it) => it.refuseStray(delivery, publicUrl, context));
   }
   return whenThere(sendersFor(target, senders, context.raiseAlarm), (found) =>
     isUsual(found)

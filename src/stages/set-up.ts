@@ -36,9 +36,7 @@ const MAX_SENDERS = 10_000;
 export function createSetUpWatch(parts: SetUpParts, shared: boolean): SetUpWatch {
   const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
   const { urlRight } = known;
-  const trials = once(async () =>
-    (await import('./set-up-trials.ts')).createSetUpTrials(parts, known, shared),
-  );
+  const trials = once(async () => (await import('./trials.ts')).createSetUpTrials(parts, known, shared));
   return {
     verified({ agentUrl }, arrivedAt) {
       known.insideAt = arrivedAt;

@@ -2,21 +2,54 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
 import type { Eventual } from '../eventual.ts';
-import { unavailable, type Unavailability } from '../outcome.ts';
+import type { Thinning } from '../logging.ts';
+import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
-import { raiseDead, type DeadEvent } from './announce.ts';
-import { backoffMs } from './backoff.ts';
+import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, Run } from './dispatch.ts';
-import { errorText } from './error-text.ts';
 import { idsOf } from './ids.ts';
 import type { Observed } from './observed.ts';
 import { isCommitted } from './transaction.ts';
-import type { Thinning } from '../thinning.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
-import type { Won } from './won.ts';
+import type { Won } from './stored.ts';
 
-export interface SettleContext {
+/**
+ * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
+ * first, twice that after the second, and so on up to `maxMs`, or down to half of that at random, so that what failed
+ * together does not come back together. Not less: attempts, and runs for bytes that came before, are counted by steps. A
+ * seller's retry does not wait. Whole ms.
+ * @param random in [0, 1).
+ */
+export function backoffMs(
+  attempt: number,
+  { baseMs, maxMs }: Pick<Config['retry'], 'baseMs' | 'maxMs'>,
+  random: () => number,
+): number {
+  const longest = Math.min(maxMs, baseMs * 2 ** Math.min(attempt - 1, 40));
+  return Math.floor((longest * (1 + random())) / 2);
+}
+
+/** `FailRequest.error`: UTF-16 code units. */
+const MOST = 1_000;
+
+/**
+ * What a handler's error says of itself, for the event's owner: its message alone. Well-formed and without NUL, so
+ * that every backend can keep it.
+ */
+export function errorText(error: unknown): string {
+  return messageOf(error).slice(0, MOST).toWellFormed().replaceAll('\0', '\uFFFD');
+}
+
+function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message || error.name : error);
+  } catch {
+    return 'an error that has no text';
+  }
+}
+
+interface SettleContext {
   readonly config: Config;
   readonly store: Store;
   readonly waiting: Waiting;
@@ -44,7 +77,7 @@ export interface SettleDelivery {
 }
 
 /** How a run ended: its work is done, or it is DEAD. */
-export interface Settled {
+interface Settled {
   readonly kind: 'settled';
   readonly state: 'applied' | 'dead';
 }

@@ -1,7 +1,9 @@
+import type { Config } from '../config/resolve.ts';
 import { Fault } from '../errors.ts';
 import type { EventReading } from '../events/reading.ts';
-import type { Config } from '../config/resolve.ts';
-import { readFrom, type Origin, type ReadContext } from './read.ts';
+import type { AcceptDecision, Lease } from '../stores/contract.ts';
+import { type Origin, type ReadContext, readFrom } from './read.ts';
+import type { Running } from './running.ts';
 
 /** The first copy of an event: what every run of its handler gets. */
 export type FirstCopy = Extract<EventReading, { ok: true }>;
@@ -20,3 +22,42 @@ export function readStored(origin: Origin, key: string, body: Uint8Array, contex
   if (reading.ok && reading.event.idempotencyKey === key) return reading;
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }
+
+/** An event that is leased to this process, whoever leased it: its handler is to run. */
+export interface Won {
+  readonly kind: 'won';
+  readonly origin: Origin;
+  readonly key: string;
+  /** Of sender and key. */
+  readonly deliveryId: string;
+  /** Of a delivery: as the store was told. */
+  readonly taskId?: string | undefined;
+  readonly lease: Lease;
+  /** How long a worker's was stored, by the store's clock. Ms. */
+  readonly waitedMs?: number;
+  /** A worker's: of the delivery that brought it. W3C `traceparent`. */
+  readonly traceparent?: string | undefined;
+  readonly place: Place;
+  /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
+  readonly firstCopy: () => FirstCopy;
+  /** Nobody would bring it again: if it fails, it is DEAD. */
+  readonly once: boolean;
+}
+
+/** One that this process may run, and counts as running (admission.md §4.7). */
+export interface Started {
+  readonly won: Won;
+  /** As `Running.begin` gives it. */
+  readonly over: () => void;
+}
+
+/** Undefined where this process must not start it: its lease is to be given back. */
+export function started(won: Won, running: Running): Started | undefined {
+  const { origin, key, deliveryId, taskId, lease } = won;
+  const suspect = lease.suspect === true;
+  const over = running.begin({ deliveryId, sender: origin.agentUrl, key, suspect, taskId });
+  return over && { won, over };
+}
+
+/** What the store knows of an event beside its body. */
+type Place = Pick<Extract<AcceptDecision, { kind: 'won' }>, 'reemission' | 'afterTerminal' | 'afterFinal'>;

@@ -1,15 +1,13 @@
 import { Fault } from '../errors.ts';
-import { requireOptions } from './given.ts';
+import { requireOptions } from './text.ts';
 import type { Store, StoreOptions } from './contract.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
 import { registrationsOf } from './rules/registrations.ts';
 import { alive, complete, fail, peek, renew } from './rules/settle.ts';
 import { stepWatch } from './step-watch.ts';
-import type { MemoryRows } from './memory/rows.ts';
-import { memoryRows } from './memory/rows.ts';
-import type { MemoryState } from './memory/state.ts';
-import { createMemoryState } from './memory/state.ts';
+import { type MemoryRows, memoryRows } from './memory/rows.ts';
+import { createMemoryState, type MemoryState } from './memory/state.ts';
 
 export { createMemoryState } from './memory/state.ts';
 export type { MemoryState } from './memory/state.ts';

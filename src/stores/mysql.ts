@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './contract.ts';
 import { storeOf } from './driver/store-of.ts';
-import { requireOptions } from './given.ts';
+import { requireOptions } from './text.ts';
 import { mysqlBackend } from './mysql/backend.ts';
 import type { MysqlConnection, MysqlPool } from './mysql/client.ts';
 import { requirePool } from './mysql/client.ts';

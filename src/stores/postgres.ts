@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './contract.ts';
 import { storeOf } from './driver/store-of.ts';
-import { requireOptions } from './given.ts';
+import { requireOptions } from './text.ts';
 import { postgresBackend } from './postgres/backend.ts';
 import type { PgClient, PgPool } from './postgres/client.ts';
 import { requirePool } from './postgres/client.ts';

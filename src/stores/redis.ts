@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './contract.ts';
 import { storeOf } from './driver/store-of.ts';
-import { requireOptions } from './given.ts';
+import { requireOptions } from './text.ts';
 import { redisBackend } from './redis/backend.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';

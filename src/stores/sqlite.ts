@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../errors.ts';
 import type { Store, StoreOptions } from './contract.ts';
-import type { State } from './driver/state.ts';
-import { stateOf } from './driver/state.ts';
-import { requireOptions } from './given.ts';
+import { type State, stateOf } from './driver/state.ts';
+import { requireOptions } from './text.ts';
 import { accept } from './rules/accept.ts';
 import { inboxOf } from './rules/inbox.ts';
 import { registrationsOf } from './rules/registrations.ts';

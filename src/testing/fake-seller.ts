@@ -4,7 +4,7 @@ import { samplePayloads } from './payloads.ts';
 import { serveDocuments } from './seller-documents.ts';
 import { sellerKeys } from './seller-keys.ts';
 import { REVOKE_NAMES, revocationList } from './seller-revocations.ts';
-import { deliveries } from './seller-sending.ts';
+import { deliveries } from './seller-delivery.ts';
 import type { FakeSeller, FakeSellerOptions } from './seller-types.ts';
 
 export type { DeliverOptions, FakeSeller, FakeSellerOptions } from './seller-types.ts';

@@ -8,15 +8,15 @@ export {
   type FakeSeller,
   type FakeSellerOptions,
 } from './fake-seller.ts';
-export type { SampleFamily } from './family-payloads.ts';
+export type { SampleFamily } from './payloads.ts';
 export { MISTAKES, type Mistake, type Spoiling } from './mistakes.ts';
 export { samplePayloads, type Members, type SamplePayloadOptions, type SamplePayloads } from './payloads.ts';
-export type { ChallengeResult } from './seller-challenge.ts';
+export type { ChallengeResult } from './seller-types.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';
-export type { NamedFault, SellerFault } from './seller-faults.ts';
+export type { NamedFault, SellerFault } from './seller-documents.ts';
 export type { RotateOptions, SellerKeyName } from './seller-keys.ts';
 export type { RevokeOptions } from './seller-revocations.ts';
-export type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
+export type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
 export type { Sender, SenderAuth } from '../senders.ts';
 export {

@@ -3,15 +3,7 @@ import { createHashes } from '../crypto/hashes.ts';
 import type { ChallengeAuth, ChallengeBody } from '../events/challenge.ts';
 import type { SenderAuth } from '../senders.ts';
 import type { Members } from './payloads.ts';
-import type { Attempt } from './seller-retry.ts';
 import type { FakeSeller } from './seller-types.ts';
-
-/** A proof of control that was posted, and whether the buyer gave it. */
-export interface ChallengeResult {
-  /** The answer was 2xx and its body exactly `{"challenge": "<the same>"}`: a seller activates the subscription. */
-  readonly verified: boolean;
-  readonly attempt: Attempt;
-}
 
 function deliveryAuth(auth: SenderAuth | undefined): ChallengeAuth {
   if (!auth) return { mode: 'rfc9421' };

@@ -1,18 +1,24 @@
+import { oneOf, onlyKnown } from '../config/validate.ts';
+import { ConfigError } from '../errors.ts';
 import { payloadBytes } from '../sender/delivery.ts';
 import {
   bearerDelivery,
-  signDelivery,
-  signHmac,
   type Jwk,
   type PayloadInput,
+  signDelivery,
   type SignDeliveryOptions,
   type SignedDelivery,
+  signHmac,
 } from '../sender/sign.ts';
 import type { SenderAuth } from '../senders.ts';
-import { MISTAKES, type Mistake } from './mistakes.ts';
+import { type Mistake, MISTAKES } from './mistakes.ts';
+import { challenging } from './seller-challenge.ts';
+import { requireKeyName, type SellerKeys } from './seller-keys.ts';
+import { type Attempt, DEFAULT_RETRY, post, type RetryPolicy, untilFinal } from './seller-post.ts';
+import type { DeliverOptions, FakeSeller, FakeSellerOptions } from './seller-types.ts';
 
 /** Everything that one delivery is made of. */
-export interface DeliveryRecipe {
+interface DeliveryRecipe {
   readonly url: string;
   readonly payload: PayloadInput;
   readonly key: Jwk;
@@ -44,4 +50,88 @@ export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelive
   // A wrong URL is signed, and not posted to.
   const delivery = { ...signed, url: recipe.url };
   return spoiling?.sent?.(delivery) ?? delivery;
+}
+
+/** A misspelt one would send a delivery with nothing wrong with it. */
+const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
+  url: true,
+  to: true,
+  key: true,
+  auth: true,
+  mistake: true,
+  sign: true,
+  retry: true,
+  onAttempt: true,
+};
+
+const RETRY_NAMES = Object.fromEntries(Object.keys(DEFAULT_RETRY).map((name) => [name, true as const]));
+
+function policyOf(options: FakeSellerOptions, more: Partial<RetryPolicy> = {}): RetryPolicy {
+  const policy = { ...DEFAULT_RETRY, ...options.retry, ...more };
+  onlyKnown('retry', policy, RETRY_NAMES);
+  return policy;
+}
+
+/** Signing and sending, with the seller's defaults. */
+export function deliveries(
+  agentUrl: string,
+  options: FakeSellerOptions,
+  keys: SellerKeys['keys'],
+  signal: AbortSignal,
+): Pick<FakeSeller, 'sign' | 'send' | 'deliver' | 'challenge'> {
+  const { protocol = 'proto', now = Date.now } = options;
+  const signFor = async (
+    method: 'sign' | 'deliver' | 'challenge',
+    payload: PayloadInput,
+    more: DeliverOptions,
+  ): Promise<SignedDelivery> => {
+    onlyKnown(method, more, DELIVER_NAMES);
+    const url = more.url ?? options.url;
+    if (url === undefined)
+      throw new ConfigError(`url: give the webhook URL to createFakeSeller or ${method}.`);
+    const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
+    const { mistake, sign, key: name = 'ed25519' } = more;
+    oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
+    if (typeof name === 'string') requireKeyName(name);
+    const key = typeof name === 'string' ? keys[name].privateJwk : name;
+    return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
+  };
+
+  const sign: FakeSeller['sign'] = (payload, more = {}) => signFor('sign', payload, more);
+
+  const sendOnce = async (
+    delivery: SignedDelivery,
+    attempt: number,
+    more: DeliverOptions,
+  ): Promise<Attempt> => {
+    const to = more.to ?? options.to;
+    const { timeoutMs } = policyOf(options, more.retry);
+    const result = await post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
+    return { attempt, delivery, ...result };
+  };
+
+  const deliver: FakeSeller['deliver'] = async (payload, more = {}) => {
+    // Serialised once: every attempt carries the same bytes.
+    const bytes = payloadBytes(payload);
+    const attempt = async (number: number): Promise<Attempt> => {
+      const made = await sendOnce(await signFor('deliver', bytes, more), number, more);
+      more.onAttempt?.(made);
+      return made;
+    };
+    return untilFinal(attempt, policyOf(options, more.retry), signal);
+  };
+
+  const send: FakeSeller['send'] = async (delivery, more = {}) => {
+    onlyKnown('send', more, DELIVER_NAMES);
+    return sendOnce(delivery, 1, more);
+  };
+  return {
+    sign,
+    send,
+    deliver,
+    challenge: challenging(agentUrl, options.auth, {
+      sign: (body, more = {}) => signFor('challenge', body, more),
+      send,
+    }),
+  };
 }

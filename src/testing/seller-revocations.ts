@@ -1,4 +1,4 @@
-import { encodeBase64Url } from '../codec/base64.ts';
+import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { algorithmOf, signBytes } from '../sender/keys.ts';
 import type { SellerKeyName, SellerKeys } from './seller-keys.ts';

@@ -2,11 +2,17 @@ import type { Jwk, KeyPair, PayloadInput, SignDeliveryOptions, SignedDelivery } 
 import type { Sender, SenderAuth } from '../senders.ts';
 import type { Mistake } from './mistakes.ts';
 import type { Members, SamplePayloads } from './payloads.ts';
-import type { ChallengeResult } from './seller-challenge.ts';
-import type { SellerFault } from './seller-faults.ts';
+import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName } from './seller-keys.ts';
-import type { Attempt, DeliveryResult, RetryPolicy } from './seller-retry.ts';
+import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 import type { RevokeOptions } from './seller-revocations.ts';
+
+/** A proof of control that was posted, and whether the buyer gave it. */
+export interface ChallengeResult {
+  /** The answer was 2xx and its body exactly `{"challenge": "<the same>"}`: a seller activates the subscription. */
+  readonly verified: boolean;
+  readonly attempt: Attempt;
+}
 
 /** `createFakeSeller`'s options. All have defaults; give `url` here or to each `deliver`. */
 export interface FakeSellerOptions {

@@ -1,36 +1,32 @@
 import assert from 'node:assert/strict';
-import { capCases } from './store-contract/caps.ts';
-import { clockBackCases } from './store-contract/clock-back.ts';
-import { clockCases } from './store-contract/clock.ts';
-import { concurrencyCases } from './store-contract/concurrency.ts';
-import { expiryCases } from './store-contract/expiry.ts';
+import { capCases, expiryCases } from './store-contract/caps.ts';
+import { clockBackCases, clockCases } from './store-contract/clock.ts';
+import { concurrencyCases, transactionCases } from './store-contract/concurrency.ts';
 import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
-import { identityCases, lastingIdentityCases } from './store-contract/identity.ts';
-import { inboxDeadCases } from './store-contract/inbox-dead.ts';
-import { inboxDueCases } from './store-contract/inbox-due.ts';
+import {
+  identityCases,
+  keyspaceCases,
+  lastingIdentityCases,
+  lifecycleCases,
+  notificationCases,
+  persistenceCases,
+} from './store-contract/keyspaces.ts';
+import { inboxDeadCases, inboxOperatorCases } from './store-contract/inbox-operator.ts';
+import { inboxCases, inboxDueCases, inboxTaskCases } from './store-contract/inbox.ts';
 import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
-import { inboxOperatorCases } from './store-contract/inbox-operator.ts';
-import { inboxTaskCases } from './store-contract/inbox-tasks.ts';
-import { inboxCases } from './store-contract/inbox.ts';
-import { keyspaceCases } from './store-contract/keyspaces.ts';
 import type { Cases } from './store-contract/kit.ts';
 import { withKit } from './store-contract/kit.ts';
-import { leaseCases } from './store-contract/leases.ts';
-import { lifecycleCases, persistenceCases } from './store-contract/lifecycle.ts';
+import { leaseCases, reportCases } from './store-contract/leases.ts';
 import { nonceCases } from './store-contract/nonces.ts';
-import { notificationCases } from './store-contract/notifications.ts';
-import { orderCases } from './store-contract/order.ts';
-import { recordCases } from './store-contract/records.ts';
-import { lastingRegistrationCases, registrationCases } from './store-contract/registrations.ts';
+import { orderCases, taskCases, terminalCases } from './store-contract/tasks.ts';
+import { recordCases, replayCases, resendCases } from './store-contract/records.ts';
+import {
+  lastingRegistrationCases,
+  registrationCases,
+  registrationPageCases,
+} from './store-contract/registrations.ts';
 import { registrationDueCases } from './store-contract/registrations-due.ts';
-import { registrationPageCases } from './store-contract/registrations-page.ts';
-import { replayCases } from './store-contract/replays.ts';
-import { reportCases } from './store-contract/reports.ts';
-import { resendCases } from './store-contract/resends.ts';
 import { suspectCases } from './store-contract/suspects.ts';
-import { taskCases } from './store-contract/tasks.ts';
-import { terminalCases } from './store-contract/terminals.ts';
-import { transactionCases } from './store-contract/transactions.ts';
 
 export type {
   StoreContractOptions,

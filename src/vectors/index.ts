@@ -4,13 +4,13 @@
  */
 export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 export type { HeadersInput } from '../delivery.ts';
-export type { EditionName } from '../edition.ts';
+export type { EditionName } from '../protocol.ts';
 export type { VectorKind } from './case.ts';
 export { VectorError } from './case.ts';
 export type { VectorResult } from './judge.ts';
 export { librarySubject } from './library.ts';
 export type { LoadOptions } from './load.ts';
-export { formatReport, formatResult, type ReportOptions } from './report.ts';
+export { formatReport, formatResult, type ReportOptions } from './run.ts';
 export type { Skipped } from './case.ts';
 export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
 export type {

@@ -1,7 +1,6 @@
-import { canonicalAuthority } from '../auth/rfc9421/host-name.ts';
-import { canonicalTargetUri } from '../auth/rfc9421/target-uri.ts';
+import { canonicalAuthority } from '../auth/rfc9421/host.ts';
+import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';
-import { signatureBase } from '../auth/rfc9421/signature-base.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { fieldValue, headerFields } from '../delivery.ts';
@@ -12,7 +11,7 @@ import { createParts } from '../parts.ts';
 import { receiverOf } from '../receiver.ts';
 import type { Transport } from '../keys/contract.ts';
 import type { Sender } from '../senders.ts';
-import { storedId } from '../stages/stored-id.ts';
+import { storedId } from '../stages/ids.ts';
 import type { AcceptRequest, Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
 import { DEFAULT_NOW_MS } from './shapes/read.ts';

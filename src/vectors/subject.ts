@@ -1,6 +1,6 @@
 import type { Jwk } from '../crypto/engine.ts';
 import type { HeadersInput } from '../delivery.ts';
-import type { EditionName } from '../edition.ts';
+import type { EditionName } from '../protocol.ts';
 
 /** One HTTP request of a vector. */
 export interface VectorRequest {

@@ -6,9 +6,8 @@ import { createReceiver } from '../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { SAMPLE_FAMILIES, type SampleFamily } from '../../src/testing/family-payloads.ts';
+import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
 import { listening, type Listening } from './raw-client.ts';
 
 type Body = Readonly<Record<string, unknown>>;

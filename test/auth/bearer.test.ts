@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { authenticateBearer } from '../../src/auth/bearer.ts';
-import { bearerToken } from '../../src/auth/bearer-token.ts';
+import { bearerToken } from '../../src/auth/credentials.ts';
 import type { AuthResult } from '../../src/auth/contract.ts';
 import type { HeadersInput } from '../../src/delivery.ts';
 import { bench, request, sender } from './make-context.ts';

@@ -3,9 +3,8 @@ import type { AuthContext, AuthRequest } from '../../src/auth/contract.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { headerFields, type HeadersInput } from '../../src/delivery.ts';
-import { editionFor } from '../../src/edition.ts';
+import { editionFor, protocolFor } from '../../src/protocol.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';
-import { protocolFor } from '../../src/protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
 
 /** Legacy schemes know their senders by a shared secret: asking for keys is a mistake of ours. */

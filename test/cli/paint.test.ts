@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/paint.ts';
+import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/shell.ts';
 
 describe('what a terminal is given', () => {
   it('keeps text, line ends and our own colours', () => {

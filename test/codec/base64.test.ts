@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeBase64, encodeBase64, encodeBase64Url } from '../../src/codec/base64.ts';
+import { decodeBase64, encodeBase64, encodeBase64Url } from '../../src/codec/encoding.ts';
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { hex } from '../../src/codec/hex.ts';
+import { hex } from '../../src/codec/encoding.ts';
 import type { Hashes } from '../../src/crypto/engine.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { nativeHashes } from '../../src/crypto/native-hashes.ts';

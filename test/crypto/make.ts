@@ -1,7 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
-import { encodeBase64Url } from '../../src/codec/base64.ts';
+import { encodeBase64Url } from '../../src/codec/encoding.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 
 /** `refused`: the key at import. Else what every engine says of the signature. */

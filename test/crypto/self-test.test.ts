@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import { type CryptoEngine, engineWorks } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
-import { engineWorks } from '../../src/crypto/self-test.ts';
 
 const native = await createEngine('native');
 const like = (other: Partial<CryptoEngine>): CryptoEngine => ({ ...native, ...other });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { notificationFamily } from '../../src/events/notification-family.ts';
-import { SAMPLE_FAMILIES } from '../../src/testing/family-payloads.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
 import { textOf } from '../support/samples.ts';
 
 const COMMON = ['idempotency_key', 'notification_id', 'timestamp', 'notification_type'];

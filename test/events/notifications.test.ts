@@ -1,8 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { Event, NotificationEvent, NotificationFamily, OtherEvent } from '../../src/events/index.ts';
 import { notificationFamily } from '../../src/events/notification-family.ts';
-import { SAMPLE_FAMILIES, type SampleFamily } from '../../src/testing/family-payloads.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
 import { agentTask, eventOf, eventOfKind, KEY, toolEnvelope, warningCodes } from './helpers.ts';
 
 type Members = Readonly<Record<string, unknown>>;

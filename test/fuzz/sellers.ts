@@ -1,7 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { createHash, createPrivateKey, sign } from 'node:crypto';
-import { encodeBase64Url } from '../../src/codec/base64.ts';
+import { encodeBase64Url } from '../../src/codec/encoding.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import type { Sender } from '../../src/senders.ts';
 import type { Signer } from '../auth/rfc9421/support.ts';

@@ -1,5 +1,4 @@
-import type { Sodium } from '../../src/crypto/engine.ts';
-import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import type { CryptoEngine, Sodium } from '../../src/crypto/engine.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import { createParts } from '../../src/parts.ts';

@@ -71,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|edition|errors|outcome|delivery|delivery-id|door-contract|challenge-contract|refused-contract|handled-contract|health-contract|instruments|ticket-contract|pieces|room|senders|options|alarms|logging|single-flight|eventual|bounded|thinning|time-limits)\.ts$/,
+    /^(protocol|errors|outcome|delivery|instruments|senders|options|alarms|logging|single-flight|eventual|bounded|time-limits)\.ts$/,
     1,
   ],
 ];
@@ -110,7 +110,7 @@ describe('design: imports point one way, also those on demand', () => {
   it('sees both', () => {
     const seen = imports.map(({ from, to }) => `${from} ${to}`);
     expect(seen).toContain('inbox/on-demand.ts inbox/worker.ts');
-    expect(seen).toContain('inbox/worker.ts inbox/run.ts');
+    expect(seen).toContain('inbox/worker.ts inbox/round.ts');
   });
 });
 

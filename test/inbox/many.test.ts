@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, PermanentError } from '../../src/errors.ts';
-import { actOnMany, statsOf, WIDTH } from '../../src/inbox/many.ts';
+import { actOnMany, statsOf, WIDTH } from '../../src/inbox/operate.ts';
 import type { DiscardManyQuery } from '../../src/inbox/contract.ts';
 import type { Receiver } from '../../src/options.ts';
 import type { InboxQuery } from '../../src/stores/contract.ts';

@@ -1,8 +1,7 @@
 import type { Alarm } from '../../src/alarms.ts';
+import type { CacheLimits, CacheOptions, CopyResult, DocumentKind } from '../../src/keys/document.ts';
 import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
-import type { CacheLimits, CacheOptions } from '../../src/keys/document-fetch.ts';
-import type { CopyResult, DocumentKind } from '../../src/keys/document.ts';
-import { unlimitedBudget, type FetchBudget } from '../../src/keys/fetch-budget.ts';
+import { type FetchBudget, unlimitedBudget } from '../../src/keys/safe-fetch.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
 import { type KeyServer, sends, startKeyServer } from './key-server.ts';

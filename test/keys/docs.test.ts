@@ -6,7 +6,7 @@ import { type DocumentKind, KEY_DOCUMENT_LIFE } from '../../src/keys/document.ts
 import { JWKS } from '../../src/keys/jwks.ts';
 import { KEY_LIMITS } from '../../src/keys/resolver.ts';
 import { revocationKind } from '../../src/keys/revocation-list.ts';
-import { FAULTS } from '../../src/testing/seller-faults.ts';
+import { FAULTS } from '../../src/testing/seller-documents.ts';
 import { MINUTE } from './setup.ts';
 
 const root = new URL('../../', import.meta.url);

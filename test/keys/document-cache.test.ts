@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { CopyResult, DocumentKind, Freshness } from '../../src/keys/document.ts';
-import type { FetchBudget } from '../../src/keys/fetch-budget.ts';
+import type { FetchBudget } from '../../src/keys/safe-fetch.ts';
 import { type Bench, LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
 import { MINUTE, onWorkerd, PATIENT, START } from './setup.ts';

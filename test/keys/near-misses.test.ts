@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearMisses, nearMissText } from '../../src/keys/near-misses.ts';
+import { nearMisses, nearMissText } from '../../src/keys/agent-location.ts';
 
 const AGENT = 'https://seller.example/mcp';
 

@@ -1,8 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor } from '../../src/edition.ts';
+import { editionFor, protocolFor } from '../../src/protocol.ts';
 import { keysOnDemand } from '../../src/keys/on-demand.ts';
-import { protocolFor } from '../../src/protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };

@@ -3,7 +3,7 @@ import { createEngine } from '../../src/crypto/index.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import { protocolFor } from '../../src/protocol.ts';
 import { ConfigError } from '../../src/errors.ts';
-import { checkPins } from '../../src/keys/jwk.ts';
+import { checkPins } from '../../src/keys/jwks.ts';
 import { createPins, type PinnedSender } from '../../src/keys/pins.ts';
 import { publicJwk, senderEntry } from './setup.ts';
 

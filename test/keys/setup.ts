@@ -3,11 +3,10 @@ import { onTestFinished, vi } from 'vitest';
 import type { Alarm, AlarmCode, Logger } from '../../src/alarms.ts';
 import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor } from '../../src/edition.ts';
+import { editionFor, protocolFor } from '../../src/protocol.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { createKeyResolver, type KeyResolverOptions } from '../../src/keys/resolver.ts';
-import { protocolFor } from '../../src/protocol.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 

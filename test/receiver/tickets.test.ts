@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import type { ReceiverOptions, Ticket } from '../../src/options.ts';
 import type { Outcome } from '../../src/outcome.ts';
-import { createRoom } from '../../src/room.ts';
+import { createRoom } from '../../src/ticket.ts';
 import { bearerDelivery, signHmac } from '../../src/sender/legacy.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { AGENT, house, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';

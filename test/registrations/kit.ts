@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import { createHashes } from '../../src/crypto/hashes.ts';
-import type { RandomBytes } from '../../src/registrations/route-token.ts';
+import type { RandomBytes } from '../../src/registrations/secrets.ts';
 
 export const NEWEST = 'newest-secret-of-forty-two-characters-0001';
 export const OLDER = 'older-secret-of-forty-two-characters-00002';

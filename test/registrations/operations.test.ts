@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Operation, type Operations, operationsOf } from '../../src/registrations/operations.ts';
 import { agentRequest, toolArguments } from '../../src/registrations/request.ts';
-import { operationToken } from '../../src/registrations/route-token.ts';
+import { operationToken, secretsOf } from '../../src/registrations/secrets.ts';
 import { routesOf } from '../../src/registrations/routes.ts';
-import { secretsOf } from '../../src/registrations/secrets.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';
 

@@ -4,8 +4,8 @@ import {
   operationToken,
   readRouteToken,
   routeTokenOf,
-} from '../../src/registrations/route-token.ts';
-import { secretsOf } from '../../src/registrations/secrets.ts';
+  secretsOf,
+} from '../../src/registrations/secrets.ts';
 import { counted, FOREIGN, hashes, hkdf, hmac, idOf, NEWEST, OLDER } from './kit.ts';
 
 const secrets = secretsOf([NEWEST, OLDER], hashes);

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, Fault } from '../../src/errors.ts';
 import { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from '../../src/registrations/routes.ts';
-import { makeRouteToken } from '../../src/registrations/route-token.ts';
-import { secretsOf } from '../../src/registrations/secrets.ts';
+import { makeRouteToken, secretsOf } from '../../src/registrations/secrets.ts';
 import type { StoreRegistrations } from '../../src/stores/contract.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';

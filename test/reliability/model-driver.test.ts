@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { LONG } from './form.ts';
 import { explore, told } from './model/explore.ts';
 import { modelOf } from './model/model.ts';
-import type { Protocol } from './model/protocol.ts';
+import type { Protocol } from './model/world.ts';
 import { SOUND } from './model/protocol.ts';
 import type { PlannedName } from './model/scenarios.ts';
 import { PLANNED_NAMES, planned } from './model/scenarios.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errorText } from '../../src/stages/error-text.ts';
+import { errorText } from '../../src/stages/settle.ts';
 
 describe('errorText: what an event’s owner is told of a failed run', () => {
   it.each([

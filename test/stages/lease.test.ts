@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../../src/errors.ts';
-import { keepLease, type LeaseKeeper } from '../../src/stages/lease.ts';
+import { keepLease, type LeaseKeeper } from '../../src/stages/watch.ts';
 import type { RenewRequest } from '../../src/stores/contract.ts';
 
 const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me', leaseMs: 8000 };

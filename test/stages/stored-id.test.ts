@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createHashes } from '../../src/crypto/hashes.ts';
-import { deliveryId } from '../../src/delivery-id.ts';
-import { storedId } from '../../src/stages/stored-id.ts';
+import { deliveryId } from '../../src/delivery.ts';
+import { storedId } from '../../src/stages/ids.ts';
 
 const hashes = createHashes();
 const stored = (id: string): string => storedId(id, hashes);

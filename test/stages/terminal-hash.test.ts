@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { readBody } from '../../src/events/reading.ts';
-import { terminalHash } from '../../src/stages/terminal-hash.ts';
+import { terminalHash } from '../../src/stages/read.ts';
 import { payloads } from '../receiver/setup.ts';
 
 const hashes = createHashes();

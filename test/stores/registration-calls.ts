@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import type { RegistrationKind, RegistrationRow, Store } from '../../src/stores/contract.ts';
-import { listedIds, registrationsOf } from '../../src/testing/store-contract/registrations-kit.ts';
+import { listedIds, registrationsOf } from '../../src/testing/store-contract/registrations.ts';
 
 /** A call of `StoreRegistrations`; each reads of it what it needs. */
 interface RegistrationCall {

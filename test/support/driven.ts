@@ -1,13 +1,6 @@
-import type {
-  Backend,
-  CommitRequest,
-  CommitResult,
-  LoadRequest,
-  LoadResult,
-} from '../../src/stores/backend.ts';
+import type { Backend, CommitRequest, CommitResult, LoadRequest, LoadResult } from '../../src/stores/port.ts';
 import type { AcceptRequest } from '../../src/stores/contract.ts';
-import type { DrivenStore } from '../../src/stores/driver/store-of.ts';
-import { storeOf } from '../../src/stores/driver/store-of.ts';
+import { type DrivenStore, storeOf } from '../../src/stores/driver/store-of.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import type { KeptRows } from './row-backend.ts';
 import { keptRows, rowBackend } from './row-backend.ts';

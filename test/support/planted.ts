@@ -1,4 +1,4 @@
-import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/backend.ts';
+import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/port.ts';
 import { nameOf } from '../../src/stores/driver/row-data.ts';
 import type { KeptRows } from './row-backend.ts';
 

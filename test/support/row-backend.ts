@@ -17,7 +17,7 @@ import type {
   Scope,
   Unit,
   Write,
-} from '../../src/stores/backend.ts';
+} from '../../src/stores/port.ts';
 import type { InboxQuery } from '../../src/stores/contract.ts';
 import { nameOf, scopeName } from '../../src/stores/driver/row-data.ts';
 import { turnText } from '../../src/stores/driver/unit.ts';

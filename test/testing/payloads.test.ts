@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TaskStatus } from '../../src/events/event.ts';
 import { detectFormat, readEvent } from '../../src/events/index.ts';
 import { ConfigError } from '../../src/errors.ts';
-import { SAMPLE_FAMILIES } from '../../src/testing/family-payloads.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
 
 const STATUSES = [
   'submitted',

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { SignedDelivery } from '../../src/sender/sign.ts';
-import type { PostResult } from '../../src/testing/seller-post.ts';
 import {
+  type Attempt,
   DEFAULT_RETRY,
   isFinal,
-  untilFinal,
-  type Attempt,
+  type PostResult,
   type RetryPolicy,
-} from '../../src/testing/seller-retry.ts';
+  untilFinal,
+} from '../../src/testing/seller-post.ts';
 
 const answer = (status: number, headers: Record<string, string> = {}): PostResult => ({
   outcome: status < 300 ? 'success' : 'failed',

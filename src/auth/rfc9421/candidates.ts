@@ -4,7 +4,7 @@ import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, HeadRequest } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
-import type { HostComparison } from './host-check.ts';
+import type { HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { refuse } from './refuse.ts';
 

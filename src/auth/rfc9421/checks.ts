@@ -1,16 +1,19 @@
-import { decodeBase64, usualBytes } from '../../codec/base64.ts';
+import { decodeBase64, usualBytes } from '../../codec/encoding.ts';
 import type { SignatureAlgorithm } from '../../crypto/engine.ts';
-import type { HeaderFields } from '../../delivery.ts';
-import { fieldValue } from '../../delivery.ts';
+import { fieldValue, type HeaderFields } from '../../delivery.ts';
 import type { AuthenticationCode, Refusal } from '../../outcome.ts';
 import type { Protocol } from '../../protocol.ts';
-import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './components.ts';
+import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './signature-base.ts';
 import type { ContentDigest } from './content-digest.ts';
 import { readContentDigest } from './content-digest.ts';
-import { readDictionary } from './fields.ts';
+import {
+  LABEL,
+  parseSignatureInput,
+  readDictionary,
+  type SignatureInput,
+  type SignatureParameters,
+} from './signature-input.ts';
 import { quoted, refuse } from './refuse.ts';
-import type { SignatureInput, SignatureParameters } from './signature-input.ts';
-import { LABEL, parseSignatureInput } from './signature-input.ts';
 import { windowHolds } from './window.ts';
 
 /** The three fields, parsed: check 1 passed. */

@@ -1,7 +1,6 @@
 import type { Hashes } from '../../crypto/engine.ts';
-import { decodeBase64, usualBytes } from '../../codec/base64.ts';
-import { isHexOf } from '../../codec/hex.ts';
-import { readDictionary } from './fields.ts';
+import { decodeBase64, isHexOf, usualBytes } from '../../codec/encoding.ts';
+import { readDictionary } from './signature-input.ts';
 
 /** What `Content-Digest` says. Members other than `sha-256` are ignored; without it nothing can match. */
 export interface ContentDigest {

@@ -1,17 +1,46 @@
 import type { RaiseAlarm } from '../../alarms.ts';
-import { editionAccepting } from '../../edition.ts';
 import { Fault } from '../../errors.ts';
 import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
+import { editionAccepting } from '../../protocol.ts';
 import type { VerifiesFor } from '../contract.ts';
-import type { Failure, Trial, TrialResult, Verified } from './candidates.ts';
-import { furthest, tryCandidates } from './candidates.ts';
-import { tryOwners } from './first-use.ts';
-import { SAME } from './host-check.ts';
-import { usableKey, type KeyPolicy } from './key-policy.ts';
+import {
+  type Failure,
+  furthest,
+  type Trial,
+  type TrialResult,
+  tryCandidates,
+  type Verified,
+} from './candidates.ts';
+import { SAME } from './host.ts';
+import { type KeyPolicy, usableKey } from './key-policy.ts';
 import { quoted, refuse } from './refuse.ts';
 import { baseFor } from './trial.ts';
+
+/**
+ * What `tryCandidates` gives, where the key of whoever verifies is that sender's own too (verification.md §2.36). One
+ * that is not, or not yet known to be, is a fault on our side and blocks no other.
+ * @param tried what trying the candidates gave already.
+ */
+export async function tryOwners(
+  trial: Trial,
+  candidates: readonly Candidate[],
+  tried?: TrialResult,
+): Promise<TrialResult | undefined> {
+  let failure: Failure | undefined;
+  let left = candidates;
+  let result = tried ?? (await tryCandidates(trial, left));
+  while (result?.kind === 'verified') {
+    const { candidate } = result;
+    const detail = await candidate.firstUse?.();
+    if (detail === undefined) return result;
+    failure = furthest(failure, { kind: 'unavailable', code: 'keys_unavailable', check: 7, detail });
+    left = left.slice(left.indexOf(candidate) + 1);
+    result = await tryCandidates(trial, left);
+  }
+  return failure && result ? furthest(failure, result) : (failure ?? result);
+}
 
 function undecided(senders: readonly string[]): Fault {
   return new Fault('keys_unavailable', `No key decides, and some could not be had: ${senders.join('; ')}`);

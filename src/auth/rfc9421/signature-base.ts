@@ -1,5 +1,160 @@
-import type { RequestFacts } from './components.ts';
-import { componentValue, REQUIRED_COMPONENTS, requiredLines } from './components.ts';
+import { fieldValue, type HeaderFields } from '../../delivery.ts';
+import type { Target } from '../contract.ts';
+import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
+
+/** What a request gives to its signature base. */
+export interface RequestFacts {
+  /** Request method; goes into the base in upper case. */
+  readonly method: string;
+  /** From `canonicalTargetUri`. */
+  readonly target: Target;
+  readonly headers: HeaderFields;
+}
+
+/** The five that every signature of the profile covers (contract.md §5.5). */
+export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
+  '@method',
+  '@target-uri',
+  '@authority',
+  'content-type',
+  'content-digest',
+]);
+
+/** Scheme, path and query (with its `?`) of a canonical target URI. */
+const CANONICAL_URI = /^(https?):\/\/[^/]*([^?]*)(.*)$/s;
+
+function uriPart(facts: RequestFacts, part: 1 | 2 | 3): string {
+  return CANONICAL_URI.exec(facts.target.targetUri)?.[part] ?? '';
+}
+
+/** RFC 9421 §2.2. All but the method come from the configured URL: proxies rewrite what a request says of itself. */
+const DERIVED: ReadonlyMap<string, (facts: RequestFacts) => string> = new Map([
+  ['@method', (facts: RequestFacts) => facts.method.toUpperCase()],
+  ['@target-uri', (facts) => facts.target.targetUri],
+  ['@authority', (facts) => facts.target.authority],
+  ['@scheme', (facts) => uriPart(facts, 1)],
+  ['@path', (facts) => uriPart(facts, 2)],
+  // RFC 9421 §2.2.7: an absent query is a lone question mark.
+  ['@query', (facts) => uriPart(facts, 3) || '?'],
+  ['@request-target', (facts) => uriPart(facts, 2) + uriPart(facts, 3)],
+]);
+
+/** RFC 9421 §2: a component name is a field name in lower case. */
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+
+/** Whether `name`, in lower case, can be a field's. */
+export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
+
+/** RFC 9421 §2.5: the base is ASCII, and a line feed in a value would forge one of its lines. */
+const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
+
+/** Value of a plain header field as the base holds it, or undefined where the request has no usable one. */
+function plainField(name: string, headers: HeaderFields): string | undefined {
+  return isFieldName(name) ? textOf(name, headers) : undefined;
+}
+
+function textOf(name: string, headers: HeaderFields): string | undefined {
+  const value = fieldValue(headers, name);
+  return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
+}
+
+/** `isCoverable` of each of the required five. */
+export function coversRequired(headers: HeaderFields): boolean {
+  return textOf('content-type', headers) !== undefined && textOf('content-digest', headers) !== undefined;
+}
+
+/** The lines of the required five, at once: what `componentValue` gives for each of them. */
+function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
+  const type = textOf('content-type', headers);
+  const digest = textOf('content-digest', headers);
+  if (type === undefined || digest === undefined) return undefined;
+  return `"@method": ${method.toUpperCase()}\n"@target-uri": ${target.targetUri}\n"@authority": ${target.authority}\n"content-type": ${type}\n"content-digest": ${digest}\n`;
+}
+
+/** Whether `component` can be part of this request's base; without parameters, as check 6 wants it. */
+export function isCoverable(component: string, headers: HeaderFields): boolean {
+  return DERIVED.has(component) || plainField(component, headers) !== undefined;
+}
+
+/** Value of a component (RFC 9421 §2.1, §2.2), or undefined where the request has none. */
+function componentValue(component: string, facts: RequestFacts): string | undefined {
+  return DERIVED.get(component)?.(facts) ?? plainField(component, facts.headers);
+}
+
+export { TargetUriError } from './host.ts';
+
+/** Scheme, authority, path, query with its `?`; the fragment is matched and dropped (RFC 3986, appendix B). */
+const URI = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?$/s;
+
+/** RFC 3986 §3.2.1. */
+const USERINFO = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:]|%[0-9A-Fa-f]{2})*$/;
+
+/** RFC 3986 §5.2.4 for a path that is empty or starts with a slash; consecutive slashes stay as they are. */
+function removeDotSegments(path: string): string {
+  const segments = path.split('/').slice(1);
+  const output: string[] = [];
+  for (const segment of segments) {
+    if (segment === '..') output.pop();
+    else if (segment !== '.') output.push(segment);
+  }
+  // A final dot segment names a directory: its slash stays.
+  const last = segments.at(-1);
+  if (last === '.' || last === '..') output.push('');
+  return `/${output.join('/')}`;
+}
+
+/** RFC 3986 §6.2.2.1 and §6.2.2.2: hex upper case, unreserved characters decoded, everything else as it is. */
+function normalizePercent(path: string): string {
+  return path.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+    const char = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+    return /[A-Za-z0-9\-._~]/.test(char) ? char : triplet.toUpperCase();
+  });
+}
+
+function canonicalPath(path: string): string {
+  // RFC 3986 has no place for it, and many a parser of URLs takes it for a slash.
+  if (path.includes('\\')) throw new TargetUriError('Path has a backslash.');
+  const normal = normalizePercent(removeDotSegments(path));
+  // `%%34%31` would decode to `%41`, which would decode again: no form of it is canonical.
+  if (normalizePercent(normal) !== normal)
+    throw new TargetUriError('Path has an ambiguous percent-encoding.');
+  // `%2E%2E` has become a dot segment by now; without this a canonical form would have another canonical form.
+  return removeDotSegments(normal);
+}
+
+function schemeOf(text: string): Scheme {
+  const scheme = text.toLowerCase();
+  if (scheme !== 'https' && scheme !== 'http') throw new TargetUriError('Scheme is neither https nor http.');
+  return scheme;
+}
+
+function withoutUserinfo(authority: string): string {
+  const at = authority.lastIndexOf('@');
+  if (!USERINFO.test(authority.slice(0, Math.max(at, 0)))) {
+    throw new TargetUriError('Userinfo has a forbidden character.');
+  }
+  return authority.slice(at + 1);
+}
+
+/**
+ * Canonical `@target-uri` and `@authority` of the URL that sellers were given (verification.md §4.1 to
+ * §4.8). Idempotent. `URL` is no substitute: it rewrites queries and decodes differently.
+ * @param url absolute, `https` or `http`.
+ * @returns `targetUri`, e.g. `https://buyer.example/hooks?x=1`, and `authority`, e.g. `buyer.example:8443`.
+ * @throws TargetUriError (code `webhook_target_uri_malformed`) for a URL that has no canonical form.
+ */
+export function canonicalTargetUri(url: string): Target {
+  // No URI holds white space, controls or lone surrogates; a line feed would forge a line of the signature base.
+  // oxlint-disable-next-line no-control-regex
+  if (/[\u0000-\u0020\u007f]|\p{Surrogate}/u.test(url))
+    throw new TargetUriError('URL has a forbidden character.');
+  const match = URI.exec(url);
+  if (!match) throw new TargetUriError('URL is not absolute.');
+  const [, schemeText = '', authorityText = '', path = '', query = ''] = match;
+  const scheme = schemeOf(schemeText);
+  const authority = canonicalAuthority(withoutUserinfo(authorityText), scheme);
+  return { targetUri: `${scheme}://${authority}${canonicalPath(path)}${query}`, authority };
+}
 
 /**
  * The text that is signed (RFC 9421 §2.5): one line a component, then `@signature-params`.

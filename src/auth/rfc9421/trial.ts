@@ -1,8 +1,8 @@
-import { utf8 } from '../../codec/utf8.ts';
+import { utf8 } from '../../codec/encoding.ts';
 import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { Trial } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
-import { compareHost } from './host-check.ts';
+import { compareHost } from './host.ts';
 import { signatureBase } from './signature-base.ts';
 
 /** The signature base for a URL, encoded; undefined where it cannot be built. */

@@ -1,21 +1,17 @@
-import { utf8 } from '../../codec/utf8.ts';
+import { utf8 } from '../../codec/encoding.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
-import type { Delivery, HeadersInput } from '../../delivery.ts';
-import { headerFields } from '../../delivery.ts';
-import type { EditionName } from '../../edition.ts';
-import { editionFor } from '../../edition.ts';
+import { type Delivery, headerFields, type HeadersInput } from '../../delivery.ts';
+import { editionFor, type EditionName, protocolFor } from '../../protocol.ts';
 import type { Refusal } from '../../outcome.ts';
-import { protocolFor } from '../../protocol.ts';
 import type { Target } from '../contract.ts';
 import { checkSignatureHeaders } from './checks.ts';
 import { digestMatches } from './content-digest.ts';
-import { compareHost } from './host-check.ts';
+import { compareHost } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { refuse } from './refuse.ts';
-import { signatureBase } from './signature-base.ts';
-import { canonicalTargetUri } from './target-uri.ts';
+import { canonicalTargetUri, signatureBase } from './signature-base.ts';
 
 /** A request as it was received, with the URL that its sender was given. */
 export interface SignedMessage {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../codec/members.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../shell.ts';
 
 /** One delivery as somebody captured it, and no more than the capture has. */
 export interface Capture {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../shell.ts';
 import { type Capture, contentLengths, requireWhole, targetOf } from './capture.ts';
 
 /** Bash's `$'…'`, as browsers write bodies with quotes or non-ASCII text in them. */

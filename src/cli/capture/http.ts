@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../shell.ts';
 import { type Capture, cutShort } from './capture.ts';
 
 /** The head as text (latin-1: bytes stay what they are) and where the body begins. */

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../codec/members.ts';
-import { isInstant } from '../numbers.ts';
-import { UsageError } from '../usage-error.ts';
+import { isInstant, UsageError } from '../shell.ts';
 import {
   absoluteUrl,
   asRecord,

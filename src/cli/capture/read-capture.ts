@@ -1,5 +1,5 @@
 import { parseStrictObject } from '../../codec/strict-json.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../shell.ts';
 import type { Capture } from './capture.ts';
 import { readCurl } from './curl.ts';
 import { readHttp } from './http.ts';

@@ -1,5 +1,5 @@
 import type { AuthContext, AuthRequest, Target } from '../../auth/contract.ts';
-import type { EditionName } from '../../edition.ts';
+import type { EditionName } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';

@@ -12,7 +12,7 @@ import { readEvent } from '../../events/read.ts';
 import type { KeyResolver } from '../../keys/contract.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard, type GuardContext } from '../../stages/guard.ts';
-import { MS_FROM } from '../numbers.ts';
+import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './case.ts';
 
 /** Checks 7 and 9 by what is known: a revoked key stays revoked, however old the list is. */

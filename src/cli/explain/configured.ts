@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
-import { DEFAULT_EDITION, type EditionName } from '../../edition.ts';
+import { DEFAULT_EDITION, type EditionName, protocolFor } from '../../protocol.ts';
 import type { JsonObject } from '../../codec/members.ts';
-import { protocolFor } from '../../protocol.ts';
 import type { Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/case.ts';
 import { revocationUrl, senderOf } from '../../vectors/library.ts';
@@ -14,8 +13,7 @@ import type { Capture } from '../capture/capture.ts';
 import { publicJwk, readKeys, type SecretFlags, secretsOf } from '../files.ts';
 import type { Chain } from '../keys/chain.ts';
 import { chainOf, type ChainFlags } from '../keys/check.ts';
-import type { CliContext } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
+import { type CliContext, UsageError } from '../shell.ts';
 import type { Known, KnownRevocations } from './case.ts';
 
 /** Who may send, and what is known of them. */

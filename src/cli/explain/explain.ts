@@ -1,13 +1,12 @@
 import type { AuthContext } from '../../auth/contract.ts';
-import { canonicalTargetUri } from '../../auth/rfc9421/target-uri.ts';
+import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
 import { contentTypes } from '../../config/content-types.ts';
 import { senderSource } from '../../config/senders.ts';
 import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { headerFields, type Delivery } from '../../delivery.ts';
-import { editionFor } from '../../edition.ts';
+import { editionFor, protocolFor } from '../../protocol.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
-import { protocolFor } from '../../protocol.ts';
 import {
   type Budget,
   type Case,

@@ -1,4 +1,4 @@
-import { decodeBase64, encodeBase64 } from '../../codec/base64.ts';
+import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
 import type { Change } from './case.ts';
 
 /** Other bytes that the text of a `Signature` or `Content-Digest` may have been meant to be. */

@@ -1,6 +1,6 @@
 import type { Target } from '../../auth/contract.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
-import { compareHost, receivedAuthority } from '../../auth/rfc9421/host-check.ts';
+import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
 import { signatureBase } from '../../auth/rfc9421/signature-base.ts';
 import { canonicalOrUndefined, publicUrlOf } from '../../config/public-url.ts';
 import { formedUrl, URL_FORMS } from '../../config/url-forms.ts';

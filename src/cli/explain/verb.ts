@@ -8,9 +8,19 @@ import type { Capture } from '../capture/capture.ts';
 import { readCapture } from '../capture/read-capture.ts';
 import { addSecretFlags, collect, readInput } from '../files.ts';
 import { addChainFlags } from '../keys/check.ts';
-import { instant, MS_FROM, requireHttpUrl, whole } from '../numbers.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb, type Style } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
+import {
+  addVerb,
+  type CliContext,
+  instant,
+  MS_FROM,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  type Style,
+  UsageError,
+  whole,
+} from '../shell.ts';
 import type { ExplainInput, Explanation, Finding, Step } from './case.ts';
 import { type Configured, readConfigured, type SenderFlags } from './configured.ts';
 import { explainDelivery } from './explain.ts';

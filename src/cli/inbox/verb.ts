@@ -1,13 +1,20 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { InboxStats, ManyResult, SeenEvent } from '../../inbox/contract.ts';
-import { actOnMany, statsOf, WIDTH } from '../../inbox/many.ts';
-import { seenEvent } from '../../inbox/seen-event.ts';
+import { actOnMany, seenEvent, statsOf, WIDTH } from '../../inbox/operate.ts';
 import { protocolFor } from '../../protocol.ts';
 import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
-import { instant, whole } from '../numbers.ts';
-import { inLine, inLines } from '../paint.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLine,
+  inLines,
+  instant,
+  type Paint,
+  type Report,
+  type RunVerb,
+  whole,
+} from '../shell.ts';
 import { openStore, type StoreFlags } from './open-store.ts';
 
 interface ListFlags extends StoreFlags {

@@ -1,15 +1,20 @@
 import { type Command, Option } from 'commander';
-import type { EditionName } from '../../edition.ts';
+import type { EditionName } from '../../protocol.ts';
 import { ConfigError } from '../../errors.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
 import { defaultTransport } from '../../keys/net/transport.ts';
 import { collect } from '../files.ts';
-import { requireHttpUrl } from '../numbers.ts';
-import { inLines } from '../paint.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
-import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
-import type { Link } from './documents.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  UsageError,
+} from '../shell.ts';
+import { type Chain, type ChainKey, isFit, type Link, walkChain } from './chain.ts';
 
 const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) => String(jwk['kid'])));
 

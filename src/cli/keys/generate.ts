@@ -3,8 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import { generateKey, type KeyPair } from '../../sender/sign.ts';
-import { addVerb, type CliContext, type Report, type RunVerb } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
+import { addVerb, type CliContext, type Report, type RunVerb, UsageError } from '../shell.ts';
 
 /** A key of the set that probing needs. */
 export interface ProbeKey {

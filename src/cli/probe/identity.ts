@@ -3,7 +3,9 @@ import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { createFakeSeller } from '../../testing/fake-seller.ts';
 import { publicJwk } from '../files.ts';
-import { UsageError } from '../usage-error.ts';
+import { type ChainFlags, chainOf } from '../keys/check.ts';
+import { type CliContext, UsageError } from '../shell.ts';
+import type { ProbeResult } from './kit.ts';
 
 /** How a receiver comes to know the keys that a command signs with. */
 export interface Identity {
@@ -63,4 +65,99 @@ export async function identityOf(flags: IdentityFlags, keys: readonly Jwk[]): Pr
   if (flags.fakeSeller !== undefined) return served(flags.fakeSeller, keys, flags.protocol);
   if (flags.agentUrl === undefined) return { how: 'pins', config: pinned(keys), close: nothing };
   return { how: 'agent-url', config: `senders: [{ agentUrl: '${flags.agentUrl}' }],`, close: nothing };
+}
+
+const HOW: Readonly<Record<Identity['how'], string>> = {
+  pins: 'It has to have these keys as pins. Paste into the configuration of the receiver under test:',
+  'agent-url':
+    'It has to know this agent, and its brand.json has to lead to the public halves of these keys (proto-webhooks keys check):',
+  'fake-seller':
+    'It has to know this agent, whose brand.json is served here while the probe runs, and to allow loopback:',
+};
+
+/** Of everything that was sent with a good signature. */
+const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
+
+/** verification.md §5.19: failures are remembered at most so many ms. */
+const REMEMBERED_MS = 60_000;
+
+/** What is wrong where all that has a good signature is answered so, and the keys are known. */
+const WRONG: Readonly<Record<string, (url: string) => string>> = {
+  '401 webhook_signature_invalid': (url) =>
+    `it verifies for another URL than ${url}, or a proxy in front of it changes a header that is covered (Content-Type). Its publicUrl has to be exactly that URL.`,
+  '401 webhook_target_uri_malformed': (url) =>
+    `what it is sent to is another host than its publicUrl has. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
+  '401 webhook_signature_window_invalid': () =>
+    `the clock of this machine or the receiver's is wrong by more than a minute (NTP).`,
+  '503': (url) =>
+    `a key id that nobody publishes got its 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
+};
+
+/** The one answer to everything that was sent with a good signature. */
+function answerToGood(results: readonly ProbeResult[]): string | undefined {
+  const answers = new Set(results.filter(({ name }) => GOOD.includes(name)).map(({ answered }) => answered));
+  const [only] = answers;
+  return answers.size === 1 ? only : undefined;
+}
+
+/**
+ * Says what is missing where every good delivery is answered alike, and not accepted: as where the receiver cannot have
+ * found the keys, or has another URL or another time.
+ * @param url to which was sent.
+ * @param waitedMs for which a receiver that remembers a failed fetch was waited for.
+ */
+export function hintOf(
+  results: readonly ProbeResult[],
+  {
+    url,
+    identity,
+    waitedMs,
+  }: { readonly url: string; readonly identity: Identity; readonly waitedMs: number },
+): string[] {
+  const sent = results.filter(({ answered }) => answered !== '-');
+  const answer = answerToGood(sent);
+  if (answer === undefined) return [];
+  const unknown = '401 webhook_signature_key_unknown';
+  const hasKeys = sent.some(({ name, answered }) => name === 'unknown-key' && answered === unknown);
+  const wrong = answer === '503' && !hasKeys ? undefined : WRONG[answer];
+  if (wrong) return [`Every good delivery was answered ${answer}: ${wrong(url)}`];
+  if (answer !== '503' && answer !== unknown) return [];
+  const faults = sent.filter(({ answered }) => answered.startsWith('503'));
+  const what =
+    answer === unknown
+      ? `Every good delivery was answered ${unknown}: the receiver does not know these keys.`
+      : `${faults.length === sent.length ? 'Every answer' : 'The answer to every good delivery'} was 503: most likely the receiver cannot find the keys (or its publicUrl is not exactly ${url}, its clock is wrong, or its store is down; its log says which).`;
+  const asked = identity.fetches?.();
+  const fetched =
+    asked === undefined
+      ? []
+      : [
+          asked === 0
+            ? `Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback${waitedMs < REMEMBERED_MS ? ', or it remembers for up to 60 s that nothing was served here' : ''}.`
+            : `Documents were asked for here ${asked} times.`,
+        ];
+  return [what, ...fetched, HOW[identity.how], identity.config];
+}
+
+/** What is wrong with the chain that the receiver has to follow, seen from here. */
+export async function chainHints(
+  agentUrl: string,
+  flags: Pick<ChainFlags, 'protocol' | 'edition'>,
+  keys: readonly Jwk[],
+  context: CliContext,
+): Promise<string[]> {
+  const allowLoopback = agentUrl.startsWith('http:');
+  const { protocol, edition } = flags;
+  const named = { ...(protocol !== undefined && { protocol }), ...(edition && { edition }) };
+  try {
+    const { faults, jwks } = await chainOf(agentUrl, { allowLoopback, ...named }, context);
+    const published = new Set(jwks.map((jwk) => jwk['kid']));
+    const missing = keys.map((jwk) => String(jwk['kid'])).filter((kid) => !published.has(kid));
+    if (faults.length > 0) return [...faults];
+    if (missing.length > 0) return [`Its JWKS lacks ${missing.join(', ')}.`];
+    return ['Seen from here its brand.json leads to these keys.'];
+  } catch (error) {
+    if (error instanceof UsageError) return [error.message];
+    throw error;
+  }
 }

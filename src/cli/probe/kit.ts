@@ -1,4 +1,4 @@
-import type { EditionName } from '../../edition.ts';
+import type { EditionName } from '../../protocol.ts';
 import {
   type Jwk,
   type PayloadInput,

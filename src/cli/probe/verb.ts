@@ -1,15 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import type { EditionName } from '../../edition.ts';
-import { protocolFor } from '../../protocol.ts';
+import { type EditionName, protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../files.ts';
-import { requireHttpUrl, whole } from '../numbers.ts';
-import { inLines } from '../paint.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb, type Style } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
-import { chainHints, hintOf } from './hints.ts';
-import { type Identity, type IdentityFlags, identityOf } from './identity.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  type Style,
+  UsageError,
+  whole,
+} from '../shell.ts';
+import { chainHints, hintOf, type Identity, type IdentityFlags, identityOf } from './identity.ts';
 import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './kit.ts';
 import { awaitKeys, type Patience, PROBE_CASES, probeReceiver } from './probe.ts';
 

@@ -7,10 +7,16 @@ import {
   type RegistryOptions,
 } from '../../registry/index.ts';
 import { collect, readSecret } from '../files.ts';
-import { whole } from '../numbers.ts';
-import { inLine } from '../paint.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLine,
+  type Paint,
+  type Report,
+  type RunVerb,
+  UsageError,
+  whole,
+} from '../shell.ts';
 
 type Fact = readonly [name: string, value: unknown];
 

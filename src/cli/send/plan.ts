@@ -1,9 +1,8 @@
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
 import { payloadBytes } from '../../sender/delivery.ts';
 import type { PayloadInput, SignedDelivery } from '../../sender/sign.ts';
-import type { SampleFamily } from '../../testing/family-payloads.ts';
+import { type SampleFamily, samplePayloads } from '../../testing/payloads.ts';
 import { type Mistake, MISTAKES } from '../../testing/mistakes.ts';
-import { samplePayloads } from '../../testing/payloads.ts';
 import { readInput } from '../files.ts';
 import type { CliContext } from '../shell.ts';
 

@@ -1,16 +1,23 @@
 import { type Command, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import { REPORT_TYPES } from '../../events/report-types.ts';
-import { SAMPLE_FAMILIES } from '../../testing/family-payloads.ts';
+import { SAMPLE_FAMILIES } from '../../testing/payloads.ts';
 import { MISTAKES } from '../../testing/mistakes.ts';
 import { makeDelivery } from '../../testing/seller-delivery.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
 import { addSecretFlags, collect, isPrivate, readKeys, type SecretFlags, secretsOf } from '../files.ts';
-import { requireHttpUrl, whole } from '../numbers.ts';
-import { inLines } from '../paint.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  UsageError,
+  whole,
+} from '../shell.ts';
 import { type IdentityFlags, identityOf } from '../probe/identity.ts';
-import { addVerb, type CliContext, type Paint, type Report, type RunVerb } from '../shell.ts';
-import { UsageError } from '../usage-error.ts';
 import {
   httpText,
   type PayloadFlags,

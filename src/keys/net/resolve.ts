@@ -1,6 +1,6 @@
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../time-limits.ts';
 import { addressNotPublicReason, parseAddress } from './addresses.ts';
-import type { NetModules } from './runtime.ts';
+import type { NetModules } from './connection.ts';
 
 /** For whom a name is looked up, and until when. */
 interface LookUp {

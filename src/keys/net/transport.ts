@@ -1,9 +1,20 @@
 import { limited, onAbort, orAborted } from '../../time-limits.ts';
 import type { AnyTransport, AnyTransportInit, NameLookUp } from '../contract.ts';
 import { parseAddress, urlRefusedReason } from './addresses.ts';
-import { connectAny, type Dial, exchange, plainFailure, systemDial, whenReady } from './connection.ts';
+import {
+  connectAny,
+  type Dial,
+  dnsModule,
+  exchange,
+  hasDirectDns,
+  netModules,
+  type NetModules,
+  plainFailure,
+  type Socket,
+  systemDial,
+  whenReady,
+} from './connection.ts';
 import { directResolve, publicAddresses, type Resolve, systemResolve } from './resolve.ts';
-import { dnsModule, hasDirectDns, netModules, type NetModules, type Socket } from './runtime.ts';
 
 /**
  * Connections of our own where the runtime lets us make them, its `fetch` elsewhere: what each enforces is said there.

@@ -1,4 +1,4 @@
-import type { Scope } from '../backend.ts';
+import type { Scope } from '../port.ts';
 import type { DriverRows, PlannedJob } from './journal.ts';
 import type { Job } from './round.ts';
 

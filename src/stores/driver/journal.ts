@@ -1,4 +1,4 @@
-import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
+import type { Counted, RowId, RowKind, Scope } from '../port.ts';
 import type { StoreLimits } from '../contract.ts';
 import { PRESSURE_SHARE } from '../contract.ts';
 import type { RegistrationTable } from '../rules/registrations.ts';

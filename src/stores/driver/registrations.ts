@@ -1,4 +1,4 @@
-import type { Backend, Row } from '../backend.ts';
+import type { Backend, Row } from '../port.ts';
 import type {
   RegistrationDueRequest,
   RegistrationDueResult,
@@ -7,8 +7,7 @@ import type {
   Store,
 } from '../contract.ts';
 import { bounded, held, listed, pageOf, planned } from '../rules/registrations.ts';
-import type { Ask, Plan } from './job.ts';
-import { jobOf, READING } from './job.ts';
+import { type Ask, jobOf, type Plan, READING } from './job.ts';
 import type { Job, Shared } from './round.ts';
 import { runJobs } from './round.ts';
 import { unpacked } from './row-data.ts';

@@ -1,11 +1,22 @@
 import { Fault } from '../../errors.ts';
-import type { CommitResult, LoadResult, Row, RowId, Scope, Within } from '../backend.ts';
+import type { CommitResult, LoadResult, Row, RowId, Scope, Within } from '../port.ts';
 import type { ProcessRow, RecordRow } from '../rules/rows.ts';
 import { sleep } from '../sleep.ts';
 import type { StepWatch } from '../step-watch.ts';
-import type { StoreClock } from './clock.ts';
-import type { Attempt, Batch, Draft, Entry, KnownCount, Need, PlannedJob, Waiters } from './journal.ts';
-import { attemptOf, Missing, newEntry } from './journal.ts';
+import type { StoreClock } from './state.ts';
+import {
+  type Attempt,
+  attemptOf,
+  type Batch,
+  type Draft,
+  type Entry,
+  type KnownCount,
+  Missing,
+  type Need,
+  newEntry,
+  type PlannedJob,
+  type Waiters,
+} from './journal.ts';
 import type { Sweep } from './row-data.ts';
 import { PROCESSES, fitted, nameOf, scopeName, sweepName, unpacked } from './row-data.ts';
 import { unitOf } from './unit.ts';

@@ -1,5 +1,5 @@
 import { Fault } from '../../errors.ts';
-import type { NoncesOf, Row, RowId, RowKind, Scope } from '../backend.ts';
+import type { NoncesOf, Row, RowId, RowKind, Scope } from '../port.ts';
 import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import { nodeCrypto } from '../node-crypto.ts';
 import type { NonceRow, NotificationRow, ProcessRow, RecordRow, TaskRow } from '../rules/rows.ts';

@@ -1,4 +1,4 @@
-import type { Backend, Scope, Within } from '../backend.ts';
+import type { Backend, LoadResult, RowKind, Scope, Within } from '../port.ts';
 import type {
   CompleteResult,
   InboxPage,
@@ -12,21 +12,78 @@ import { checkedQuery, discard, inspect, redrive, seen } from '../rules/inbox.ts
 import type { RecordRow, Rows } from '../rules/rows.ts';
 import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle.ts';
 import { stepWatch } from '../step-watch.ts';
-import { storeClock } from './clock.ts';
-import type { Ask, Plan } from './job.ts';
-import { jobOf, READING } from './job.ts';
-import { scopesOf } from './journal.ts';
-import type { SenderTurn } from './lease.ts';
-import { leaseDue } from './lease.ts';
+import { stateOf, storeClock } from './state.ts';
+import { type Ask, jobOf, type Plan, READING } from './job.ts';
+import { type Entry, type KnownCount, scopesOf } from './journal.ts';
+import { leaseDue, type SenderTurn } from './lease.ts';
 import { registrationsIn } from './registrations.ts';
-import { countBook, rememberedRows } from './remembered.ts';
-import type { Shared } from './round.ts';
-import { runJobs } from './round.ts';
+import { type CountBook, type Remembered, runJobs, type Shared } from './round.ts';
 import { PROCESSES, scopeName, unpacked } from './row-data.ts';
-import { stateOf } from './state.ts';
-import type { Queued } from './turns.ts';
-import { turnsOf } from './turns.ts';
-import { versions } from './versions.ts';
+import { type Queued, turnsOf } from './turns.ts';
+
+/** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
+export function versions(): () => number {
+  // Not before the first: workerd gives no random values while a module is loaded.
+  let last: number | undefined;
+  return () => {
+    last = ((last ?? random52()) + 1) % 2 ** 52;
+    return last;
+  };
+}
+
+function random52(): number {
+  const [high = 0, low = 0] = globalThis.crypto.getRandomValues(new Uint32Array(2));
+  return (high % 2 ** 20) * 2 ** 32 + low;
+}
+
+/** Rows that are remembered; of the senders' counts as many. */
+const MOST = 8192;
+
+const KINDS: ReadonlySet<RowKind> = new Set<RowKind>(['task', 'record', 'process']);
+
+/**
+ * The rows that this process is likely to write next: tasks, its own, and records whose lease is its own. A guess that is wrong
+ * costs a round, and no more: what is committed is compared with what is there (admission.md §8.11).
+ */
+export function rememberedRows(): Remembered {
+  const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();
+  return {
+    get: (name) => rows.get(name),
+    forget: (name) => void rows.delete(name),
+    put: ({ id, name, version, stored }) => {
+      if (!KINDS.has(id.kind)) return;
+      rows.delete(name);
+      if (id.kind === 'record' && (stored as RecordRow).state !== 'leased') return;
+      rows.set(name, { version, stored });
+      forgetOldest(rows);
+    },
+  };
+}
+
+export function countBook(): CountBook {
+  const known = new Map<string, KnownCount>();
+  let nonces = 0;
+  return {
+    get: (name) => known.get(name),
+    nonces: () => nonces,
+    put: (result: LoadResult) => {
+      for (const count of result.counts) {
+        const name = scopeName(count.scope);
+        known.delete(name);
+        known.set(name, { ...count, seenAt: performance.now() });
+      }
+      forgetOldest(known);
+      nonces = result.nonces ?? nonces;
+    },
+  };
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  for (const oldest of map.keys()) {
+    if (map.size <= MOST) return;
+    map.delete(oldest);
+  }
+}
 
 /** `storeOf`'s options. */
 export interface DriverOptions {

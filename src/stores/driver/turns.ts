@@ -1,5 +1,5 @@
 import { Fault } from '../../errors.ts';
-import type { Scope } from '../backend.ts';
+import type { Scope } from '../port.ts';
 import type { Job } from './round.ts';
 
 /** A job on its way into a batch. */

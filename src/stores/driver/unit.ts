@@ -1,4 +1,4 @@
-import type { Expected, RowKind, Unit, Write } from '../backend.ts';
+import type { Expected, RowKind, Unit, Write } from '../port.ts';
 import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import { dueAt } from '../rules/park.ts';
 import type { RecordRow, TaskRow } from '../rules/rows.ts';

@@ -1,8 +1,82 @@
 import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rows.ts';
-import { newSlab, type KeptBody, type Slab } from './bodies.ts';
-import { noteExpiry, type ExpiryQueue, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
-import { drop, find, newTable, put, type Table } from './table.ts';
+import { type ExpiryQueue, noteExpiry, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
+
+/**
+ * Rows by key, with the row that was looked up last at hand: one step of the store asks for the same ones several
+ * times, found or not, and a map of a million is slow to ask.
+ */
+interface Table<R> {
+  /** To be changed by `put` and `drop` alone. */
+  readonly byKey: Map<string, R>;
+  lastKey: string | undefined;
+  last: R | undefined;
+}
+
+function newTable<R>(): Table<R> {
+  return { byKey: new Map(), lastKey: undefined, last: undefined };
+}
+
+export function find<R>(table: Table<R>, key: string): R | undefined {
+  if (table.lastKey === key) return table.last;
+  const row = table.byKey.get(key);
+  table.lastKey = key;
+  table.last = row;
+  return row;
+}
+
+export function put<R>(table: Table<R>, key: string, row: R): void {
+  table.byKey.set(key, row);
+  table.lastKey = key;
+  table.last = row;
+}
+
+/** Whether there was one. */
+function drop<R>(table: Table<R>, key: string): boolean {
+  if (table.lastKey === key) table.last = undefined;
+  return table.byKey.delete(key);
+}
+
+/** Room for bodies: most are small and gone at once, and an `ArrayBuffer` of its own for each is memory of the system's. */
+interface Slab {
+  bytes: Uint8Array;
+  used: number;
+}
+
+/** Where a body is kept. */
+interface KeptBody {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What one body that is kept for long keeps with it, at most. */
+const SLAB_BYTES = 16_384;
+/** Longer ones have bytes of their own. */
+const SHARED_MOST = 4096;
+
+function newSlab(): Slab {
+  return { bytes: new Uint8Array(0), used: 0 };
+}
+
+/** A copy: the caller's bytes may be a view into a pooled buffer, or change. */
+export function keepBody(slab: Slab, body: Uint8Array): KeptBody {
+  const { length } = body;
+  if (length > SHARED_MOST) return { bytes: new Uint8Array(body), start: 0, end: length };
+  if (slab.used + length > slab.bytes.length) {
+    slab.bytes = new Uint8Array(SLAB_BYTES);
+    slab.used = 0;
+  }
+  const { bytes, used: start } = slab;
+  bytes.set(body, start);
+  slab.used = start + length;
+  return { bytes, start, end: slab.used };
+}
+
+/** A copy again: whoever gets it may change it. */
+export function bodyOf({ bytes, start, end }: KeptBody): Uint8Array {
+  return bytes.slice(start, end);
+}
 
 /** What a memory store remembers; opaque to users. Handles that share one state are one store, as two processes on one database are. */
 export interface MemoryState {
@@ -46,7 +120,7 @@ export interface HeldRecord {
 }
 
 /** Nonces of one key id, under one copy of its text. */
-export interface KeyNonces {
+interface KeyNonces {
   readonly keyid: string;
   readonly rows: Table<NonceRow>;
   readonly shelf: Shelf;

@@ -1,17 +1,30 @@
-import type { ListRequest, RowId } from '../backend.ts';
+import { ConfigError } from '../../errors.ts';
+import type { ListRequest, RowId } from '../port.ts';
 import { turnText } from '../driver/unit.ts';
-import type { Calls, Query, SqlBackend, SqlOptions } from '../sql/backend.ts';
-import { LOCK_SHARE, sqlBackend } from '../sql/backend.ts';
+import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
+import type { Query } from '../sql/transaction.ts';
 import { LETTER, scopeFrom } from '../sql/lines.ts';
+import type { Sessions } from '../sql/transaction.ts';
+import { within } from '../sql/within.ts';
 import { columnText } from '../text.ts';
-import type { Answer, Columns, MysqlConnection, MysqlPool } from './client.ts';
-import { askOnce, poolMax, textOf } from './client.ts';
-import { asFault, isRetryable, mayBeOneCalls } from './faults.ts';
+import {
+  type Answer,
+  askOn,
+  askOnce,
+  checkOut,
+  type Columns,
+  giveBack,
+  type MysqlConnection,
+  type MysqlPool,
+  poolMax,
+  textOf,
+} from './client.ts';
+import { asFault, errorNumber, isRetryable, mayBeOneCalls } from './faults.ts';
 import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsIn, rowsOf } from './rows.ts';
 import { checkVersion } from './schema.ts';
-import type { Settings } from './settings.ts';
 import {
   adviceOf,
+  checkRights,
   checkSettings,
   databaseOf,
   durabilityOf,
@@ -19,11 +32,51 @@ import {
   keptText,
   levelOf,
   readSettings,
+  type Settings,
 } from './settings.ts';
-import { checkRights } from './rights.ts';
-import { sessionsOf } from './transaction.ts';
 
-export interface MysqlOptions extends SqlOptions {
+/**
+ * @param timeoutMs of each statement.
+ * @param begin the statement that begins a transaction, for an `idleMs`.
+ */
+function sessionsOf(
+  pool: MysqlPool,
+  timeoutMs: number,
+  begin: (idleMs: number) => string,
+): Sessions<MysqlConnection, Answer> {
+  const said = <T>(running: Promise<T>): Promise<T> =>
+    running.catch((error: unknown) => {
+      throw isEnded(error) ? new ConfigError(ENDED, { cause: error }) : asFault(error);
+    });
+  const run = async (connection: MysqlConnection, ...statements: readonly string[]): Promise<void> => {
+    for (const sql of statements) await said(within(connection.query(sql), timeoutMs, `MySQL: ${sql}`));
+  };
+  return {
+    checkOut: () => said(checkOut(pool, timeoutMs)),
+    begin: async (connection, idleMs) => {
+      // A process that is frozen inside would hold the rows that it has written for hours.
+      await run(connection, begin(idleMs));
+      return '';
+    },
+    queryOn: (connection) => (sql, values) => said(askOn(connection, timeoutMs)(sql, values)),
+    commit: (connection) => run(connection, BACK, 'COMMIT'),
+    rollBack: (connection) => run(connection, 'ROLLBACK', BACK),
+    giveBack,
+  };
+}
+
+const BACK = 'SET SESSION wait_timeout = @webhook_wait';
+
+/** `SAVEPOINT proto_webhooks does not exist`. */
+const isEnded = (error: unknown): boolean =>
+  errorNumber(error) === 1305 && /\bproto_webhooks\b/.test((error as Error).message);
+
+const ENDED =
+  'ctx.transaction: its transaction had ended before the function did, so the event could not be completed with it. ' +
+  'Leave out COMMIT, ROLLBACK and what commits by itself (CREATE, ALTER, TRUNCATE): return to commit, throw to roll back. ' +
+  'And let errors through: the server rolls all back at a deadlock.';
+
+interface MysqlOptions extends SqlOptions {
   readonly pool: MysqlPool;
 }
 

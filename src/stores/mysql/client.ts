@@ -1,5 +1,5 @@
 import { ConfigError } from '../../errors.ts';
-import type { Query } from '../sql/backend.ts';
+import type { Query } from '../sql/transaction.ts';
 import { within } from '../sql/within.ts';
 import { isServerError } from './faults.ts';
 

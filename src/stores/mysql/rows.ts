@@ -1,4 +1,4 @@
-import type { CommitRequest, Counted, Row, RowId, Scope } from '../backend.ts';
+import type { CommitRequest, Counted, Row, RowId, Scope } from '../port.ts';
 import type { Line, ScopeIds, Tally } from '../sql/lines.ts';
 import { bytesOf, exactOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/lines.ts';
 import type { Columns } from './client.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../errors.ts';
-import { requireOptions } from '../given.ts';
+import { requireOptions } from '../text.ts';
 import type { VersionedStore } from '../schema-version.ts';
 import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
 import { within } from '../sql/within.ts';

@@ -1,4 +1,4 @@
-import type { CommitRequest, Counted, Row, RowId } from '../backend.ts';
+import type { CommitRequest, Counted, Row, RowId } from '../port.ts';
 import type { ScopeIds, Tally } from '../sql/lines.ts';
 import { bytesOf, exactOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/lines.ts';
 import { fromColumnText } from '../text.ts';

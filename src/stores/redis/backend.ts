@@ -1,14 +1,28 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import type { Backend } from '../backend.ts';
+import type { Backend, LoadRequest, LoadResult } from '../port.ts';
 import type { StoreIdentity } from '../contract.ts';
 import { commit } from './commit.ts';
 import { asFault, isAboutOne } from './faults.ts';
-import { load } from './load.ts';
-import { due, far, overdueMs, page, sweep } from './senders.ts';
 import { listed, turns } from './registrations.ts';
-import type { Session, SessionOptions } from './session.ts';
-import { openSession } from './session.ts';
+import { indexOf, rowName, seenOf } from './rows.ts';
+import { due, far, overdueMs, page, sweep } from './senders.ts';
+import { openSession, type SessionOptions } from './session.ts';
+import type { Session } from './registry.ts';
 import { ADVICE } from './settings.ts';
+
+/** `Backend.load`. */
+async function load(session: Session, { rows, bodies, counts }: LoadRequest): Promise<LoadResult> {
+  const sender = (rows[0] ?? bodies[0])?.scope.sender ?? counts[0]?.sender ?? '';
+  // With it comes what others have told of all nonces.
+  if (counts.length > 0) await session.registry.register(sender);
+  const reply = await session.read('load', sender, {
+    names: [...rows, ...bodies].map(rowName),
+    bodies: bodies.map(({ id }) => id),
+    counts: counts.map(indexOf),
+  });
+  const { more: _none, isOld: _never, ...seen } = seenOf(sender, counts, reply);
+  return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs: 0 }) };
+}
 
 /** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
 export function redisBackend(given: Omit<SessionOptions, 'identityChanged'>): Backend {

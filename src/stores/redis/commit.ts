@@ -1,8 +1,8 @@
-import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../backend.ts';
+import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../port.ts';
 import { PROCESSES } from '../driver/row-data.ts';
 import type { Seen } from './rows.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './rows.ts';
-import type { Session } from './session.ts';
+import type { Session } from './registry.ts';
 
 /** In the place of a body's length. */
 const BODY = { stays: -1, dropped: -2 } as const;

@@ -1,13 +1,52 @@
 import { Fault } from '../../errors.ts';
-import type { Call, Job, LaneOptions } from './call.ts';
 import type { Connection } from './client.ts';
 import { asFault } from './faults.ts';
-import type { Gate } from './gate.ts';
-import { gateOf } from './gate.ts';
-import type { Wire } from './send.ts';
-import { sendBatch, sendOne } from './send.ts';
-import { tracked } from './tracked.ts';
+import { sendBatch, sendOne, type Wire } from './send.ts';
 import type { Watch } from './watch.ts';
+import type { Gate } from './send.ts';
+import type { Call } from './send.ts';
+import type { LaneOptions } from './send.ts';
+import type { Job } from './send.ts';
+
+function gateOf(connection: Connection): Gate {
+  const waiting = new Set<() => void>();
+  connection.on('ready', () => {
+    for (const pass of waiting) pass();
+  });
+  return {
+    ready: (deadline) => {
+      if (connection.status === 'ready') return undefined;
+      // Only a client that gave up for good, as on a name that did not resolve, is at its end; it may begin again.
+      if (connection.status === 'end') connection.connect().catch(() => undefined);
+      return new Promise((resolve, reject) => {
+        const leave = (): void => {
+          clearTimeout(timer);
+          waiting.delete(pass);
+        };
+        const pass = (): void => {
+          leave();
+          resolve();
+        };
+        const timer = setTimeout(
+          () => {
+            leave();
+            reject(new Fault('store_unavailable', 'Redis: not connected.'));
+          },
+          Math.max(0, deadline - performance.now()),
+        );
+        waiting.add(pass);
+      });
+    },
+  };
+}
+
+/** Keeps `work` among what runs until it settles, so that a close can wait for it. */
+function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
+  running.add(work);
+  const gone = (): void => void running.delete(work);
+  work.then(gone, gone);
+  return work;
+}
 
 /** The way to the server. */
 export interface Lane {
@@ -20,7 +59,7 @@ export interface Lane {
 }
 
 /** What is looked at again before something is sent. */
-export interface Watches {
+interface Watches {
   readonly schema: Watch;
   /** Settings of the servers: not for what only reads. */
   readonly kept: Watch;

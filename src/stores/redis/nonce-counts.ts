@@ -1,4 +1,4 @@
-import type { Unit } from '../backend.ts';
+import type { Unit } from '../port.ts';
 import { scopeName } from '../driver/row-data.ts';
 
 /** Nonces of a sender. */

@@ -1,7 +1,7 @@
-import type { ListRequest, Row, TurnRequest, TurnResult } from '../backend.ts';
+import type { ListRequest, Row, TurnRequest, TurnResult } from '../port.ts';
 import { byTurn, forEach } from './senders.ts';
 import { letterOf, rowOf, textOf } from './rows.ts';
-import type { Session } from './session.ts';
+import type { Session } from './registry.ts';
 
 /** Names and rows by turns. */
 function rowsOf(sender: string, reply: readonly unknown[]): readonly Row[] {

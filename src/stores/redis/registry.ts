@@ -4,6 +4,11 @@ import type { Lane } from './lane.ts';
 import type { NonceCount, NonceCounts } from './nonce-counts.ts';
 import { textOf } from './rows.ts';
 import type { Scripts } from './scripts.ts';
+import type { RowScript } from './scripts.ts';
+import type { Arg } from './client.ts';
+import type { Keyids } from './nonce-counts.ts';
+import type { StoreIdentity } from '../contract.ts';
+import type { Durability } from '../contract.ts';
 
 /** What processes tell each other through Redis: whose events there are, and how many nonces each sender has. */
 export interface Registry {
@@ -79,4 +84,32 @@ async function exchange(
     heard.push({ sender, nonces: Number(texts[at + 1]), untilMs: Number(texts[at + 2]) });
   }
   counts.hear(heard);
+}
+
+/** What a script is told: its `ARGV[1]`, as JSON, and what follows. */
+export type Run = (
+  script: RowScript,
+  sender: string,
+  asked: object,
+  args?: readonly Arg[],
+) => Promise<unknown>;
+
+/** An open connection and what is known of the servers behind it. */
+export interface Session {
+  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
+  readonly run: Run;
+  /** For what no answer rests on: waits for no replica. */
+  readonly read: Run;
+  readonly registry: Registry;
+  readonly counts: NonceCounts;
+  readonly keyids: Keyids;
+  readonly identity: () => StoreIdentity;
+  /** Ms that are added to the server's clock. */
+  readonly offsetMs: () => number;
+  /** @throws ConfigError where a newer package has changed the keys meanwhile. */
+  durability(): Promise<Durability | 'unknown'>;
+  /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
+  clock(): Promise<number>;
+  /** Waits for what runs, then disconnects. */
+  close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { isRegistration } from '../driver/row-data.ts';
 import { turnIn } from '../driver/unit.ts';
-import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
+import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../port.ts';
 
 /** How `lua/rows.lua` names and writes rows. */
 

@@ -1,14 +1,28 @@
 import type { StoreIdentity } from '../contract.ts';
-import { lookAgain } from '../look-again.ts';
 import { unknownVersion, whileRunning } from '../schema-version.ts';
-import type { Connection } from './client.ts';
-import { isCluster } from './client.ts';
-import { identify } from './identity.ts';
+import { lookAgain } from '../sleep.ts';
+import { type Connection, isCluster } from './client.ts';
 import type { Keys } from './keys.ts';
+import { textOf } from './rows.ts';
 import { withTimeout } from './send.ts';
 import { isSilence, lookMs } from './settings.ts';
-import type { Watch } from './watch.ts';
-import { watchBy } from './watch.ts';
+import { type Watch, watchBy } from './watch.ts';
+
+/**
+ * Which store this is, made where it has no identity yet, in one step; it never expires. One that has a version or a
+ * registry already, of whatever version, is not new.
+ */
+const IDENTIFY = `
+local known = redis.call('EXISTS', KEYS[2], KEYS[3])
+if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[1], known == 0 and 1 or 0 } end
+return { redis.call('GET', KEYS[1]), 0 }`;
+
+/** Before the version is set. `isNew`: by this very call. */
+export async function identify(connection: Connection, { identity }: Keys): Promise<StoreIdentity> {
+  const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, globalThis.crypto.randomUUID());
+  const [id, made] = reply as readonly unknown[];
+  return { id: textOf(id), isNew: Number(made) === 1 };
+}
 
 /**
  * The version of what the keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row.
@@ -38,7 +52,7 @@ export async function raiseSchema(connection: Connection, key: string): Promise<
   if ((await checkSchema(connection, key)) < VERSION) await connection.call('SET', key, String(VERSION));
 }
 
-export interface SchemaWatchOptions {
+interface SchemaWatchOptions {
   readonly keys: Keys;
   readonly timeoutMs: number;
   readonly clockOffsetMs: () => number;

@@ -1,9 +1,39 @@
 import { Fault } from '../../errors.ts';
 import { sleep } from '../sleep.ts';
-import type { Call, Job, LaneOptions } from './call.ts';
 import type { Arg, Connection, Pipeline } from './client.ts';
-import type { Gate } from './gate.ts';
 import { isMoved, isNoScript, isPassing } from './faults.ts';
+import type { Script } from './scripts.ts';
+
+/** One run of a script. */
+export interface Call {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly Arg[];
+}
+
+export interface LaneOptions {
+  /** From the call to its answer, tries and waits included. Ms. */
+  readonly timeoutMs: number;
+  readonly waitTimeoutMs: number;
+  /** Replicas that must have what an answer rests on; 0: none, and no WAIT is sent. */
+  readonly replicas: () => number;
+}
+
+/** A call on its way. */
+export interface Job {
+  readonly call: Call;
+  readonly deadline: number;
+  /** Also when its time ran out under it. */
+  readonly isSettled: () => boolean;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Calls wait here, not in the client's queue: one that was given up is not sent later. */
+export interface Gate {
+  /** Resolves when there is a connection; undefined where there is one. @throws Fault `store_unavailable` at `deadline` (`performance.now()`). */
+  readonly ready: (deadline: number) => Promise<void> | undefined;
+}
 
 /** A connection, and where to wait for it. */
 export interface Wire {

@@ -8,11 +8,11 @@ import type {
   Row,
   RowId,
   Scope,
-} from '../backend.ts';
+} from '../port.ts';
 import type { InboxQuery } from '../contract.ts';
 import type { Seen } from './rows.ts';
 import { listName, rowOf, seenOf, textOf } from './rows.ts';
-import type { Session } from './session.ts';
+import type { Session } from './registry.ts';
 
 /** Senders are in different slots, so no script sees them all: what is asked of all of them is asked of each. */
 

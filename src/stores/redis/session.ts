@@ -1,46 +1,21 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import type { Durability, StoreIdentity } from '../contract.ts';
-import type { Call } from './call.ts';
-import type { Arg, Connection, RedisClient } from './client.ts';
+import type { StoreIdentity } from '../contract.ts';
+import type { Call } from './send.ts';
+import { laneOf } from './lane.ts';
+import type { Connection, RedisClient } from './client.ts';
 import { duplicateOf, primaries } from './client.ts';
 import { asFault, isForbidden } from './faults.ts';
-import { identify } from './identity.ts';
+import { checkSchema, identify, raiseSchema, schemaWatchOf } from './schema.ts';
 import type { Keys } from './keys.ts';
-import { laneOf } from './lane.ts';
-import type { Keyids, NonceCounts } from './nonce-counts.ts';
 import { keyidsOf, nonceCounts } from './nonce-counts.ts';
-import type { Registry } from './registry.ts';
 import { registryOf } from './registry.ts';
-import { checkSchema, raiseSchema, schemaWatchOf } from './schema.ts';
-import type { RowScript, Scripts } from './scripts.ts';
+import type { Scripts } from './scripts.ts';
 import { silentSweeper } from './senders.ts';
 import { withTimeout } from './send.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
-
-/** What a script is told: its `ARGV[1]`, as JSON, and what follows. */
-type Run = (script: RowScript, sender: string, asked: object, args?: readonly Arg[]) => Promise<unknown>;
-
-/** An open connection and what is known of the servers behind it. */
-export interface Session {
-  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
-  readonly run: Run;
-  /** For what no answer rests on: waits for no replica. */
-  readonly read: Run;
-  readonly registry: Registry;
-  readonly counts: NonceCounts;
-  readonly keyids: Keyids;
-  readonly identity: () => StoreIdentity;
-  /** Ms that are added to the server's clock. */
-  readonly offsetMs: () => number;
-  /** @throws ConfigError where a newer package has changed the keys meanwhile. */
-  durability(): Promise<Durability | 'unknown'>;
-  /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
-  clock(): Promise<number>;
-  /** Waits for what runs, then disconnects. */
-  close(): Promise<void>;
-}
+import type { Run, Session } from './registry.ts';
 
 export interface SessionOptions {
   readonly client: RedisClient;

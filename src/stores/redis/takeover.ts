@@ -1,14 +1,129 @@
-import type { Unit } from '../backend.ts';
+import type { RowId, Scope, Unit } from '../port.ts';
 import { newEntry } from '../driver/journal.ts';
-import { nameOf } from '../driver/row-data.ts';
+import { type AnyRow, fitted, nameOf } from '../driver/row-data.ts';
+import { versions } from '../driver/store-of.ts';
 import { writeOf } from '../driver/unit.ts';
-import { versions } from '../driver/versions.ts';
+import { finalId } from '../rules/reports.ts';
+import type { RecordRow } from '../rules/rows.ts';
+import { fromColumnText } from '../text.ts';
 import { commitRows } from './commit.ts';
-import type { PlacedWrite } from './rows.ts';
-import { textOf } from './rows.ts';
-import type { Session } from './session.ts';
-import type { OldRow } from './version-1.ts';
-import { RENEW } from './version-1.ts';
+import { type PlacedWrite, textOf } from './rows.ts';
+import type { Session } from './registry.ts';
+
+/** Rows of schema version 1, as `lua/takeover.lua` reads them; texts are `columnText`, what is absent or false is left out. */
+interface Old {
+  readonly sender: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly keyid: string;
+  readonly row: OldRow;
+}
+
+type OldRow = Readonly<Record<string, string | number | boolean | undefined>> & {
+  readonly state?: RecordRow['state'];
+  readonly claim?: RecordRow['claim'];
+};
+
+const text = (value: OldRow[string]): string | null =>
+  value === undefined ? null : fromColumnText(String(value));
+const number = (value: OldRow[string]): number => Number(value ?? 0);
+
+function recordOf({ sender, id, row }: Old): RecordRow {
+  const task = row.taskId === undefined ? null : text(row.taskId);
+  return {
+    sender,
+    key: fromColumnText(id),
+    state: row.state ?? 'queued',
+    claim: row.claim ?? 'waiting',
+    claimedBy: text(row.claimedBy) ?? '',
+    owner: text(row.owner),
+    fence: number(row.fence),
+    leaseUntil: number(row.leaseUntil),
+    attempts: number(row.attempts),
+    crashes: number(row.crashes),
+    suspect: false,
+    process: null,
+    crashedIn: null,
+    acked: row.acked === true,
+    insertedAt: number(row.insertedAt),
+    notBefore: number(row.notBefore),
+    parkedUntil: number(row.parkedUntil),
+    setAt: number(row.insertedAt),
+    spared: false,
+    lastError: text(row.lastError),
+    rawHash: String(row.rawHash),
+    canonicalHash: row.canonicalHash === undefined ? null : String(row.canonicalHash),
+    task:
+      task === null
+        ? null
+        : {
+            id: task,
+            ...(row.instant !== undefined && { instant: String(row.instant) }),
+            ...(row.instantMs !== undefined && { instantMs: number(row.instantMs) }),
+            terminal: row.terminal === true,
+          },
+    reemission: row.reemission === true,
+    afterTerminal: row.afterTerminal === true,
+    ahead: row.ahead === true,
+    afterFinal: row.afterFinal === true,
+    bodyBytes: number(row.bodyBytes),
+    expiresAt: row.expiresAt === undefined ? null : number(row.expiresAt),
+  };
+}
+
+const notification =
+  (idOf: (id: string) => string): ((old: Old) => Renewed) =>
+  ({ sender, id, row }) => {
+    const name = idOf(fromColumnText(id));
+    const marked = {
+      sender,
+      id: name,
+      key: text(row.key) ?? '',
+      instant: null,
+      expiresAt: number(row.expiresAt),
+    };
+    return { id: { scope: { sender }, kind: 'notification', id: fitted(name) }, row: marked };
+  };
+
+interface Renewed {
+  readonly id: RowId;
+  readonly row: AnyRow;
+}
+
+/** By the first letter of a row's name in version 1. */
+const RENEW: Readonly<Record<string, (old: Old) => Renewed>> = {
+  r: (old) => {
+    const row = recordOf(old);
+    return { id: { scope: { sender: old.sender }, kind: 'record', id: fitted(row.key) }, row };
+  },
+  t: ({ sender, id, row }) => {
+    const name = fromColumnText(id);
+    const task = {
+      sender,
+      id: name,
+      holder: text(row.holder),
+      mark: row.mark === undefined ? null : String(row.mark),
+      markTerminal: row.markTerminal === true,
+      terminal: null,
+      // The first that looks and finds none says so.
+      waiting: true,
+      expiresAt: number(row.expiresAt),
+    };
+    return { id: { scope: { sender }, kind: 'task', id: fitted(name) }, row: task };
+  },
+  n: notification((id) => id),
+  f: notification(finalId),
+  o: ({ sender, id, keyid, row }) => {
+    const of = { sender, keyid: fromColumnText(keyid), nonce: fromColumnText(id) };
+    const scope: Scope = { sender, keyid: fitted(of.keyid) };
+    const burned = {
+      key: text(row.key),
+      acceptId: text(row.acceptId) ?? '',
+      expiresAt: number(row.expiresAt),
+    };
+    return { id: { scope, kind: 'nonce', id: fitted(of.nonce) }, row: { ...of, ...burned } };
+  },
+};
 
 /** One of `lua/takeover.lua`. */
 type Found = readonly [

@@ -1,6 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import type { LookAgain } from '../look-again.ts';
-import { lookAgain } from '../look-again.ts';
+import { type LookAgain, lookAgain } from '../sleep.ts';
 import type { Connection } from './client.ts';
 import { withTimeout } from './send.ts';
 import { checkKept } from './settings.ts';

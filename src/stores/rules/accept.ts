@@ -1,13 +1,281 @@
-import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../contract.ts';
-import { bytesFull, entriesFull, noncesFull, pressure } from './caps.ts';
-import { insertEvent, insertEnded } from './insert.ts';
-import { requireLength } from './lease.ts';
-import { isStale } from './order.ts';
+import {
+  type AcceptDecision,
+  type AcceptRequest,
+  type AcceptResult,
+  type EventClaim,
+  type Pressure,
+  PRESSURE_SHARE,
+  type StoreLimits,
+} from '../contract.ts';
+import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';
-import type { NonceRow, RecordRow, Rows } from './rows.ts';
-import { steppedMs } from './set-at.ts';
-import type { Step } from './step.ts';
-import { secondTerminal } from './terminal.ts';
+import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, runsHere, taskRow } from './order.ts';
+import { parkedUntil, stamped, type Step, steppedMs } from './park.ts';
+import { isAfterFinal } from './reports.ts';
+import {
+  type Claim,
+  type NonceRow,
+  PRESSURE_USAGE,
+  type RecordRow,
+  type Rows,
+  type TaskRow,
+  type Usage,
+} from './rows.ts';
+import { secondTerminal, terminalAtInsert } from './terminal.ts';
+
+/** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
+const PURGE_MOST = 4096;
+
+/** Bodies differ in size, so bytes are freed by so many rows at a time. */
+const PURGE_BYTES_STEP = 256;
+
+/** Rows purged at most before an alarm is raised for a limit that seems near. */
+const RELIEF_STEP = 1024;
+
+function excess(used: number, max: number): number {
+  return Math.min(used - max + 1, PURGE_MOST);
+}
+
+/**
+ * A sender's fair share of all nonces is so many times what is left of them (admission.md §6.7): one alone comes to 8/9,
+ * two to 8/17 each, and always there is room for another. No sender need be counted for it.
+ */
+const FAIR_SHARE = 8;
+
+/**
+ * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
+ * it is purged before the answer is no.
+ */
+function noncesFull({ rows, request, now, used }: Step, keyid: string): boolean {
+  const { sender, limits } = request;
+  const { maxNoncesPerKey, maxNoncesPerSender = Infinity, maxNonces } = limits;
+  const isOver = ({ senderNonces, allNonces }: Usage): boolean =>
+    allNonces >= maxNonces || senderNonces > FAIR_SHARE * (maxNonces - allNonces);
+  const isFull = (now: Usage): boolean =>
+    now.nonces >= maxNoncesPerKey || now.senderNonces >= maxNoncesPerSender || isOver(now);
+  if (!isFull(used)) return false;
+  if (used.nonces >= maxNoncesPerKey) {
+    rows.purgeNonces(now, excess(used.nonces, maxNoncesPerKey), { sender, keyid });
+  }
+  if (used.senderNonces >= maxNoncesPerSender) {
+    rows.purgeNonces(now, excess(used.senderNonces, maxNoncesPerSender), { sender });
+  }
+  if (isOver(used)) {
+    rows.purgeNonces(now, RELIEF_STEP, { sender });
+    rows.purgeNonces(now, Math.max(RELIEF_STEP, excess(used.allNonces, maxNonces)));
+  }
+  return isFull(rows.usage(sender, keyid));
+}
+
+/** Whether the sender has no room for one more record (contract.md §9.6). */
+function entriesFull({ rows, request, now, used }: Step): boolean {
+  const max = request.limits.maxRecordsPerSender;
+  if (used.entries < max) return false;
+  rows.purgeSender(request.sender, now, excess(used.entries, max));
+  return rows.usage(request.sender, undefined).entries >= max;
+}
+
+/** Whether the sender has no room for `bytes` more of unfinished bodies. */
+function bytesFull({ rows, request, now, used }: Step, bytes: number): boolean {
+  const room = request.limits.maxPendingBytesPerSender - bytes;
+  let left = used;
+  for (let purged = 0; purged < PURGE_MOST && left.pendingBytes > room; purged += PURGE_BYTES_STEP) {
+    const before = left.entries;
+    rows.purgeSender(request.sender, now, PURGE_BYTES_STEP);
+    left = rows.usage(request.sender, undefined);
+    if (left.entries === before) return true;
+  }
+  return left.pendingBytes > room;
+}
+
+const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
+  records: 'maxRecordsPerSender',
+  'pending-bytes': 'maxPendingBytesPerSender',
+  nonces: 'maxNoncesPerKey',
+  'sender-nonces': 'maxNoncesPerSender',
+  'all-nonces': 'maxNonces',
+};
+
+/** What may have expired where a limit seems near. */
+const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
+  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  nonces: (rows, { sender, nonce }, now) => {
+    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid });
+  },
+  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }),
+  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP),
+};
+
+const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
+const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
+
+/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
+function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
+  const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
+  const near = nearLimits(rows, request, names);
+  if (near.length === 0) return near;
+  for (const name of near) RELIEF[name](rows, request, now);
+  return nearLimits(rows, request, near);
+}
+
+const NONE: readonly Pressure[] = [];
+
+/** Of nearly every accept: by names, which is faster than the tables. */
+function isFar(used: Usage, limits: StoreLimits): boolean {
+  const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
+  const { maxNoncesPerSender = Infinity } = limits;
+  return (
+    entries < limits.maxRecordsPerSender * PRESSURE_SHARE &&
+    pendingBytes < limits.maxPendingBytesPerSender * PRESSURE_SHARE &&
+    nonces < limits.maxNoncesPerKey * PRESSURE_SHARE &&
+    senderNonces < maxNoncesPerSender * PRESSURE_SHARE &&
+    allNonces < limits.maxNonces * PRESSURE_SHARE
+  );
+}
+
+function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
+  const used = rows.usage(request.sender, request.nonce?.keyid);
+  if (isFar(used, request.limits)) return NONE;
+  let near = NONE;
+  for (const name of names) {
+    const most = (request.limits[PRESSURE_LIMIT[name]] ?? Infinity) * PRESSURE_SHARE;
+    if (used[PRESSURE_USAGE[name]] >= most) near = [...near, name];
+  }
+  return near;
+}
+
+/** What of a new record differs from case to case. */
+type Start = Pick<
+  RecordRow,
+  | 'state'
+  | 'claim'
+  | 'owner'
+  | 'process'
+  | 'leaseUntil'
+  | 'acked'
+  | 'parkedUntil'
+  | 'reemission'
+  | 'afterTerminal'
+  | 'afterFinal'
+  | 'bodyBytes'
+  | 'expiresAt'
+>;
+
+/** A new record: made at once and not by changes, for every delivery makes one. */
+function newRecord({ request, now }: Step, event: EventClaim, start: Start): RecordRow {
+  const runs = start.state === 'leased' ? 1 : 0;
+  return {
+    sender: request.sender,
+    key: event.key,
+    state: start.state,
+    claim: start.claim,
+    claimedBy: request.acceptId,
+    owner: start.owner,
+    process: start.process,
+    fence: runs,
+    leaseUntil: start.leaseUntil,
+    attempts: runs,
+    spared: false,
+    crashes: 0,
+    suspect: false,
+    crashedIn: null,
+    acked: start.acked,
+    insertedAt: now,
+    notBefore: now,
+    parkedUntil: start.parkedUntil,
+    setAt: now,
+    lastError: null,
+    rawHash: event.rawHash,
+    canonicalHash: event.canonicalHash ?? null,
+    task: event.task ?? null,
+    ...(event.traceparent !== undefined && { traceparent: event.traceparent }),
+    reemission: start.reemission,
+    afterTerminal: start.afterTerminal,
+    ahead: isAhead(event.task, now),
+    afterFinal: start.afterFinal,
+    bodyBytes: start.bodyBytes,
+    expiresAt: start.expiresAt,
+  };
+}
+
+/** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
+function insertEnded(step: Step, event: EventClaim, claim: Claim): void {
+  const start: Start = {
+    state: 'stale',
+    claim,
+    owner: null,
+    process: null,
+    leaseUntil: 0,
+    acked: true,
+    parkedUntil: 0,
+    reemission: false,
+    afterTerminal: false,
+    afterFinal: false,
+    bodyBytes: 0,
+    expiresAt: step.now + step.request.retentionMs,
+  };
+  step.rows.insertRecord(newRecord(step, event, start));
+}
+
+/** Rule 5: record, task and notification id; inline and the task free, leased at once. */
+function insertEvent(step: Step, event: EventClaim, task: TaskRow | undefined): AcceptDecision {
+  const { rows, request, now } = step;
+  const reemission = noteNotification(step, event);
+  const record = newRecord(step, event, startOf(step, event, task, reemission));
+  rows.insertRecord(record, event.body);
+  if (event.task) {
+    const holder = record.state === 'leased' ? record.key : undefined;
+    const of = { sender: request.sender, id: event.task.id };
+    const terminal = terminalAtInsert(event, task);
+    const expiresAt = markExpiry(now, request.retentionMs);
+    rows.saveTask(taskRow(task, of, { holder, terminal, expiresAt }));
+  }
+  if (record.claim === 'won') return wonAnswer(record, false);
+  if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
+  return { kind: 'task-busy', changed: false };
+}
+
+/** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
+function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
+  const { rows, request, now } = step;
+  const held = holderOf(rows, task, now, runsHere(request));
+  const holder = held && stamped(rows, held, now);
+  const isInbox = request.mode === 'inbox';
+  const isLeased = !isInbox && !holder;
+  const leaseUntil = now + request.leaseMs;
+  const expiresAt = now + request.retentionMs;
+  return {
+    state: isLeased ? 'leased' : 'queued',
+    claim: isLeased ? 'won' : isInbox ? 'queued' : 'waiting',
+    owner: isLeased ? request.acceptId : null,
+    process: (isLeased && request.process) || null,
+    leaseUntil: isLeased ? leaseUntil : 0,
+    acked: isInbox,
+    parkedUntil: isInbox && holder ? parkedUntil(holder, now) : 0,
+    reemission,
+    afterTerminal: isLeased && isAfterTerminal(event.task, task),
+    afterFinal: isAfterFinal(step),
+    bodyBytes: event.body.length,
+    // Never under a live lease.
+    expiresAt: isInbox ? null : isLeased ? Math.max(expiresAt, leaseUntil) : expiresAt,
+  };
+}
+
+/** Whether the id came before under another key: a re-emission, not a retry (contract.md §10.2). */
+function noteNotification(step: Step, event: EventClaim): boolean {
+  const { rows, request, now } = step;
+  if (event.notificationId === undefined) return false;
+  const known = rows.notification(request.sender, event.notificationId, now);
+  rows.saveNotification({
+    sender: request.sender,
+    id: event.notificationId,
+    key: known?.key ?? event.key,
+    instant: null,
+    expiresAt: markExpiry(now, request.retentionMs),
+  });
+  return known !== undefined && known.key !== event.key;
+}
 
 /**
  * `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend.

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../errors.ts';
 import type { AcceptDecision, Lease } from '../contract.ts';
 import type { RecordRow } from './rows.ts';
-import { notBeforeAt, stepLeftMs } from './set-at.ts';
+import { notBeforeAt, stepLeftMs } from './park.ts';
 
 /** Who takes a lease, and for how long. */
 export interface Lessee {

@@ -1,10 +1,9 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
-import { claimRecord } from './claim.ts';
+import { claimRecord } from './inbox.ts';
 import { wonAnswer } from './lease.ts';
 import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rows.ts';
-import { stamped, stepLeftMs } from './set-at.ts';
-import type { Step } from './step.ts';
+import { stamped, type Step, stepLeftMs } from './park.ts';
 
 /** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
 export function onRecord(step: Step, event: EventClaim, found: RecordRow): AcceptDecision {

@@ -1,6 +1,6 @@
 import type { MediaBuyClaim, ReportClaim } from '../contract.ts';
 import { markExpiry } from './order.ts';
-import type { Step } from './step.ts';
+import type { Step } from './park.ts';
 
 /**
  * Media buys whose final report came are kept beside the notification ids; the control character keeps the two

@@ -11,9 +11,8 @@ import type {
 import { attemptsBefore, requireLength } from './lease.ts';
 import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
-import { freeTask } from './park.ts';
+import { freeTask, notBeforeAt, stepLeftMs } from './park.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
-import { notBeforeAt, stepLeftMs } from './set-at.ts';
 import { terminalAtEnd } from './terminal.ts';
 
 interface LeaseClaim {

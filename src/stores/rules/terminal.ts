@@ -1,6 +1,6 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import type { FirstTerminal, RecordRow, TaskRow } from './rows.ts';
-import type { Step } from './step.ts';
+import type { Step } from './park.ts';
 
 /**
  * Rule 3, behind what is stale: a second terminal status of a task (verification.md §2.19). Undefined: it is taken, as

@@ -1,4 +1,4 @@
-import { ConfigError } from '../../errors.ts';
+import { ConfigError, Fault } from '../../errors.ts';
 import type {
   Backend,
   CommitRequest,
@@ -14,22 +14,100 @@ import type {
   Scope,
   TurnRequest,
   Within,
-} from '../backend.ts';
+} from '../port.ts';
 import type { Durability, InboxQuery, StoreIdentity } from '../contract.ts';
+import { scopeName } from '../driver/row-data.ts';
 import { turnIn } from '../driver/unit.ts';
-import { lookAgain } from '../look-again.ts';
+import { isLess } from '../durability.ts';
 import { whileRunning } from '../schema-version.ts';
-import { keepingOf } from './keeping.ts';
-import type { ScopeIds } from './lines.ts';
-import { scopesIn } from './lines.ts';
-import { retried } from './retried.ts';
-import { scopesOf } from './scopes.ts';
-import { slotsOf } from './slots.ts';
-import type { Sessions } from './transaction.ts';
-import { runTransaction } from './transaction.ts';
+import { lookAgain } from '../sleep.ts';
+import { scopeColumns, type ScopeIds, scopesIn } from './lines.ts';
+import { retried, slotsOf } from './within.ts';
+import { runTransaction, type Sessions } from './transaction.ts';
+import type { Query } from './transaction.ts';
 
-/** One statement with its parameters, and what it answers. */
-export type Query<R> = (text: string, values: readonly unknown[]) => Promise<R>;
+/** What answers have to survive, and who is told where they survive less than they did. */
+interface Keeping {
+  readonly keep: (required: Durability, lowered: (message: string) => void) => void;
+  /** What the server's settings were found to keep. */
+  readonly found: (level: Durability) => void;
+  /**
+   * By what a commit says of itself; `settings`: what it found.
+   * @throws Fault `not_durable` where that is less than is required.
+   */
+  readonly judge: (level: Durability, settings: () => string) => void;
+}
+
+/** @param who e.g. `Postgres`: for messages. */
+function keepingOf(who: string): Keeping {
+  const listeners = new Set<(message: string) => void>();
+  let required: Durability = 'process';
+  let found: Durability = 'process';
+  return {
+    keep: (level, lowered) => {
+      if (isLess(required, level)) required = level;
+      listeners.add(lowered);
+    },
+    found: (level) => {
+      found = level;
+    },
+    judge: (level, settings) => {
+      if (!isLess(level, found) && !isLess(level, required)) return;
+      const message = `${who}: a commit keeps '${level}' and no more: ${settings()}. Set them back.`;
+      if (isLess(level, required)) throw new Fault('not_durable', message);
+      for (const lowered of listeners) lowered(message);
+    },
+  };
+}
+
+/** Remembered at most; beyond, all are asked for again. */
+const MOST = 20_000;
+
+interface Scopes extends ScopeIds {
+  /** Until it has resolved, `idOf` knows not all of them. Undefined: it does. */
+  readonly know: (scopes: Iterable<Scope>) => Promise<void> | undefined;
+  /** What is remembered says nothing any more: the schema was made anew. */
+  readonly forget: () => void;
+}
+
+/** Ids never change, so each scope is asked for once. @param ask ids of scopes, made where they are new. */
+function scopesOf(
+  ask: (senders: readonly string[], keys: readonly string[]) => Promise<readonly number[]>,
+): Scopes {
+  const ids = new Map<string, number>();
+  const scopes = new Map<number, Scope>();
+  const learn = async (unknown: readonly Scope[]): Promise<void> => {
+    const columns = unknown.map(scopeColumns);
+    const found = await ask(
+      columns.map(([sender]) => sender),
+      columns.map(([, key]) => key),
+    );
+    if (ids.size > MOST) forget();
+    for (const [at, scope] of unknown.entries()) {
+      const id = found[at];
+      if (id === undefined) continue;
+      ids.set(scopeName(scope), id);
+      scopes.set(id, scope);
+    }
+  };
+  const forget = (): void => {
+    ids.clear();
+    scopes.clear();
+  };
+  return {
+    idOf: (scope) => ids.get(scopeName(scope)) ?? -1,
+    scopeOf: (id) => scopes.get(id),
+    forget,
+    know: (wanted) => {
+      const unknown = new Map<string, Scope>();
+      for (const scope of wanted) {
+        const name = scopeName(scope);
+        if (!ids.has(name)) unknown.set(name, scope);
+      }
+      return unknown.size > 0 ? learn([...unknown.values()]) : undefined;
+    },
+  };
+}
 
 /** What a backend on SQL tables is told beside its pool. */
 export interface SqlOptions {
@@ -42,7 +120,7 @@ export interface SqlOptions {
 }
 
 /** What came of a commit, and what it rests on. */
-export interface Committed extends CommitResult {
+interface Committed extends CommitResult {
   readonly level: Durability;
   /** For a message: the settings that it found. */
   readonly settings: () => string;
@@ -72,7 +150,7 @@ export interface Calls {
 }
 
 /** A database of SQL with a pool of connections. */
-export interface SqlDatabase<Tx extends object, R> {
+interface SqlDatabase<Tx extends object, R> {
   readonly name: string;
   /** For messages. */
   readonly who: string;

@@ -1,4 +1,4 @@
-import type { CommitRequest, Expected, RowKind, Scope, Write } from '../backend.ts';
+import type { CommitRequest, Expected, RowKind, Scope, Write } from '../port.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
 /** As the table has them. */

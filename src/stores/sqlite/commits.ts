@@ -1,7 +1,29 @@
-import type { SqliteHandle } from './handle.ts';
-import { asFault, isBusy, isConstraint } from './handle.ts';
-import type { Job } from './jobs.ts';
-import { sharing } from './jobs.ts';
+import { asFault, isBusy, isConstraint, type SqliteHandle } from './handle.ts';
+
+/** A step that waits for its transaction. */
+interface Job {
+  readonly alone: boolean;
+  readonly step: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  waitedMs: number;
+  /** The transaction that it is in ends with it. */
+  isLast: boolean;
+}
+
+/** Steps in one transaction: bounds how long the synchronous driver keeps the event loop. */
+const MOST = 128;
+
+/** How many of those that wait share the next transaction. */
+function sharing(queue: readonly Job[]): number {
+  let count = 0;
+  for (const { alone, isLast } of queue) {
+    if (alone || count === MOST) break;
+    count += 1;
+    if (isLast) break;
+  }
+  return count;
+}
 
 /** Group commit: what arrives in one turn of the event loop shares one transaction, and so one sync of the disk. */
 export interface Commits {
@@ -23,7 +45,7 @@ export interface CommitOptions {
 }
 
 /** What is remembered of the database beside it. */
-export interface Memory {
+interface Memory {
   /** A transaction has begun. */
   readonly begin: () => void;
   /** Before its COMMIT: writes what it has to. */

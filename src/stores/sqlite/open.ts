@@ -1,14 +1,11 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability, StoreIdentity } from '../contract.ts';
 import { whileRunning } from '../schema-version.ts';
-import type { Commits, CommitOptions } from './commits.ts';
-import { commitsOf } from './commits.ts';
+import { type CommitOptions, type Commits, commitsOf } from './commits.ts';
 import type { SqliteHandle } from './handle.ts';
 import { asFault, isBusy } from './handle.ts';
-import { identify } from './identity.ts';
-import { placeOf } from './place.ts';
-import type { SqliteRows } from './rows.ts';
-import { sqliteRows } from './rows.ts';
+import { identify, placeOf } from './place.ts';
+import { type SqliteRows, sqliteRows } from './rows.ts';
 import { migrate, versionCheck } from './schema.ts';
 import { settingsOf } from './settings.ts';
 

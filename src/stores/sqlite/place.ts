@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { Fault } from '../../errors.ts';
-import type { SqliteHandle, SqliteRow } from './handle.ts';
+import type { StoreIdentity } from '../contract.ts';
+import { type SqliteHandle, type SqliteRow, textOf } from './handle.ts';
 
 /** Where a connection's database is. */
 export interface Place {
@@ -58,4 +59,27 @@ export function fileOf(db: SqliteHandle): string {
 
 function inodeOf(file: string): bigint | undefined {
   return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
+}
+
+/**
+ * The store's identity, made where it has none: in one transaction with its tables. Of no version: older processes know
+ * nothing of it, and newer ones find it.
+ * @param isMade whether this transaction made the store; else it is one that had none yet.
+ * @returns what says it, and once that it is new.
+ */
+export function identify(db: SqliteHandle, isMade: boolean): () => StoreIdentity {
+  db.exec('CREATE TABLE IF NOT EXISTS webhook_identity (id TEXT NOT NULL) STRICT');
+  const find = db.prepare('SELECT id FROM webhook_identity');
+  let row = find.get() as SqliteRow | undefined;
+  if (!row) {
+    db.prepare('INSERT INTO webhook_identity (id) VALUES (?)').run(globalThis.crypto.randomUUID());
+    row = find.get() as SqliteRow;
+  }
+  const id = textOf(row, 'id');
+  let isNew = isMade && fileOf(db) !== '';
+  return () => {
+    const identity = { id, isNew };
+    isNew = false;
+    return identity;
+  };
 }

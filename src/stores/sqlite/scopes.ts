@@ -1,4 +1,4 @@
-import type { Scope } from '../backend.ts';
+import type { Scope } from '../port.ts';
 import type { Usage } from '../rules/rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';

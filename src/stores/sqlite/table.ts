@@ -1,4 +1,4 @@
-import type { RowKind, Scope } from '../backend.ts';
+import type { RowKind, Scope } from '../port.ts';
 import type { RowData } from '../driver/row-data.ts';
 import { packed, unpacked } from '../driver/row-data.ts';
 import { indexed } from '../driver/unit.ts';

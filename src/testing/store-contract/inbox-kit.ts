@@ -12,6 +12,10 @@ import type {
 import type { Kit } from './kit.ts';
 import { DAY_MS, KEY, LEASE_MS, RETRY, SENDER } from './kit.ts';
 
+export const INBOX = { mode: 'inbox' } as const;
+
+export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
+
 /** A worker's call in the words of a test. */
 export interface LeaseDraft {
   /** Fresh by default. */

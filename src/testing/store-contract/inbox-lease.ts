@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
+import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import type { LeasedEvent } from '../../stores/contract.ts';
 import type { Cases } from './kit.ts';
 import { CONFIG_ERROR, DAY_MS, KEY, LEASE_MS, NO_LENGTHS, SENDER, decision, text } from './kit.ts';
 
-const INBOX = { mode: 'inbox' } as const;
 const OTHER = 'https://other.example/mcp';
-
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
 /** `StoreInbox.lease`: what is due, to whom it goes, and how it comes back. */
 export const inboxLeaseCases: Cases = {

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
-import type { Cases } from './kit.ts';
-import { DAY_MS, LEASE_MS, decision, text } from './kit.ts';
+import {
+  INBOX,
+  inboxOf,
+  key,
+  lease,
+  leasedKeys,
+  type LeaseDraft,
+  leaseNone,
+  leaseOne,
+  seen,
+} from './inbox-kit.ts';
+import { type Cases, DAY_MS, decision, type Kit, LEASE_MS, text } from './kit.ts';
 
-const INBOX = { mode: 'inbox' } as const;
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-const OTHER = { key: 'event-0002-of-the-seller' };
+const OTHER_EVENT = { key: 'event-0002-of-the-seller' };
 
 /** Inbox mode: an event is safe from its insertion, and a worker does the rest. The rows are those of inline mode. */
 export const inboxCases: Cases = {
@@ -24,20 +33,20 @@ export const inboxCases: Cases = {
   },
   'it does not hold its task, and is not held up by it': async ({ accept }) => {
     assert.equal((await accept({ ...INBOX, task: 't' })).kind, 'queued');
-    assert.equal((await accept({ ...INBOX, ...OTHER, task: 't' })).kind, 'queued');
+    assert.equal((await accept({ ...INBOX, ...OTHER_EVENT, task: 't' })).kind, 'queued');
   },
   'an event ahead of the store’s clock is said to be': async ({ accept }) => {
     const result = await accept({ ...INBOX, task: 't', at: 330_000 });
     assert.ok(result.kind === 'queued' && result.ahead);
   },
   'an older status is stale': async ({ accept, apply }) => {
-    await apply({ ...OTHER, task: 't', at: '2026-01-02T00:00:00Z' });
+    await apply({ ...OTHER_EVENT, task: 't', at: '2026-01-02T00:00:00Z' });
     assert.equal((await accept({ ...INBOX, task: 't', at: '2026-01-01T00:00:00Z' })).kind, 'stale');
   },
   'caps bind it, bytes until DONE': async ({ accept }) => {
     const limits = { maxPendingBytesPerSender: 30 };
     assert.equal((await accept({ ...INBOX, body: 'x'.repeat(20), limits })).kind, 'queued');
-    assert.equal((await accept({ ...INBOX, ...OTHER, body: 'x'.repeat(20), limits })).kind, 'over-cap');
+    assert.equal((await accept({ ...INBOX, ...OTHER_EVENT, body: 'x'.repeat(20), limits })).kind, 'over-cap');
   },
   'a changed payload is said to be, and the first copy kept': async ({ accept, win }) => {
     await accept({ ...INBOX, body: 'first' });
@@ -93,5 +102,204 @@ export const inboxCases: Cases = {
     advance(LEASE_MS + 1);
     assert.equal((await accept(INBOX)).kind, 'in-flight');
     assert.equal((await win()).lease.fence, 2);
+  },
+};
+
+/** Of a store whose own clock goes on meanwhile. */
+function near(ms: number | undefined, expected: number, what: string): void {
+  assert.ok(ms !== undefined && ms >= expected && ms < expected + 30_000, `${what}: ${ms} ms`);
+}
+
+/** `StoreInbox.overdueMs`, where the store has it. */
+export const inboxDueCases: Cases = {
+  'overdueMs tells how long the first event that is due has been due, be it queued or its lease over': async (
+    kit,
+  ) => {
+    const overdueMs = async (): Promise<number | undefined> => inboxOf(kit.b).overdueMs?.();
+    if (!inboxOf(kit.b).overdueMs) return;
+    assert.equal(await overdueMs(), undefined, 'of an empty store');
+    await kit.win({ key: key(1) });
+    await kit.accept({ ...INBOX, key: key(2) });
+    kit.advance(LEASE_MS + 60_000);
+    await kit.accept({ ...INBOX, key: key(3) });
+    near(await overdueMs(), LEASE_MS + 60_000, 'the first of two; a lease of inline mode is its sender’s');
+    const { events } = await lease(kit, { owner: 'worker' });
+    assert.equal(events.length, 2);
+    assert.equal(await overdueMs(), undefined, 'while both are leased');
+    assert.equal(await kit.fail('worker', { key: key(3), backoffMs: 600_000 }), 'queued');
+    kit.advance(LEASE_MS + 60_000);
+    near(await overdueMs(), 60_000, 'since a lease ran out; the other one is in its back-off');
+    kit.advance(600_000);
+    assert.deepEqual(await leasedKeys(kit, { max: 1 }), [key(3)]);
+    near(await overdueMs(), 660_000, 'since a lease ran out: a suspect waits for its turn');
+    assert.deepEqual(await leasedKeys(kit, { alone: true }), [key(2)]);
+    assert.equal(await overdueMs(), undefined, 'while both are leased again');
+  },
+};
+
+const OLD = '2026-01-01T00:00:00Z';
+const NEW = '2026-01-02T00:00:00Z';
+
+const first = { ...INBOX, key: key(1), task: 't' };
+const second = { ...INBOX, key: key(2), task: 't' };
+
+/** A worker has the first event of the task in hand, and the second one waits for it. */
+async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
+  await kit.accept(first);
+  kit.advance(1000);
+  await kit.accept(second);
+  await leaseOne(kit, worker);
+  await leaseNone(kit);
+}
+
+/** Handlers of one task never overlap, in order where there is one, and what the store knows is told. */
+export const inboxTaskCases: Cases = {
+  'one event a task: the next one when the task is free': async (kit) => {
+    await kit.accept(first);
+    kit.advance(1000);
+    await kit.accept(second);
+    assert.equal((await leaseOne(kit, { owner: 'worker' })).key, key(1));
+    await leaseNone(kit, {}, kit.b);
+    assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'a failure frees the task: a newer event does not wait behind an older one in back-off': async (kit) => {
+    await heldUp(kit, { owner: 'worker' });
+    assert.equal(await kit.fail('worker', { key: key(1) }), 'queued');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'a lease that runs out frees the task': async (kit) => {
+    await heldUp(kit, { retry: { crashes: 1 } });
+    kit.advance(LEASE_MS + 1);
+    const { events, died } = await lease(kit, { retry: { crashes: 1 } });
+    assert.deepEqual([events.map((event) => event.key), died.length], [[key(2)], 0]);
+  },
+  'what waited for a task comes before younger events in the call that frees it': async (kit) => {
+    await heldUp(kit, { retry: { crashes: 1 } });
+    kit.advance(LEASE_MS + 1);
+    await kit.accept({ ...INBOX, key: key(3) });
+    const one = { max: 1, retry: { crashes: 1 } };
+    assert.deepEqual(await leasedKeys(kit, one), [key(2)]);
+    assert.deepEqual(await leasedKeys(kit, one), [key(3)]);
+  },
+  'a renewed lease holds its task': async (kit) => {
+    await kit.accept(first);
+    await leaseOne(kit, { owner: 'worker' });
+    await kit.accept(second);
+    for (let n = 0; n < 3; n += 1) {
+      kit.advance(LEASE_MS - 1000);
+      assert.equal(await kit.renew('worker', { key: key(1) }), 'renewed');
+      await leaseNone(kit);
+    }
+    assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'a handler of inline mode holds its task too': async (kit) => {
+    const { lease: held } = await kit.win({ key: key(1), task: 't' });
+    await kit.accept(second);
+    await leaseNone(kit);
+    assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'an inline process that died does not hold its task for ever': async (kit) => {
+    await kit.win({ key: key(1), task: 't' });
+    await kit.accept(second);
+    await leaseNone(kit);
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'a worker holds the task against inline mode': async (kit) => {
+    await kit.accept(first);
+    await leaseOne(kit, { owner: 'worker' });
+    assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'task-busy');
+    await kit.complete('worker', { key: key(1) });
+    assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'won');
+  },
+  'tasks do not hold each other up': async (kit) => {
+    await kit.accept(first);
+    kit.advance(1000);
+    await kit.accept({ ...INBOX, key: key(2), task: 'u' });
+    kit.advance(1000);
+    await kit.accept({ ...INBOX, key: key(3) });
+    assert.deepEqual(await leasedKeys(kit), [key(1), key(2), key(3)]);
+  },
+  'the same task id of two senders is two tasks': async (kit) => {
+    await kit.accept(first);
+    await kit.accept({ ...second, sender: 'https://other.example/mcp' });
+    assert.equal((await leasedKeys(kit, { senders: [] })).length, 2);
+  },
+  'many that wait for one task do not hide the others, and each has its turn': async (kit) => {
+    for (let n = 1; n <= 300; n += 1) await kit.accept({ ...first, key: key(n) });
+    kit.advance(1000);
+    await kit.accept({ ...INBOX, key: key(301), task: 'u' });
+    const given: string[] = [];
+    for (let calls = 0; calls < 6; calls += 1) given.push(...(await leasedKeys(kit, { owner: 'worker' })));
+    assert.deepEqual(given, [key(1), key(301)]);
+    for (let n = 1; n < 40; n += 1) {
+      assert.equal(await kit.complete('worker', { key: key(n) }), 'done');
+      const next = await leasedKeys(kit, { owner: 'worker' });
+      assert.equal(next.length, 1);
+      given.push(...next);
+      if (next[0] !== key(n + 1)) assert.fail(`${next[0]} before ${key(n + 1)}`);
+    }
+  },
+  'an older status is stale when its turn comes, and the one behind it is not held up': async (kit) => {
+    await kit.accept({ ...first, at: NEW });
+    kit.advance(1000);
+    await kit.accept({ ...second, at: OLD });
+    kit.advance(1000);
+    await kit.accept({ ...INBOX, key: key(3), task: 't', at: NEW });
+    await leaseOne(kit, { owner: 'worker' });
+    await leaseNone(kit);
+    await kit.complete('worker', { key: key(1) });
+    assert.deepEqual(await leasedKeys(kit), [key(3)]);
+    assert.equal(await kit.peek({ key: key(2) }), 'stale');
+    assert.equal((await kit.accept({ ...second, at: OLD })).kind, 'done');
+    assert.equal((await seen(kit, key(2))).body, undefined);
+  },
+  'one that ended stale in a worker’s hands is not won by the accept that had it before': async (kit) => {
+    const older = { key: key(1), task: 't', at: OLD, id: 'first' };
+    const { lease: held } = await kit.win(older);
+    await kit.accept({ ...first, at: OLD });
+    await kit.fail(held.owner, { key: key(1), backoffMs: 0 });
+    await kit.apply({ key: key(2), task: 't', at: NEW });
+    await leaseNone(kit);
+    assert.equal(await kit.peek({ key: key(1) }), 'stale');
+    assert.equal((await kit.accept(older)).kind, 'done');
+  },
+  'a task whose handlers died one after the other, a worker’s and an inline one, goes on': async (kit) => {
+    await kit.accept(first);
+    await kit.accept(second);
+    await leaseOne(kit, { owner: 'dies' });
+    await leaseNone(kit);
+    kit.advance(LEASE_MS + 1);
+    await kit.win({ key: key(2), task: 't' });
+    await leaseNone(kit);
+    kit.advance(LEASE_MS + 1);
+    // Both are suspects by now, and the task is free.
+    await leaseNone(kit);
+    const { key: next } = await leaseOne(kit, { owner: 'worker', alone: true });
+    await leaseNone(kit, { alone: true });
+    await kit.complete('worker', { key: next });
+    await leaseOne(kit, { alone: true });
+  },
+  'what the store knows of an event is told: second terminal status': async (kit) => {
+    await kit.apply({ key: key(1), task: 't', at: OLD, terminal: true });
+    await kit.accept({ ...second, at: NEW, terminal: true });
+    assert.equal((await leaseOne(kit)).afterTerminal, true);
+  },
+  'what the store knows of an event is told: a timestamp ahead of the clock': async (kit) => {
+    await kit.accept({ ...first, at: 330_000 });
+    assert.equal((await leaseOne(kit)).ahead, true);
+  },
+  'what the store knows of an event is told: a re-emission': async (kit) => {
+    await kit.apply({ key: key(1), notification: 'n' });
+    await kit.accept({ ...INBOX, key: key(2), notification: 'n' });
+    assert.equal((await leaseOne(kit)).reemission, true);
+  },
+  'what the store knows of an event is told: a report after the final one': async (kit) => {
+    await kit.apply({ key: key(1), report: 'mb', final: true });
+    await kit.accept({ ...INBOX, key: key(2), report: 'mb' });
+    assert.equal((await leaseOne(kit)).afterFinal, true);
   },
 };

@@ -1,6 +1,82 @@
 import assert from 'node:assert/strict';
-import type { Cases } from './kit.ts';
-import { LEASE_MS } from './kit.ts';
+import { Fault } from '../../errors.ts';
+import { type Cases, DAY_MS, LEASE_MS } from './kit.ts';
+
+/** `Store.identity`, where the store has it (admission.md §7.5). */
+export const identityCases: Cases = {
+  'both handles say the same, each time, and at most one of them that it is new': async ({ a, b }) => {
+    if (!a.identity || !b.identity) return;
+    const said = [await a.identity(), await b.identity(), await a.identity(), await b.identity()];
+    assert.equal(new Set(said.map(({ id }) => id)).size, 1);
+    assert.ok((said[0]?.id ?? '').length >= 16);
+    assert.ok(said.filter(({ isNew }) => isNew).length <= 1);
+    assert.ok(!said[2]?.isNew && !said[3]?.isNew, 'it is said once');
+  },
+};
+
+/** For a persistent store. */
+export const lastingIdentityCases: Cases = {
+  'the identity is the same after a restart, and not new': async ({ a, reopen }) => {
+    const before = await a.identity?.();
+    await a.close();
+    const again = await reopen();
+    const after = await again.identity?.();
+    assert.deepEqual(after, before && { ...before, isNew: false });
+  },
+};
+
+const LEVELS = ['process', 'disk', 'failover'];
+
+const unavailable = (error: unknown): boolean => error instanceof Fault && error.code === 'store_unavailable';
+
+/** `open`, `durability`, `close`. */
+export const lifecycleCases: Cases = {
+  'it has a name, and says what its answers survive': async ({ a, b }) => {
+    assert.notEqual(a.name, '');
+    assert.ok(LEVELS.includes(await a.durability()));
+    assert.equal(await b.durability(), await a.durability());
+  },
+  'open may be called again, also at once, and changes nothing': async ({ a, apply, peek }) => {
+    await apply();
+    await Promise.all([a.open(), a.open()]);
+    assert.equal(await peek(), 'applied');
+  },
+  'close waits for what runs': async ({ a, b, request, peek }) => {
+    const running = a.accept(request());
+    await a.close();
+    assert.equal((await running).kind, 'won');
+    assert.equal(await peek({}, b), 'busy');
+  },
+  'after close every call is store_unavailable, and close may be called again': async (kit) => {
+    const { lease } = await kit.win();
+    await kit.a.close();
+    await kit.a.close();
+    await assert.rejects(kit.accept(), unavailable);
+    await assert.rejects(kit.complete(lease.owner), unavailable);
+    await assert.rejects(kit.fail(lease.owner), unavailable);
+    await assert.rejects(kit.renew(lease.owner), unavailable);
+    await assert.rejects(kit.peek(), unavailable);
+    await assert.rejects(kit.a.open(), unavailable);
+    assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
+  },
+};
+
+/** For stores that outlive their handles. */
+export const persistenceCases: Cases = {
+  'what was answered is there after both handles are closed': async (kit) => {
+    await kit.apply({ key: 'event-done-of-the-seller' });
+    const { lease } = await kit.win();
+    await kit.accept({ event: false, nonce: 'nonce-of-16-bytes-or-more' });
+    await kit.a.close();
+    await kit.b.close();
+    const store = await kit.reopen();
+    assert.equal((await kit.accept({ key: 'event-done-of-the-seller' }, store)).kind, 'done');
+    const burned = { event: false, nonce: 'nonce-of-16-bytes-or-more' } as const;
+    assert.equal((await kit.accept(burned, store)).kind, 'replayed');
+    assert.equal((await kit.accept({}, store)).kind, 'in-flight');
+    assert.equal(await kit.complete(lease.owner, {}, store), 'done');
+  },
+};
 
 /** Characters that mean something to a backend: hash tags, globs, separators, quotes, LIKE, encodings. */
 const HOSTILE: readonly string[] = [
@@ -88,5 +164,57 @@ export const keyspaceCases: Cases = {
       await win({ key, task });
       assert.equal((await accept({ key: `${task} waits`, task })).kind, 'task-busy', JSON.stringify(key));
     }
+  },
+};
+
+const FIRST = { key: 'event-0001-of-the-seller', notification: 'impairment-7' };
+const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' };
+
+/** contract.md §10.2: one `notification_id` under two keys is a re-emission, not a retry. */
+export const notificationCases: Cases = {
+  'the first event of a notification id is none': async ({ apply }) => {
+    assert.equal((await apply(FIRST)).reemission, false);
+  },
+  'the id under another key is a re-emission, and delivered': async ({ apply, win, b }) => {
+    await apply(FIRST);
+    assert.equal((await win(SECOND, b)).reemission, true);
+  },
+  'a re-emission stays one on each of its retries': async ({ apply, win, fail, advance }) => {
+    await apply(FIRST);
+    const first = await win(SECOND);
+    await fail(first.lease.owner, SECOND);
+    assert.equal((await win(SECOND)).reemission, true);
+    advance(LEASE_MS + 1);
+    assert.equal((await win(SECOND)).reemission, true);
+  },
+  'a retry of the first event is none, also after a re-emission': async ({ apply, win, fail }) => {
+    const first = await win(FIRST);
+    await fail(first.lease.owner, FIRST);
+    await apply(SECOND);
+    assert.equal((await win(FIRST)).reemission, false);
+  },
+  'the first event, forgotten and sent again, is none': async ({ apply, win, advance }) => {
+    await apply(FIRST);
+    await apply(SECOND);
+    advance(DAY_MS + 1);
+    assert.equal((await win(FIRST)).reemission, false);
+  },
+  'another sender’s id is another id': async ({ apply, win }) => {
+    await apply(FIRST);
+    assert.equal((await win({ ...SECOND, sender: 'https://other.example/mcp' })).reemission, false);
+  },
+  'in the inbox too': async ({ accept }) => {
+    await accept({ ...FIRST, mode: 'inbox' });
+    const result = await accept({ ...SECOND, mode: 'inbox' });
+    assert.ok(result.kind === 'queued' && result.reemission);
+  },
+  'the id outlives its record: 30 days after its last use': async ({ apply, win, advance }) => {
+    await apply(FIRST);
+    advance(29 * DAY_MS);
+    assert.equal((await apply(SECOND)).reemission, true);
+    advance(29 * DAY_MS);
+    assert.equal((await apply({ ...SECOND, key: 'event-0003-of-the-seller' })).reemission, true);
+    advance(31 * DAY_MS);
+    assert.equal((await win({ ...SECOND, key: 'event-0004-of-the-seller' })).reemission, false);
   },
 };

@@ -1,8 +1,86 @@
 import assert from 'node:assert/strict';
-import type { RegistrationKind } from '../../stores/contract.ts';
-import { HOUR_MS, SENDER } from './kit.ts';
-import type { Cases } from './kit.ts';
-import { get, registrationsOf, save } from './registrations-kit.ts';
+import { ConfigError, isOfKind } from '../../errors.ts';
+import type {
+  RegistrationKind,
+  RegistrationQuery,
+  RegistrationRow,
+  Store,
+  StoreRegistrations,
+} from '../../stores/contract.ts';
+import { type Cases, HOUR_MS, SENDER } from './kit.ts';
+
+/** @throws AssertionError where the store has none. */
+export function registrationsOf({ registrations }: Store): StoreRegistrations {
+  assert.ok(registrations, 'the store has registrations');
+  return registrations;
+}
+
+/** A row, of which a test says what it is about. */
+interface RowDraft extends Partial<RegistrationRow> {
+  /** Ms from the store's now, in the place of `dueAt` and `expiresAt`. */
+  readonly dueIn?: number;
+  readonly expiresIn?: number;
+}
+
+const ROW: RegistrationRow = {
+  kind: 'operation',
+  sender: SENDER,
+  id: 'id',
+  value: '{}',
+  dueAt: null,
+  list: null,
+  expiresAt: null,
+};
+
+/** Saves it and answers what was saved. */
+export async function save(store: Store, { dueIn, expiresIn, ...draft }: RowDraft): Promise<RegistrationRow> {
+  const row = { ...ROW, ...draft };
+  return registrationsOf(store).run(row.sender, (rows, now) => {
+    const saved = {
+      ...row,
+      dueAt: dueIn === undefined ? row.dueAt : Math.ceil(now + dueIn),
+      expiresAt: expiresIn === undefined ? row.expiresAt : now + expiresIn,
+    };
+    rows.save(saved);
+    return saved;
+  });
+}
+
+export async function get(store: Store, of: RowDraft = {}): Promise<RegistrationRow | undefined> {
+  const { kind, sender, id } = { ...ROW, ...of };
+  return registrationsOf(store).run(sender, (rows) => rows.get(kind, id));
+}
+
+/** Ids of the rows that are due, which are then held for an hour. */
+export async function dueIds(
+  store: Store,
+  { kind = 'watch', max = 100, senders = [] }: DueDraft = {},
+): Promise<readonly string[]> {
+  const { rows } = await registrationsOf(store).due({ kind, max, holdMs: HOUR_MS, senders });
+  return rows.map(({ id }) => id);
+}
+
+interface DueDraft {
+  readonly kind?: RegistrationKind;
+  readonly max?: number;
+  readonly senders?: readonly string[];
+}
+
+/** `sender id` of all rows, page by page. */
+export async function listedIds(
+  store: Store,
+  query: Partial<RegistrationQuery> = {},
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  const asked = { kind: 'operation', limit: 1000, ...query } as const;
+  let page = await registrationsOf(store).page(asked);
+  for (;;) {
+    assert.ok(page.rows.length <= asked.limit, 'a page is no longer than asked for');
+    found.push(...page.rows.map(({ sender, id }) => `${sender} ${id}`));
+    if (page.next === undefined) return found;
+    page = await registrationsOf(store).page({ ...asked, after: page.next });
+  }
+}
 
 const OTHER = 'https://other.example/mcp';
 const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch'];
@@ -191,5 +269,73 @@ export const lastingRegistrationCases: Cases = {
     await again.open();
     assert.deepEqual(await get(again), row);
     await again.close();
+  },
+};
+
+const A = 'https://a.example/mcp';
+const B = 'https://b.example/mcp';
+
+/** `StoreRegistrations.page`. */
+export const registrationPageCases: Cases = {
+  'rows of a kind, of all senders or of one': async ({ a, b }) => {
+    await save(a, { sender: A, id: '1' });
+    await save(a, { sender: B, id: '1' });
+    await save(a, { sender: A, id: '2', kind: 'watch' });
+    await save(a, { sender: '', id: '3' });
+    assert.deepEqual((await listedIds(b)).toSorted(), [`${A} 1`, `${B} 1`]);
+    assert.deepEqual(await listedIds(b, { sender: B }), [`${B} 1`]);
+    assert.deepEqual(await listedIds(b, { sender: '' }), [' 3']);
+    assert.deepEqual(await listedIds(b, { kind: 'watch' }), [`${A} 2`]);
+    assert.deepEqual(await listedIds(b, { kind: 'route' }), []);
+    assert.deepEqual(await listedIds(b, { sender: 'https://nobody.example' }), []);
+  },
+  'those that are listed as what is asked for': async ({ a, b }) => {
+    await save(a, { sender: A, id: '1', list: 'open' });
+    await save(a, { sender: A, id: '2', list: 'orphaned' });
+    await save(a, { sender: A, id: '3' });
+    assert.deepEqual(await listedIds(b, { list: 'open' }), [`${A} 1`]);
+    await save(b, { sender: A, id: '1', list: 'orphaned' });
+    assert.deepEqual(await listedIds(a, { list: 'open' }), []);
+    assert.deepEqual(await listedIds(a, { list: 'orphaned', sender: A }), [`${A} 1`, `${A} 2`]);
+    assert.equal((await listedIds(a)).length, 3);
+  },
+  'page by page each once, of each sender by their ids': async ({ a }) => {
+    const ids = Array.from({ length: 7 }, (_, at) => `id-${at}`);
+    for (const sender of [A, B, ''])
+      for (const id of ids.toReversed()) await save(a, { sender, id, list: 'l' });
+    const all = [A, B].flatMap((sender) => ids.map((id) => `${sender} ${id}`));
+    for (const limit of [1, 3, 7, 14, 1000]) {
+      const found = await listedIds(a, { limit });
+      assert.deepEqual(found.toSorted(), all);
+      for (const sender of [A, B]) {
+        const own = found.filter((name) => name.startsWith(`${sender} `));
+        assert.deepEqual(own, own.toSorted());
+        assert.deepEqual(await listedIds(a, { limit, sender, list: 'l' }), own);
+      }
+      assert.deepEqual(
+        await listedIds(a, { limit, sender: '' }),
+        ids.map((id) => ` ${id}`),
+      );
+    }
+  },
+  'a page with its rows as they are': async ({ a, b }) => {
+    const row = await save(a, { value: '{"v":1}', list: 'l', dueIn: HOUR_MS });
+    const page = await registrationsOf(b).page({ kind: 'operation', limit: 1 });
+    assert.deepEqual(page, { rows: [row] });
+  },
+  'none that has expired': async (kit) => {
+    await save(kit.a, { id: '1', sender: A, expiresIn: HOUR_MS });
+    await save(kit.a, { id: '2', sender: A });
+    assert.equal((await listedIds(kit.b)).length, 2);
+    kit.advance(HOUR_MS + 1000);
+    assert.deepEqual(await listedIds(kit.b, { limit: 1 }), [`${A} 2`]);
+  },
+  'an `after` that no page gave is a ConfigError': async ({ a }) => {
+    for (const after of ['x', '1', '1 ', '1 a', '9 a', '-1 ab', ' ab']) {
+      await assert.rejects(
+        registrationsOf(a).page({ kind: 'operation', limit: 1, after }),
+        (error: unknown) => isOfKind(error, ConfigError),
+      );
+    }
   },
 };

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
 import type { AliveRequest } from '../../stores/contract.ts';
-import { inboxOf, lease, leaseNone, leaseOne, leasedKeys, seen } from './inbox-kit.ts';
+import { INBOX, inboxOf, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import type { Cases, Kit } from './kit.ts';
 import { HOUR_MS, KEY, LEASE_MS, SENDER } from './kit.ts';
 
-const INBOX = { mode: 'inbox' } as const;
 const ALONE = { alone: true } as const;
-
-const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
 /** Keeps a process's row alive; undefined where the store has no `alive`: every lease that runs out is a crash. */
 async function beat(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { Cases } from './kit.ts';
-import { DAY_MS, LEASE_MS, decision } from './kit.ts';
+import { inboxOf, lease } from './inbox-kit.ts';
+import { type Cases, DAY_MS, decision, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
 
-const FIRST = { key: 'event-0001-of-the-seller', task: 'task-1' };
+const FIRST_EVENT = { key: 'event-0001-of-the-seller', task: 'task-1' };
 const SECOND = { key: 'event-0002-of-the-seller', task: 'task-1' };
 const THIRD = { key: 'event-0003-of-the-seller', task: 'task-1' };
 const BUSY = { kind: 'task-busy', changed: false };
@@ -10,76 +10,377 @@ const BUSY = { kind: 'task-busy', changed: false };
 /** Handlers of one task never overlap (admission.md §5.5). */
 export const taskCases: Cases = {
   'an event of a task that is held is recorded, but not leased': async ({ accept, win, peek, b }) => {
-    await win(FIRST);
+    await win(FIRST_EVENT);
     assert.deepEqual(decision(await accept(SECOND, b)), BUSY);
     assert.deepEqual(decision(await accept(SECOND)), BUSY);
     assert.equal(await peek(SECOND), 'busy');
   },
   'complete frees the task': async ({ accept, win, complete, peek }) => {
-    const { lease } = await win(FIRST);
+    const { lease } = await win(FIRST_EVENT);
     await accept(SECOND);
-    assert.equal(await complete(lease.owner, FIRST), 'done');
+    assert.equal(await complete(lease.owner, FIRST_EVENT), 'done');
     assert.equal(await peek(SECOND), 'free');
     assert.equal((await win(SECOND)).lease.attempt, 1);
   },
   'fail frees the task': async ({ accept, win, fail, peek }) => {
-    const { lease } = await win(FIRST);
+    const { lease } = await win(FIRST_EVENT);
     await accept(SECOND);
-    assert.equal(await fail(lease.owner, FIRST), 'queued');
+    assert.equal(await fail(lease.owner, FIRST_EVENT), 'queued');
     assert.equal(await peek(SECOND), 'free');
     assert.equal((await accept(SECOND)).kind, 'won');
-    assert.equal((await accept(FIRST)).kind, 'task-busy');
+    assert.equal((await accept(FIRST_EVENT)).kind, 'task-busy');
   },
   'a lease that ran out frees the task, and its owner cannot come back': async (kit) => {
-    const late = await kit.win(FIRST);
+    const late = await kit.win(FIRST_EVENT);
     await kit.accept(SECOND);
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.peek(SECOND), 'free');
     const second = await kit.win(SECOND);
-    assert.equal(await kit.renew(late.lease.owner, FIRST), 'lost');
-    assert.equal(await kit.complete(late.lease.owner, FIRST), 'lost');
-    assert.deepEqual(decision(await kit.accept(FIRST)), BUSY);
+    assert.equal(await kit.renew(late.lease.owner, FIRST_EVENT), 'lost');
+    assert.equal(await kit.complete(late.lease.owner, FIRST_EVENT), 'lost');
+    assert.deepEqual(decision(await kit.accept(FIRST_EVENT)), BUSY);
     assert.equal(await kit.complete(second.lease.owner, SECOND), 'done');
-    assert.equal((await kit.accept(FIRST)).kind, 'won');
+    assert.equal((await kit.accept(FIRST_EVENT)).kind, 'won');
   },
   'a crash is counted once, also where its task is held meanwhile': async (kit) => {
     const retry = { crashes: 1 };
-    const late = await kit.win({ ...FIRST, retry });
+    const late = await kit.win({ ...FIRST_EVENT, retry });
     kit.advance(LEASE_MS + 1);
     const second = await kit.win(SECOND);
-    assert.deepEqual(decision(await kit.accept({ ...FIRST, retry })), BUSY);
-    assert.deepEqual(decision(await kit.accept({ ...FIRST, retry })), BUSY);
-    assert.equal(await kit.fail(late.lease.owner, FIRST), 'lost');
+    assert.deepEqual(decision(await kit.accept({ ...FIRST_EVENT, retry })), BUSY);
+    assert.deepEqual(decision(await kit.accept({ ...FIRST_EVENT, retry })), BUSY);
+    assert.equal(await kit.fail(late.lease.owner, FIRST_EVENT), 'lost');
     await kit.complete(second.lease.owner, SECOND);
-    const { lease } = await kit.win({ ...FIRST, retry });
+    const { lease } = await kit.win({ ...FIRST_EVENT, retry });
     assert.deepEqual([lease.attempt, lease.suspect], [1, true]);
   },
   'an event does not wait behind one of its task that is in back-off': async ({ accept, win, fail }) => {
-    const { lease } = await win(FIRST);
+    const { lease } = await win(FIRST_EVENT);
     await accept(SECOND);
-    await fail(lease.owner, FIRST);
+    await fail(lease.owner, FIRST_EVENT);
     assert.equal((await accept(THIRD)).kind, 'won');
   },
   'a DEAD event does not hold its task': async ({ accept, win, fail }) => {
-    const { lease } = await win(FIRST);
-    await fail(lease.owner, { ...FIRST, permanent: true });
+    const { lease } = await win(FIRST_EVENT);
+    await fail(lease.owner, { ...FIRST_EVENT, permanent: true });
     assert.equal((await accept(SECOND)).kind, 'won');
   },
   'a duplicate of the event that holds the task is in-flight, not task-busy': async ({ accept, win }) => {
-    await win(FIRST);
-    assert.equal((await accept(FIRST)).kind, 'in-flight');
+    await win(FIRST_EVENT);
+    assert.equal((await accept(FIRST_EVENT)).kind, 'in-flight');
   },
   'a key that was forgotten and comes again for another task does not hold its first one': async (kit) => {
-    await kit.apply(FIRST);
+    await kit.apply(FIRST_EVENT);
     kit.advance(2 * DAY_MS);
-    await kit.win({ ...FIRST, task: 'task-2' });
+    await kit.win({ ...FIRST_EVENT, task: 'task-2' });
     assert.equal((await kit.accept(SECOND)).kind, 'won');
   },
   'other tasks, other senders and events without a task (reports) are free': async ({ win }) => {
-    await win(FIRST);
+    await win(FIRST_EVENT);
     await win({ ...SECOND, task: 'task-2' });
     await win({ ...SECOND, sender: 'https://other.example/mcp' });
     await win({ key: THIRD.key });
     await win({ key: 'event-0004-of-the-seller' });
+  },
+};
+
+const FINAL = { kind: 'already-final' };
+const UNSAFE = { kind: 'final-unsafe' };
+const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false };
+
+const DAYS: readonly string[] = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05'];
+
+/** A status of the one task, at noon of its day, under a key of its own; terminal where it says something. */
+function status(day: number, says?: string): Draft {
+  const at = `${DAYS[day]}T12:00:00Z`;
+  const of = { key: `event-of-day-${day}-${says ?? 'none'}-of-the-seller`, task: 'task-1', at };
+  return says === undefined ? of : { ...of, terminal: true, says };
+}
+
+const SOLD = status(1, 'sold');
+
+/** What an accept decides, without what most rules do not speak of. */
+const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(await kit.accept(draft));
+
+/** Edition 3.2 (verification.md §2.19): a task has one outcome. */
+export const terminalCases: Cases = {
+  'another content under another key is refused once the first is applied, and not recorded': async (kit) => {
+    await kit.apply(SOLD);
+    const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
+    assert.deepEqual(await decided(kit, second), FINAL);
+    assert.deepEqual(await decided(kit, second), FINAL, 'the same bytes again: its nonce is not used');
+    assert.equal(await kit.peek(second), 'absent');
+    assert.deepEqual(decision(await kit.accept(status(2, 'not sold'), kit.b)), FINAL);
+    assert.deepEqual(await decided(kit, SOLD), { ...DUPLICATE, state: 'applied' });
+  },
+  'older than the status applied is stale, whatever it says': async (kit) => {
+    await kit.apply(SOLD);
+    assert.equal((await kit.accept(status(0, 'not sold'))).kind, 'stale');
+  },
+  'while the first is not safe nothing is final: not under its lease, not between its runs': async (kit) => {
+    const { lease: first } = await kit.win(SOLD);
+    const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
+    assert.deepEqual(await decided(kit, second), UNSAFE);
+    assert.deepEqual(await decided(kit, status(2, 'sold')), UNSAFE, 'nor is the same a duplicate');
+    await kit.fail(first.owner, SOLD);
+    assert.deepEqual(await decided(kit, second), UNSAFE, 'the same bytes again: its nonce is not used');
+    assert.equal(await kit.peek(second), 'absent');
+    await kit.apply(SOLD);
+    assert.deepEqual(await decided(kit, second), FINAL);
+  },
+  'DEAD is safe too': async (kit) => {
+    const { lease: first } = await kit.win(SOLD);
+    await kit.fail(first.owner, { ...SOLD, permanent: true });
+    assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
+    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
+  },
+  'in the inbox the first is safe from its insertion': async (kit) => {
+    assert.equal((await kit.accept({ ...SOLD, mode: 'inbox' })).kind, 'queued');
+    assert.deepEqual(await decided(kit, { ...status(2, 'not sold'), mode: 'inbox' }), FINAL);
+    assert.deepEqual(await decided(kit, { ...status(2, 'sold'), mode: 'inbox' }), DUPLICATE);
+    if (!kit.a.inbox) return;
+    const { events } = await lease(kit);
+    assert.deepEqual(
+      events.map(({ key }) => key),
+      [SOLD.key],
+    );
+  },
+  'the same content is a duplicate, recorded: also when something was applied meanwhile': async (kit) => {
+    await kit.apply(SOLD);
+    const id = kit.unique();
+    const again = { ...status(2, 'sold'), id };
+    assert.deepEqual(await decided(kit, again), DUPLICATE);
+    assert.deepEqual(await decided(kit, again), DUPLICATE, 'the same call made again');
+    assert.equal(await kit.peek(again), 'stale');
+    await kit.apply(status(3));
+    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
+  },
+  'the same content after something was applied is applied again, and said to be': async (kit) => {
+    await kit.apply(SOLD);
+    assert.equal((await kit.apply(status(2))).afterTerminal, true);
+    assert.deepEqual(await decided(kit, status(3, 'not sold')), FINAL, 'the first is kept all the same');
+    assert.equal((await kit.apply(status(3, 'sold'))).afterTerminal, false);
+    assert.deepEqual(await decided(kit, status(4, 'sold')), DUPLICATE);
+  },
+  'what is applied before the first is nothing that followed it': async (kit) => {
+    const { lease: first } = await kit.win(SOLD);
+    await kit.fail(first.owner, SOLD);
+    await kit.apply(status(0));
+    await kit.apply(SOLD);
+    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
+  },
+  'a status without a time follows too': async (kit) => {
+    await kit.apply(SOLD);
+    await kit.apply({ key: 'event-without-a-time-of-it', task: 'task-1' });
+    assert.equal((await kit.accept(status(2, 'sold'))).kind, 'won');
+  },
+  'one that was never applied is no first: it had become older than the mark': async (kit) => {
+    const { lease: first } = await kit.win(SOLD);
+    await kit.fail(first.owner, SOLD);
+    await kit.apply(status(2));
+    assert.equal((await kit.accept(SOLD)).kind, 'stale');
+    await kit.apply(status(3, 'not sold'));
+    assert.deepEqual(await decided(kit, status(4, 'sold')), FINAL);
+  },
+  'one that was never acknowledged, and is forgotten, is no first': async (kit) => {
+    const { lease: first } = await kit.win(SOLD);
+    await kit.fail(first.owner, SOLD);
+    kit.advance(DAY_MS + 1);
+    assert.equal((await kit.accept(status(2, 'not sold'))).kind, 'won');
+  },
+  'one that its owner discarded is no first': async (kit) => {
+    if (!kit.a.inbox) return;
+    await kit.accept({ ...SOLD, mode: 'inbox' });
+    assert.equal(await inboxOf(kit.a).discard(SENDER, SOLD.key ?? '', DAY_MS), 'discarded');
+    assert.equal((await kit.accept({ ...status(2, 'not sold'), mode: 'inbox' })).kind, 'queued');
+  },
+  'it is kept for 30 days, though its record is forgotten': async (kit) => {
+    await kit.apply(SOLD);
+    kit.advance(29 * DAY_MS);
+    assert.equal(await kit.peek(SOLD), 'absent');
+    assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
+  },
+  'a duplicate without room is answered, and not recorded': async (kit) => {
+    await kit.apply(SOLD);
+    const again = { ...status(2, 'sold'), limits: { maxRecordsPerSender: 1 } };
+    assert.deepEqual(await decided(kit, again), DUPLICATE);
+    assert.equal(await kit.peek(again), 'absent');
+  },
+  'other editions tell no hash: theirs is applied, and so is what comes after theirs': async (kit) => {
+    await kit.apply({ ...SOLD, says: undefined });
+    assert.equal((await kit.apply(status(2, 'not sold'))).afterTerminal, true);
+    assert.equal((await kit.apply({ ...status(3, 'sold'), says: undefined })).afterTerminal, true);
+  },
+  'tasks have theirs apart, and so have senders': async (kit) => {
+    await kit.apply(SOLD);
+    await kit.apply({ ...status(2, 'not sold'), task: 'task-2' });
+    await kit.apply({ ...status(2, 'not sold'), sender: 'https://other.example/mcp' });
+  },
+};
+
+const EARLIER = '2026-01-01T00:00:00Z';
+const MARK = '2026-01-02T00:00:00Z';
+const LATER = '2026-01-03T00:00:00Z';
+const STALE = { kind: 'stale', changed: false };
+
+/** An event of the one task, under a key of its own for each name. */
+function event(name: string, at?: Draft['at'], terminal = false): Draft {
+  return { key: `event-${name}-of-the-seller`, task: 'task-1', terminal, ...(at !== undefined && { at }) };
+}
+
+/** contract.md §9.7; admission.md §5.1 to §5.6. */
+export const orderCases: Cases = {
+  'older than the status applied: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
+    await apply(event('mark', MARK));
+    assert.deepEqual(decision(await accept(event('old', EARLIER), b)), STALE);
+    assert.equal(await peek(event('old')), 'stale');
+    const again = decision(await accept(event('old', EARLIER)));
+    assert.deepEqual(again, { kind: 'done', changed: false, state: 'stale', died: false });
+  },
+  'terminal or not, older is stale': async ({ accept, apply }) => {
+    await apply(event('mark', MARK));
+    assert.equal((await accept(event('old', EARLIER, true))).kind, 'stale');
+  },
+  'newer: applied, and the mark moves': async ({ accept, apply }) => {
+    await apply(event('mark', MARK));
+    await apply(event('new', LATER));
+    assert.equal((await accept(event('between', '2026-01-02T12:00:00Z'))).kind, 'stale');
+  },
+  'the mark moves with complete, not before': async ({ win, fail, accept }) => {
+    const { lease } = await win(event('new', LATER));
+    await fail(lease.owner, event('new'));
+    assert.equal((await accept(event('old', EARLIER))).kind, 'won');
+  },
+  'equal: applied': async ({ apply }) => {
+    await apply(event('mark', MARK));
+    await apply(event('equal', MARK));
+  },
+  'equal, the stored one terminal and this one too: applied': async ({ apply }) => {
+    await apply(event('mark', MARK, true));
+    assert.equal((await apply(event('equal', MARK, true))).afterTerminal, false);
+  },
+  'equal, the stored one terminal and this one not: stale': async ({ accept, apply }) => {
+    await apply(event('mark', MARK, true));
+    assert.equal((await accept(event('equal', MARK))).kind, 'stale');
+  },
+  'equal and terminal after one that is not: applied, and terminal from then on': async (kit) => {
+    await kit.apply(event('mark', MARK));
+    await kit.apply(event('terminal', MARK, true));
+    assert.equal((await kit.accept(event('equal', MARK))).kind, 'stale');
+  },
+  'the same instant with another offset is equal': async ({ accept, apply }) => {
+    await apply(event('mark', '2026-01-02T00:00:00Z', true));
+    await apply(event('equal', '2026-01-02T02:00:00+02:00', true));
+    assert.equal((await accept(event('not', '2026-01-01T19:00:00-05:00'))).kind, 'stale');
+  },
+  'every digit of the fraction counts': async ({ accept, apply }) => {
+    await apply(event('mark', '2026-01-02T00:00:00.0000000005Z'));
+    assert.equal((await accept(event('old', '2026-01-02T00:00:00.0000000004999Z'))).kind, 'stale');
+    await apply(event('equal', '2026-01-02T00:00:00.000000000500Z'));
+    await apply(event('new', '2026-01-02T00:00:00.00000000051Z'));
+  },
+  'a status after a terminal one: applied, and said to be': async ({ apply }) => {
+    await apply(event('mark', MARK, true));
+    assert.equal((await apply(event('new', LATER))).afterTerminal, true);
+  },
+  'a second terminal status, newer: applied, and said to be': async ({ apply }) => {
+    await apply(event('mark', MARK, true));
+    assert.equal((await apply(event('new', LATER, true))).afterTerminal, true);
+  },
+  'a retry that has become the one after a terminal status is said to be': async ({ win, fail, apply }) => {
+    const first = await win(event('new', LATER));
+    assert.equal(first.afterTerminal, false);
+    await fail(first.lease.owner, event('new'));
+    await apply(event('mark', MARK, true));
+    assert.equal((await win(event('new', LATER))).afterTerminal, true);
+  },
+  'a status after one that is not terminal is nothing to speak of': async ({ apply }) => {
+    await apply(event('mark', MARK));
+    assert.equal((await apply(event('new', LATER, true))).afterTerminal, false);
+  },
+  'more than 5 min ahead of the store’s clock: applied, does not raise the mark': async (kit) => {
+    assert.equal((await kit.apply(event('ahead', 330_000))).ahead, true);
+    assert.equal((await kit.apply(event('now', 0))).ahead, false);
+    assert.equal((await kit.accept(event('old', -60_000))).kind, 'stale');
+  },
+  'less than 5 min ahead: raises the mark': async ({ accept, apply }) => {
+    assert.equal((await apply(event('ahead', 270_000))).ahead, false);
+    assert.equal((await accept(event('now', 0))).kind, 'stale');
+  },
+  'ahead is judged anew at each lease': async ({ win, fail, fromNow, advance, accept, complete }) => {
+    const ahead = event('ahead', fromNow(330_000));
+    const first = await win(ahead);
+    assert.equal(first.ahead, true);
+    await fail(first.lease.owner, ahead);
+    advance(60_000);
+    const second = await win(ahead);
+    assert.equal(second.ahead, false);
+    assert.equal(await complete(second.lease.owner, ahead), 'done');
+    assert.equal((await accept(event('old', 0))).kind, 'stale');
+  },
+  'who lost its task is too late for the mark, also where the store’s clock was set back': async (kit) => {
+    const late = await kit.win(event('old', EARLIER));
+    kit.advance(LEASE_MS + 1);
+    await kit.apply(event('new', LATER));
+    kit.advance(-LEASE_MS);
+    assert.equal(await kit.complete(late.lease.owner, event('old')), 'lost');
+    assert.equal((await kit.accept(event('between', MARK))).kind, 'stale');
+  },
+  'without a timestamp: applied, and does not move the mark': async ({ accept, apply }) => {
+    await apply(event('mark', MARK, true));
+    assert.equal((await apply(event('none'))).afterTerminal, false);
+    assert.equal((await accept(event('old', EARLIER))).kind, 'stale');
+  },
+  'reports and other families have no task: never stale, whatever their time': async ({ apply }) => {
+    await apply(event('mark', MARK, true));
+    await apply({ key: 'report-0001-of-the-seller' });
+    await apply({ key: 'report-0002-of-the-seller' });
+  },
+  'tasks are ordered apart, and so are senders': async ({ apply }) => {
+    await apply(event('mark', MARK));
+    await apply({ ...event('old', EARLIER), task: 'task-2' });
+    await apply({ ...event('old', EARLIER), sender: 'https://other.example/mcp' });
+  },
+  'a retry that has become older than the mark is stale, and not run': async ({
+    accept,
+    win,
+    apply,
+    fail,
+  }) => {
+    const first = await win(event('old', EARLIER));
+    await fail(first.lease.owner, event('old'));
+    await apply(event('new', LATER));
+    assert.deepEqual(decision(await accept(event('old', EARLIER))), STALE);
+    const again = decision(await accept(event('old', EARLIER)));
+    assert.deepEqual(again, { kind: 'done', changed: false, state: 'stale', died: false });
+    assert.equal(await fail(first.lease.owner, event('old')), 'lost');
+  },
+  'an event that waited for its task and became older is stale': async ({ accept, win, complete }) => {
+    const { lease } = await win(event('new', LATER));
+    assert.equal((await accept(event('old', EARLIER))).kind, 'task-busy');
+    await complete(lease.owner, event('new'));
+    assert.deepEqual(decision(await accept(event('old', EARLIER))), STALE);
+  },
+  'a takeover is ordered by the first copy’s time, not by that of a changed one': async (kit) => {
+    await kit.win({ ...event('old', EARLIER), body: 'first' });
+    kit.advance(LEASE_MS + 1);
+    await kit.apply(event('mark', MARK));
+    const changed = { ...event('old', LATER), body: 'changed' };
+    assert.deepEqual(decision(await kit.accept(changed)), { kind: 'stale', changed: true });
+  },
+  'a stale event without room is answered stale, and not recorded': async ({ accept, apply, peek }) => {
+    await apply(event('mark', MARK));
+    const limits = { maxRecordsPerSender: 1 };
+    assert.deepEqual(decision(await accept({ ...event('old', EARLIER), limits })), STALE);
+    assert.equal(await peek(event('old')), 'absent');
+    assert.deepEqual(decision(await accept({ ...event('old', EARLIER), limits })), STALE);
+  },
+  'the mark outlives its record: 30 days': async ({ accept, apply, peek, advance }) => {
+    await apply({ ...event('mark', MARK), key: KEY });
+    advance(29 * DAY_MS);
+    assert.equal(await peek(), 'absent');
+    assert.equal((await accept(event('old', EARLIER))).kind, 'stale');
+    advance(31 * DAY_MS);
+    assert.equal((await accept(event('old', EARLIER))).kind, 'won');
   },
 };

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import { decodeBase64 } from '../../codec/base64.ts';
+import { decodeBase64 } from '../../codec/encoding.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
 import { headerFields, type HeadersInput } from '../../delivery.ts';
-import { editionFor, type EditionName } from '../../edition.ts';
+import { editionFor, type EditionName } from '../../protocol.ts';
 import { ConfigError } from '../../errors.ts';
 import { type UnreadableCase, VectorError } from '../case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
 import { CASES, type Case } from './cases.ts';
-import { DOORS, type DoorHarness } from './doors.ts';
+import { DOORS } from './doors.ts';
+import type { DoorHarness } from './serving.ts';
 import { givenFor, openHouse } from './house.ts';
 import { corridorAnswer, type WireAnswer, type WireRequest } from './wire.ts';
 

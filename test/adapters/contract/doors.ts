@@ -14,43 +14,7 @@ import { webhookHandler as fetchHandler } from '../../../src/adapters/fetch.ts';
 import { webhookHandler as honoHandler } from '../../../src/adapters/hono.ts';
 import { webhookHandler as nodeHandler } from '../../../src/adapters/node.ts';
 import { LAMBDA_DOORS } from './lambda-doors.ts';
-import { overHttp1, overHttp2, type Asking } from './serving.ts';
-
-/** What a case may need that not every door can have. */
-export type Capability =
-  /** Repeated header lines can be sent and are all handed over. */
-  | 'repeated lines'
-  /** A header line of Latin-1 octets arrives. */
-  | 'octets'
-  /** `POST http://authority/path HTTP/1.1` arrives as such. */
-  | 'absolute-form'
-  /** With a `publicUrl` that ends in `/*`: dot segments and quotes in the query arrive as they were sent. */
-  | 'exact target'
-  /** The query arrives as it was sent, in its order and spelling. */
-  | 'exact query'
-  /** A `?` with nothing behind it arrives. */
-  | 'empty query'
-  /** `:authority` beside `Host`. */
-  | 'authority'
-  /** `Content-Length` is the door's to write. */
-  | 'length'
-  /** A body reaches the door in pieces, over a connection. */
-  | 'streams'
-  /** The door ends the connection itself, where a body is left unread. */
-  | 'closes';
-
-/** One adapter in one framework, as its users wire it. */
-export interface DoorHarness {
-  readonly name: string;
-  /** What it cannot have, and why. */
-  readonly lacks: Partial<Record<Capability, string>>;
-  readonly open: (receiver: DoorReceiver, options?: OpenOptions) => Promise<Asking>;
-}
-
-export interface OpenOptions {
-  /** Something in front reads the body first, as a careless app does. */
-  readonly consumed?: true;
-}
+import { type DoorHarness, overHttp1, overHttp2, type Asking } from './serving.ts';
 
 const HTTP1 = { authority: 'HTTP/1.1 has Host alone' } as const;
 const HTTP2 = {

@@ -1,6 +1,6 @@
 import type { DoorReceiver } from '../../../src/adapters/door.ts';
 import { webhookHandler, type LambdaEvent, type LambdaResult } from '../../../src/adapters/lambda.ts';
-import type { DoorHarness } from './doors.ts';
+import type { DoorHarness } from './serving.ts';
 import { answerOf, type WireAnswer, type WireRequest } from './wire.ts';
 
 /** How a front of Lambda's makes an event of a request, and an answer of a result. */

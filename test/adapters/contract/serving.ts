@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { DoorReceiver } from '../../../src/adapters/door.ts';
 import { rawClient } from '../raw-client.ts';
 import { answerOf, firstAnswer, message, type WireAnswer, type WireRequest } from './wire.ts';
 
@@ -15,6 +16,42 @@ export interface Asking extends AsyncDisposable {
 async function portOf(server: Server | Http2Server): Promise<number> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return (server.address() as AddressInfo).port;
+}
+
+/** What a case may need that not every door can have. */
+export type Capability =
+  /** Repeated header lines can be sent and are all handed over. */
+  | 'repeated lines'
+  /** A header line of Latin-1 octets arrives. */
+  | 'octets'
+  /** `POST http://authority/path HTTP/1.1` arrives as such. */
+  | 'absolute-form'
+  /** With a `publicUrl` that ends in `/*`: dot segments and quotes in the query arrive as they were sent. */
+  | 'exact target'
+  /** The query arrives as it was sent, in its order and spelling. */
+  | 'exact query'
+  /** A `?` with nothing behind it arrives. */
+  | 'empty query'
+  /** `:authority` beside `Host`. */
+  | 'authority'
+  /** `Content-Length` is the door's to write. */
+  | 'length'
+  /** A body reaches the door in pieces, over a connection. */
+  | 'streams'
+  /** The door ends the connection itself, where a body is left unread. */
+  | 'closes';
+
+/** One adapter in one framework, as its users wire it. */
+export interface DoorHarness {
+  readonly name: string;
+  /** What it cannot have, and why. */
+  readonly lacks: Partial<Record<Capability, string>>;
+  readonly open: (receiver: DoorReceiver, options?: OpenOptions) => Promise<Asking>;
+}
+
+export interface OpenOptions {
+  /** Something in front reads the body first, as a careless app does. */
+  readonly consumed?: true;
 }
 
 /** Over a raw socket: what is sent is what was asked for, byte for byte. */

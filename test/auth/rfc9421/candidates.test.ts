@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { tryCandidates, type Trial } from '../../../src/auth/rfc9421/candidates.ts';
-import { editionFor } from '../../../src/edition.ts';
+import { editionFor, protocolFor } from '../../../src/protocol.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';
-import { protocolFor } from '../../../src/protocol.ts';
 
 test('a kid that very many senders publish is tried with each of them, however many they are', async () => {
   const context = { protocol: protocolFor() };

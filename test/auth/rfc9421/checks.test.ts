@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkSignatureHeaders } from '../../../src/auth/rfc9421/checks.ts';
-import { headerFields } from '../../../src/delivery.ts';
-import type { HeadersInput } from '../../../src/delivery.ts';
+import { headerFields, type HeadersInput } from '../../../src/delivery.ts';
 import { protocolFor } from '../../../src/protocol.ts';
 import { createSigner, FIVE, NONCE, NOW, signedHeaders } from './support.ts';
 import type { Wire } from './support.ts';

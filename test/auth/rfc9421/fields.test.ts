@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { parseDictionary } from 'structured-headers';
 import { describe, expect, test } from 'vitest';
-import { readDictionary } from '../../../src/auth/rfc9421/fields.ts';
-import type { Member } from '../../../src/auth/rfc9421/fields.ts';
+import { type Member, readDictionary } from '../../../src/auth/rfc9421/signature-input.ts';
 
 function members(field: string): ReadonlyMap<string, Member> {
   const result = readDictionary(field);

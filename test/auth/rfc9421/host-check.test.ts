@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { compareHost } from '../../../src/auth/rfc9421/host-check.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
+import { compareHost } from '../../../src/auth/rfc9421/host.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
 import { headerFields } from '../../../src/delivery.ts';
 import { deliveryOf } from './support.ts';
 

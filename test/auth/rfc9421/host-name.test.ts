@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { canonicalAuthority, TargetUriError } from '../../../src/auth/rfc9421/host-name.ts';
+import { canonicalAuthority, TargetUriError } from '../../../src/auth/rfc9421/host.ts';
 
 describe('authority of a Host field (verification.md §4.2 to §4.4)', () => {
   test.each([

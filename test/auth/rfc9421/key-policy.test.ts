@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { usableKey } from '../../../src/auth/rfc9421/key-policy.ts';
 import type { Jwk, SignatureAlgorithm } from '../../../src/crypto/engine.ts';
-import { editionFor } from '../../../src/edition.ts';
-import { protocolFor } from '../../../src/protocol.ts';
+import { editionFor, protocolFor } from '../../../src/protocol.ts';
 import { createSigner, engine } from './support.ts';
 
 const ed = createSigner('ed');

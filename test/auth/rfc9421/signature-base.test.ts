@@ -1,9 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { REQUIRED_COMPONENTS } from '../../../src/auth/rfc9421/components.ts';
-import { signatureBase } from '../../../src/auth/rfc9421/signature-base.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
-import { decodeBase64 } from '../../../src/codec/base64.ts';
+import {
+  canonicalTargetUri,
+  REQUIRED_COMPONENTS,
+  signatureBase,
+} from '../../../src/auth/rfc9421/signature-base.ts';
+import { decodeBase64 } from '../../../src/codec/encoding.ts';
 import { headerFields } from '../../../src/delivery.ts';
 import { B26, TEST_KEY_ED25519 } from './published.ts';
 import { engine } from './support.ts';

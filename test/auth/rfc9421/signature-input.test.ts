@@ -1,7 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseAnySignatureInput, parseSignatureInput } from '../../../src/auth/rfc9421/signature-input.ts';
-import { parseUsualSignatureInput } from '../../../src/auth/rfc9421/usual-input.ts';
+import {
+  parseAnySignatureInput,
+  parseSignatureInput,
+  parseUsualSignatureInput,
+} from '../../../src/auth/rfc9421/signature-input.ts';
 
 const TAIL = ';created=1;expires=2;nonce="n";keyid="k";alg="a";tag="t"';
 const MALFORMED = { kind: 'refused', code: 'webhook_signature_header_malformed', check: 1 };

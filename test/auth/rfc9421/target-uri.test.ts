@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalTargetUri, TargetUriError } from '../../../src/auth/rfc9421/target-uri.ts';
+import { canonicalTargetUri, TargetUriError } from '../../../src/auth/rfc9421/signature-base.ts';
 
 function refusal(url: string): unknown {
   try {

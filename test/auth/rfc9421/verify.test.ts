@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { authenticateSignature } from '../../../src/auth/rfc9421/verify.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/target-uri.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
 import { Fault } from '../../../src/errors.ts';
 import type { SetUpWatch } from '../../../src/auth/contract.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';

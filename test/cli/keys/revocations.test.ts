@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkRevocations, type RevocationState } from '../../../src/cli/keys/chain.ts';
-import { createDocuments } from '../../../src/cli/keys/documents.ts';
-import { editionFor } from '../../../src/edition.ts';
-import { protocolFor } from '../../../src/protocol.ts';
+import { checkRevocations, createDocuments, type RevocationState } from '../../../src/cli/keys/chain.ts';
+import { editionFor, protocolFor } from '../../../src/protocol.ts';
 
 const ORIGIN = 'https://operator.example';
 const UPDATED = Date.parse('2026-03-01T12:00:00Z');

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hintOf } from '../../../src/cli/probe/hints.ts';
-import type { Identity } from '../../../src/cli/probe/identity.ts';
+import { hintOf, type Identity } from '../../../src/cli/probe/identity.ts';
 import { reportOf } from '../../../src/cli/probe/verb.ts';
 import type { ReceiverOptions } from '../../../src/options.ts';
 import { generateKey } from '../../../src/sender/sign.ts';

@@ -1,5 +1,5 @@
 import type { Transport } from '../../../src/keys/contract.ts';
-import { netModules, type NetModules } from '../../../src/keys/net/runtime.ts';
+import { netModules, type NetModules } from '../../../src/keys/net/connection.ts';
 
 export const HOST = 'seller.example';
 

@@ -1,7 +1,7 @@
 import type { AcceptRequest, CompleteRequest, FailRequest } from '../../../src/stores/contract.ts';
 import type { QueueRows } from '../../../src/stores/rules/rows.ts';
 import type { Step } from './explore.ts';
-import type { Protocol } from './protocol.ts';
+import type { Protocol } from './world.ts';
 import { OLD_MS, driven } from './protocol.ts';
 import { draftOf } from './rows.ts';
 import type { System } from './system.ts';

@@ -1,25 +1,18 @@
-import type { RowId } from '../../../src/stores/backend.ts';
-import type { Attempt, Batch, Entry } from '../../../src/stores/driver/journal.ts';
-import { attemptOf, newEntry } from '../../../src/stores/driver/journal.ts';
+import type { RowId } from '../../../src/stores/port.ts';
+import {
+  type Attempt,
+  attemptOf,
+  type Batch,
+  type Entry,
+  newEntry,
+} from '../../../src/stores/driver/journal.ts';
 import type { AnyRow } from '../../../src/stores/driver/row-data.ts';
 import { fitted, nameOf } from '../../../src/stores/driver/row-data.ts';
 import type { NonceRow, QueueRows, RecordRow, TaskRow } from '../../../src/stores/rules/rows.ts';
 import type { Kept } from './rows.ts';
 import { dueRows } from './rows.ts';
-import type { Seen, World } from './world.ts';
+import type { Protocol, Seen, World } from './world.ts';
 import { SELLER } from './world.ts';
-
-/** How what was planned is taken. The sound one compares every row that the plan has read, and the clock. */
-export interface Protocol {
-  /** Whether the version of a row that was read has to be what it was. */
-  readonly compares: (entry: Entry, isWritten: boolean) => boolean;
-  /** Whether a plan made on a clock over 1 s old is made again. */
-  readonly refusesOld: boolean;
-  /** Whether plans made on one snapshot are all taken. */
-  readonly takesSiblings: boolean;
-  /** Whether parking writes the task's row. */
-  readonly parksOnTask: boolean;
-}
 
 export const SOUND: Protocol = {
   compares: () => true,

@@ -1,6 +1,6 @@
 import type { AcceptDecision, RetryLimits } from '../../../src/stores/contract.ts';
 import type { Breach } from './explore.ts';
-import type { Protocol } from './protocol.ts';
+import type { Entry } from '../../../src/stores/driver/journal.ts';
 import type { Kept } from './rows.ts';
 import { NOTHING } from './rows.ts';
 
@@ -133,6 +133,18 @@ export interface Account {
   readonly permanent: boolean;
   /** The copy that was stored first. */
   readonly first?: number;
+}
+
+/** How what was planned is taken. The sound one compares every row that the plan has read, and the clock. */
+export interface Protocol {
+  /** Whether the version of a row that was read has to be what it was. */
+  readonly compares: (entry: Entry, isWritten: boolean) => boolean;
+  /** Whether a plan made on a clock over 1 s old is made again. */
+  readonly refusesOld: boolean;
+  /** Whether plans made on one snapshot are all taken. */
+  readonly takesSiblings: boolean;
+  /** Whether parking writes the task's row. */
+  readonly parksOnTask: boolean;
 }
 
 /** Rows and clock at one moment. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { statsOf } from '../../../src/inbox/many.ts';
+import { statsOf } from '../../../src/inbox/operate.ts';
 import type { InboxRecord } from '../../../src/stores/contract.ts';
 import { sellerKey } from '../../receiver/setup.ts';
 import { BACKENDS, type Backend } from './backends.ts';

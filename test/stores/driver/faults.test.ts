@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/errors.ts';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import type { Backend } from '../../../src/stores/backend.ts';
+import type { Backend } from '../../../src/stores/port.ts';
 import { storeOf } from '../../../src/stores/driver/store-of.ts';
 import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';

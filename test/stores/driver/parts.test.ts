@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Scope } from '../../../src/stores/backend.ts';
-import { storeClock } from '../../../src/stores/driver/clock.ts';
-import type { Entry } from '../../../src/stores/driver/journal.ts';
-import type { Batch } from '../../../src/stores/driver/journal.ts';
-import { attemptOf, newEntry } from '../../../src/stores/driver/journal.ts';
-import { countBook, rememberedRows } from '../../../src/stores/driver/remembered.ts';
+import type { Scope } from '../../../src/stores/port.ts';
+import { storeClock } from '../../../src/stores/driver/state.ts';
+import { attemptOf, type Batch, type Entry, newEntry } from '../../../src/stores/driver/journal.ts';
+import { countBook, rememberedRows } from '../../../src/stores/driver/store-of.ts';
 import { nameOf, scopeName } from '../../../src/stores/driver/row-data.ts';
 import type { Queued } from '../../../src/stores/driver/turns.ts';
 import { turnsOf } from '../../../src/stores/driver/turns.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RowId, RowKind } from '../../../src/stores/backend.ts';
+import type { RowId, RowKind } from '../../../src/stores/port.ts';
 import type { RegistrationKind, RegistrationRow } from '../../../src/stores/contract.ts';
 import type { AnyRow, RowData } from '../../../src/stores/driver/row-data.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/backend.ts';
+import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/port.ts';
 import { mysqlBackend } from '../../../src/stores/mysql/backend.ts';
 import { MIGRATIONS } from '../../../src/stores/mysql/migrations.ts';
 import type { MysqlConnection } from '../../../src/stores/mysql.ts';

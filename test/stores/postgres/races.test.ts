@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/backend.ts';
-import type { PostgresBackend } from '../../../src/stores/postgres/backend.ts';
-import { postgresBackend } from '../../../src/stores/postgres/backend.ts';
+import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/port.ts';
+import { type PostgresBackend, postgresBackend } from '../../../src/stores/postgres/backend.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/backend.ts';
+import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/port.ts';
 import { redisBackend } from '../../../src/stores/redis/backend.ts';
 import { keysOf } from '../../../src/stores/redis/keys.ts';
 import { LUA } from '../../../src/stores/redis/lua.ts';

@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SqliteHandle } from '../../../src/stores/sqlite/handle.ts';
 import { openDatabase } from '../../../src/stores/sqlite/open.ts';
-import type { Place } from '../../../src/stores/sqlite/place.ts';
-import { fileOf, placeOf } from '../../../src/stores/sqlite/place.ts';
+import { fileOf, type Place, placeOf } from '../../../src/stores/sqlite/place.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { DRIVERS, tempFile } from '../sqlite-files.ts';
 

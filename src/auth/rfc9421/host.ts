@@ -1,7 +1,97 @@
 import type { Head } from '../../delivery.ts';
 import type { Target } from '../contract.ts';
-import type { Scheme } from './host-name.ts';
-import { canonicalAuthority } from './host-name.ts';
+
+/** A URL or `Host` that has no canonical form (verification.md §4.2, §4.3). `message` is for the owner. */
+export class TargetUriError extends Error {
+  override readonly name = 'TargetUriError';
+  /** Stable: always `webhook_target_uri_malformed`. */
+  readonly code = 'webhook_target_uri_malformed';
+}
+
+/** The schemes that a webhook URL can have, with the port that is left out of the canonical form. */
+export type Scheme = 'https' | 'http';
+const DEFAULT_PORTS: Record<Scheme, number> = { https: 443, http: 80 };
+
+/** RFC 3986 §3.2.2 `IPv4address`: no leading zeros. */
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?=\d)|$)){4}$/;
+
+/** RFC 3986 §3.2.2 `IPv6address`, lower case. */
+function isIpv6(text: string): boolean {
+  const halves = text.split('::');
+  if (halves.length > 2) return false;
+  const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')));
+  const last = groups.at(-1) ?? '';
+  // The dotted form may only stand at the very end, where it takes the place of two groups.
+  const dotted = text.endsWith(last) && IPV4.test(last);
+  const hex = dotted ? groups.slice(0, -1) : groups;
+  if (!hex.every((group) => /^[0-9a-f]{1,4}$/.test(group))) return false;
+  const count = hex.length + (dotted ? 2 : 0);
+  return halves.length === 2 ? count <= 7 : count === 8;
+}
+
+/**
+ * UTS-46, non-transitional, by the platform's URL host parser: the one part of `URL` that is used.
+ * What else that parser does to a host (percent-decoding, IPv4 numbers, dropped tabs) must not happen here, so
+ * only letters, digits, `-`, `_`, `.` and non-ASCII go in, and what comes out as a number is refused.
+ */
+function toAscii(host: string): string {
+  if (!/^(?:[A-Za-z0-9._-]|\P{ASCII})+$/u.test(host))
+    throw new TargetUriError('Host has a forbidden character.');
+  let ascii: string;
+  try {
+    ascii = new URL(`https://${host}`).hostname;
+  } catch (cause) {
+    throw new TargetUriError('Host is no internationalized domain name.', { cause });
+  }
+  if (/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(ascii))
+    throw new TargetUriError('Host is a number in disguise.');
+  return ascii;
+}
+
+function canonicalName(host: string): string {
+  const ascii = /^\p{ASCII}*$/u.test(host) ? host.toLowerCase() : toAscii(host);
+  const name = ascii.endsWith('.') ? ascii.slice(0, -1) : ascii;
+  if (name === '') throw new TargetUriError('Host is empty.');
+  // RFC 3986 would let a reg-name hold percent-encodings and sub-delims; no name that resolves has them.
+  if (!/^[a-z0-9._-]+$/.test(name)) throw new TargetUriError('Host has a forbidden character.');
+  if (name.split('.').includes('')) throw new TargetUriError('Host has an empty label.');
+  return name;
+}
+
+function canonicalLiteral(literal: string): string {
+  if (literal.includes('%')) throw new TargetUriError('Host is an IPv6 address with a zone id.');
+  const address = literal.toLowerCase();
+  if (!isIpv6(address)) throw new TargetUriError('Host is no IPv6 address.');
+  return `[${address}]`;
+}
+
+function portSuffix(text: string, scheme: Scheme): string {
+  // RFC 3986 §6.2.3: an empty port is the default port.
+  if (text === '' || text === ':') return '';
+  if (!/^:[0-9]{1,16}$/.test(text)) {
+    throw new TargetUriError('Port is not a number, or an IPv6 address stands without brackets.');
+  }
+  const port = Number(text.slice(1));
+  if (port > 65_535) throw new TargetUriError('Port is above 65535.');
+  return port === DEFAULT_PORTS[scheme] ? '' : `:${port}`;
+}
+
+/**
+ * Canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
+ * @param text `uri-host [":" port]` as in a `Host` field or a URL without userinfo.
+ * @param scheme decides which port is the default.
+ * @throws TargetUriError
+ */
+export function canonicalAuthority(text: string, scheme: Scheme): string {
+  if (text.startsWith('[')) {
+    const end = text.indexOf(']');
+    if (end < 0) throw new TargetUriError('Host lacks its closing bracket.');
+    return canonicalLiteral(text.slice(1, end)) + portSuffix(text.slice(end + 1), scheme);
+  }
+  const colon = text.indexOf(':');
+  const end = colon < 0 ? text.length : colon;
+  return canonicalName(text.slice(0, end)) + portSuffix(text.slice(end), scheme);
+}
 
 /**
  * What the request says of its own authority, against the configured URL (verification.md §4.11 to §4.13).

@@ -1,0 +1,344 @@
+import type { HeadRequest, LateDelivery, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
+import { receivedAuthority } from '../auth/rfc9421/host.ts';
+import { type SignatureWindow, windowHolds } from '../auth/rfc9421/window.ts';
+import { putBounded } from '../bounded.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import { formedUrl, type FormedUrl, URL_FORMS, type UrlEvidence, type UrlForm } from '../config/url-forms.ts';
+import type { Candidate } from '../keys/contract.ts';
+import type { Unavailability } from '../outcome.ts';
+import type { SenderEntry } from '../senders.ts';
+import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
+
+/**
+ * Trials that accept nothing: one in a second for each name, or whoever forges would have more verified than he sends.
+ * One that finds something is not counted: what was found holds, and may be looked for again once it does not.
+ */
+export interface TrialPace {
+  /**
+   * Runs `find`, unless a trial of that name has found nothing within the second before `at` (receiver's clock, Unix
+   * ms). Whoever comes while one is under way waits for its end: what comes in a burst is as good as its first.
+   */
+  readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
+}
+
+const EVERY_MS = 1_000;
+/** Names remembered. One that is forgotten may be tried once more. */
+const MAX_NAMES = 10_000;
+
+interface Tried {
+  readonly at: number;
+  readonly running: Promise<unknown> | undefined;
+}
+
+/** @param shared whether one delivery may wait for what another began (`requestsMayShare`). */
+export function createTrialPace(shared: boolean): TrialPace {
+  const tried = new Map<string, Tried>();
+  return {
+    async once(name, at, find) {
+      const last = tried.get(name);
+      if (last?.running) {
+        // What keeps that one from being decided keeps this one from it too.
+        await last.running;
+        return undefined;
+      }
+      if (last && Math.abs(at - last.at) < EVERY_MS) return undefined;
+      // Noted before it begins.
+      const running = Promise.resolve().then(find);
+      putBounded(tried, name, { at, running: shared ? running : undefined }, MAX_NAMES);
+      let nothing = false;
+      try {
+        const found = await running;
+        nothing = found === undefined;
+        return found;
+      } finally {
+        if (nothing) putBounded(tried, name, { at, running: undefined }, MAX_NAMES);
+        else tried.delete(name);
+      }
+    },
+  };
+}
+
+/** The store's clock is asked at most once in so many ms. */
+const STORE_CLOCK_MS = 10_000;
+/** Clocks that are less apart agree: to ask the store takes time, and a window may end in between. Ms. */
+const AGREE_MS = 1_000;
+/** What several operators' deliveries show counts so long. Ms. */
+const WITNESS_MS = 600_000;
+/** Operators that have to agree that it is this clock. One seller alone is told that it is the seller's. */
+const WITNESSES = 3;
+/** More than are ever needed. */
+const MAX_OPERATORS = 100;
+
+/** Instants are this process' own, Unix ms. */
+interface ClockTrialContext extends SetUpParts {
+  readonly known: SetUpKnowledge;
+  /** The store's clock, as it was asked last. */
+  asked: { readonly offsetMs: number; readonly at: number } | undefined;
+  /** By operator, when one of its deliveries was outside last: signed ahead of this clock, or behind it. */
+  readonly outside: Readonly<Record<'ahead' | 'behind', Map<string, number>>>;
+}
+
+interface Finding {
+  /** What has to be added to this clock. Ms. */
+  readonly offsetMs: number;
+  readonly why: string;
+}
+
+const within = (a: number, b: number, ms: number): boolean => Math.abs(a - b) < ms;
+
+/** How far the store's clock is ahead of this one; undefined where it has none of its own. @throws what the store throws. */
+async function storeOffset(context: ClockTrialContext): Promise<number | undefined> {
+  const { store, asked, now } = context;
+  if (!store.clock) return undefined;
+  const before = now();
+  if (asked && within(before, asked.at, STORE_CLOCK_MS)) return asked.offsetMs;
+  const told = await store.clock();
+  const offsetMs = Math.round(told - (before + now()) / 2);
+  if (!Number.isFinite(offsetMs)) return undefined;
+  context.asked = { offsetMs, at: before };
+  return offsetMs;
+}
+
+/** The window does not hold here, and does by a clock that is not this machine's. */
+async function byStore(
+  context: ClockTrialContext,
+  window: SignatureWindow,
+  arrivedAt: number,
+): Promise<Finding | undefined> {
+  const offsetMs = await storeOffset(context);
+  if (offsetMs === undefined || Math.abs(offsetMs) < AGREE_MS) return undefined;
+  if (!windowHolds(window, arrivedAt + offsetMs)) return undefined;
+  return { offsetMs, why: `by the clock of the ${context.store.name} store` };
+}
+
+/** Whoever publishes the keys: several agents of one operator have one clock. */
+function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
+  return new URL(brandJsonUrl ?? agentUrl).host;
+}
+
+/** By those who sign: three operators on one side, and none inside. */
+function byOperators(
+  { known, outside }: ClockTrialContext,
+  { created, expires }: SignatureWindow,
+  arrivedAt: number,
+  signer: SenderEntry,
+): Finding | undefined {
+  const middle = ((created + expires) / 2) * 1000;
+  const seen = outside[middle > arrivedAt ? 'ahead' : 'behind'];
+  putBounded(seen, operatorOf(signer), arrivedAt, MAX_OPERATORS);
+  if (known.insideAt !== undefined && within(arrivedAt, known.insideAt, WITNESS_MS)) return undefined;
+  const names = [...seen].filter(([, at]) => within(arrivedAt, at, WITNESS_MS)).map(([name]) => name);
+  if (names.length < WITNESSES) return undefined;
+  const offsetMs = Math.round(middle - arrivedAt);
+  return { offsetMs, why: `by what ${names.slice(-WITNESSES).join(', ')} signed` };
+}
+
+/** One delivery, whose key is found and tried. */
+async function tryClock(
+  context: ClockTrialContext,
+  late: LateDelivery,
+  arrivedAt: number,
+  own: readonly Candidate[],
+): Promise<Finding | undefined> {
+  const signer = own.length > 0 ? await late.signer(own) : 'undecided';
+  if (signer === undefined) return undefined;
+  const found =
+    (await byStore(context, late.window, arrivedAt)) ??
+    (signer === 'undecided' ? undefined : byOperators(context, late.window, arrivedAt, signer.sender));
+  if (found) context.known.offsetMs = found.offsetMs;
+  return found;
+}
+
+function skewed({ raiseAlarm }: ClockTrialContext, { offsetMs, why }: Finding): Unavailability {
+  const offsetSeconds = Math.round(offsetMs / 1000);
+  const side = offsetSeconds > 0 ? 'behind' : 'ahead';
+  const message = `This machine's clock is ${Math.abs(offsetSeconds)} s ${side}, ${why}: deliveries get 503 until it is set right (NTP).`;
+  raiseAlarm({ code: 'clock_skew', message, offsetSeconds, proved: true });
+  return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
+}
+
+/** By what was found before: whoever signed it. */
+function asKnown(
+  context: ClockTrialContext,
+  late: LateDelivery,
+  arrivedAt: number,
+): Unavailability | undefined {
+  const { offsetMs } = context.known;
+  if (offsetMs === undefined || !windowHolds(late.window, arrivedAt + offsetMs)) return undefined;
+  return skewed(context, { offsetMs, why: 'as deliveries before this one have shown' });
+}
+
+/** Whom a trial is counted for. Where keys could not be had, nobody: one trial for all of those. */
+function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find']>>): Iterable<string> {
+  if (candidates.length > 0) return new Set(candidates.map(({ sender }) => sender.agentUrl));
+  return undecided.length > 0 ? [''] : [];
+}
+
+/**
+ * After check 5 failed: whether this receiver's clock is what is wrong (verification.md §2.35). Accepts nothing. Keys are
+ * looked for as for any delivery; its signature is verified once a second a sender. Where keys cannot be had (by a clock
+ * that is years off no certificate holds) the store's clock alone can say it. Rejects with a Fault where that clock cannot
+ * be had: then nobody can.
+ */
+export function clockTrial(
+  parts: SetUpParts,
+  known: SetUpKnowledge,
+  pace: TrialPace,
+): SetUpWatch['outsideWindow'] {
+  const outside = { ahead: new Map<string, number>(), behind: new Map<string, number>() };
+  const { raiseAlarm, store, now, config } = parts;
+  const context: ClockTrialContext = { raiseAlarm, store, now, config, known, asked: undefined, outside };
+  return async ({ arrivedAt }, late) => {
+    const before = asKnown(context, late, arrivedAt);
+    if (before) return before;
+    const search = await late.find();
+    for (const name of names(search)) {
+      const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
+      const found = await pace.once(name, arrivedAt, () => tryClock(context, late, arrivedAt, own));
+      const ours = found ? skewed(context, found) : asKnown(context, late, arrivedAt);
+      if (ours) return ours;
+    }
+    return undefined;
+  };
+}
+
+/** What was found by one sender's signatures. */
+interface Trials {
+  /** Several keys of one sender under one `kid` take turns. */
+  turn: number;
+  /** The form under which a signature verified. Holds until one verifies as configured. */
+  found: UrlForm | undefined;
+}
+
+/** Senders remembered. One that is forgotten is tried anew. */
+const MAX_SENDERS = 10_000;
+
+interface UrlTrialContext {
+  readonly parts: SetUpParts;
+  readonly known: SetUpKnowledge;
+  readonly pace: TrialPace;
+  /** By agent URL. */
+  readonly trials: Map<string, Trials>;
+}
+
+/** The URL that was signed, and whose key says so. */
+interface Signed {
+  readonly form: UrlForm;
+  readonly url: FormedUrl;
+  readonly signer: Candidate;
+}
+
+interface Delivered {
+  readonly request: HeadRequest;
+  readonly evidence: UrlEvidence;
+  readonly verifies: VerifiesFor;
+}
+
+/** The first of the forms for which a key verifies. Forms that come to one URL are tried once, the configured one never. */
+async function firstSigned(
+  { request, evidence, verifies }: Delivered,
+  forms: readonly UrlForm[],
+  candidates: readonly Candidate[],
+): Promise<Signed | undefined> {
+  const seen = new Set([request.target.targetUri]);
+  for (const form of forms) {
+    const url = formedUrl(form, evidence);
+    if (!url || seen.has(url.target.targetUri)) continue;
+    seen.add(url.target.targetUri);
+    const signer = await verifies(url.target, candidates);
+    if (signer) return { form, url, signer };
+  }
+  return undefined;
+}
+
+/** All forms. Publishers may pin several keys under one `kid`: one a trial. */
+async function tryForms(
+  delivered: Delivered,
+  trials: Trials,
+  own: readonly Candidate[],
+): Promise<Signed | undefined> {
+  const at = trials.turn % own.length;
+  trials.turn += 1;
+  const signed = await firstSigned(delivered, URL_FORMS, own.slice(at, at + 1));
+  trials.found = signed?.form;
+  return signed;
+}
+
+async function trySender(
+  { known, pace, trials }: UrlTrialContext,
+  delivered: Delivered,
+  agentUrl: string,
+  own: readonly Candidate[],
+): Promise<Signed | undefined> {
+  // What was found before one verified as configured holds no more.
+  if (known.urlRight.has(agentUrl)) return undefined;
+  const its =
+    trials.get(agentUrl) ?? putBounded(trials, agentUrl, { turn: 0, found: undefined }, MAX_SENDERS);
+  if (!its.found) {
+    const find = (): Promise<Signed | undefined> => tryForms(delivered, its, own);
+    const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);
+    if (signed) return signed;
+  }
+  // Perhaps by a trial that was waited for.
+  return its.found && firstSigned(delivered, [its.found], own);
+}
+
+function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> {
+  const groups = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const { agentUrl } = candidate.sender;
+    const own = groups.get(agentUrl);
+    if (own) own.push(candidate);
+    else groups.set(agentUrl, [candidate]);
+  }
+  return groups;
+}
+
+/** Says which URL was signed. It may be another receiver's, too: only the owner knows which URL the seller was given. */
+function mismatch(
+  { parts }: UrlTrialContext,
+  { target }: HeadRequest,
+  { url, signer }: Signed,
+): Unavailability {
+  const sender = signer.sender.agentUrl;
+  const signedUrl = printableName(url.target.targetUri, MAX_URL_BYTES);
+  const meant = printableName(url.publicUrl, MAX_URL_BYTES);
+  const message = `${sender} signed for ${signedUrl}. If ${signedUrl} is what you gave ${sender}, set publicUrl to ${meant}; if not, somebody replays another receiver's deliveries here: change nothing.`;
+  const configuredUrl = printableName(target.targetUri, MAX_URL_BYTES);
+  parts.raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl, message });
+  return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
+}
+
+/**
+ * After check 10 failed under these keys: tries the signature for the URLs that the request gives evidence of
+ * (verification.md §2.34). Accepts nothing and fetches nothing.
+ */
+export function urlTrial(
+  parts: SetUpParts,
+  known: SetUpKnowledge,
+  pace: TrialPace,
+): SetUpWatch['signedElsewhere'] {
+  const context: UrlTrialContext = { parts, known, pace, trials: new Map() };
+  return async (request, candidates, verifies) => {
+    const { delivery, target } = request;
+    const requestTarget = delivery.url ?? '/';
+    const evidence = { ...parts.config, target, authority: receivedAuthority(delivery), requestTarget };
+    for (const [agentUrl, own] of bySender(candidates)) {
+      const signed = await trySender(context, { request, evidence, verifies }, agentUrl, own);
+      if (signed) return mismatch(context, request, signed);
+    }
+    return undefined;
+  };
+}
+
+/** What is done about a delivery that failed by what may be our own fault (verification.md §2.34, §2.35). */
+export function createSetUpTrials(
+  parts: SetUpParts,
+  known: SetUpKnowledge,
+  shared: boolean,
+): Omit<SetUpWatch, 'verified'> {
+  return {
+    signedElsewhere: urlTrial(parts, known, createTrialPace(shared)),
+    outsideWindow: clockTrial(parts, known, createTrialPace(shared)),
+  };
+}
