@@ -18,7 +18,7 @@ import { respond } from './stages/respond.ts';
 import type { Selected } from './stages/select.ts';
 
 /** What became known of a delivery on its way, whatever its end. */
-export interface Trace {
+export interface OutcomeContext {
   readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
@@ -62,14 +62,14 @@ function printable(verdict: Verdict): Verdict {
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Parts): void {
+function noteRefusal(outcome: Outcome & Refusal, trace: OutcomeContext, parts: Parts): void {
   import('./refusal-line.ts')
     .then((it) => it.noteRefusal(outcome, trace, parts))
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function conclude(given: Verdict, trace: Trace, parts: Parts): Outcome {
+export function finishOutcome(given: Verdict, trace: OutcomeContext, parts: Parts): Outcome {
   const { who, event } = trace;
   const verdict = printable(given);
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));

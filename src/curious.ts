@@ -1,4 +1,4 @@
-import type { Trace } from './answering.ts';
+import type { OutcomeContext } from './answering.ts';
 import type { Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import type { Upload } from './ticket.ts';
@@ -11,7 +11,7 @@ const EVERY_MS = 1_000;
  */
 export function createCurious(
   parts: Parts,
-): (verdict: Verdict, trace: Trace) => Verdict | Promise<Verdict | Upload> {
+): (verdict: Verdict, trace: OutcomeContext) => Verdict | Promise<Verdict | Upload> {
   const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;
   let last = Number.NEGATIVE_INFINITY;
   return (verdict, trace) => {

@@ -127,7 +127,7 @@ export function headerFields(input: unknown): HeaderFields {
 /**
  * Upper case, as `@method` is (verification.md §4.10), `POST` where none is given. ASCII only: no other letter
  * becomes one of them.
- * @throws ConfigError where it is no string.
+ * @throws ConfigError where it is not a string.
  */
 export function methodOf(given: unknown): string {
   const method = given ?? 'POST';

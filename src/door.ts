@@ -1,10 +1,10 @@
-import { conclude, faultVerdict, type Trace } from './answering.ts';
+import { finishOutcome, faultVerdict, type OutcomeContext } from './answering.ts';
 import type { Door } from './options.ts';
 import { unavailable } from './outcome.ts';
 import type { Parts } from './parts.ts';
 
 /** Nothing is known of who sent. */
-const NOBODY: Trace = { who: {} };
+const NOBODY: OutcomeContext = { who: {} };
 
 /** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
 export function createDoor(parts: Parts): Door {
@@ -12,8 +12,8 @@ export function createDoor(parts: Parts): Door {
     maxBodyBytes: parts.config.maxBodyBytes,
     consumed(detail) {
       parts.raiseAlarm({ code: 'misconfigured', message: detail });
-      return conclude(unavailable('body_consumed', detail), NOBODY, parts);
+      return finishOutcome(unavailable('body_consumed', detail), NOBODY, parts);
     },
-    fault: (error) => conclude(faultVerdict(error, parts), NOBODY, parts),
+    fault: (error) => finishOutcome(faultVerdict(error, parts), NOBODY, parts),
   };
 }

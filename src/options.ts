@@ -329,7 +329,7 @@ export interface Readiness {
 /** What `createReceiver` makes. */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
-   * The whole corridor: verifies, admits once, runs the handler, decides the answer. Bound.
+   * The whole pipeline: verifies, admits once, runs the handler, decides the answer. Bound.
    * @param rawBytes the body exactly as received.
    * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
    */
@@ -360,7 +360,7 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   readonly stop: () => Promise<void>;
   /**
    * How this process is, for `/livez` and `/readyz` (docs/observability.md). Asks the store at most once a second and for
-   * 0.8 s at most, whoever calls; a store that is in trouble is checked as `ready` does. Never rejects.
+   * 0.8 s at most, for every caller; a store that is in trouble is checked as `ready` does. Never rejects.
    */
   readonly health: () => Promise<Health>;
   /** Events that are DEAD or stuck: look at them, run them again, let them go. */

@@ -132,7 +132,7 @@ export interface ChallengeEcho {
   readonly challenge: WebhookChallenge;
 }
 
-/** What the corridor decided, before `respond` makes an answer of it. */
+/** What the pipeline decided, before `respond` makes an answer of it. */
 export type Verdict<E = Event> =
   Acceptance<E> | Duplication<E> | Staleness<E> | ChallengeEcho | Refusal | Unavailability;
 

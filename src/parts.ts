@@ -8,7 +8,7 @@ import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
 import type { Eventual } from './eventual.ts';
-import { createBell, type Bell } from './inbox/bell.ts';
+import { createWakeSignal, type WakeSignal } from './inbox/wake-signal.ts';
 import type { Instruments, PARTS } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
 import type { KeyResolver } from './keys/contract.ts';
@@ -29,7 +29,7 @@ import type { Protocol } from './protocol.ts';
 import type { Observed } from './stages/observed.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
-import { createTurns, type Turns } from './stages/turns.ts';
+import { createNextTurn, type NextTurn } from './stages/turns.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
@@ -46,12 +46,12 @@ export interface Parts {
   readonly store: Store;
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
-  readonly turns: Turns;
+  readonly turns: NextTurn;
   readonly running: Running;
-  readonly startup: Startup<Equipped>;
+  readonly startup: Startup<ReadyContext>;
   readonly lifecycle: Lifecycle;
   /** Rings when there is work for a worker of this process. */
-  readonly bell: Bell;
+  readonly wakeSignal: WakeSignal;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
   /** Refusals that are a line at level warn. */
@@ -77,7 +77,7 @@ export interface Parts {
 }
 
 /** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
-export interface Equipped extends Parts {
+export interface ReadyContext extends Parts {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
   /** Takes bodies that are still coming. */
@@ -92,7 +92,7 @@ export interface Equipped extends Parts {
 
 type Engine = () => Eventual<AuthContext['engine']>;
 
-interface Equipment {
+interface EngineChoice {
   readonly shared: boolean;
   readonly sodium: Sodium | undefined;
 }
@@ -101,7 +101,11 @@ interface Equipment {
 const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./crypto/index.ts');
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
-async function equip(parts: Parts, engine: Engine, { shared, sodium }: Equipment): Promise<Equipped> {
+async function makeReady(
+  parts: Parts,
+  engine: Engine,
+  { shared, sodium }: EngineChoice,
+): Promise<ReadyContext> {
   const [hashes, { readBody }, { createTickets }, { createQueueWatch }, { noteOutcomes }] = await Promise.all(
     [
       loadHashes(),
@@ -165,7 +169,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const { transport, dns, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const shared = requestsMayShare();
-  const bell = createBell();
+  const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
   // A runtime without requests that share has no threads to share either.
   const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
@@ -193,11 +197,11 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     ...handedIn(options),
     keys,
     waiting: createWaiting(options.store, shared),
-    turns: createTurns(shared),
+    turns: createNextTurn(shared),
     running: createRunning({ store: options.store, config, logger, newId, shared }),
-    startup: createStartup({ ...checked, equip: () => equip(parts, engine, { shared, sodium }) }),
+    startup: createStartup({ ...checked, equip: () => makeReady(parts, engine, { shared, sodium }) }),
     lifecycle,
-    bell,
+    wakeSignal,
     logger,
     raiseAlarm,
     refusals: createThinning(),
@@ -218,6 +222,6 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
 }
 
 /** A receiver as this package makes it. */
-export interface Inside {
+export interface WithParts {
   readonly [PARTS]: Parts;
 }

@@ -1,4 +1,4 @@
-import { conclude, faultVerdict, type Trace } from './answering.ts';
+import { finishOutcome, faultVerdict, type OutcomeContext } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
 import { createCurious } from './curious.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
@@ -12,7 +12,7 @@ import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo, Ticket } from './options.ts';
 import { type Outcome, type Refusal, unavailable, type Verdict } from './outcome.ts';
-import { createParts, type Equipped, type Parts, type Inside } from './parts.ts';
+import { createParts, type ReadyContext, type Parts, type WithParts } from './parts.ts';
 import { admit } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate, authenticateBody } from './stages/authenticate.ts';
@@ -20,14 +20,14 @@ import { dispatch } from './stages/dispatch.ts';
 import { giveBack } from './stages/give-back.ts';
 import { declaredLength, guard, guardHead } from './stages/guard.ts';
 import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
-import { ends } from './stages/respond.ts';
+import { isRejection } from './stages/respond.ts';
 import { requireUrl, select, type Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
-import { started, type Won } from './stages/stored.ts';
+import { started, type AdmittedEvent } from './stages/stored.ts';
 import type { Upload } from './ticket.ts';
 
-interface Corridor {
-  readonly lobby: Parts;
+interface Pipeline {
+  readonly parts: Parts;
   readonly lifecycle: Lifecycle;
   readonly legacySeen: Set<string>;
 }
@@ -36,7 +36,7 @@ interface Corridor {
 function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
-  parts: Equipped,
+  parts: ReadyContext,
 ): Eventual<R | Refusal> {
   const { notificationToken } = body.identity.sender;
   if (!notificationToken) return body;
@@ -46,28 +46,28 @@ function withToken<R extends Read | ReadChallenge>(
 }
 
 /** A proof of control is a question to the owner; its code is loaded when one comes. */
-async function challenged(body: ReadChallenge, parts: Equipped): Promise<Verdict> {
+async function challenged(body: ReadChallenge, parts: ReadyContext): Promise<Verdict> {
   const { answerChallenge } = await import('./stages/challenge.ts');
   const log = boundLogger(parts.logger, { sender: body.identity.sender.agentUrl });
   return answerChallenge(body, parts, { log, background: parts.lifecycle.background });
 }
 
 /** What is known of an event before it is admitted. */
-function note(trace: Trace, body: Read): void {
+function note(trace: OutcomeContext, body: Read): void {
   if (!body.claim) return;
   trace.event = body.reading.event;
   trace.who = { ...trace.who, deliveryId: body.deliveryId };
 }
 
 /** An event that is to be run by another process takes along whose work it is. */
-function traced(body: Read, { watch }: Trace): Read {
+function traced(body: Read, { watch }: OutcomeContext): Read {
   const traceparent = watch?.traceparent;
   if (traceparent === undefined || !body.claim) return body;
   return { ...body, claim: { ...body.claim, traceparent } };
 }
 
 /** It runs here already, or is a suspect and another one runs: one at a time (admission.md §4.6). */
-async function notStarted({ origin, key, lease }: Won, parts: Equipped): Promise<Verdict> {
+async function notStarted({ origin, key, lease }: AdmittedEvent, parts: ReadyContext): Promise<Verdict> {
   await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, parts);
   return unavailable('in_flight', 'this process cannot run the event now');
 }
@@ -75,50 +75,54 @@ async function notStarted({ origin, key, lease }: Won, parts: Equipped): Promise
 /** A delivery whose headers passed: what the second half begins with. */
 interface Entered {
   readonly kind: 'entered';
-  readonly parts: Equipped;
+  readonly parts: ReadyContext;
   readonly selected: Selected;
   readonly proof: Proof;
   readonly arrivedAt: number;
 }
 
 /** Up to the body: guard, select, authenticate. */
-async function enter({ lobby, lifecycle }: Corridor, head: Head, trace: Trace): Promise<Verdict | Entered> {
-  const arrivedAt = lobby.now();
+async function enter(
+  { parts, lifecycle }: Pipeline,
+  head: Head,
+  trace: OutcomeContext,
+): Promise<Verdict | Entered> {
+  const arrivedAt = parts.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
   // A body that is there already declares its length best.
   const { rawBytes } = trace;
-  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, lobby) : guardHead(head, lobby);
-  if (ends(guarded)) return guarded;
+  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, parts) : guardHead(head, parts);
+  if (isRejection(guarded)) return guarded;
 
-  const ready = lobby.startup.ready();
-  const parts = isPending(ready) ? await ready : ready;
-  const selecting = select(guarded, lobby);
+  const starting = parts.startup.ready();
+  const ready = isPending(starting) ? await starting : starting;
+  const selecting = select(guarded, ready);
   const selected = isPending(selecting) ? await selecting : selecting;
-  if (ends(selected)) return selected;
+  if (isRejection(selected)) return selected;
   trace.selected = selected;
 
-  const context = parts.authContext();
+  const context = ready.authContext();
   const auth = isPending(context) ? await context : context;
   const proving = authenticate(selected, auth, arrivedAt);
   const proof = isPending(proving) ? await proving : proving;
-  if (ends(proof)) return proof;
+  if (isRejection(proof)) return proof;
   trace.watch?.passed('headers');
-  return { kind: 'entered', parts, selected, proof, arrivedAt };
+  return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
 /** With the body: authenticate, read, admit, dispatch, settle. */
 async function proceed(
-  { lifecycle, legacySeen }: Corridor,
+  { lifecycle, legacySeen }: Pipeline,
   { parts, selected, proof, arrivedAt }: Entered,
   whole: WholeBody,
   signal: AbortSignal | undefined,
-  trace: Trace,
+  trace: OutcomeContext,
 ): Promise<Verdict> {
   trace.watch?.passed('body');
   const authenticating = authenticateBody(proof, whole, selected);
   const authentic = isPending(authenticating) ? await authenticating : authenticating;
-  if (ends(authentic)) return authentic;
+  if (isRejection(authentic)) return authentic;
   trace.watch?.passed('verified');
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
@@ -126,7 +130,7 @@ async function proceed(
 
   const tokened = withToken(read(authentic, parts), selected.delivery, parts);
   const body = isPending(tokened) ? await tokened : tokened;
-  if (ends(body)) return body;
+  if (isRejection(body)) return body;
   if (isChallenge(body)) return challenged(body, parts);
   note(trace, body);
 
@@ -141,7 +145,7 @@ async function proceed(
   if (!run) return notStarted(admitted, parts);
   const dispatched = await dispatch(run, parts, log);
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background, arrivedAt });
-  if (ends(settled)) return settled;
+  if (isRejection(settled)) return settled;
   const event = dispatched.run.event ?? admitted.event;
   return { kind: 'accepted', state: settled.state, event, changed: admitted.changed };
 }
@@ -174,7 +178,7 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 /** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
 export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
-  const rooms: Corridor = { lobby: parts, lifecycle, legacySeen: new Set() };
+  const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
   const curious = createCurious(parts);
   const health = once(async () => (await import('./health.ts')).createHealth(parts));
@@ -194,31 +198,36 @@ export function receiverOf(parts: Parts): Receiver {
     const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
     const head = headOf(headers, request);
-    const trace: Trace = { watch, who: {}, delivery: head, rawBytes: rawBody };
+    const trace: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
     lifecycle.arrived();
     try {
-      const entered = await enter(rooms, head, trace);
-      if (entered.kind !== 'entered') return conclude(entered, trace, parts);
+      const entered = await enter(pipeline, head, trace);
+      if (entered.kind !== 'entered') return finishOutcome(entered, trace, parts);
       const whole = { rawBody, wholeAt: entered.arrivedAt };
-      return conclude(await proceed(rooms, entered, whole, request.signal, trace), trace, parts);
+      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, trace), trace, parts);
     } catch (error) {
-      return conclude(faultVerdict(error, parts), trace, parts);
+      return finishOutcome(faultVerdict(error, parts), trace, parts);
     } finally {
       lifecycle.answered();
     }
   }
 
   /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
-  async function finish(entered: Entered, whole: WholeBody, signal: AbortSignal | undefined, trace: Trace) {
+  async function finish(
+    entered: Entered,
+    whole: WholeBody,
+    signal: AbortSignal | undefined,
+    trace: OutcomeContext,
+  ) {
     trace.rawBytes = whole.rawBody;
     lifecycle.arrived();
     try {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
-        : await proceed(rooms, entered, whole, signal, trace);
-      return conclude(verdict, trace, parts);
+        : await proceed(pipeline, entered, whole, signal, trace);
+      return finishOutcome(verdict, trace, parts);
     } catch (error) {
-      return conclude(faultVerdict(error, parts), trace, parts);
+      return finishOutcome(faultVerdict(error, parts), trace, parts);
     } finally {
       lifecycle.answered();
     }
@@ -231,10 +240,10 @@ export function receiverOf(parts: Parts): Receiver {
   ): Promise<Outcome | Ticket> {
     const request = given ?? {};
     const head = headOf(headers, request);
-    const trace: Trace = { watch, who: {}, delivery: head };
+    const trace: OutcomeContext = { watch, who: {}, delivery: head };
     lifecycle.arrived();
     try {
-      const entered = await enter(rooms, head, trace);
+      const entered = await enter(pipeline, head, trace);
       const upload: Upload | Verdict =
         entered.kind === 'entered'
           ? {
@@ -247,22 +256,22 @@ export function receiverOf(parts: Parts): Receiver {
                 const second = () => finish(entered, whole, request.signal, trace);
                 return watch ? watch.resumed(second) : second();
               },
-              fail: (verdict) => conclude(verdict, trace, parts),
+              fail: (verdict) => finishOutcome(verdict, trace, parts),
             }
           : await curious(entered, trace);
-      if (upload.kind !== 'upload') return conclude(upload, trace, parts);
+      if (upload.kind !== 'upload') return finishOutcome(upload, trace, parts);
       const { tickets } = await parts.startup.ready();
       const opened = tickets(upload);
-      return opened.kind === 'ticket' ? opened : conclude(opened, trace, parts);
+      return opened.kind === 'ticket' ? opened : finishOutcome(opened, trace, parts);
     } catch (error) {
-      return conclude(faultVerdict(error, parts), trace, parts);
+      return finishOutcome(faultVerdict(error, parts), trace, parts);
     } finally {
       lifecycle.answered();
     }
   }
 
   const { instruments } = parts;
-  const inside: Inside = { [PARTS]: parts };
+  const inside: WithParts = { [PARTS]: parts };
   return {
     ...inside,
     verifyAndDispatch: (rawBytes, headers, request) =>

@@ -1,6 +1,6 @@
 import { readSignatureFields } from './auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
-import type { Trace } from './answering.ts';
+import type { OutcomeContext } from './answering.ts';
 import type { HeaderFields } from './delivery.ts';
 import { docsOf } from './alarms.ts';
 import { noteOf } from './health-notes.ts';
@@ -16,14 +16,14 @@ export function keyidOf(headers: HeaderFields): string | undefined {
 }
 
 /** Whose it is, as far as that is known: who it is proved to be of, else who has the key that it names. */
-function whoseIs({ who, delivery, selected }: Trace, { keys }: Parts): string | undefined {
+function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: Parts): string | undefined {
   if (who.sender !== undefined) return who.sender;
   const keyid = delivery && keyidOf(delivery.headers);
   return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
 }
 
 /** What the owner is told of a refusal, beside the line at level info that each has. */
-export function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Parts): void {
+export function noteRefusal(outcome: Outcome & Refusal, trace: OutcomeContext, parts: Parts): void {
   const { delivery, rawBytes } = trace;
   if (!delivery) return;
   const sender = whoseIs(trace, parts);
@@ -39,12 +39,12 @@ export function noteRefusal(outcome: Outcome & Refusal, trace: Trace, parts: Par
 
 /**
  * The first refusal of a sender with a code in a minute is a line that its owner should see. Whose it is, is what it
- * says of itself where a sender has such a key: whoever has none is nobody, and cannot hide another's.
+ * says of itself where a sender has such a key: a sender without one has no line of its own, and cannot hide another's.
  */
 function logFirst(
   { code, detail }: Refusal,
   known: string | undefined,
-  { delivery, selected }: Trace,
+  { delivery, selected }: OutcomeContext,
   { refusals, now, logger }: Parts,
 ): void {
   if (!delivery) return;

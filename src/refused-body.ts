@@ -1,4 +1,4 @@
-import { conclude, type Trace } from './answering.ts';
+import { finishOutcome, type OutcomeContext } from './answering.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import type { Refusal } from './outcome.ts';
 import type { Parts } from './parts.ts';
@@ -9,7 +9,7 @@ import type { Upload } from './ticket.ts';
 /** The body of a delivery that its headers refused, and nothing is done with it but to show it; undefined: unwanted. */
 export async function refusedUpload(
   refusal: Refusal,
-  trace: Trace,
+  trace: OutcomeContext,
   parts: Parts,
   maxBytes: number,
 ): Promise<Upload | undefined> {
@@ -27,8 +27,8 @@ export async function refusedUpload(
     maxBytes,
     finish: async ({ rawBody }) => {
       trace.rawBytes = rawBody;
-      return conclude(refusal, trace, parts);
+      return finishOutcome(refusal, trace, parts);
     },
-    fail: () => conclude(refusal, trace, parts),
+    fail: () => finishOutcome(refusal, trace, parts),
   };
 }

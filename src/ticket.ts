@@ -18,7 +18,7 @@ export interface Pieces {
 }
 
 /**
- * Keeps chunks. A `Uint8Array` weighs hundreds of bytes beside what it holds, and whoever uploads chooses how much that
+ * Keeps chunks. A `Uint8Array` weighs hundreds of bytes beside what it holds, and the uploader chooses how much that
  * is: an upload of single bytes, each kept as it came, would take many times what is counted. So small chunks are
  * copied. The first is not: most bodies are one chunk.
  */
@@ -148,7 +148,7 @@ interface Body {
   readonly whole: () => Omit<WholeBody, 'wholeAt'>;
 }
 
-/** Hashed as it comes where it comes in more than one chunk; a lone one is hashed twice as fast by itself. */
+/** Hashed as it comes where it comes in more than one chunk; a single one is hashed twice as fast by itself. */
 function createBody(hashes: Hashes, signed: boolean): Body {
   const pieces = createPieces();
   let size = 0;

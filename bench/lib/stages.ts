@@ -1,10 +1,10 @@
-import { conclude } from '../../src/answering.ts';
+import { finishOutcome } from '../../src/answering.ts';
 import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
 import { matchingHash } from '../../src/auth/rfc9421/content-digest.ts';
 import { parseStrictObject } from '../../src/codec/strict-json.ts';
 import { deliveryId } from '../../src/delivery.ts';
 import { boundLogger } from '../../src/logging.ts';
-import type { Equipped } from '../../src/parts.ts';
+import type { ReadyContext } from '../../src/parts.ts';
 import { acceptRequest, admit, type WonDelivery } from '../../src/stages/admit.ts';
 import { dispatch } from '../../src/stages/dispatch.ts';
 import { started } from '../../src/stages/stored.ts';
@@ -15,22 +15,22 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import type { PartName } from './breakdown.ts';
 import type { Wire } from './deliveries.ts';
 import type { Contestant } from './measure.ts';
-import { baseOf, deliveryOf, keyOf, passed, walk, type Rooms, type Walk } from './walk.ts';
+import { baseOf, deliveryOf, keyOf, passed, walk, type WalkContext, type Walk } from './walk.ts';
 
 /** Gives something, or undefined where the part did not do what it should. */
 type Step = (walk: Walk) => unknown;
 
 /** Up to check 11: a function of headers, keys and clock. */
-function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>> {
-  const { parts, auth } = rooms;
+function signatureSteps(context: WalkContext): Readonly<Partial<Record<PartName, Step>>> {
+  const { parts, auth } = context;
   const { hashes, protocol } = parts;
   return {
     'headers, method, content type': (one) => passed(guardHead(deliveryOf(one), parts), 'guarded'),
     'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
     'parameters, window, components': ({ fields, delivery }) =>
       passed(checkSignatureFields(fields, delivery.headers, protocol, Date.now()), 'checked'),
-    'signature base and host': ({ selected, checked }) => baseOf(selected, checked, rooms),
-    'key: find, purpose, revocation': ({ selected, checked }) => keyOf(selected, checked, rooms),
+    'signature base and host': ({ selected, checked }) => baseOf(selected, checked, context),
+    'key: find, purpose, revocation': ({ selected, checked }) => keyOf(selected, checked, context),
     verification: ({ key, base, checked }) =>
       auth.engine.verify(key, base, checked.signature) === true || undefined,
     'SHA-256 of the body': ({ checked, body }) => matchingHash(checked.digest, hashes.sha256Hex(body)),
@@ -38,7 +38,7 @@ function signatureSteps(rooms: Rooms): Readonly<Partial<Record<PartName, Step>>>
 }
 
 /** Behind it, without the store. */
-function bodySteps({ parts }: Rooms): Readonly<Partial<Record<PartName | 'strict' | 'reading', Step>>> {
+function bodySteps({ parts }: WalkContext): Readonly<Partial<Record<PartName | 'strict' | 'reading', Step>>> {
   const { hashes } = parts;
   // As the strict parser has it.
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -56,7 +56,7 @@ function bodySteps({ parts }: Rooms): Readonly<Partial<Record<PartName | 'strict
     'outcome and answer': ({ authentic: { identity }, reading: { deliveryId: id, reading } }) => {
       const { event } = reading;
       const trace = { who: { sender: identity.sender.agentUrl, deliveryId: id }, event };
-      return conclude({ kind: 'accepted', state: 'applied', event, changed: false }, trace, parts);
+      return finishOutcome({ kind: 'accepted', state: 'applied', event, changed: false }, trace, parts);
     },
   };
 }
@@ -73,7 +73,7 @@ function alone(name: string, walks: readonly Walk[], step: Step): Contestant {
   };
 }
 
-function accepting(walks: readonly Walk[], { parts }: Rooms): Contestant {
+function accepting(walks: readonly Walk[], { parts }: WalkContext): Contestant {
   let store = memoryStore();
   let requests: readonly AcceptRequest[] = [];
   return {
@@ -92,27 +92,27 @@ function accepting(walks: readonly Walk[], { parts }: Rooms): Contestant {
 function behindAccept(
   name: PartName,
   walks: readonly Walk[],
-  { parts }: Rooms,
-  run: (won: WonDelivery, parts: Equipped) => Promise<void>,
+  { parts }: WalkContext,
+  run: (won: WonDelivery, parts: ReadyContext) => Promise<void>,
 ): Contestant {
-  let rooms = parts;
+  let context = parts;
   let all: WonDelivery[] = [];
   return {
     name,
     async setUp(count) {
-      rooms = { ...parts, store: memoryStore() };
+      context = { ...parts, store: memoryStore() };
       all = [];
       for (const { reading } of walks.slice(0, count)) {
-        all.push(passed(await admit(reading, rooms, undefined), 'won'));
+        all.push(passed(await admit(reading, context, undefined), 'won'));
       }
     },
     async run() {
-      for (const won of all) await run(won, rooms);
+      for (const won of all) await run(won, context);
     },
   };
 }
 
-async function dispatchOne(won: WonDelivery, parts: Equipped): Promise<void> {
+async function dispatchOne(won: WonDelivery, parts: ReadyContext): Promise<void> {
   const run = started(won, parts.running);
   if (!run) throw new Error('the event runs already');
   const { stop, end } = await dispatch(run, parts, boundLogger(parts.logger, {}));
@@ -120,7 +120,7 @@ async function dispatchOne(won: WonDelivery, parts: Equipped): Promise<void> {
   passed(end, 'returned');
 }
 
-async function completeOne({ origin, key, lease }: WonDelivery, parts: Equipped): Promise<void> {
+async function completeOne({ origin, key, lease }: WonDelivery, parts: ReadyContext): Promise<void> {
   const { retentionMs } = parts.config;
   const done = await parts.store.complete({ sender: origin.agentUrl, key, owner: lease.owner, retentionMs });
   if (done !== 'done') throw new Error(`the completion is ${done}`);
@@ -130,14 +130,17 @@ async function completeOne({ origin, key, lease }: WonDelivery, parts: Equipped)
  * Each part of a delivery alone, by the library's own functions: over all deliveries, each with what the parts before
  * it gave. `strict` is the strict parser with its `JSON.parse`, `reading` the event with its strict parser.
  */
-export async function stageContestants(deliveries: readonly Wire[], rooms: Rooms): Promise<Contestant[]> {
+export async function stageContestants(
+  deliveries: readonly Wire[],
+  context: WalkContext,
+): Promise<Contestant[]> {
   const walks: Walk[] = [];
-  for (const delivery of deliveries) walks.push(await walk(delivery, rooms));
-  const steps = { ...signatureSteps(rooms), ...bodySteps(rooms) };
+  for (const delivery of deliveries) walks.push(await walk(delivery, context));
+  const steps = { ...signatureSteps(context), ...bodySteps(context) };
   return [
     ...Object.entries(steps).map(([name, step]) => alone(name, walks, step)),
-    accepting(walks, rooms),
-    behindAccept('dispatch to the handler', walks, rooms, dispatchOne),
-    behindAccept('completion (memory store)', walks, rooms, completeOne),
+    accepting(walks, context),
+    behindAccept('dispatch to the handler', walks, context, dispatchOne),
+    behindAccept('completion (memory store)', walks, context, completeOne),
   ];
 }

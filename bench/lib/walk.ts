@@ -7,7 +7,7 @@ import { signatureBase } from '../../src/auth/rfc9421/signature-base.ts';
 import { utf8 } from '../../src/codec/encoding.ts';
 import type { VerifyKey } from '../../src/crypto/engine.ts';
 import { headerFields, methodOf, requireRawBytes, type Delivery } from '../../src/delivery.ts';
-import { createParts, type Equipped } from '../../src/parts.ts';
+import { createParts, type ReadyContext } from '../../src/parts.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import { authenticate, authenticateBody, type Authentic } from '../../src/stages/authenticate.ts';
 import { guardHead } from '../../src/stages/guard.ts';
@@ -28,12 +28,12 @@ export interface Walk extends Wire {
 }
 
 /** The parts of a receiver, ready, with a store of their own each time. */
-export interface Rooms {
-  readonly parts: Equipped;
+export interface WalkContext {
+  readonly parts: ReadyContext;
   readonly auth: AuthContext;
 }
 
-export async function roomsOf(options: ReceiverOptions): Promise<Rooms> {
+export async function contextOf(options: ReceiverOptions): Promise<WalkContext> {
   // A part is a call: in the thread pool it would be a promise.
   const parts = await createParts({ ...options, verification: 'main' }).startup.check();
   return { parts, auth: await parts.authContext() };
@@ -56,7 +56,7 @@ export function deliveryOf({ rawHeaders, body }: Wire): Delivery {
 export function baseOf(
   { delivery, target }: Selected,
   checked: CheckedSignature,
-  { auth }: Rooms,
+  { auth }: WalkContext,
 ): Uint8Array {
   const facts = { method: delivery.method, target, headers: delivery.headers };
   const text = signatureBase(checked.components, facts, checked.signatureParams);
@@ -66,7 +66,11 @@ export function baseOf(
   return utf8(text);
 }
 
-export function keyOf({ senders }: Selected, { parameters }: CheckedSignature, { auth }: Rooms): VerifyKey {
+export function keyOf(
+  { senders }: Selected,
+  { parameters }: CheckedSignature,
+  { auth }: WalkContext,
+): VerifyKey {
   const { keyid, alg } = parameters;
   const found = auth.keys.find(keyid, { senders, arrivedAt: Date.now() });
   const [candidate] = 'candidates' in found ? found.candidates : [];
@@ -80,16 +84,16 @@ export function keyOf({ senders }: Selected, { parameters }: CheckedSignature, {
   return usable;
 }
 
-export async function walk(wire: Wire, rooms: Rooms): Promise<Walk> {
-  const { parts, auth } = rooms;
+export async function walk(wire: Wire, context: WalkContext): Promise<Walk> {
+  const { parts, auth } = context;
   const delivery = deliveryOf(wire);
   const guarded = passed(guardHead(delivery, parts), 'guarded');
   const selected = passed(await select(guarded, parts), 'selected');
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();
   const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocol, now), 'checked');
-  const base = baseOf(selected, checked, rooms);
-  const key = keyOf(selected, checked, rooms);
+  const base = baseOf(selected, checked, context);
+  const key = keyOf(selected, checked, context);
   const proof = passed(await authenticate(selected, auth, now), 'proof');
   const whole = { rawBody: delivery.rawBody, wholeAt: now };
   const authentic = passed(await authenticateBody(proof, whole, selected), 'authentic');

@@ -16,7 +16,7 @@ import {
   type Times,
 } from '../lib/measure.ts';
 import { stageContestants } from '../lib/stages.ts';
-import { roomsOf } from '../lib/walk.ts';
+import { contextOf } from '../lib/walk.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
@@ -94,7 +94,7 @@ export async function measure(): Promise<Figures> {
   const key = await makeKey('ed25519');
   const planned = plan(2000, 11, IN_SERVICE);
   const all = await prepare(operations(planned), key, 'ed25519', 1024);
-  const stages = await stageContestants(all.slice(0, planned.count), await roomsOf(optionsFor(key)));
+  const stages = await stageContestants(all.slice(0, planned.count), await contextOf(optionsFor(key)));
   const times = await alternate(
     [
       pipelineContestant(WHOLE, () => createReceiver(optionsFor(key)), all),

@@ -92,7 +92,7 @@ type DoorName = 'node' | 'express' | 'fastify' | 'hono' | 'fetch' | 'lambda';
 /** Who may call a handler: Koa has no door of its own. */
 type Caller = DoorName | 'koa';
 
-/** The lines to write, for whoever holds the wrong one. */
+/** The lines to write, for a caller that holds the wrong one. */
 const USE: Readonly<Record<Caller, string>> = {
   node: "import { webhookHandler } from 'proto-webhooks/node'; http.createServer(webhookHandler(receiver))",
   express: "import { webhookHandler } from 'proto-webhooks/express'; app.all(path, webhookHandler(receiver))",
@@ -156,7 +156,7 @@ const wiring = (message: string): ConfigError =>
   // Frameworks answer with it: a fault on our side is 503.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
-/** For whoever calls a handler with something that is no HTTP request. */
+/** For a caller that calls a handler with something that is no HTTP request. */
 export const noRequest = (door: DoorName): ConfigError =>
   wiring(
     `The handler of 'proto-webhooks/${door}' was called with something that is no HTTP request. ` +

@@ -23,7 +23,7 @@ async function readBody({ body }: Request, ticket: DoorTicket): DoorTicket['outc
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   void drain(reader, ticket);
   const outcome = await ticket.outcome;
-  // Of a body that was not wanted to its end. Not awaited: whoever sends it may take as long as it likes to notice.
+  // Of a body that was not wanted to its end. Not awaited: the sender may take as long as it likes to notice.
   reader.cancel().catch(() => undefined);
   return outcome;
 }

@@ -99,7 +99,7 @@ export async function readStream(req: NodeRequest, ticket: DoorTicket): DoorTick
   // An upload that breaks off ends with `error`, `close` or both, and without `end`.
   const onGone = (): void => ticket.abort();
   req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait for ever.
+  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait without end.
   req.resume();
   const outcome = await ticket.outcome;
   req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
@@ -120,7 +120,7 @@ export interface NodeResponse {
   once(event: 'close', listener: () => void): unknown;
 }
 
-interface Answer {
+interface NodeAnswer {
   readonly reply: Reply;
   /** Bytes of the body are still on their way: the connection cannot carry another request. */
   readonly unread: boolean;
@@ -142,9 +142,9 @@ const bodyIsPending = (req: NodeRequest): boolean =>
 
 async function answer(
   receiver: DoorReceiver,
-  { req, url, fix }: Visit,
+  { req, url, fix }: NodeExchange,
   signal: AbortSignal,
-): Promise<Answer | undefined> {
+): Promise<NodeAnswer | undefined> {
   const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
   const opened = await receiver.open(headersOf(req), info);
   if (!isTicket(opened)) return { reply: opened.response, unread: bodyIsPending(req) };
@@ -190,7 +190,7 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }: Answer): Promise<void> {
+async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }: NodeAnswer): Promise<void> {
   // The sender may be gone, or a time-out of the framework may have answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return;
   if (unread && isHttp2(req)) {
@@ -221,7 +221,7 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
 }
 
 /** One request of Node's, on its way through a door. */
-interface Visit {
+interface NodeExchange {
   /** The line to change where the body was read before: one of `consumed.ts`. */
   readonly fix: string;
   readonly req: NodeRequest;
@@ -231,14 +231,14 @@ interface Visit {
 }
 
 /** Reads, hands over, answers. Rejects only with what `open` threw. */
-async function serve(receiver: DoorReceiver, visit: Visit): Promise<void> {
+async function serve(receiver: DoorReceiver, visit: NodeExchange): Promise<void> {
   const { req, res } = visit;
   const result = await answer(receiver, visit, disconnectSignal(res));
   if (result) await writeReply(req, res, result);
 }
 
 /** `serve`, and an exception is answered with 503. Nothing escapes it. */
-export function serveSafely(receiver: DoorReceiver, visit: Visit): void {
+export function serveSafely(receiver: DoorReceiver, visit: NodeExchange): void {
   const { req, res } = visit;
   serve(receiver, visit)
     .catch((error: unknown) => writeFault(receiver, req, res, error))

@@ -56,7 +56,7 @@ function checkTimestamp(text: string, context: AuthContext, request: HeadRequest
 }
 
 /**
- * The sender one of whose secrets made the signature. Stopping at the first match tells time only to whoever holds a
+ * The sender one of whose secrets made the signature. Stopping at the first match tells time only to a party that holds a
  * secret: without one, every secret is tried.
  */
 function signerOf(

@@ -41,7 +41,7 @@ export function instant(option: string, text: string): number {
 export function requireHttpUrl(what: string, url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   throw new UsageError(
-    `${what}: ${JSON.stringify(url)} is no URL. Expected an absolute one, e.g. https://buyer.example/webhooks/proto.`,
+    `${what}: ${JSON.stringify(url)} is not a URL. Expected an absolute one, e.g. https://buyer.example/webhooks/proto.`,
   );
 }
 

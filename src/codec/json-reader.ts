@@ -15,7 +15,7 @@ interface Reader {
  * member name is written with a backslash: `JSON.parse` of V8 in Node 24 and 26 and in Deno can give such a name as
  * another that the process has parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`.
  * Here it gets strings, numbers and literals by themselves, which it reads as they are.
- * Recurses once a level: it is for whoever calls to bound the depth.
+ * Recurses once a level: callers have to bound the depth.
  * @throws SyntaxError that says where, and quotes nothing.
  */
 export function readJson(text: string): unknown {

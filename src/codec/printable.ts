@@ -1,6 +1,6 @@
 /** UTF-8 bytes of a name that a log line shows (verification.md §2.30). */
 const MAX_BYTES = 32;
-/** The same for a URL: whoever reads the line has to be able to copy it. */
+/** The same for a URL: a reader of the line has to be able to copy it. */
 export const MAX_URL_BYTES = 1_024;
 /** Code points of a text of ours that has such names in it. */
 export const MAX_TEXT = 4_096;

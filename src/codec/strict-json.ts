@@ -71,7 +71,7 @@ const MAX_NAMES = 4;
 
 const DEEP = `the body nests deeper than ${MAX_DEPTH} levels`;
 
-// `ignoreBOM` keeps a BOM in the text, where it is no JSON; the default would swallow it.
+// `ignoreBOM` keeps a BOM in the text, where it is not JSON; the default would swallow it.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();

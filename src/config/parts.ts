@@ -5,7 +5,7 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
-import { given, onlyKnown, oneOf } from './validate.ts';
+import { describeMissing, onlyKnown, oneOf } from './validate.ts';
 
 /** Every option's name: a misspelt one would silently do nothing. */
 const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
@@ -107,7 +107,7 @@ function requireFunctions(where: string, handlers: object): void {
 function checkHandlers(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
     throw new ConfigError(
-      `handlers: ${given(options.handlers, 'an object')}. Give at least handlers: { other: async (event) => { … } }.`,
+      `handlers: ${describeMissing(options.handlers, 'an object')}. Give at least handlers: { other: async (event) => { … } }.`,
     );
   }
   onlyKnown('handlers', options.handlers, HANDLER_NAMES);
@@ -186,7 +186,7 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   if (expectStoreId === undefined) return;
   if (typeof expectStoreId !== 'string' || expectStoreId === '') {
     throw new ConfigError(
-      `expectStoreId: ${given(expectStoreId, 'a string')}. Give what ready() says as storeId.`,
+      `expectStoreId: ${describeMissing(expectStoreId, 'a string')}. Give what ready() says as storeId.`,
     );
   }
   if (!store.identity) {

@@ -1,7 +1,7 @@
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import type { Target } from '../auth/contract.ts';
 import { ConfigError } from '../errors.ts';
-import { given } from './validate.ts';
+import { describeMissing } from './validate.ts';
 
 /** What sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */
 export type PublicUrl =
@@ -14,7 +14,7 @@ const FIX =
 /** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
 export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
   if (typeof url !== 'string' || url === '') {
-    throw new ConfigError(`publicUrl: ${given(url, 'a string')}. ${FIX}`);
+    throw new ConfigError(`publicUrl: ${describeMissing(url, 'a string')}. ${FIX}`);
   }
   const wildcard = url.endsWith('/*');
   const written = wildcard ? url.slice(0, -1) : url;

@@ -5,7 +5,7 @@ import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
-import { given, onlyKnown, oneOf, wholeNumber } from './validate.ts';
+import { describeMissing, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
   readonly protocol: Protocol;
@@ -113,7 +113,7 @@ function checkTogether(entries: readonly SenderEntry[]): void {
 export function senderSource(source: SenderSource, defaults: SenderDefaults): ResolveSenders {
   if (typeof source === 'function') return selectedSenders(source, defaults);
   if (!Array.isArray(source) || source.length === 0) {
-    const wrong = Array.isArray(source) ? 'missing' : given(source, 'an array or a function');
+    const wrong = Array.isArray(source) ? 'missing' : describeMissing(source, 'an array or a function');
     throw new ConfigError(
       `senders: ${wrong}. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].`,
     );

@@ -1,22 +1,26 @@
 import { ConfigError } from '../errors.ts';
 
 /**
- * @throws ConfigError for what is no object, and for a member that does not exist, naming those that do: misspelt, it
+ * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
  *   would silently do nothing.
  */
-export function onlyKnown(where: string, given: unknown, known: Readonly<Record<string, true>>): void {
+export function onlyKnown(
+  where: string,
+  describeMissing: unknown,
+  known: Readonly<Record<string, true>>,
+): void {
   const names = Object.keys(known);
-  if (typeof given !== 'object' || given === null) {
+  if (typeof describeMissing !== 'object' || describeMissing === null) {
     throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);
   }
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  const unknown = Object.keys(describeMissing).find((name) => !Object.hasOwn(known, name));
   if (unknown !== undefined) {
     throw new ConfigError(`${where}: ${unknown} is not known. Known: ${names.join(', ')}.`);
   }
 }
 
-/** What is wrong with an option that is there, or is not: `missing`, `is no array`. */
-export const given = (value: unknown, wanted: string): string =>
+/** What is wrong with an option that is there, or is not: `missing`, `is not an array`. */
+export const describeMissing = (value: unknown, wanted: string): string =>
   value === undefined || value === null || value === '' ? 'missing' : `is not ${wanted}`;
 
 /** @throws ConfigError unless `value` (or `fallback`) is a whole number within the bounds. */

@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.ts';
 import { type CryptoEngine, engineWorks, type Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';
 import { nodeCrypto } from './node-crypto.ts';
-import { hasThreadPool, type OffMain, pooledVerify } from './pool.ts';
+import { hasThreadPool, type UseThreadPool, pooledVerify } from './pool.ts';
 import { webcryptoEngine } from './webcrypto.ts';
 
 type EngineName = CryptoEngine['name'];
@@ -14,7 +14,7 @@ export interface EngineOptions {
    * before each, and once more of those that are there when nothing comes back from the pool for 5 ms: where it says no
    * then, the main thread verifies too, and the first verdict counts. Never by default.
    */
-  readonly offMain?: OffMain | undefined;
+  readonly offMain?: UseThreadPool | undefined;
   /** Verifies Ed25519 instead of OpenSSL, in the main thread. Only with the engine `native`. */
   readonly sodium?: Sodium | undefined;
 }

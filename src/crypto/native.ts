@@ -1,7 +1,7 @@
 import type { CryptoEngine } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 import type { NodeVerify } from './pool.ts';
-import { type Primitives, screenedEngine } from './public-key.ts';
+import { type Primitives, withPrechecks } from './public-key.ts';
 
 /** Writes 32 bytes of a positive integer at `to` as a DER INTEGER: no leading zeros, one where the sign bit is set. */
 function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: number): number {
@@ -41,7 +41,7 @@ export interface NativeParts {
 export function nativeEngine(crypto: NodeCrypto, parts: NativeParts = {}): CryptoEngine {
   const verify: NodeVerify =
     parts.verify ?? ((algorithm, data, key, signature) => crypto.verify(algorithm, data, key, signature));
-  return screenedEngine('native', {
+  return withPrechecks('native', {
     ed25519:
       parts.ed25519 ??
       (({ jwk }) => {

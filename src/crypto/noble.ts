@@ -4,7 +4,7 @@ import { bytesToNumberLE } from '@noble/curves/utils.js';
 import { sha512 } from '@noble/hashes/sha2.js';
 import type { CryptoEngine } from './engine.ts';
 import { equalBytes } from './equal.ts';
-import { screenedEngine, type Verifier } from './public-key.ts';
+import { withPrechecks, type Verifier } from './public-key.ts';
 
 /**
  * RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A is R's bytes. `ed25519.verify` multiplies
@@ -24,7 +24,7 @@ function ed25519Verifier(encoded: Uint8Array): Verifier {
 
 /** Plain JavaScript, for runtimes without another engine: slow, loaded only when it is needed. */
 export function nobleEngine(): CryptoEngine {
-  return screenedEngine('noble', {
+  return withPrechecks('noble', {
     ed25519: ({ point }) => ed25519Verifier(point),
     'ecdsa-p256-sha256':
       ({ point }) =>

@@ -14,7 +14,7 @@ export interface PoolState {
  * when the pool stalls: where it says no then, the main thread does the work too, and the first verdict counts.
  * @param waiting how many others of this engine are there.
  */
-export type OffMain = (waiting: number, state: PoolState) => boolean;
+export type UseThreadPool = (waiting: number, state: PoolState) => boolean;
 
 /** Available to this process; a container's share counts where the runtime knows it. */
 function availableProcessors(): number {
@@ -24,12 +24,12 @@ function availableProcessors(): number {
 }
 
 /**
- * In the pool a verification takes little of the main thread's time, but a lone one takes a third longer to its answer:
+ * In the pool a verification takes little of the main thread's time, but one that comes alone takes a third longer to its answer:
  * so `auto` sends one there only where the main thread has others to get on with. How many arrived in one turn of the
  * event loop says so best: on a store that waits for nothing, one delivery is over before the next is read.
  */
 const auto =
-  (inFlight: () => number): OffMain =>
+  (inFlight: () => number): UseThreadPool =>
   (waiting, { hasBegun, isStalled }) =>
     !isStalled && (hasBegun || waiting > 0 || inFlight() > 1);
 
@@ -41,7 +41,7 @@ export function offMainRule(
   verification: Verification,
   inFlight: () => number,
   processors: () => number = availableProcessors,
-): OffMain | undefined {
+): UseThreadPool | undefined {
   if (verification === 'pool') return () => true;
   return verification === 'auto' && processors() > 1 ? auto(inFlight) : undefined;
 }
@@ -69,7 +69,7 @@ const STALL_MS = 5;
 const MOST_A_TURN = 20;
 
 /** `crypto.verify` on the pool's threads where `offMain` says so, else at once. The verdict is the same. */
-export function pooledVerify(crypto: NodeCrypto, offMain: OffMain): NodeVerify {
+export function pooledVerify(crypto: NodeCrypto, offMain: UseThreadPool): NodeVerify {
   /** Those in the pool without a verdict yet, oldest first: each verifies its own on the main thread. */
   const waiting = new Set<() => void>();
   const state = { hasBegun: false, isStalled: false };
@@ -107,7 +107,7 @@ export function pooledVerify(crypto: NodeCrypto, offMain: OffMain): NodeVerify {
 
   /** The callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
   function inPool([algorithm, data, key, signature]: VerifyArguments): Promise<boolean> {
-    // Copies for the main thread too: whoever asked may change its bytes meanwhile.
+    // Copies for the main thread too: the caller may change its bytes meanwhile.
     const what: VerifyArguments = [algorithm, data.slice(), key, signature.slice()];
     return new Promise((resolve, reject) => {
       const verifyHere = (): void => {

@@ -155,14 +155,20 @@ interface KeyKind {
   readonly crv: string;
   readonly coordinates: readonly ('x' | 'y')[];
   readonly prefix: readonly number[];
-  readonly flaw: (point: Uint8Array) => string | undefined;
+  readonly invalidReason: (point: Uint8Array) => string | undefined;
 }
 
 const KINDS: Record<SignatureAlgorithm, KeyKind> = {
   // RFC 8037 §2
-  ed25519: { kty: 'OKP', crv: 'Ed25519', coordinates: ['x'], prefix: [], flaw: ed25519KeyFlaw },
+  ed25519: { kty: 'OKP', crv: 'Ed25519', coordinates: ['x'], prefix: [], invalidReason: ed25519KeyFlaw },
   // RFC 7518 §6.2.1
-  'ecdsa-p256-sha256': { kty: 'EC', crv: 'P-256', coordinates: ['x', 'y'], prefix: [4], flaw: p256KeyFlaw },
+  'ecdsa-p256-sha256': {
+    kty: 'EC',
+    crv: 'P-256',
+    coordinates: ['x', 'y'],
+    prefix: [4],
+    invalidReason: p256KeyFlaw,
+  },
 };
 
 const ALGORITHMS: readonly SignatureAlgorithm[] = ['ed25519', 'ecdsa-p256-sha256'];
@@ -195,7 +201,7 @@ export function readPublicKey(jwk: Jwk): PublicKey | string {
   }
   const point = Uint8Array.from(bytes);
   const { x = '', ...rest } = found;
-  return kind.flaw(point) ?? { alg, point, jwk: { kty: kind.kty, crv: kind.crv, x, ...rest } };
+  return kind.invalidReason(point) ?? { alg, point, jwk: { kty: kind.kty, crv: kind.crv, x, ...rest } };
 }
 
 /** An imported key, ready to verify: only ever called with a signature that passed its algorithm's pre-check. */
@@ -233,6 +239,6 @@ function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolea
  * Puts the checks that all engines share before one of them, so that no engine can be reached around them and what
  * is left to it is what all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
  */
-export function screenedEngine(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
+export function withPrechecks(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
   return { name, importKey: (jwk) => importKey(primitives, jwk), verify };
 }

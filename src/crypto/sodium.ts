@@ -5,7 +5,7 @@ import { nativeEngine } from './native.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 import type { NodeVerify } from './pool.ts';
 
-interface Verdict {
+interface SodiumResult {
   readonly x: string;
   readonly message: string;
   /** Standard base64. */
@@ -17,7 +17,7 @@ interface Verdict {
 const MIXED_KEY = 'ZIyjP93BCeoVF-Wyoc1bHGstPR8HdcUbQDoYO5jEma4';
 
 /** Where libraries that all verify RFC 8032's own examples part: with the cofactor each of these would be true. */
-const VERDICTS: readonly Verdict[] = [
+const VERDICTS: readonly SodiumResult[] = [
   // R = rB + T
   {
     x: 'iXNcwCI-9hXq6BpNXjKk45TSwuD4ijrkv8XnxGc7ZlE',
@@ -41,7 +41,10 @@ const VERDICTS: readonly Verdict[] = [
   },
 ];
 
-async function agrees(engine: CryptoEngine, { x, message, signature, expected }: Verdict): Promise<boolean> {
+async function agrees(
+  engine: CryptoEngine,
+  { x, message, signature, expected }: SodiumResult,
+): Promise<boolean> {
   const key = await engine.importKey({ kty: 'OKP', crv: 'Ed25519', x });
   if (typeof key === 'string') return false;
   const bytes = decodeBase64(signature) ?? new Uint8Array();

@@ -1,5 +1,5 @@
 import type { CryptoEngine } from './engine.ts';
-import { screenedEngine } from './public-key.ts';
+import { withPrechecks } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
 
@@ -10,7 +10,7 @@ function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 
 /** The Web Cryptography API: Ed25519 as in the Secure Curves draft, ECDSA with r‖s as WebCrypto has it anyway. */
 export function webcryptoEngine(subtle: Subtle): CryptoEngine {
-  return screenedEngine('webcrypto', {
+  return withPrechecks('webcrypto', {
     ed25519: async ({ point }) => {
       const key = await subtle.importKey('raw', copy(point), { name: 'Ed25519' }, false, ['verify']);
       return (data, signature) => subtle.verify({ name: 'Ed25519' }, key, copy(signature), copy(data));

@@ -23,7 +23,7 @@ export function agentData({ form, body }: AgentPayload): AgentData {
   return { data: wrappedResponse ? undefined : data, wrappedResponse };
 }
 
-/** The state of a status object, normalised; undefined where it is no string. */
+/** The state of a status object, normalised; undefined where it is not a string. */
 function stateOf(status: unknown): string | undefined {
   const state = isJsonObject(status) ? status['state'] : undefined;
   return typeof state === 'string' ? normaliseState(state) : undefined;

@@ -22,7 +22,7 @@ export interface ChallengeBody {
 export interface WebhookChallenge extends ChallengeBody {
   /**
    * `delivery_auth` is what is configured for this sender at this URL: `rfc9421` where it signs; else the scheme, and the
-   * fingerprint of its credential or of the previous one. Say yes only where it is true: whoever could change the
+   * fingerprint of its credential or of the previous one. Say yes only where it is true: anyone who could change the
    * registration on its way may have put credentials of their own into it.
    */
   readonly authMatches: boolean;

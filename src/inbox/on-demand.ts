@@ -23,7 +23,7 @@ export function workerOnDemand(parts: Parts): WorkerOnDemand {
         })),
     stop: async (graceMs) => {
       // One that has not begun yet waits for the next try.
-      parts.bell.ring();
+      parts.wakeSignal.notify();
       if (parts.notes.worker.state !== 'off') parts.notes.worker.state = 'stopped';
       await worker?.stop(graceMs);
     },

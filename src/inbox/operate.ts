@@ -2,7 +2,7 @@ import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts
 import { deliveryId } from '../delivery.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
-import type { Equipped, Parts } from '../parts.ts';
+import type { ReadyContext, Parts } from '../parts.ts';
 import { storedEvent } from '../stages/ended.ts';
 import { idsOf } from '../stages/ids.ts';
 import type { ReadContext } from '../stages/read.ts';
@@ -151,7 +151,7 @@ const STATES = ['queued', 'leased', 'dead'] as const;
 /** Callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
 function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
   const { limit, state, sender, after }: Partial<InboxListQuery> = query ?? {};
-  // `next` for `after` would give the first page for ever.
+  // `next` for `after` would give the first page again and again.
   onlyKnown('inbox.list', query ?? {}, QUERY_NAMES);
   if (state === undefined) throw new ConfigError(`inbox.list: state is missing: ${STATES.join(', ')}.`);
   oneOf('inbox.list: state', state, STATES);
@@ -181,10 +181,10 @@ async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<
 
 /** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
 export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
-  const { store, startup, config, bell } = parts;
+  const { store, startup, config, wakeSignal } = parts;
 
   /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
-  async function opened(): Promise<{ readonly inbox: StoreInbox; readonly equipped: Equipped }> {
+  async function opened(): Promise<{ readonly inbox: StoreInbox; readonly equipped: ReadyContext }> {
     if (!store.inbox) {
       throw new ConfigError(
         `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, MySQL, Redis.`,
@@ -201,7 +201,7 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
       return redriveInline({ sender, key }, inbox, equipped, lifecycle.background);
     }
     const result = await inbox.redrive(sender, key);
-    if (result === 'queued') bell.ring();
+    if (result === 'queued') wakeSignal.notify();
     return result;
   }
 

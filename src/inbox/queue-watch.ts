@@ -1,5 +1,5 @@
 import { backgroundTimer, noTimer } from '../time-limits.ts';
-import type { Equipped, Parts } from '../parts.ts';
+import type { ReadyContext, Parts } from '../parts.ts';
 
 /** One look never follows another sooner than after this share of `queueUnattendedMs`. */
 const SHORTEST_SHARE = 0.1;
@@ -10,8 +10,8 @@ const SHORTEST_SHARE = 0.1;
  * no delivery waits for it.
  * @param shared whether a timer outlives the request that set it (`requestsMayShare`); else there are no looks.
  */
-export function createQueueWatch(parts: Parts, shared: boolean): Pick<Equipped, 'queued' | 'watchQueue'> {
-  const { bell, closed, config, logger, raiseAlarm, store } = parts;
+export function createQueueWatch(parts: Parts, shared: boolean): Pick<ReadyContext, 'queued' | 'watchQueue'> {
+  const { wakeSignal, closed, config, logger, raiseAlarm, store } = parts;
   const limitMs = config.queueUnattendedMs;
   const schedule = shared ? backgroundTimer : noTimer;
   let isSet = false;
@@ -46,8 +46,8 @@ export function createQueueWatch(parts: Parts, shared: boolean): Pick<Equipped, 
   return {
     watchQueue,
     queued() {
-      bell.ring();
-      if (isFirst && !bell.listened) {
+      wakeSignal.notify();
+      if (isFirst && !wakeSignal.listened) {
         logger.info({}, 'events are queued here for processes that call receiver.start(): this one has not');
       }
       isFirst = false;

@@ -1,6 +1,6 @@
 import { deliveryId } from '../delivery.ts';
 import { boundLogger } from '../logging.ts';
-import type { Equipped } from '../parts.ts';
+import type { ReadyContext } from '../parts.ts';
 import { acceptAlone } from '../stages/admit.ts';
 import { announce, hasDied } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
@@ -8,7 +8,7 @@ import { tellEnded } from '../stages/ended.ts';
 import { giveBack } from '../stages/give-back.ts';
 import { claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';
-import { type FirstCopy, originOf, readStored, started, type Won } from '../stages/stored.ts';
+import { type FirstCopy, originOf, readStored, started, type AdmittedEvent } from '../stages/stored.ts';
 import type { AcceptDecision, AcceptRequest, StoreInbox } from '../stores/contract.ts';
 import type { RedriveResult } from './contract.ts';
 
@@ -21,7 +21,7 @@ interface Kept {
 }
 
 /** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
-function acceptRequest({ sender, body, copy }: Kept, parts: Equipped): AcceptRequest {
+function acceptRequest({ sender, body, copy }: Kept, parts: ReadyContext): AcceptRequest {
   const { config, hashes } = parts;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
   return {
@@ -42,7 +42,7 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 async function runHere(
   { sender, key, copy }: Kept,
   win: Win,
-  parts: Equipped,
+  parts: ReadyContext,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const id = deliveryId(parts.hashes, sender, key);
@@ -50,7 +50,7 @@ async function runHere(
   const log = boundLogger(parts.logger, { sender, key, deliveryId: id });
   const origin = originOf(parts.config, sender);
   // No seller brings it again, and no worker: a failure must not leave it waiting for either.
-  const won: Won = {
+  const won: AdmittedEvent = {
     kind: 'won',
     origin,
     key,
@@ -83,7 +83,7 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 export async function redriveInline(
   { sender, key }: Pick<Kept, 'sender' | 'key'>,
   inbox: StoreInbox,
-  parts: Equipped,
+  parts: ReadyContext,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const record = await inbox.inspect(sender, key);

@@ -3,13 +3,13 @@ import { deliveryId } from '../delivery.ts';
 import { Fault, isOfKind, messageOf } from '../errors.ts';
 import { boundLogger } from '../logging.ts';
 import type { UnavailableCode } from '../outcome.ts';
-import type { Equipped, Parts } from '../parts.ts';
+import type { ReadyContext, Parts } from '../parts.ts';
 import { announceStep } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { tellEnded } from '../stages/ended.ts';
 import { idsOf } from '../stages/ids.ts';
 import { settle } from '../stages/settle.ts';
-import { originOf, readStored, type Started, type Won } from '../stages/stored.ts';
+import { originOf, readStored, type Started, type AdmittedEvent } from '../stages/stored.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 
 /** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
@@ -50,8 +50,8 @@ export function createFailures({ config, logger, raiseAlarm, random, notes, now 
   };
 }
 
-/** The corridor's end, entered from the inbox. A sender that is no longer configured makes no difference. */
-export function wonOf(event: LeasedEvent, parts: Equipped): Won {
+/** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
+export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
   const { sender, key, lease, waitedMs, traceparent, body } = event;
   const origin = originOf(parts.config, sender);
   return {
@@ -72,7 +72,7 @@ export function wonOf(event: LeasedEvent, parts: Equipped): Won {
  * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
  * crashed; never rejects: what cannot be settled runs out, and is leased again.
  */
-export async function runLeased(run: Started, parts: Equipped, abort: AbortController): Promise<void> {
+export async function runLeased(run: Started, parts: ReadyContext, abort: AbortController): Promise<void> {
   const { deliveryId: id, key, lease, origin } = run.won;
   const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId: id });
   const late: Promise<unknown>[] = [];
@@ -157,7 +157,7 @@ function createGap(leaseMs: number): Gap {
   };
 }
 
-export function createRound(parts: Equipped, inbox: StoreInbox): Round {
+export function createRound(parts: ReadyContext, inbox: StoreInbox): Round {
   const { running, config } = parts;
   const { leaseMs, renewMs, retry, retentionMs, senders, worker } = config;
   const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);

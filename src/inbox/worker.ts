@@ -1,9 +1,9 @@
 import { ConfigError, Fault, isOfKind } from '../errors.ts';
-import type { Equipped, Parts } from '../parts.ts';
+import type { ReadyContext, Parts } from '../parts.ts';
 import { giveBack } from '../stages/give-back.ts';
 import { started, type Started } from '../stages/stored.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
-import type { Bell } from './bell.ts';
+import type { WakeSignal } from './wake-signal.ts';
 import { createFailures, createRound, type Next, runLeased, wonOf } from './round.ts';
 
 /** Leases what is due and runs it, in this process. */
@@ -28,7 +28,7 @@ interface Runs {
   readonly settled: () => Promise<unknown>;
 }
 
-function createRuns(parts: Equipped, bell: Bell): Runs {
+function createRuns(parts: ReadyContext, wakeSignal: WakeSignal): Runs {
   const running = new Map<AbortController, Promise<void>>();
   return {
     size: () => running.size,
@@ -37,7 +37,7 @@ function createRuns(parts: Equipped, bell: Bell): Runs {
       const run = runLeased(one, parts, abort).finally(() => {
         running.delete(abort);
         // A handler is free, and perhaps a task.
-        bell.ring();
+        wakeSignal.notify();
       });
       running.set(abort, run);
     },
@@ -61,10 +61,10 @@ async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void
 }
 
 /** @param inbox the store's. */
-export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Worker {
+export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal: WakeSignal): Worker {
   const { running } = parts;
   const { concurrency, batch, pollMs } = parts.config.worker;
-  const runs = createRuns(parts, bell);
+  const runs = createRuns(parts, wakeSignal);
   const round = createRound(parts, inbox);
   let next: Next = 'any';
   let stopping = false;
@@ -101,7 +101,7 @@ export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Wo
       const napMs = await look();
       if (napMs <= 0 || stopping) continue;
       const began = performance.now();
-      await bell.wait(napMs);
+      await wakeSignal.wait(napMs);
       round.napped(Math.min(napMs, performance.now() - began));
     }
   }
@@ -112,7 +112,7 @@ export function createWorker(parts: Equipped, inbox: StoreInbox, bell: Bell): Wo
     },
     async stop(graceMs) {
       stopping = true;
-      bell.ring();
+      wakeSignal.notify();
       // A call of the store that is under way may bring events still; they are given back.
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
@@ -132,25 +132,25 @@ const NO_WORKER =
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
  */
 export async function startWorker(parts: Parts, begin: (make: () => Worker) => void): Promise<void> {
-  const { config, store, bell, startup, lifecycle, notes } = parts;
+  const { config, store, wakeSignal, startup, lifecycle, notes } = parts;
   const { inbox } = store;
   if (config.mode !== 'inbox' || !inbox) throw new ConfigError(NO_WORKER);
   if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
-  bell.listened = true;
+  wakeSignal.listened = true;
   if (notes.worker.state === 'off') notes.worker.state = 'starting';
   const failures = createFailures(parts);
   while (!lifecycle.stopping()) {
     try {
-      const equipped = await startup.passed();
+      const ready = await startup.passed();
       if (lifecycle.stopping()) return;
-      begin(() => createWorker(equipped, inbox, bell));
+      begin(() => createWorker(ready, inbox, wakeSignal));
       return;
     } catch (error) {
       if (isOfKind(error, ConfigError)) {
         notes.worker.state = 'off';
         throw error;
       }
-      await bell.wait(failures.napAfter(error, 'the worker could not start yet'));
+      await wakeSignal.wait(failures.napAfter(error, 'the worker could not start yet'));
     }
   }
 }

@@ -7,7 +7,7 @@ import { flag, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { type Instruments, PARTS } from '../instruments.ts';
 import type { Receiver } from '../options.ts';
-import type { Inside, Parts } from '../parts.ts';
+import type { WithParts, Parts } from '../parts.ts';
 import { observedBy } from '../stages/ended.ts';
 import { createMetrics } from './metrics.ts';
 import { createTraces } from './traces.ts';
@@ -52,7 +52,7 @@ function createLabels(most: number): (sender: string) => string {
 }
 
 function partsOf(receiver: Receiver): Parts {
-  const parts = (receiver as Partial<Receiver & Inside> | undefined)?.[PARTS];
+  const parts = (receiver as Partial<Receiver & WithParts> | undefined)?.[PARTS];
   if (parts) return parts;
   throw new ConfigError(
     'instrument: the first argument is no receiver. Give what createReceiver returned: instrument(receiver).',

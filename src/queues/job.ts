@@ -67,7 +67,7 @@ export function optionsFor<E, Options extends object>(
 }
 
 /**
- * Clients wait for a server that is away, some for ever. What comes after the handler's deadline, or after its lease
+ * Clients wait for a server that is away, some without end. What comes after the handler's deadline, or after its lease
  * was lost, does no harm: the id is the same.
  */
 export async function within<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {

@@ -115,7 +115,7 @@ async function isKnown(
   return Boolean(await boss.getJobById(name, id, { includeArchive: true, ...db }));
 }
 
-interface Job {
+interface BossJob {
   readonly name: string;
   readonly id: string;
   readonly data: object;
@@ -125,7 +125,7 @@ interface Job {
 /** `send` answers null both for an id that is there, which is what a retry wants, and for a job that was dropped. */
 async function put(
   boss: Boss<object>,
-  { name, id, data, options }: Job,
+  { name, id, data, options }: BossJob,
   database?: BossDatabase,
 ): Promise<void> {
   const db = database ? { db: database } : {};
@@ -180,7 +180,7 @@ export function enqueue(
   if (typeof jobOptions === 'object') requireOptions('pg-boss enqueue', jobOptions, REFUSED);
   const known = new Set<string>();
 
-  async function jobOf(event: Event, ctx: HandlerContext): Promise<Job> {
+  async function jobOf(event: Event, ctx: HandlerContext): Promise<BossJob> {
     const own = optionsFor(jobOptions, event);
     requireOptions('pg-boss enqueue', own, REFUSED);
     const queueName = typeof name === 'string' ? name : name(event);

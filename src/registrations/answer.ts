@@ -1,5 +1,5 @@
 import { normaliseState, taskStatus } from '../events/status.ts';
-import type { Answer } from './operation.ts';
+import type { SellerAnswer } from './operation.ts';
 
 /** Codes of the errors that operations answer. */
 export type SellerErrorCode =
@@ -71,16 +71,16 @@ export function refusalIn(answer: unknown): SellerError | undefined {
  * What a first answer says of the task: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
  * or under `result` or `task`. One that says nothing of a task is the result itself.
  */
-export function answerIn(answer: unknown): Answer {
+export function answerIn(answer: unknown): SellerAnswer {
   return statusIn(answer) ?? { status: 'completed' };
 }
 
-function statusIn(answer: unknown): Answer | undefined {
+function statusIn(answer: unknown): SellerAnswer | undefined {
   const outer = membersOf(answer);
   return taskIn(outer) ?? taskIn(membersOf(outer['result'])) ?? taskIn(membersOf(outer['task']));
 }
 
-function taskIn(given: Members): Answer | undefined {
+function taskIn(given: Members): SellerAnswer | undefined {
   const state = textIn(membersOf(given['status'])['state']);
   const status = taskStatus(state === undefined ? textIn(given['status']) : normaliseState(state));
   if (status === undefined) return undefined;

@@ -53,7 +53,7 @@ function misfit(value: unknown, at: string, depth: number): string | undefined {
     return undefined;
   }
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) return `${at} is no plain object`;
+  if (prototype !== null && prototype !== Object.prototype) return `${at} is not a plain object`;
   for (const [name, member] of Object.entries(value)) {
     const found = member === undefined ? undefined : misfit(member, `${at}.${name}`, depth + 1);
     if (found !== undefined) return found;

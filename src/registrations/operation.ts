@@ -36,7 +36,7 @@ export interface OperationSeen {
 }
 
 /** What the seller has answered. */
-export interface Answer {
+export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
 }
@@ -160,7 +160,7 @@ export function settled(
   step: Step,
   of: OperationName,
   stored: Stored,
-  { status, taskId }: Answer,
+  { status, taskId }: SellerAnswer,
 ): Exclude<Settled, 'absent'> {
   if (taskId !== undefined && stored.taskId !== undefined && taskId !== stored.taskId) return 'other-task';
   const isEnd = isTerminal(status);

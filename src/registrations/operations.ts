@@ -7,7 +7,7 @@ import type {
 } from '../stores/contract.ts';
 import { RegistrationError } from './errors.ts';
 import {
-  type Answer,
+  type SellerAnswer,
   found,
   type OperationFound,
   type OperationName,
@@ -38,7 +38,7 @@ import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
- * same byte for byte: whoever finds it unsettled makes it again, with the same request key. What the caller gave is kept
+ * same byte for byte: a process that finds it unsettled makes it again, with the same request key. What the caller gave is kept
  * encrypted until the seller has answered.
  *
  *     ∅ ─ create ─► calling ─ settle ─► open (a task is under way) ─ settle ─► ended
@@ -87,7 +87,7 @@ export interface DueOperations {
 export interface Operations {
   /** Durable when it resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Operation>;
-  readonly settle: (of: OperationName, answer: Answer) => Promise<Settled>;
+  readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
    * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
    * resolves; undefined where it was without it already, or is not being called: then the error is the caller's.

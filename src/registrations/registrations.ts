@@ -151,7 +151,7 @@ function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): st
   const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || baseUrl.includes('*')) {
-    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is no URL without a query. ${fix}`);
+    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
   }
   if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {
     throw new ConfigError(

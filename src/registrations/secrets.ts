@@ -148,7 +148,7 @@ export function operationToken(secret: Secret, hashes: Hashes, operationId: stri
   return encodeBase64Url(hashes.hmacSha256(secret.keyFor('token'), utf8(operationId)));
 }
 
-/** Whether the last segment of a path looks like a token, whoever made it. */
+/** Whether the last segment of a path looks like a token, of any secret. */
 export function hasTokenForm(path: string): boolean {
   return FORM.test(path.slice(path.lastIndexOf('/') + 1));
 }

@@ -73,7 +73,7 @@ interface Call {
 }
 
 /** How calls are made. */
-export interface Connection {
+export interface RegistryConnection {
   readonly transport: AnyTransport;
   readonly deadlineMs: number;
   readonly maxAnswerBytes: number;
@@ -91,10 +91,10 @@ export interface Answered {
   readonly value: unknown;
 }
 
-interface Answer extends Answered {
+interface RegistryAnswer extends Answered {
   readonly headers: Headers;
   /** Why `value` could not be read. */
-  readonly flaw?: string;
+  readonly invalidReason?: string;
 }
 
 /** Ms between attempts where the answer does not say: doubled each time, and spread over as much again. */
@@ -109,7 +109,7 @@ const MAX_MESSAGE = 500;
  * @returns a 2xx.
  * @throws RegistryError
  */
-export async function exchange(connection: Connection, call: Call): Promise<Answered> {
+export async function exchange(connection: RegistryConnection, call: Call): Promise<Answered> {
   const ask = async (rejected?: string): Promise<string | undefined> =>
     call.token && (await askToken(call.token, connection.deadlineMs, call.signal, rejected));
   let token = await ask();
@@ -117,8 +117,10 @@ export async function exchange(connection: Connection, call: Call): Promise<Answ
   for (let attempt = 1; ; attempt += 1) {
     const answer = await sendOnce(connection, call, token);
     if (answer.status >= 200 && answer.status < 300) {
-      if (answer.flaw === undefined) return answer;
-      throw new RegistryError('invalid_answer', withoutToken(token, answer.flaw), { status: answer.status });
+      if (answer.invalidReason === undefined) return answer;
+      throw new RegistryError('invalid_answer', withoutToken(token, answer.invalidReason), {
+        status: answer.status,
+      });
     }
     const error = errorOf(answer, connection, token);
     if (answer.status === 401 && !renewed) {
@@ -136,7 +138,7 @@ export async function exchange(connection: Connection, call: Call): Promise<Answ
 async function pauseAfter(
   error: RegistryError,
   attempt: number,
-  { attempts, maxWaitMs, random, sleep }: Connection,
+  { attempts, maxWaitMs, random, sleep }: RegistryConnection,
   { method, signal }: Call,
 ): Promise<void> {
   const again = method === 'GET' && (error.status === 429 || error.status === 503) && attempt < attempts;
@@ -150,7 +152,11 @@ async function pauseAfter(
   }
 }
 
-async function sendOnce(connection: Connection, call: Call, token: string | undefined): Promise<Answer> {
+async function sendOnce(
+  connection: RegistryConnection,
+  call: Call,
+  token: string | undefined,
+): Promise<RegistryAnswer> {
   const controller = new AbortController();
   const timer = setTimeout(() => {
     controller.abort(new Error(`no whole answer within ${connection.deadlineMs} ms`));
@@ -176,7 +182,7 @@ async function sendOnce(connection: Connection, call: Call, token: string | unde
 
 function initOf(
   { method, body }: Call,
-  { maxAnswerBytes }: Connection,
+  { maxAnswerBytes }: RegistryConnection,
   token: string | undefined,
   signal: AbortSignal,
 ) {
@@ -197,14 +203,19 @@ function initOf(
   };
 }
 
-async function read(response: Response, maxBytes: number, signal: AbortSignal): Promise<Answer> {
+async function read(response: Response, maxBytes: number, signal: AbortSignal): Promise<RegistryAnswer> {
   const { status, headers, redirected, type } = response;
   if (redirected || type === 'opaqueredirect' || (status >= 300 && status < 400)) {
     throw new RegistryError('invalid_answer', 'answered with a redirect, which is not followed', { status });
   }
   const encoding = headers.get('content-encoding');
   if (encoding !== null && encoding.trim().toLowerCase() !== 'identity') {
-    return { status, headers, value: undefined, flaw: 'the answer is encoded, though none was asked for' };
+    return {
+      status,
+      headers,
+      value: undefined,
+      invalidReason: 'the answer is encoded, though none was asked for',
+    };
   }
   const bytes = await readCapped(response, maxBytes, signal);
   if (bytes === undefined) {
@@ -214,13 +225,13 @@ async function read(response: Response, maxBytes: number, signal: AbortSignal): 
   const parsed = parseStrictJson(bytes);
   return parsed.ok
     ? { status, headers, value: parsed.value }
-    : { status, headers, value: undefined, flaw: `the answer cannot be read: ${parsed.detail}` };
+    : { status, headers, value: undefined, invalidReason: `the answer cannot be read: ${parsed.detail}` };
 }
 
 /** The registry's `{ error }` (contract.md §2.1), or its status alone. */
 function errorOf(
-  { status, headers, value }: Answer,
-  connection: Connection,
+  { status, headers, value }: RegistryAnswer,
+  connection: RegistryConnection,
   token: string | undefined,
 ): RegistryError {
   const said = isJsonObject(value) ? textMember(value, 'error') : undefined;

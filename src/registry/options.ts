@@ -4,11 +4,11 @@ import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
 import { onAbort } from '../time-limits.ts';
-import { type Connection, tokenOf } from './exchange.ts';
+import { type RegistryConnection, tokenOf } from './exchange.ts';
 import type { RegistryOptions, TokenSource } from './types.ts';
 
 /** Options, checked. */
-export interface Settings extends Connection {
+export interface Settings extends RegistryConnection {
   readonly baseUrl: URL;
   readonly protocol: Protocol;
   readonly rowCapParameter: string;

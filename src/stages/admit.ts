@@ -10,7 +10,7 @@ import type { EndedContext } from './ended.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { EventName, Running } from './running.ts';
 import { storedId } from './ids.ts';
-import { readStored, type Won } from './stored.ts';
+import { readStored, type AdmittedEvent } from './stored.ts';
 import type { Waiting } from './wait.ts';
 
 interface AcceptAloneContext {
@@ -107,7 +107,7 @@ export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext
 type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
 /** An event that is leased to this delivery. */
-export interface WonDelivery extends Won {
+export interface WonDelivery extends AdmittedEvent {
   /** As this delivery brought it. */
   readonly event: Event;
   /** The payload differs from the first copy, which is what is handled. */
@@ -234,7 +234,7 @@ function decide(
     case 'task-busy':
       if (isPutOff(result))
         return unavailable('in_flight', 'another event that may end the process runs alone');
-      // In the inbox it is safe, whoever works on it.
+      // In the inbox it is safe, whichever process works on it.
       return context.config.mode === 'inbox'
         ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
         : undefined;

@@ -54,7 +54,7 @@ export function hasDied(result: AcceptResult): boolean {
   return result.kind === 'done' && result.died;
 }
 
-/** What waits until an instant is put right by whoever sees it (admission.md §4.11); that signatures hold is the owner's. */
+/** What waits until an instant is put right by the process that sees it (admission.md §4.11); that signatures hold is the owner's. */
 export function announceStep(
   { clockSteppedMs }: { readonly clockSteppedMs?: number },
   raiseAlarm: RaiseAlarm,

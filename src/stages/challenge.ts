@@ -36,12 +36,12 @@ const LATE = `onChallenge ran over ${DEADLINE_MS} ms`;
 const refused = (detail: string): Refusal => ({ kind: 'refused', code: 'challenge_refused', detail });
 
 /** A fingerprint that is absent says nothing of a credential, so it does not match. */
-function authMatches({ delivery_auth: said }: ChallengeBody, auth: AuthPolicy, hashes: Hashes): boolean {
-  if (auth.scheme === 'signature') return said?.mode === 'rfc9421';
+function authMatches({ delivery_auth: payload }: ChallengeBody, auth: AuthPolicy, hashes: Hashes): boolean {
+  if (auth.scheme === 'signature') return payload?.mode === 'rfc9421';
   const [mode, credentials] =
     auth.scheme === 'hmac' ? ['HMAC-SHA256', auth.secrets] : ['Bearer', auth.tokens];
-  const fingerprint = said?.credential_fingerprint?.toLowerCase();
-  if (said?.mode !== mode || fingerprint === undefined) return false;
+  const fingerprint = payload?.credential_fingerprint?.toLowerCase();
+  if (payload?.mode !== mode || fingerprint === undefined) return false;
   const accepted = credentials.map((credential) => hashes.sha256Hex(utf8(credential)));
   return comparedWith(fingerprint, hashes)(accepted);
 }
@@ -62,8 +62,8 @@ function questionOf(
   if (identity.scheme !== 'signature') return 'it is not signed (RFC 9421), as a proof of control always is';
   const body = readChallenge(reading.payload);
   if (typeof body === 'string') return body;
-  const { seller_agent_url: said } = body;
-  if (said !== sender) return `its seller_agent_url is ${quoted(said)}, and ${sender} signed it`;
+  const { seller_agent_url: payload } = body;
+  if (payload !== sender) return `its seller_agent_url is ${quoted(payload)}, and ${sender} signed it`;
   if (!ask) return 'there is no onChallenge to ask: give createReceiver one';
   // Frozen: what is echoed is read from it after it was handed out.
   const challenge = Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) });
@@ -74,15 +74,15 @@ async function called(
   { ask, challenge, sender }: Question,
   signal: AbortSignal,
   { log }: ChallengeDelivery,
-): Promise<{ readonly said: unknown }> {
-  return { said: await ask(challenge, { sender, signal, log }) };
+): Promise<{ readonly payload: unknown }> {
+  return { payload: await ask(challenge, { sender, signal, log }) };
 }
 
 /** What the owner says; undefined where that takes too long. */
 async function asked(
   question: Question,
   delivery: ChallengeDelivery,
-): Promise<{ readonly said: unknown } | undefined> {
+): Promise<{ readonly payload: unknown } | undefined> {
   const abort = new AbortController();
   const answering = called(question, abort.signal, delivery);
   const answer = await settledWithin(answering, DEADLINE_MS);
@@ -101,9 +101,10 @@ async function answerOf(
   try {
     const answer = await asked(question, delivery);
     if (!answer) return unavailable('handler_timeout', LATE);
-    if (answer.said === true) return { kind: 'challenge', challenge };
-    if (answer.said === false) return refused(`onChallenge said no (authMatches: ${challenge.authMatches})`);
-    return refused(`onChallenge gave ${typeof answer.said}: it has to return true or false`);
+    if (answer.payload === true) return { kind: 'challenge', challenge };
+    if (answer.payload === false)
+      return refused(`onChallenge said no (authMatches: ${challenge.authMatches})`);
+    return refused(`onChallenge gave ${typeof answer.payload}: it has to return true or false`);
   } catch (error) {
     delivery.log.error({ err: error }, 'onChallenge failed');
     return unavailable('handler_failed', 'onChallenge failed');

@@ -19,9 +19,9 @@ import {
   settledTransaction,
   transact,
 } from './transaction.ts';
-import type { Turns } from './turns.ts';
-import { type Overrun, type RunEnd, watchRun } from './watch.ts';
-import type { Started, Won } from './stored.ts';
+import type { NextTurn } from './turns.ts';
+import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
+import type { Started, AdmittedEvent } from './stored.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -46,7 +46,7 @@ async function parsed(event: Event, schemas: ResultSchemas): Promise<Event> {
  * cannot be looked up now: no handler has run.
  */
 function eventToHandle(
-  won: Won,
+  won: AdmittedEvent,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Eventual<Event> {
   const { reemission, afterTerminal, afterFinal } = won.place;
@@ -98,8 +98,8 @@ function handlerFor(handlers: Handlers, event: Event): Handler<never> {
 }
 
 /** A handler's run, under a lease that is being renewed. */
-export interface Run {
-  readonly won: Won;
+export interface HandledRun {
+  readonly won: AdmittedEvent;
   readonly complete: CompleteRequest;
   /** Of the handler's signal. */
   readonly abort: AbortController;
@@ -114,8 +114,8 @@ export interface Run {
 /** A run that ended, or still goes on past its deadline. */
 export interface Dispatched {
   readonly kind: 'dispatched';
-  readonly run: Run;
-  readonly end: RunEnd | Overrun;
+  readonly run: HandledRun;
+  readonly end: RunEnd | DeadlineExceeded;
   /** It is completed, failed or nobody's: its lease is renewed no more. To be called once. */
   readonly stop: () => void;
 }
@@ -123,7 +123,7 @@ export interface Dispatched {
 interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
-  readonly turns: Turns;
+  readonly turns: NextTurn;
   readonly instruments: Pick<Instruments, 'handler'>;
   readonly running: Running;
   /** Receiver's clock, Unix ms. */
@@ -149,7 +149,7 @@ const RETURNED: RunEnd = { kind: 'returned' };
  * @param end told how it ended: a promise of it would be one more for each delivery.
  */
 async function work(
-  run: Run,
+  run: HandledRun,
   context: DispatchContext,
   ctx: HandlerContext,
   end: (end: RunEnd) => void,
@@ -173,7 +173,7 @@ async function work(
   }
 }
 
-function handlerContext({ won, complete, abort, transaction }: Run, log: Logger): HandlerContext {
+function handlerContext({ won, complete, abort, transaction }: HandledRun, log: Logger): HandlerContext {
   return {
     deliveryId: won.deliveryId,
     attempt: won.lease.attempt,
@@ -229,7 +229,15 @@ export function dispatch(
       'a query came after its ctx.transaction had ended, and was refused',
     );
   const transaction = newTransaction(store, { ...complete, leaseMs, onLateUse }, { onGivenUp, closed });
-  const run: Run = { won, complete, abort, transaction, event: undefined, began, beganAt: context.now() };
+  const run: HandledRun = {
+    won,
+    complete,
+    abort,
+    transaction,
+    event: undefined,
+    began,
+    beganAt: context.now(),
+  };
   const { beat } = running;
   const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, beat };
   return new Promise((resolve) => {

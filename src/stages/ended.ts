@@ -5,7 +5,7 @@ import type { Handled } from '../options.ts';
 import type { Instruments } from '../instruments.ts';
 import type { InboxRecord, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
-import type { Run } from './dispatch.ts';
+import type { HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
 import type { Observed, RanTo } from './observed.ts';
 import { readFrom, type ReadContext } from './read.ts';
@@ -26,7 +26,7 @@ function factsOf(
 }
 
 /** A run of this process has ended, and the store knows. */
-function ranOf(run: Run, { state, error, endedAt, arrivedAt }: RanTo): Handled {
+function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Handled {
   const { won, event, complete } = run;
   const waitedMs = won.waitedMs ?? (arrivedAt === undefined ? 0 : Math.max(0, run.beganAt - arrivedAt));
   return Object.freeze({

@@ -1,6 +1,6 @@
 import type { Event } from '../events/event.ts';
 import type { Handled } from '../options.ts';
-import type { Run } from './dispatch.ts';
+import type { HandledRun } from './dispatch.ts';
 
 /** How a run ended. */
 export interface RanTo {
@@ -15,7 +15,7 @@ export interface RanTo {
 /** Who is told of what happens inside. Absent where nobody listens: then nothing is made for it. */
 export interface Observed {
   /** A run of this process has ended, and the store knows. */
-  readonly ran?: (run: Run, to: RanTo) => void;
+  readonly ran?: (run: HandledRun, to: RanTo) => void;
   /** An event is older than its task's mark, as its delivery brought it: there was no run. */
   readonly stale?: (event: Event, deliveryId: string) => void;
 }

@@ -1,18 +1,18 @@
 import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../outcome.ts';
 
 /** How a refusal is answered: which status, and which headers and body go with it. */
-type Answer =
+type RefusalReply =
   | { readonly status: 400 | 403 | 409; readonly message: string }
   | { readonly status: 401 }
   | { readonly status: 405; readonly allow: 'POST' }
   | { readonly status: 413 | 415 }
   | { readonly status: 429 };
 
-const UNAUTHENTIC: Answer = { status: 401 };
-const LIMITED: Answer = { status: 429 };
+const UNAUTHENTIC: RefusalReply = { status: 401 };
+const LIMITED: RefusalReply = { status: 429 };
 
 /** Total: a code without its row does not compile. The README's table of answers is this one. */
-export const ANSWERS: Readonly<Record<RefusedCode, Answer>> = {
+export const ANSWERS: Readonly<Record<RefusedCode, RefusalReply>> = {
   method_not_allowed: { status: 405, allow: 'POST' },
   unsupported_media_type: { status: 415 },
   unsupported_content_encoding: { status: 415 },
@@ -89,7 +89,7 @@ function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
 }
 
 /** The same for all: nobody can change it. */
-const TAKEN: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
+const OK_REPLY: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
 
 const unavailableReply = (retryAfterSeconds: number): Reply =>
   reply(503, { 'Retry-After': String(retryAfterSeconds) });
@@ -100,7 +100,7 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
     case 'accepted':
     case 'duplicate':
     case 'stale':
-      return TAKEN;
+      return OK_REPLY;
     case 'challenge':
       return jsonReply(200, { challenge: verdict.challenge.challenge });
     case 'refused':
@@ -111,6 +111,6 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
 }
 
 /** Narrows a stage's result: a refusal or a fault ends the run. */
-export function ends(result: { readonly kind: string }): result is Refusal | Unavailability {
+export function isRejection(result: { readonly kind: string }): result is Refusal | Unavailability {
   return result.kind === 'refused' || result.kind === 'unavailable';
 }

@@ -18,7 +18,7 @@ export interface RunStart extends EventName {
   readonly taskId?: string | undefined;
 }
 
-/** What this process runs, whoever leased it: a delivery, a worker, a redrive (admission.md §4.7). */
+/** What this process runs, however it was leased: by a delivery, a worker, a redrive (admission.md §4.7). */
 export interface Running {
   /** Id of this process, for the leases that it takes. */
   readonly process: () => string;
@@ -58,7 +58,7 @@ export interface RunningOptions {
   readonly shared: boolean;
 }
 
-interface Run extends EventName {
+interface RunningEvent extends EventName {
   readonly suspect: boolean;
   /** On the clock of `performance.now()`. */
   readonly until: number;
@@ -75,7 +75,7 @@ const taskName = (sender: string, taskId: string): string => `${sender} ${taskId
 
 export function createRunning({ store, config, logger, newId, shared }: RunningOptions): Running {
   const { leaseMs, renewMs, maxRunMs } = config;
-  const runs = new Map<string, Run>();
+  const runs = new Map<string, RunningEvent>();
   /** Delivery ids of those that run, by their tasks. */
   const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
@@ -94,13 +94,13 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
     return run && performance.now() < run.until ? run.key : undefined;
   }
 
-  function all(): readonly Run[] {
+  function all(): readonly RunningEvent[] {
     const now = performance.now();
     for (const [deliveryId, run] of runs) if (now >= run.until) forget(deliveryId, run);
     return [...runs.values()];
   }
 
-  function forget(deliveryId: string, run: Run): void {
+  function forget(deliveryId: string, run: RunningEvent): void {
     if (runs.get(deliveryId) !== run) return;
     runs.delete(deliveryId);
     if (run.task !== undefined && tasks.get(run.task) === deliveryId) tasks.delete(run.task);
@@ -143,7 +143,7 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
       if (has(deliveryId) || (suspect && isSuspectTaken(deliveryId))) return undefined;
       if (suspect) release();
       const task = taskId === undefined ? undefined : taskName(sender, taskId);
-      const run: Run = { sender, key, suspect, task, until: performance.now() + maxRunMs, left: 2 };
+      const run: RunningEvent = { sender, key, suspect, task, until: performance.now() + maxRunMs, left: 2 };
       runs.set(deliveryId, run);
       if (task !== undefined) tasks.set(task, deliveryId);
       return () => {

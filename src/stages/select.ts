@@ -73,7 +73,7 @@ function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'
   return senders.length > 0 && senders.length <= MAX_SENDERS;
 }
 
-/** A look-up that hangs would hold the delivery, and `stop()`, for ever. Ms. */
+/** A look-up that hangs would hold the delivery, and `stop()`, without end. Ms. */
 const SENDERS_DEADLINE_MS = 5_000;
 
 export async function inTime<T>(work: Promise<T>): Promise<T> {

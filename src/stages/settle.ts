@@ -6,13 +6,13 @@ import type { Thinning } from '../logging.ts';
 import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
-import type { Dispatched, Run } from './dispatch.ts';
+import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
 import type { Observed } from './observed.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
-import type { Won } from './stored.ts';
+import type { AdmittedEvent } from './stored.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -127,23 +127,23 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
   }
 }
 
-async function succeed({ complete }: Run, context: Settling): Promise<Settled | Unavailability> {
+async function succeed({ complete }: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const done = await persist(() => context.store.complete(complete), context);
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
   return APPLIED;
 }
 
 /** A worker that stops has aborted it: it is the next one's at once, and the attempt is not counted. */
-function isInterrupted({ abort: { signal } }: Run): boolean {
+function isInterrupted({ abort: { signal } }: HandledRun): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
 /** No handler was called: what was registered for the event could not be looked up. The attempt is not counted. */
-function isStoreAway({ event }: Run, error: unknown): boolean {
+function isStoreAway({ event }: HandledRun, error: unknown): boolean {
   return event === undefined && isOfKind(error, Fault) && error.code === 'store_unavailable';
 }
 
-async function failed(run: Run, error: unknown, context: Settling): Promise<Settled | Unavailability> {
+async function failed(run: HandledRun, error: unknown, context: Settling): Promise<Settled | Unavailability> {
   const { won } = run;
   const permanent = won.once || isOfKind(error, PermanentError);
   const interrupted = isInterrupted(run);
@@ -166,7 +166,7 @@ async function failed(run: Run, error: unknown, context: Settling): Promise<Sett
 function logFailure(
   error: unknown,
   text: string,
-  { won: { lease }, event }: Run,
+  { won: { lease }, event }: HandledRun,
   { log, handlerErrors, now, isUnattended }: Settling,
 ): void {
   const suppressed = handlerErrors(text, now());
@@ -176,13 +176,13 @@ function logFailure(
   } else if (isUnattended) log.error({ error: text, ...fields }, 'a handler failed');
 }
 
-function deadEvent({ complete: { sender, key }, won, event }: Run, lastError: string): DeadEvent {
+function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastError: string): DeadEvent {
   const { deliveryId, lease } = won;
   return { sender, key, deliveryId, ...idsOf(event), attempt: lease.attempt, lastError };
 }
 
 function failLease(
-  { complete, won }: Run,
+  { complete, won }: HandledRun,
   end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
   isDueAtOnce: boolean,
   context: Settling,
@@ -193,7 +193,7 @@ function failLease(
   return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
 }
 
-function whyDead(error: unknown, { once, lease }: Won): string {
+function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
   if (isOfKind(error, PermanentError)) return 'PermanentError';
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
@@ -201,7 +201,7 @@ function whyDead(error: unknown, { once, lease }: Won): string {
 const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
 
 /** The process says itself what counts as a crash, and its lease is not left to run out. */
-async function overran(run: Run, context: Settling): Promise<Settled | Unavailability> {
+async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.config);
   const fields = { ...idsOf(run.event), attempt: run.won.lease.attempt };
   context.log.error(fields, `${error} and was left: it may still run`);
@@ -237,7 +237,7 @@ async function close(
 const errorOf = (end: RunEnd, { config }: Settling): string =>
   end.kind === 'threw' ? errorText(end.error) : overrunText(config);
 
-function settleBy(end: RunEnd, run: Run, context: Settling): Eventual<Settled | Unavailability> {
+function settleBy(end: RunEnd, run: HandledRun, context: Settling): Eventual<Settled | Unavailability> {
   if (isCommitted(run.transaction)) {
     if (end.kind === 'threw') {
       context.log.error(

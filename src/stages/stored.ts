@@ -23,8 +23,8 @@ export function readStored(origin: Origin, key: string, body: Uint8Array, contex
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }
 
-/** An event that is leased to this process, whoever leased it: its handler is to run. */
-export interface Won {
+/** An event that is leased to this process, by a delivery, a worker or a redrive: its handler is to run. */
+export interface AdmittedEvent {
   readonly kind: 'won';
   readonly origin: Origin;
   readonly key: string;
@@ -37,7 +37,7 @@ export interface Won {
   readonly waitedMs?: number;
   /** A worker's: of the delivery that brought it. W3C `traceparent`. */
   readonly traceparent?: string | undefined;
-  readonly place: Place;
+  readonly place: AdmissionFlags;
   /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;
   /** Nobody would bring it again: if it fails, it is DEAD. */
@@ -46,13 +46,13 @@ export interface Won {
 
 /** One that this process may run, and counts as running (admission.md §4.7). */
 export interface Started {
-  readonly won: Won;
+  readonly won: AdmittedEvent;
   /** As `Running.begin` gives it. */
   readonly over: () => void;
 }
 
 /** Undefined where this process must not start it: its lease is to be given back. */
-export function started(won: Won, running: Running): Started | undefined {
+export function started(won: AdmittedEvent, running: Running): Started | undefined {
   const { origin, key, deliveryId, taskId, lease } = won;
   const suspect = lease.suspect === true;
   const over = running.begin({ deliveryId, sender: origin.agentUrl, key, suspect, taskId });
@@ -60,4 +60,7 @@ export function started(won: Won, running: Running): Started | undefined {
 }
 
 /** What the store knows of an event beside its body. */
-type Place = Pick<Extract<AcceptDecision, { kind: 'won' }>, 'reemission' | 'afterTerminal' | 'afterFinal'>;
+type AdmissionFlags = Pick<
+  Extract<AcceptDecision, { kind: 'won' }>,
+  'reemission' | 'afterTerminal' | 'afterFinal'
+>;

@@ -10,7 +10,7 @@ import type { SenderEntry } from '../senders.ts';
 import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
 
 /**
- * Trials that accept nothing: one in a second for each name, or whoever forges would have more verified than he sends.
+ * Trials that accept nothing: one in a second for each name, or a forger would cause more verifications than he sends requests.
  * One that finds something is not counted: what was found holds, and may be looked for again once it does not.
  */
 export interface TrialPace {
@@ -157,7 +157,7 @@ function skewed({ raiseAlarm }: ClockTrialContext, { offsetMs, why }: Finding): 
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 
-/** By what was found before: whoever signed it. */
+/** By what was found before: the sender that signed it. */
 function asKnown(
   context: ClockTrialContext,
   late: LateDelivery,

@@ -1,19 +1,19 @@
 /** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
 export interface Waiter {
-  /** Among those that wait; -1 where it does not. `Turns` keeps it. */
+  /** Among those that wait; -1 where it does not. `NextTurn` keeps it. */
   place: number;
   begin(self: Waiter): void;
 }
 
 /** The next turn of the event loop, for what most runs do not need by then: one timer for all that wait for it. */
-export interface Turns {
+export interface NextTurn {
   /** Calls `begin` when this turn is over, unless it leaves before. */
   readonly wait: (waiter: Waiter) => void;
   readonly leave: (waiter: Waiter) => void;
 }
 
 /** @param shared whether one request's timer may serve another (`requestsMayShare`); else `begin` is called at once. */
-export function createTurns(shared: boolean): Turns {
+export function createNextTurn(shared: boolean): NextTurn {
   if (!shared) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
   let waiting: Waiter[] = [];
   let timed = false;

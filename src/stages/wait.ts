@@ -48,15 +48,15 @@ function interruptible(ms: number): { readonly done: Promise<void>; readonly end
 }
 
 /** Short sleeps, by sender, that can be ended early. */
-interface Naps {
-  readonly nap: (sender: string) => Promise<void>;
+interface Sleeper {
+  readonly sleep: (sender: string) => Promise<void>;
   readonly wake: (sender: string) => void;
 }
 
-function createNaps(): Naps {
+function createSleeper(): Sleeper {
   const sleeping = new Map<string, Set<() => void>>();
   return {
-    async nap(sender) {
+    async sleep(sender) {
       const { done, end } = interruptible(POLL_MS);
       const naps = sleeping.get(sender) ?? new Set();
       sleeping.set(sender, naps.add(end));
@@ -73,7 +73,7 @@ function createNaps(): Naps {
 /** One poll a record, shared by all who may wait for each other; it ends when nobody does. */
 function createPolls(
   store: Pick<Store, 'peek'>,
-  naps: Naps,
+  naps: Sleeper,
   shared: boolean,
 ): (request: WaitRequest) => Poll {
   const polls = new Map<string, Poll>();
@@ -86,7 +86,7 @@ function createPolls(
       const seen = await store.peek(sender, key);
       const isTaken = seen === 'busy' || (seen === 'free' && isRunning());
       if (!isTaken || state.waiters === 0) return seen;
-      await naps.nap(sender);
+      await naps.sleep(sender);
     }
   }
 
@@ -107,7 +107,7 @@ function createPolls(
 
 /** @param shared whether one delivery may wait for what another began (`requestsMayShare`); else each polls for itself. */
 export function createWaiting(store: Pick<Store, 'peek'>, shared: boolean): Waiting {
-  const naps = createNaps();
+  const naps = createSleeper();
   const join = createPolls(store, naps, shared);
   let waiting = 0;
 

@@ -1,7 +1,7 @@
 import type { Logger } from '../alarms.ts';
 import { Fault } from '../errors.ts';
 import type { Store } from '../stores/contract.ts';
-import type { Turns, Waiter } from './turns.ts';
+import type { NextTurn, Waiter } from './turns.ts';
 
 export interface LeaseKeeper {
   /** Resolves when the run is over: the store says that the lease is lost, or `maxRunMs` is over. Never rejects. */
@@ -92,7 +92,7 @@ export type RunEnd =
   | { readonly kind: 'abandoned' };
 
 /** The deadline is over, and the handler still runs. */
-export interface Overrun {
+export interface DeadlineExceeded {
   readonly kind: 'overrun';
   /** How it ends. Never rejects. */
   readonly finished: Promise<RunEnd>;
@@ -108,44 +108,44 @@ export interface WatchRequest {
   /** The lease is over, and what the handler has under way is to be given up: with this, as its signal. */
   readonly givenUp: (why: Fault) => void;
   /** Called once: how the run ended, or that it goes on past its deadline. */
-  readonly tell: (end: RunEnd | Overrun) => void;
+  readonly tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
 interface Watch {
-  /** For whoever runs the handler, when it is done. */
+  /** To be called by what runs the handler, when it is done. */
   readonly ended: (end: RunEnd) => void;
   /** The lease is renewed no more. */
   readonly stop: () => void;
 }
 
-interface Course extends Waiter {
+interface WatchedRun extends Waiter {
   /** Undefined once the run is settled: one that begins its turn then has nothing to watch. */
   request: WatchRequest | undefined;
   hasEnded: boolean;
   keeper: LeaseKeeper | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   /** Told of the end, or of the overrun; after an overrun, of the end that comes then. */
-  tell: (end: RunEnd | Overrun) => void;
+  tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
 const silent = (): void => {};
 
-function finish(course: Course, end: RunEnd): void {
+function finish(course: WatchedRun, end: RunEnd): void {
   if (course.hasEnded) return;
   course.hasEnded = true;
   if (course.timer !== undefined) clearTimeout(course.timer);
   course.tell(end);
 }
 
-function overrun(course: Course): void {
+function overrun(course: WatchedRun): void {
   const { tell } = course;
   const finished = new Promise<RunEnd>((resolve) => {
-    course.tell = resolve as Course['tell'];
+    course.tell = resolve as WatchedRun['tell'];
   });
   tell({ kind: 'overrun', finished });
 }
 
-function arm(course: Course): void {
+function arm(course: WatchedRun): void {
   const { request } = course;
   if (!request) return;
   const { lease, began, abort, handlerDeadlineMs, givenUp } = request;
@@ -171,9 +171,9 @@ function arm(course: Course): void {
 }
 
 /** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
-export function watchRun(turns: Turns, request: WatchRequest): Watch {
+export function watchRun(turns: NextTurn, request: WatchRequest): Watch {
   const { tell } = request;
-  const course: Course = {
+  const course: WatchedRun = {
     place: -1,
     begin: arm,
     request,

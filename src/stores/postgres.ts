@@ -47,7 +47,7 @@ export type PostgresStore = Store<PgClient> &
  * The store for several processes and machines: PostgreSQL 12 or newer, on tables that `migrate(pool)` makes, through
  * any pooler (nothing is kept in a session). Durability is what the server's settings say: `disk`, or `failover` with a
  * synchronous standby.
- * @throws ConfigError for a schema that is no name; from `open()` where the server's settings or tables do not do.
+ * @throws ConfigError for a schema that is not a name; from `open()` where the server's settings or tables do not do.
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   check(options);

@@ -95,13 +95,13 @@ function requireDatabase(given: unknown): void {
   );
 }
 
-interface Connection extends Pick<State, 'open'> {
+interface SqliteConnection extends Pick<State, 'open'> {
   /** @throws Fault `store_unavailable` before `open` and after `close`. */
   readonly current: () => OpenDatabase;
   readonly close: () => Promise<void>;
 }
 
-function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): Connection {
+function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
   // A handle that was passed in stays its owner's to close.
   const own = typeof fileOrHandle === 'string' ? { file: fileOrHandle, connect: fileOpener() } : undefined;
   const connect = (): SqliteHandle => (own ? own.connect(own.file) : (fileOrHandle as SqliteHandle));

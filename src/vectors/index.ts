@@ -14,7 +14,7 @@ export { formatReport, formatResult, type ReportOptions } from './run.ts';
 export type { Skipped } from './case.ts';
 export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
 export type {
-  Answer,
+  SubjectAnswer as Answer,
   Arrival,
   CanonicalUrl,
   Extracted,

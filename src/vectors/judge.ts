@@ -7,13 +7,14 @@ import type {
   VectorCase,
   VectorKind,
 } from './case.ts';
-import type { Answer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
+import type { SubjectAnswer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
 
 /** Statuses that only an authentic delivery of a readable body gets: taken, or no valid envelope, or changed. */
-const isAuthentic = ({ status }: Answer): boolean =>
+const isAuthentic = ({ status }: SubjectAnswer): boolean =>
   (status >= 200 && status < 300) || status === 400 || status === 409;
 
-const isProved = (answer: Answer): boolean => isAuthentic(answer) || answer.code === 'webhook_body_malformed';
+const isProved = (answer: SubjectAnswer): boolean =>
+  isAuthentic(answer) || answer.code === 'webhook_body_malformed';
 
 /** Of 4xx, those that ask for another try: they say nothing about the sender. */
 const LATER: readonly number[] = [408, 425, 429];
@@ -28,7 +29,7 @@ const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>
  * What an answer says of a sender: true, false, or in words that it says nothing. A receiver that only ever answers 503
  * has refused nobody.
  */
-function verdict(expected: Expectation, answer: Answer, holds: boolean): boolean | string {
+function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): boolean | string {
   const { status } = answer;
   const refuses = status >= 400 && status < 500 && !LATER.includes(status);
   return holds || refuses || mayBeUndecided(expected) ? holds : `undecided (${status})`;
@@ -39,7 +40,7 @@ interface Member {
   readonly name: string;
   readonly expected: (expected: Expectation) => unknown;
   /** Undefined: the implementation cannot tell, and it is not compared. */
-  readonly actual: (answer: Answer, expected: Expectation) => unknown;
+  readonly actual: (answer: SubjectAnswer, expected: Expectation) => unknown;
 }
 
 /** A code that is not told is none: an implementation that refuses has to say why. */
@@ -81,7 +82,7 @@ const MEMBERS: readonly Member[] = [
 ];
 
 /** What does not fit, a line each. An expectation of which the subject tells nothing is not met. */
-export function mismatches(expected: Expectation, answer: Answer): readonly string[] {
+export function mismatches(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const members = MEMBERS.filter((member) => member.expected(expected) !== undefined);
   const told = members.filter((member) => member.actual(answer, expected) !== undefined);
   if (told.length === 0 && !toldCheck(expected, answer)) {
@@ -97,11 +98,11 @@ export function mismatches(expected: Expectation, answer: Answer): readonly stri
 const differing = (name: string, wanted: unknown, got: unknown): string =>
   `${name}: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(got)}`;
 
-const toldCheck = (expected: Expectation, answer: Answer): boolean =>
+const toldCheck = (expected: Expectation, answer: SubjectAnswer): boolean =>
   expected.check !== undefined && answer.check !== undefined;
 
 /** What differs and fails nothing: verifiers number their checks each in its own way. */
-function differences(expected: Expectation, answer: Answer): readonly string[] {
+function differences(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const [wanted, got] = [expected.check, answer.check];
   if (wanted === undefined || got === undefined || wanted === String(got).toLowerCase()) return [];
   return [`check: expected ${wanted}, got ${got}`];
@@ -125,7 +126,7 @@ function describeExpectation(expected: Expectation): string {
   return expected.authentic === false ? 'refused' : 'authentic';
 }
 
-function describeAnswer(answer: Answer, expected: Expectation): string {
+function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
   // A check that the vector does not name is not wrong by not being said.
   const { status, code, kind, check } = answer;
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
@@ -150,13 +151,13 @@ export interface VectorResult {
 
 const missing = (name: keyof Subject): TypeError => new TypeError(`the subject has no ${name}`);
 
-type Verdict = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail' | 'notes'>;
+type Judgement = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail' | 'notes'>;
 
 const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-interface Judged extends Verdict {
+interface Judged extends Judgement {
   /** To the last request. */
-  readonly answer?: Answer;
+  readonly answer?: SubjectAnswer;
 }
 
 async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise<Judged> {
@@ -227,7 +228,7 @@ export function compareBases(expected: string, actual: string | undefined): stri
 const BASE_CHECK = 10;
 
 /** Whether the verifier of a vector gets as far as its base: where it verifies, or where a later check refuses it. */
-function reachesBase({ authentic, check }: Expectation, answer: Answer | undefined): boolean {
+function reachesBase({ authentic, check }: Expectation, answer: SubjectAnswer | undefined): boolean {
   // `9a` is decided after check 10, but other verifiers may decide it in its place: it is not compared.
   return authentic === true || Number(check ?? answer?.check) >= BASE_CHECK;
 }
@@ -236,7 +237,7 @@ function reachesBase({ authentic, check }: Expectation, answer: Answer | undefin
 function baseDifference(
   { signatureBase, steps: [first] }: DeliveryCase,
   subject: Subject,
-  answer: Answer | undefined,
+  answer: SubjectAnswer | undefined,
 ): string | undefined {
   if (signatureBase === undefined || !subject.signatureBase || !first) return undefined;
   if (!reachesBase(first.expected, answer)) return undefined;
@@ -246,7 +247,7 @@ function baseDifference(
   return compareBases(signatureBase, actual);
 }
 
-async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Verdict> {
+async function judgeDelivery(vector: DeliveryCase, subject: Subject): Promise<Judgement> {
   if (!subject.open) throw missing('open');
   const receiver = await subject.open(vector.setup);
   let judged: Judged;
@@ -291,7 +292,7 @@ function fitsForm(expected: CanonicalizationCase['expected'], actual: Canonical)
 }
 
 /** Whether a URL gets the canonical form that a vector says, or none. */
-function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Verdict {
+function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Judgement {
   const actual = canonical(targetUri, url);
   const words = (...parts: readonly (string | undefined)[]): string =>
     parts.filter((part) => part !== undefined).join(', authority ');
@@ -320,7 +321,7 @@ function sameData(a: unknown, b: unknown): boolean {
   return canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }
 
-function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }: Subject): Verdict {
+function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }: Subject): Judgement {
   if (!extract) throw missing('extract');
   const actual = extract(payload);
   const formatFits =
@@ -351,7 +352,7 @@ export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject |
   return needed === undefined || subject[needed] !== undefined ? undefined : needed;
 }
 
-async function verdictOf(vector: VectorCase, subject: Subject): Promise<Verdict> {
+async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgement> {
   switch (vector.kind) {
     case 'unreadable':
       return { passed: false, expected: 'a vector', actual: vector.reason };

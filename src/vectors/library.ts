@@ -16,7 +16,7 @@ import type { AcceptRequest, Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
 import { DEFAULT_NOW_MS } from './shapes/read.ts';
 import type {
-  Answer,
+  SubjectAnswer,
   Arrival,
   OpenReceiver,
   Setup,
@@ -26,7 +26,7 @@ import type {
 } from './subject.ts';
 
 /** How a receiver is told the URL of a vector: `publicUrl`, and the request target where that has to say the rest. */
-interface Place {
+interface VectorUrl {
   readonly publicUrl: string;
   readonly requestTarget?: string;
 }
@@ -57,7 +57,7 @@ function hasCanonicalForm(url: string): boolean {
  * have a canonical form (userinfo, fragment, `*`), and those that have none: for these path and query come with the
  * request; and where even the authority is none, the whole URL is the request's word against a URL that is right.
  */
-function placeOf(url: string): Place {
+function placeOf(url: string): VectorUrl {
   const [whole, schemeText = '', authorityText = '', rest = ''] = PARTS.exec(url) ?? [];
   if (whole === undefined) return { publicUrl: ELSEWHERE, requestTarget: `https://${url}` };
   const scheme = schemeText.toLowerCase();
@@ -142,14 +142,14 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 /** A key that no signature names: pins may not be empty, and a vector may have no keys. */
 const NO_KEY: Jwk = { kid: 'no key of this vector', kty: 'OKP' };
 
-interface Run {
+interface HandlerState {
   nowMs: number;
   handlerFails: boolean;
   handled: boolean;
 }
 
 /** The memory store on the vector's clock. Renamed: options refuse it under NODE_ENV=production, where vectors may run. */
-function storeAt(run: Run): Store {
+function storeAt(run: HandlerState): Store {
   return { ...memoryStore({ clockOffsetMs: () => run.nowMs - Date.now() }), name: 'vectors' };
 }
 
@@ -187,7 +187,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
   };
 }
 
-function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
+function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptions {
   const { protocol, limits, contentTypes, challenge } = setup;
   const { publicUrl } = placeOf(setup.url);
   return {
@@ -216,14 +216,14 @@ function optionsOf(setup: Setup, run: Run, store: Store): ReceiverOptions {
 
 function eventAnswer(
   event: Outcome['event'],
-): Pick<Answer, 'reemission' | 'eventKind' | 'family' | 'warnings'> {
+): Pick<SubjectAnswer, 'reemission' | 'eventKind' | 'family' | 'warnings'> {
   if (!event) return { reemission: false, family: null, warnings: [] };
   const { reemission, kind: eventKind, warnings } = event;
   const family = event.kind === 'other' ? (event.family ?? null) : null;
   return { reemission, eventKind, family, warnings: warnings.map(({ code }) => code) };
 }
 
-function answerOf(outcome: Outcome, { handled }: Run): Answer {
+function answerOf(outcome: Outcome, { handled }: HandlerState): SubjectAnswer {
   const { kind, response, code, event, sender } = outcome;
   return {
     status: response.status,
@@ -241,10 +241,10 @@ function answerOf(outcome: Outcome, { handled }: Run): Answer {
 
 async function deliver(
   receiver: Receiver,
-  run: Run,
+  run: HandlerState,
   request: VectorRequest,
   arrival: Arrival,
-): Promise<Answer> {
+): Promise<SubjectAnswer> {
   Object.assign(run, arrival, { handled: false });
   const { requestTarget } = placeOf(request.url);
   const outcome = await receiver.verifyAndDispatch(request.body, request.headers, {
@@ -262,7 +262,7 @@ async function open(
   verifying: Verifying,
 ): Promise<OpenReceiver> {
   // Options refuse a clock that reads as seconds, which a vector's may: 0, for one.
-  const run: Run = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
+  const run: HandlerState = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
   const receiver = receiverOf(createParts({ ...optionsOf(setup, run, store), ...verifying }, engine));
   run.nowMs = setup.nowMs;

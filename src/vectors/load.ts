@@ -72,12 +72,12 @@ function readJson(file: string): unknown {
 }
 
 /**
- * For files that nobody named: to open a pipe could wait for ever. A link to a file is as good as the file.
+ * For files that nobody named: to open a pipe could block without end. A link to a file is as good as the file.
  * @throws VectorError naming the file.
  */
 function requireRegular(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
-  // What is not there, or may not be looked at, is told by whoever opens it.
+  // What is not there, or may not be looked at, is told when it is opened.
   if (stat && !stat.isFile()) {
     throw new VectorError(`${file}: cannot be read (no regular file): expected a JSON file`);
   }

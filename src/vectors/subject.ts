@@ -73,7 +73,7 @@ export interface Arrival {
 }
 
 /** What a receiver answered. What an implementation cannot tell is left out, and is not compared. */
-export interface Answer {
+export interface SubjectAnswer {
   /** HTTP status. */
   readonly status: number;
   /** The code of verification.md §2; absent or null where there is none. */
@@ -105,7 +105,7 @@ export interface Answer {
 /** A receiver that was set up for one vector. */
 export interface OpenReceiver {
   /** Its answer to one request. */
-  readonly deliver: (request: VectorRequest, arrival: Arrival) => Answer | Promise<Answer>;
+  readonly deliver: (request: VectorRequest, arrival: Arrival) => SubjectAnswer | Promise<SubjectAnswer>;
   /** Called once, after the vector's last request. */
   readonly close?: () => unknown;
 }

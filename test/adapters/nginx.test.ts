@@ -108,7 +108,7 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
 });
 
 describe('behind nginx that passes Host on', () => {
-  test('answers are the corridor’s, byte for byte', async () => {
+  test('answers are the receiver’s, byte for byte', async () => {
     await using proxied = await behind(passingHost);
     const { ask, house } = proxied;
     const first = await givenFor(seller).signed();

@@ -133,7 +133,7 @@ describe('authenticateHmac: fields', () => {
     'now',
     '２０２５',
     '1760000000s',
-  ])('refuses a timestamp that is no number: %s', async (text) => {
+  ])('refuses a timestamp that is not a number: %s', async (text) => {
     expect(await run(signed(SECRET, text))).toMatchObject(MALFORMED);
   });
 

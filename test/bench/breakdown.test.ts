@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { PARTS } from '../../bench/lib/breakdown.ts';
 import { AGENT_URL, makeKey, prepare, PUBLIC_URL } from '../../bench/lib/deliveries.ts';
 import { stageContestants } from '../../bench/lib/stages.ts';
-import { roomsOf } from '../../bench/lib/walk.ts';
+import { contextOf } from '../../bench/lib/walk.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 
 const COUNT = 3;
@@ -21,7 +21,7 @@ it('breakdown: each part runs alone, repeatedly, and does what it does in a deli
   const handled: string[] = [];
   const contestants = await stageContestants(
     deliveries,
-    await roomsOf({
+    await contextOf({
       publicUrl: PUBLIC_URL,
       senders: [{ agentUrl: AGENT_URL, pins: [key.publicJwk] }],
       store: memoryStore(),

@@ -90,7 +90,7 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
     [
       'a URL that is none',
       ['vectors', 'probe', 'buyer', '--keys', 'probe.json'],
-      /"buyer" is no URL. Expected an absolute one/,
+      /"buyer" is not a URL. Expected an absolute one/,
     ],
     [
       'an unreachable receiver',

@@ -19,7 +19,7 @@ describe('admissionPressure', () => {
     ['a number', 5],
     ['an unknown threshold', { shortratio: 2 }],
     ['a ratio under one', { shortRatio: 0.5 }],
-    ['a ratio that is no number', { mediumRatio: '2' }],
+    ['a ratio that is not a number', { mediumRatio: '2' }],
     ['a ratio without end', { longRatio: Number.POSITIVE_INFINITY }],
     ['a ceiling that is a number', { ceiling: 20 }],
     ['half a ceiling', { ceiling: { absolute: 20 } }],

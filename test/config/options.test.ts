@@ -116,7 +116,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an empty batch', { worker: { batch: 0 } }, /worker\.batch/],
     ['a poll without a pause', { worker: { pollMs: 0 } }, /worker\.pollMs/],
     ['an unknown worker member', { worker: { threads: 2 } }, /worker: threads is not known/],
-    ['a worker that is no object', { worker: null }, /worker/],
+    ['a worker that is not an object', { worker: null }, /worker/],
     ['no sender', { senders: [] }, /senders: missing/],
     ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders: is not an array/],
     ['a sender without agentUrl', { senders: [{}] }, /senders\[0\]\.agentUrl/],
@@ -192,12 +192,12 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /senders\[0\]\.revocation\.revokedKids/,
     ],
     [
-      'a revocation that is no object',
+      'a revocation that is not an object',
       { senders: [{ agentUrl: 'https://a.example', revocation: null }] },
       /senders\[0\]\.revocation: must be an object like/,
     ],
     [
-      'a brandJsonUrl that is no URL',
+      'a brandJsonUrl that is not a URL',
       { senders: [{ agentUrl: 'https://a.example', brandJsonUrl: '/brand.json' }] },
       /senders\[0\]\.brandJsonUrl: .* is not an absolute URL/,
     ],
@@ -214,7 +214,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an unknown way to look names up', { dns: 'hosts' }, /dns: "hosts" is not one of direct, system/],
     ['dns beside a transport', { dns: 'system', transport: unused }, /dns: has no effect beside transport/],
     ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
-    ['a protocol that is no name', { protocol: 'Proto' }, /protocol/],
+    ['a protocol that is not a name', { protocol: 'Proto' }, /protocol/],
     [
       'a publicUrl that is a URL object',
       { publicUrl: new URL('https://b.example') },
@@ -251,11 +251,11 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /handlers\.notifications: must be an object/,
     ],
     [
-      'a notification’s handler that is no function',
+      'a notification’s handler that is not a function',
       { handlers: { other: () => {}, notifications: { 'x.y': 1 } } },
       /handlers\.notifications\.x\.y: must be a function/,
     ],
-    ['a handler that is no function', { handlers: { other: () => {}, failed: 1 } }, /handlers\.failed/],
+    ['a handler that is not a function', { handlers: { other: () => {}, failed: 1 } }, /handlers\.failed/],
     ['a misspelt option', { maxBodyByte: 1 }, /maxBodyByte is not known/],
     ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],
     ['a body limit of none', { maxBodyBytes: 0 }, /maxBodyBytes/],
@@ -293,7 +293,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       },
       /one character, repeated/,
     ],
-    ['a content type that is no list', { contentTypes: 'application/a2a+json' }, /contentTypes.*array/],
+    ['a content type that is not a list', { contentTypes: 'application/a2a+json' }, /contentTypes.*array/],
     [
       'a content type of another kind beside one that is right',
       { contentTypes: ['application/a2a+json', 'text/json'] },
@@ -373,7 +373,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       { senders: [{ agentUrl: 'https://a.example', auth: { hmac: { secret: ` ${SECRET}` } } }] },
       /white space/,
     ],
-    ['a hook that is no function', { onAlarm: {} }, /onAlarm/],
+    ['a hook that is not a function', { onAlarm: {} }, /onAlarm/],
   ];
 
   it.each(cases)('%s', (_, change, message) => {

@@ -41,7 +41,7 @@ describe('publishers: domains whose adagents.json may pin keys', () => {
   });
 
   it.each([['news.example'], [{}], [Array.from({ length: 101 }, (_, index) => `p${index}.example`)]])(
-    'refuses what is no list of at most 100',
+    'refuses what is not a list of at most 100',
     (publishers) => {
       expect(() => publisherDomains('p', publishers)).toThrow(/array of at most 100/);
     },

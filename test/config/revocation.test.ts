@@ -17,7 +17,7 @@ test.each([
   ['a relative URL', { url: '/r.json' }],
   ['an http URL', { url: 'http://seller.example/r.json' }],
   ['discover that is no boolean', { discover: 'no' }],
-  ['one key id that is no array', { revokedKids: 'k' }],
+  ['one key id that is not an array', { revokedKids: 'k' }],
   ['key ids that are no strings', { revokedKids: [1] }],
 ])('revocation: %s is a ConfigError', (_what, given) => {
   expect(() => checkRevocation('senders[0].revocation', given as unknown as SenderRevocation, false)).toThrow(

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { screenedEngine, type Verifier } from '../../src/crypto/public-key.ts';
+import { withPrechecks, type Verifier } from '../../src/crypto/public-key.ts';
 import { ec, ed, edSign, okp, p, utf8 } from './make.ts';
 
 const { A, signature } = edSign({ a: 5n, r: 7n, message: utf8('m') });
 const { x, y } = p.G.toAffine();
 
-const engineWith = (verifier: () => Verifier): ReturnType<typeof screenedEngine> =>
-  screenedEngine('noble', { ed25519: verifier, 'ecdsa-p256-sha256': verifier });
+const engineWith = (verifier: () => Verifier): ReturnType<typeof withPrechecks> =>
+  withPrechecks('noble', { ed25519: verifier, 'ecdsa-p256-sha256': verifier });
 
 async function verdict(
-  engine: ReturnType<typeof screenedEngine>,
+  engine: ReturnType<typeof withPrechecks>,
   bytes: Uint8Array,
   jwk = okp(A),
 ): Promise<unknown> {

@@ -12,12 +12,12 @@ import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
 import {
   AGENT,
-  house,
+  testReceiver,
   payloads,
   sellerKey,
   URL_GIVEN,
-  type House,
-  type HouseOptions,
+  type TestReceiver,
+  type TestReceiverOptions,
 } from '../receiver/setup.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import type { Row } from './row.ts';
@@ -29,16 +29,16 @@ const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('complet
 
 /** The alarms of a receiver to which something was done. */
 const after =
-  (options: HouseOptions, ...deliveries: readonly object[]) =>
+  (options: TestReceiverOptions, ...deliveries: readonly object[]) =>
   async (): Promise<Alarms> => {
-    const at = await house(options);
+    const at = await testReceiver(options);
     for (const delivery of deliveries) await at.deliver(delivery);
     return at.alarms;
   };
 
 /** The same, by a seller whose documents are fetched. */
 const rehearsed =
-  (act: (at: Awaited<ReturnType<typeof rehearse>>) => Promise<unknown>, more: HouseOptions = {}) =>
+  (act: (at: Awaited<ReturnType<typeof rehearse>>) => Promise<unknown>, more: TestReceiverOptions = {}) =>
   async (): Promise<Alarms> => {
     const at = await rehearse(more);
     await act(at);
@@ -47,7 +47,7 @@ const rehearsed =
 
 /** Headers of a signed delivery, changed on the way to us. */
 const changed = (headers: Record<string, string>) => async (): Promise<Alarms> => {
-  const at = await house();
+  const at = await testReceiver();
   const signed = await at.sign(completed());
   await at.receiver.verifyAndDispatch(signed.body, { ...signed.headers, ...headers });
   return at.alarms;
@@ -66,7 +66,7 @@ async function two() {
   const now = (): number => clock.now;
   const sellers = await Promise.all([0, 1].map(() => createFakeSeller({ url: URL_GIVEN, now })));
   const [one, other] = sellers as [(typeof sellers)[0], (typeof sellers)[0]];
-  const at = await house({ senders: [one.sender, other.sender], allowLoopback: true, now });
+  const at = await testReceiver({ senders: [one.sender, other.sender], allowLoopback: true, now });
   onTestFinished(async () => {
     await at.receiver.stop();
     await Promise.all(sellers.map((seller) => seller.close()));
@@ -151,7 +151,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: async () => {
       const now = Date.now();
       const store = storeWith(() => ({ clock: async () => now }));
-      const at = await house({ store, now: () => now - 10 * MINUTE });
+      const at = await testReceiver({ store, now: () => now - 10 * MINUTE });
       await at.deliver(completed(), { now: () => now });
       return at.alarms;
     },
@@ -168,7 +168,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   legacy_auth_used: {
     test: async () => {
-      const at = await house({ senders: [{ agentUrl: AGENT, auth: { bearer: { token: TOKEN } } }] });
+      const at = await testReceiver({ senders: [{ agentUrl: AGENT, auth: { bearer: { token: TOKEN } } }] });
       const body = new TextEncoder().encode(JSON.stringify(completed()));
       const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${TOKEN}` };
       await at.receiver.verifyAndDispatch(body, headers);
@@ -179,7 +179,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   host_rewritten: { test: changed({ Host: 'internal.example' }), message: "set hostCheck: 'off'" },
   public_url_mismatch: {
     test: async () => {
-      const at = await house({ publicUrl: `${URL_GIVEN}/` });
+      const at = await testReceiver({ publicUrl: `${URL_GIVEN}/` });
       const { body, headers } = await at.sign(completed());
       await at.receiver.verifyAndDispatch(body, headers, { url: '/webhooks/proto' });
       return at.alarms;
@@ -196,7 +196,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   key_purpose_refused: {
     test: async () => {
       const { publicJwk, privateJwk } = await generateKey('ed25519', 'request-signing', { kid: 'k' });
-      const at = await house({ senders: [{ agentUrl: AGENT, pins: [publicJwk] }] });
+      const at = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [publicJwk] }] });
       await at.deliver(completed(), { key: privateJwk });
       return at.alarms;
     },
@@ -319,7 +319,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       const store = storeWith(({ inbox }) => ({
         inbox: { ...inbox, overdueMs: async () => 3_600_000 } as NonNullable<Store['inbox']>,
       }));
-      const at = await house({ store, mode: 'inbox', queueUnattendedMs: 1 });
+      const at = await testReceiver({ store, mode: 'inbox', queueUnattendedMs: 1 });
       onTestFinished(() => at.receiver.stop());
       await at.deliver(completed());
       return at.alarms;
@@ -329,7 +329,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   store_created: {
     test: async () => {
       const store = storeWith(() => ({ identity: async () => ({ id: 'a-new-one', isNew: true }) }));
-      const at = await house({ store });
+      const at = await testReceiver({ store });
       await at.receiver.ready();
       return at.alarms;
     },
@@ -346,7 +346,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   overloaded: {
     test: async () => {
-      const at: House = await house({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const at: TestReceiver = await testReceiver({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
       const large = JSON.stringify(completed()).padEnd(4_096);
       for (let count = 0; count < 3; count += 1) {
         const signed = await at.sign(large);

@@ -2,21 +2,33 @@ import { Fault } from '../../src/errors.ts';
 import type { Outcome, UnavailableCode } from '../../src/outcome.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
-import { gate, house, payloads, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  gate,
+  testReceiver,
+  payloads,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from '../receiver/setup.ts';
 import { MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import type { Row } from './row.ts';
 
 const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
 
 /** A receiver whose first handler runs until it is let go. */
-async function held(more: HouseOptions = {}): Promise<House & { started: Promise<void>; letGo: () => void }> {
+async function held(
+  more: TestReceiverOptions = {},
+): Promise<TestReceiver & { started: Promise<void>; letGo: () => void }> {
   const started = gate();
   const release = gate();
   const handler = async (): Promise<void> => {
     started.open();
     await release.opened;
   };
-  return { ...(await house({ waitMs: 0, handler, ...more })), started: started.opened, letGo: release.open };
+  return {
+    ...(await testReceiver({ waitMs: 0, handler, ...more })),
+    started: started.opened,
+    letGo: release.open,
+  };
 }
 
 /** A store that says why it cannot decide. */
@@ -38,7 +50,7 @@ async function meanwhile(first: object, second: object): Promise<Outcome> {
   return outcome;
 }
 
-async function ticketOf(at: House) {
+async function ticketOf(at: TestReceiver) {
   const signed = await at.sign(completed());
   const ticket = await at.receiver.open(signed.headers);
   if (ticket.kind !== 'ticket') throw new Error(`no ticket: ${ticket.kind}`);
@@ -51,7 +63,7 @@ async function outcomeOf({ outcome }: { readonly outcome: Promise<Outcome | unde
   return ended;
 }
 
-function lastOf({ outcomes }: Pick<House, 'outcomes'>): Outcome {
+function lastOf({ outcomes }: Pick<TestReceiver, 'outcomes'>): Outcome {
   const last = outcomes.at(-1);
   if (!last) throw new Error('nothing was answered');
   return last;
@@ -71,7 +83,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   store_unavailable: {
     test: async () => {
       const store = failing('store_unavailable', 'connection refused');
-      return (await house({ store })).deliver(completed());
+      return (await testReceiver({ store })).deliver(completed());
     },
     message: 'connection refused',
   },
@@ -80,7 +92,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       // The store's clock is right, and this machine's is ten minutes slow.
       const now = Date.now();
       const clock = async (): Promise<number> => now;
-      const at = await house({ store: { ...memoryStore(), clock }, now: () => now - 10 * MINUTE });
+      const at = await testReceiver({ store: { ...memoryStore(), clock }, now: () => now - 10 * MINUTE });
       return at.deliver(completed(), { now: () => now });
     },
     message: "This machine's clock is 600 s behind",
@@ -88,7 +100,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   not_durable: {
     test: async () => {
       const store = failing('not_durable', 'its disk keeps nothing');
-      return (await house({ store })).deliver(completed());
+      return (await testReceiver({ store })).deliver(completed());
     },
     message: 'its disk keeps nothing',
   },
@@ -115,7 +127,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       const state = createMemoryState();
       const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
       const here = await held({ store: store(), renewMs: 7_999 });
-      const there = await house({ store: store() });
+      const there = await testReceiver({ store: store() });
       const event = completed();
       const first = here.deliver(event);
       await here.started;
@@ -128,7 +140,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   },
   handler_failed: {
     test: async () => {
-      const at = await house({
+      const at = await testReceiver({
         handler: () => {
           throw new Error('no such table: buys');
         },
@@ -147,12 +159,12 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
     message: 'the handler ran over 1 ms',
   },
   body_timeout: {
-    test: async () => outcomeOf((await ticketOf(await house({ bodyDeadlineMs: 1 }))).ticket),
+    test: async () => outcomeOf((await ticketOf(await testReceiver({ bodyDeadlineMs: 1 }))).ticket),
     message: 'the body was not complete after 1 ms',
   },
   body_consumed: {
     test: async () => {
-      const { ticket } = await ticketOf(await house());
+      const { ticket } = await ticketOf(await testReceiver());
       ticket.add('{"status":"completed"}' as never);
       return outcomeOf(ticket);
     },
@@ -160,7 +172,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   },
   overloaded: {
     test: async () => {
-      const at = await house({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const at = await testReceiver({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
       const large = JSON.stringify(completed()).padEnd(4_096);
       const uploads = [];
       for (let count = 0; count < 3; count += 1) {
@@ -179,14 +191,14 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   },
   shutting_down: {
     test: async () => {
-      const at = await house();
+      const at = await testReceiver();
       await at.receiver.stop();
       return at.deliver(completed());
     },
     message: 'the receiver stops',
   },
   misconfigured: {
-    test: async () => (await house({ requireDurability: 'disk' })).deliver(completed()),
+    test: async () => (await testReceiver({ requireDurability: 'disk' })).deliver(completed()),
     message: 'lower requireDurability',
   },
   webhook_signature_revocation_stale: {
@@ -203,7 +215,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   },
   webhook_target_uri_malformed: {
     test: async () => {
-      const at = await house();
+      const at = await testReceiver();
       const { body, headers } = await at.sign(completed());
       return at.receiver.verifyAndDispatch(body, { ...headers, Host: 'internal.example' });
     },

@@ -1,7 +1,7 @@
 import type { Outcome, RefusedCode } from '../../src/outcome.ts';
 import { generateKey, signHmac } from '../../src/sender/sign.ts';
 import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
-import { AGENT, house, payloads, sellerKey, URL_GIVEN } from '../receiver/setup.ts';
+import { AGENT, testReceiver, payloads, sellerKey, URL_GIVEN } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
 
 const TOKEN = 'a-token-of-thirty-two-characters';
@@ -10,19 +10,19 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** A delivery that is signed otherwise than it should be. */
 const signed =
-  (...changes: Parameters<Awaited<ReturnType<typeof house>>['deliver']>[1][]) =>
+  (...changes: Parameters<Awaited<ReturnType<typeof testReceiver>>['deliver']>[1][]) =>
   async (): Promise<Outcome> =>
-    (await house()).deliver(completed(), Object.assign({}, ...changes));
+    (await testReceiver()).deliver(completed(), Object.assign({}, ...changes));
 
 /** One whose body is none of what an envelope has to be. */
 const envelope = (change: object) => async (): Promise<Outcome> =>
-  (await house()).deliver({ ...completed(), ...change });
+  (await testReceiver()).deliver({ ...completed(), ...change });
 
 /** Headers of nobody's. */
 const unsigned =
   (headers: Record<string, string>, method = 'POST') =>
   async (): Promise<Outcome> =>
-    (await house()).receiver.verifyAndDispatch(bytes('{}'), headers, { method });
+    (await testReceiver()).receiver.verifyAndDispatch(bytes('{}'), headers, { method });
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
@@ -38,7 +38,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
     message: 'Content-Encoding is "gzip"',
   },
   payload_too_large: {
-    test: async () => (await house({ maxBodyBytes: 100 })).deliver(completed()),
+    test: async () => (await testReceiver({ maxBodyBytes: 100 })).deliver(completed()),
     message: 'over 100',
   },
   webhook_signature_header_malformed: { test: unsigned(JSON_TYPE), message: 'Signature-Input is absent' },
@@ -66,7 +66,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   webhook_signature_key_purpose_invalid: {
     test: async () => {
       const { publicJwk, privateJwk } = await generateKey('ed25519', 'request-signing', { kid: 'k' });
-      const at = await house({ senders: [{ agentUrl: AGENT, pins: [publicJwk] }] });
+      const at = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [publicJwk] }] });
       return at.deliver(completed(), { key: privateJwk });
     },
     message: 'proto_use is not webhook-signing',
@@ -75,13 +75,13 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
     test: async () => {
       const { publicJwk } = await sellerKey();
       const sender = { agentUrl: AGENT, pins: [publicJwk], revocation: { revokedKids: ['seller-1'] } };
-      return (await house({ senders: [sender] })).deliver(completed());
+      return (await testReceiver({ senders: [sender] })).deliver(completed());
     },
     message: "keyid is in the operator's revoked_kids",
   },
   webhook_signature_rate_abuse: {
     test: async () => {
-      const at = await house({ maxNoncesPerKey: 1 });
+      const at = await testReceiver({ maxNoncesPerKey: 1 });
       await at.deliver(completed());
       return at.deliver(completed());
     },
@@ -89,7 +89,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   },
   webhook_target_uri_malformed: {
     test: async () => {
-      const at = await house();
+      const at = await testReceiver();
       const { body, headers } = await at.sign(completed(), { url: 'https://other.example/webhooks/proto' });
       return at.receiver.verifyAndDispatch(body, { ...headers, Host: 'other.example' });
     },
@@ -98,13 +98,13 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   webhook_signature_invalid: {
     test: async () => {
       const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
-      return (await house()).deliver(completed(), { key: stranger.privateJwk });
+      return (await testReceiver()).deliver(completed(), { key: stranger.privateJwk });
     },
     message: 'The signature does not verify',
   },
   webhook_signature_digest_mismatch: {
     test: async () => {
-      const at = await house();
+      const at = await testReceiver();
       const { headers } = await at.sign(completed());
       return at.receiver.verifyAndDispatch(bytes('{"changed":true}'), headers);
     },
@@ -112,7 +112,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   },
   webhook_signature_replayed: {
     test: async () => {
-      const at = await house();
+      const at = await testReceiver();
       const once = await at.sign(completed());
       await at.send(once);
       return at.send(once);
@@ -120,13 +120,13 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
     message: 'the nonce was used before',
   },
   webhook_body_malformed: {
-    test: async () => (await house()).deliver('{"status":', { allowMalformed: true }),
+    test: async () => (await testReceiver()).deliver('{"status":', { allowMalformed: true }),
     message: 'the body is not JSON',
   },
   webhook_mode_mismatch: {
     test: async () => {
       const { body, headers } = signHmac({ url: URL_GIVEN, body: completed(), secret: TOKEN });
-      return (await house()).receiver.verifyAndDispatch(body, headers);
+      return (await testReceiver()).receiver.verifyAndDispatch(body, headers);
     },
     message: 'x-proto-signature came from a sender registered with signature',
   },
@@ -134,7 +134,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
     test: async () => {
       const { publicJwk } = await sellerKey();
       const notificationToken = { token: TOKEN, onMismatch: 'refuse' } as const;
-      const at = await house({ senders: [{ agentUrl: AGENT, pins: [publicJwk], notificationToken }] });
+      const at = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [publicJwk], notificationToken }] });
       return at.deliver({ ...completed(), token: 'another' });
     },
     message: 'the token is none of those registered',
@@ -157,7 +157,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   },
   payload_changed: {
     test: async () => {
-      const at = await house({ edition: '3.2' });
+      const at = await testReceiver({ edition: '3.2' });
       const first = completed();
       await at.deliver(first);
       return at.deliver({ ...first, message: 'something else' });
@@ -166,7 +166,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   },
   task_already_final: {
     test: async () => {
-      const at = await house({ edition: '3.2' });
+      const at = await testReceiver({ edition: '3.2' });
       const task = { task_id: 't', timestamp: '2026-01-01T00:00:00Z', result: { media_buy_id: 'mb_1' } };
       await at.deliver(payloads.tool('completed', task));
       const later = { ...task, timestamp: '2026-01-01T00:00:01Z', result: { media_buy_id: 'mb_2' } };
@@ -175,12 +175,12 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
     message: 'the task has another terminal status, which is kept',
   },
   challenge_refused: {
-    test: async () => (await house()).deliver(sampleChallenge(AGENT, undefined, {})),
+    test: async () => (await testReceiver()).deliver(sampleChallenge(AGENT, undefined, {})),
     message: 'there is no onChallenge to ask: give createReceiver one',
   },
   sender_over_limit: {
     test: async () => {
-      const at = await house({ maxRecordsPerSender: 1 });
+      const at = await testReceiver({ maxRecordsPerSender: 1 });
       await at.deliver(payloads.report());
       return at.deliver(payloads.report());
     },

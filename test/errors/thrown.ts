@@ -2,7 +2,7 @@ import { type ConfigError, PermanentError } from '../../src/errors.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { runVectors, type VectorError } from '../../src/vectors/index.ts';
-import { house, payloads } from '../receiver/setup.ts';
+import { testReceiver, payloads } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
 
 /** What is thrown to the caller, or by the handler. `Fault` has the codes of a 503. */
@@ -28,7 +28,7 @@ export const THROWN: Readonly<Record<ThrownCode, Row<unknown>>> = {
   permanent_error: {
     test: async () => {
       let thrown: unknown;
-      const at = await house({
+      const at = await testReceiver({
         handler: () => {
           thrown = new PermanentError('no such account');
           throw thrown;

@@ -114,7 +114,7 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
   it.each([
     ['no status', { task: { id: 't' } }, 'missing_envelope_fields'],
     ['no state', { task: { id: 't', status: {} } }, 'missing_envelope_fields'],
-    ['a state that is no string', { id: 't', status: { state: 5 } }, 'invalid_envelope'],
+    ['a state that is not a string', { id: 't', status: { state: 5 } }, 'invalid_envelope'],
     ['a status that is a string', { task: { id: 't', status: 'completed' } }, 'invalid_envelope'],
     ['a status that is a list', { task: { id: 't', status: [] } }, 'invalid_envelope'],
   ])('%s', (_name, payload, code) => {

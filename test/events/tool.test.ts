@@ -61,7 +61,7 @@ describe('tool transport: a task event', () => {
     expect(event.envelope['x_vendor']).toBe(true);
   });
 
-  it.each([undefined, null, 'text', 7, [1, 2]])('hands on a result that is no object: %j', (result) => {
+  it.each([undefined, null, 'text', 7, [1, 2]])('hands on a result that is not an object: %j', (result) => {
     const event = eventOf(toolEnvelope({ result }));
     expect(event.kind).toBe('task');
     expect(event.data).toEqual(result);

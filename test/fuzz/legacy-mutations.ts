@@ -44,7 +44,7 @@ const ofHmac: readonly Omit<Mutation, 'part' | 'places'>[] = [
     after: lines(TIMESTAMP, (_, random) => [String(random.pick([NOW - 300, NOW + 300, NOW + 1]))]),
   },
   {
-    name: 'a timestamp that is no number of seconds',
+    name: 'a timestamp that is not a number of seconds',
     gives: 'webhook_signature_header_malformed',
     after: lines(TIMESTAMP, (value, random) => [random.pick([`-${value}`, `${value}.0`, '', '0x10', '1e9'])]),
   },

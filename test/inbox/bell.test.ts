@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { createBell } from '../../src/inbox/bell.ts';
+import { createWakeSignal } from '../../src/inbox/wake-signal.ts';
 
 const LONG_MS = 2_147_483_647;
 
 describe('bell', () => {
   it('ends a wait', async () => {
-    const bell = createBell();
+    const bell = createWakeSignal();
     const waiting = bell.wait(LONG_MS);
-    bell.ring();
+    bell.notify();
     await expect(waiting).resolves.toBeUndefined();
   });
 
   it('a ring before the wait is not lost, and counts for one', async () => {
-    const bell = createBell();
-    bell.ring();
-    bell.ring();
+    const bell = createWakeSignal();
+    bell.notify();
+    bell.notify();
     await bell.wait(LONG_MS);
     let over = false;
     const wait = async (): Promise<void> => {
@@ -26,11 +26,11 @@ describe('bell', () => {
       setImmediate(resolve);
     });
     expect(over).toBe(false);
-    bell.ring();
+    bell.notify();
     await second;
   });
 
   it('without a ring a wait ends by itself', async () => {
-    await expect(createBell().wait(1)).resolves.toBeUndefined();
+    await expect(createWakeSignal().wait(1)).resolves.toBeUndefined();
   });
 });

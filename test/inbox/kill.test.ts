@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HandlerContext } from '../../src/options.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { AGENT, house } from '../receiver/setup.ts';
+import { AGENT, testReceiver } from '../receiver/setup.ts';
 import { tempFile, type TempFile } from '../stores/sqlite-files.ts';
 import { channel, eventKey, seenRecord, status } from './setup.ts';
 
@@ -26,7 +26,7 @@ afterEach(() => {
 describe('kill -9 of a worker in a handler', () => {
   it('another worker takes the event over when the lease is over, and completes it once', async () => {
     const handled = channel<HandlerContext>();
-    const here = await house({
+    const here = await testReceiver({
       store: sqliteStore(temp.file),
       mode: 'inbox',
       worker: { pollMs: 20 },

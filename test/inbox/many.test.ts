@@ -5,7 +5,7 @@ import type { DiscardManyQuery } from '../../src/inbox/contract.ts';
 import type { Receiver } from '../../src/options.ts';
 import type { InboxQuery } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { AGENT, gate, house, said, type HouseOptions } from '../receiver/setup.ts';
+import { AGENT, gate, testReceiver, said, type TestReceiverOptions } from '../receiver/setup.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { BACKENDS, eventKey, inboxHouse, inboxOf, status, type Backend } from './setup.ts';
 
@@ -22,9 +22,9 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
   });
 
   /** Mode `inline`, where each event ends DEAD with what its message says, until `works`. */
-  async function inline(options: HouseOptions = {}) {
+  async function inline(options: TestReceiverOptions = {}) {
     const own = { works: false, handled: [] as string[] };
-    const made = await house({
+    const made = await testReceiver({
       store: backend.open(),
       handler: (event) => {
         if (!own.works) throw new PermanentError(event.message ?? 'no message');

@@ -1,7 +1,13 @@
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { InboxRecord, Store, StoreInbox } from '../../src/stores/contract.ts';
-import { house, payloads, AGENT, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  testReceiver,
+  payloads,
+  AGENT,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from '../receiver/setup.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 
 /** One store, with as many handles as a test wants, under a clock that it moves. */
@@ -67,8 +73,8 @@ const OPTIONS = {
 } as const;
 
 /** A receiver in inbox mode, not started. */
-export function inboxHouse(backend: Backend, options: HouseOptions = {}): Promise<House> {
-  return house({ store: backend.open(), ...OPTIONS, ...options });
+export function inboxHouse(backend: Backend, options: TestReceiverOptions = {}): Promise<TestReceiver> {
+  return testReceiver({ store: backend.open(), ...OPTIONS, ...options });
 }
 
 export function inboxOf(store: Store): StoreInbox {
@@ -77,7 +83,7 @@ export function inboxOf(store: Store): StoreInbox {
 }
 
 /** The event as the receiver's owner sees it. */
-export async function seenRecord({ receiver }: House, key: string): Promise<InboxRecord> {
+export async function seenRecord({ receiver }: TestReceiver, key: string): Promise<InboxRecord> {
   const record = await receiver.inbox.inspect(AGENT, key);
   if (!record) throw new TypeError(`${key} is not known`);
   return record;

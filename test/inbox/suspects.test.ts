@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import type { LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
-import { AGENT, gate, type House, type HouseOptions } from '../receiver/setup.ts';
+import { AGENT, gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,
   channel,
@@ -21,7 +21,7 @@ const [A, B, C] = [eventKey(1), eventKey(2), eventKey(3)];
 let backend: Backend;
 let started: Channel<string>;
 let asked: Channel<LeaseDueRequest>;
-let houses: House[];
+let receivers: TestReceiver[];
 
 type Lease = (
   request: LeaseDueRequest,
@@ -32,15 +32,19 @@ beforeEach(() => {
   backend = (BACKENDS['memory'] ?? expect.fail('memory'))();
   started = channel();
   asked = channel();
-  houses = [];
+  receivers = [];
 });
 
 afterEach(async () => {
-  for (const { receiver } of houses) await receiver.stop();
+  for (const { receiver } of receivers) await receiver.stop();
   backend.remove();
 });
 
-async function open(lease: Lease, options: HouseOptions, more: Partial<Store> = {}): Promise<House> {
+async function open(
+  lease: Lease,
+  options: TestReceiverOptions,
+  more: Partial<Store> = {},
+): Promise<TestReceiver> {
   const store = backend.open();
   const inbox = inboxOf(store);
   const own = {
@@ -55,7 +59,7 @@ async function open(lease: Lease, options: HouseOptions, more: Partial<Store> = 
     },
   };
   const house = await inboxHouse(backend, { ...options, store: own });
-  houses.push(house);
+  receivers.push(house);
   return house;
 }
 

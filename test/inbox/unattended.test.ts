@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import type { Logger } from '../../src/alarms.ts';
 import type { Store, StoreInbox } from '../../src/stores/contract.ts';
-import { gate, said, type House, type HouseOptions } from '../receiver/setup.ts';
+import { gate, said, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import { BACKENDS, channel, eventKey, inboxHouse, inboxOf, status, type Backend } from './setup.ts';
 
 /** A store with another answer to `overdueMs`; undefined: without the method. */
@@ -25,7 +25,7 @@ function told(): { readonly logger: Logger; readonly lines: readonly string[] } 
 
 describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (name) => {
   let backend: Backend;
-  const houses: House[] = [];
+  const receivers: TestReceiver[] = [];
 
   beforeEach(() => {
     backend = (BACKENDS[name] ?? expect.fail(name))();
@@ -34,17 +34,17 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
 
   afterEach(async () => {
     vi.useRealTimers();
-    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    for (const { receiver } of receivers.splice(0)) await receiver.stop();
     backend.remove();
   });
 
-  const open = async (options: HouseOptions = {}): Promise<House> => {
+  const open = async (options: TestReceiverOptions = {}): Promise<TestReceiver> => {
     // Timers are counted: none of the thread pool's.
     const made = await inboxHouse(backend, { verification: 'main', ...options });
-    houses.push(made);
+    receivers.push(made);
     return made;
   };
-  const queue = async ({ deliver }: House, n: number): Promise<void> =>
+  const queue = async ({ deliver }: TestReceiver, n: number): Promise<void> =>
     expect(said(await deliver(status(eventKey(n), `task-${n}`)))).toBe('accepted 200');
   /** Time goes by, for receiver and store, and only so. */
   const pass = async (ms: number): Promise<void> => {
@@ -60,9 +60,9 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     await started.next();
     await receiver.stop();
   };
-  const sinceMade = ({ alarms }: House): House['alarms'] =>
+  const sinceMade = ({ alarms }: TestReceiver): TestReceiver['alarms'] =>
     alarms.filter(({ code }) => code !== 'store_created');
-  const unattended = ({ alarms }: House): readonly unknown[] =>
+  const unattended = ({ alarms }: TestReceiver): readonly unknown[] =>
     alarms.filter(({ code }) => code === 'queue_unattended').map(({ overdueSeconds }) => overdueSeconds);
 
   it('a door without a worker raises the alarm when an event has been due for 60 s, and once a minute then', async () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, PermanentError } from '../../src/errors.ts';
 import type { HandlerContext } from '../../src/options.ts';
 import type { InboxRecord, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
-import { gate, type House, type HouseOptions } from '../receiver/setup.ts';
+import { gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,
   channel,
@@ -32,7 +32,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   /** Looks at what is stored, beside the receivers. */
   let observer: Store;
   let started: Channel<HandlerContext>;
-  const houses: House[] = [];
+  const receivers: TestReceiver[] = [];
 
   beforeEach(async () => {
     backend = (BACKENDS[name] ?? expect.fail(name))();
@@ -42,18 +42,21 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   });
 
   afterEach(async () => {
-    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    for (const { receiver } of receivers.splice(0)) await receiver.stop();
     await observer.close();
     backend.remove();
   });
 
-  const open = async (options: HouseOptions): Promise<House> => {
+  const open = async (options: TestReceiverOptions): Promise<TestReceiver> => {
     const made = await inboxHouse(backend, options);
-    houses.push(made);
+    receivers.push(made);
     return made;
   };
   /** A house whose handlers say that they have started, and then do as told. */
-  const working = (handler: (ctx: HandlerContext) => unknown, options: HouseOptions = {}): Promise<House> =>
+  const working = (
+    handler: (ctx: HandlerContext) => unknown,
+    options: TestReceiverOptions = {},
+  ): Promise<TestReceiver> =>
     open({
       handler: (_, ctx) => {
         started.push(ctx);

@@ -76,7 +76,7 @@ describe('step 1: where brand.json lies', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('an agent URL that is no URL: undecided', async () => {
+  test('an agent URL that is not a URL: undecided', async () => {
     expect(await web({}).locate(senderEntry('seller'))).toMatchObject({ ok: false });
   });
 

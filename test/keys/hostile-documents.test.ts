@@ -52,14 +52,14 @@ const JWKS_ONLY: readonly (readonly [string, (key: KeyPair) => unknown])[] = [
   ['10,000 keys', () => ({ keys: Array.from({ length: 10_000 }, () => ({})) })],
   ['a duplicate kid', ({ publicJwk }) => ({ keys: [publicJwk, { ...publicJwk, use: 'enc' }] })],
   ['private members', ({ publicJwk, privateJwk }) => ({ keys: [{ ...publicJwk, d: privateJwk['d'] }] })],
-  ['keys that is no array', ({ publicJwk }) => ({ keys: { k: publicJwk } })],
+  ['keys that is not an array', ({ publicJwk }) => ({ keys: { k: publicJwk } })],
   ['no keys', () => ({})],
 ];
 
 const BRAND_ONLY: readonly (readonly [string, unknown])[] = [
-  ['agents that is no array', { agents: {} }],
+  ['agents that is not an array', { agents: {} }],
   ['a house that is no domain', { house: 'https://house.example/x' }],
-  ['a pointer that is no URL', { authoritative_location: '/brand.json' }],
+  ['a pointer that is not a URL', { authoritative_location: '/brand.json' }],
 ];
 
 /** The previous copy stays in force, with an alarm; where there is none the answer is 503. */

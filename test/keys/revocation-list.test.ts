@@ -78,7 +78,7 @@ describe('a signed list', () => {
     ['no alg', { kid: 'k' }, /alg/],
     ['no kid', { alg: 'EdDSA', jwk: {} }, /kid/],
     ['critical extensions', { ...header, crit: ['b64'], b64: false }, /critical/],
-    ['a header that is no object', '[]', /header/],
+    ['a header that is not an object', '[]', /header/],
     ['a header with a member twice', '{"alg":"EdDSA","alg":"EdDSA","kid":"k"}', /header/],
   ])('with %s is refused', (_what, head, reason) => {
     expect(parse(flattened(head))).toEqual({ ok: false, reason: expect.stringMatching(reason) });
@@ -90,7 +90,7 @@ describe('a signed list', () => {
     ['a detached payload', { protected: base64url(header), signature: 'c2ln' }, /without protected/],
     ['no signature', { ...flattened(), signature: undefined }, /without protected/],
     ['a signature that is no text', { ...flattened(), signature: 1 }, /without protected/],
-    ['a payload that is no object', flattened(header, '"text"'), /payload/],
+    ['a payload that is not an object', flattened(header, '"text"'), /payload/],
     ['a payload with a member twice', flattened(header, '{"a":1,"a":2}'), /payload/],
   ])('with %s is refused', (_what, document, reason) => {
     expect(parse(document)).toEqual({ ok: false, reason: expect.stringMatching(reason) });

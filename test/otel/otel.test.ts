@@ -23,7 +23,14 @@ import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, channel, eventKey, inboxHouse, status } from '../inbox/setup.ts';
-import { AGENT, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  AGENT,
+  testReceiver,
+  payloads,
+  said,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from '../receiver/setup.ts';
 
 const ended: (() => Promise<unknown>)[] = [];
 
@@ -70,19 +77,19 @@ function sdk() {
   };
 }
 
-interface Watched extends House {
+interface Watched extends TestReceiver {
   readonly otel: ReturnType<typeof sdk>;
   readonly off: () => void;
 }
 
-function watch(made: House, options: InstrumentOptions = {}, otel = sdk()): Watched {
+function watch(made: TestReceiver, options: InstrumentOptions = {}, otel = sdk()): Watched {
   ended.push(() => made.receiver.stop());
   const off = instrument(made.receiver, { ...otel.providers, ...options });
   return { ...made, otel, off };
 }
 
-const watched = async (options: HouseOptions = {}, more?: InstrumentOptions): Promise<Watched> =>
-  watch(await house(options), more);
+const watched = async (options: TestReceiverOptions = {}, more?: InstrumentOptions): Promise<Watched> =>
+  watch(await testReceiver(options), more);
 
 const one = (key = 1, more: object = {}): object =>
   payloads.tool('completed', { idempotency_key: eventKey(key), task_id: `task-${key}`, ...more });
@@ -232,7 +239,11 @@ describe('metrics', () => {
 describe('traces', () => {
   it('inline: the delivery under the server’s span, the run under the delivery, the handler’s own under that', async () => {
     const otel = sdk();
-    const { deliver } = watch(await house({ handler: () => otel.tracer.startSpan('own').end() }), {}, otel);
+    const { deliver } = watch(
+      await testReceiver({ handler: () => otel.tracer.startSpan('own').end() }),
+      {},
+      otel,
+    );
     const outcome = await otel.tracer.startActiveSpan('server', async (server) => {
       const answered = await deliver(one());
       server.end();
@@ -347,7 +358,7 @@ describe('traces', () => {
         Object.assign(otel.tracer.startSpan(...given), { addLink: undefined }),
     };
     const tracerProvider = { getTracer: () => older } as never;
-    const { sign, receiver } = watch(await house(), { linkSellers: true, tracerProvider }, otel);
+    const { sign, receiver } = watch(await testReceiver(), { linkSellers: true, tracerProvider }, otel);
     const { body, headers } = await sign(one());
     await receiver.verifyAndDispatch(body, { ...headers, traceparent });
     expect(named(otel.spans(), 'receive').attributes).toMatchObject({ 'webhook.outcome': 'accepted' });
@@ -401,7 +412,7 @@ describe.each(Object.keys(BACKENDS))('a worker’s run on %s', (name) => {
 describe('instrument', () => {
   it('off: nothing more is told, onHandled still is, and it can be done again', async () => {
     const told: string[] = [];
-    const made = await house({ onHandled: ({ state }) => told.push(state) });
+    const made = await testReceiver({ onHandled: ({ state }) => told.push(state) });
     const { otel, off, deliver } = watch(made);
     await deliver(one());
     off();
@@ -420,7 +431,7 @@ describe('instrument', () => {
     expect(() => instrument(receiver)).toThrow(/instrumented already. Do it once/);
     expect(() => instrument({} as Receiver)).toThrow(/is no receiver. Give what createReceiver returned/);
     expect(() => instrument(undefined as never)).toThrow(ConfigError);
-    const other = (await house()).receiver;
+    const other = (await testReceiver()).receiver;
     expect(() => instrument(other, { meter: 1 } as object)).toThrow(
       /meter is not known. Known: meterProvider/,
     );
@@ -428,7 +439,7 @@ describe('instrument', () => {
   });
 
   it('without an SDK the global no-op providers take it, and deliveries are answered', async () => {
-    const made = await house();
+    const made = await testReceiver();
     ended.push(() => made.receiver.stop());
     instrument(made.receiver);
     expect(said(await made.deliver(one()))).toBe('accepted 200');
@@ -474,7 +485,7 @@ describe('instrument', () => {
       removeBatchObservableCallback() {},
     };
     for (const tracer of [thrower, { startSpan: () => thrower }]) {
-      const made = await house();
+      const made = await testReceiver();
       ended.push(() => made.receiver.stop());
       instrument(made.receiver, {
         meterProvider: { getMeter: () => meter } as never,

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import type { DeliveryReportEvent } from '../../src/events/event.ts';
 import { enqueue, type BullQueue } from '../../src/queues/bullmq.ts';
-import { house, payloads, said } from '../receiver/setup.ts';
+import { testReceiver, payloads, said } from '../receiver/setup.ts';
 import { ask, ON_DISK, startServer, type RedisServer } from '../support/redis.ts';
 import { connection } from './kinds.ts';
 
@@ -48,7 +48,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
 
   it('a job has the deliveryId as its id, and the event as its data', async () => {
     const queue = open();
-    const here = await house({ handler: enqueue(queue) });
+    const here = await testReceiver({ handler: enqueue(queue) });
     const payload = payloads.tool('completed', { operation_id: 'op-1', not_known_yet: [1, { a: null }] });
     expect(said(await here.deliver(payload))).toBe('accepted 200');
     const [seen] = here.seen;
@@ -60,7 +60,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
 
   it('a member named __proto__ is a member, and reaches no prototype', async () => {
     const queue = open();
-    const here = await house({ handler: enqueue(queue) });
+    const here = await testReceiver({ handler: enqueue(queue) });
     const text = JSON.stringify(payloads.tool('completed', { context: { a: 1 } })).replace(
       '"context":{',
       '"context":{"__proto__":{"polluted":true},',
@@ -74,7 +74,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
 
   it('a function of jobOptions that returns nothing asks for nothing', async () => {
     const queue = open();
-    const here = await house({
+    const here = await testReceiver({
       handler: enqueue(queue, { jobOptions: (() => undefined) as unknown as () => object }),
     });
     expect(said(await here.deliver(payloads.tool('completed')))).toBe('accepted 200');
@@ -88,7 +88,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
       data: (event, ctx) => ({ buys: event.report.media_buy_deliveries?.length, sender: ctx.sender }),
       jobOptions: (event) => ({ attempts: 5, priority: event.report.notification_type === 'final' ? 1 : 2 }),
     });
-    const here = await house({
+    const here = await testReceiver({
       handler: async (event, ctx) => {
         if (event.kind === 'delivery-report') await handler(event, ctx);
       },
@@ -104,7 +104,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
 
   it('Redis remembers the id for 7 days, whether the job is there or not', async () => {
     const queue = open();
-    const here = await house({ handler: enqueue(queue) });
+    const here = await testReceiver({ handler: enqueue(queue) });
     await here.deliver(payloads.tool('completed'));
     const id = String(here.seen[0]?.ctx.deliveryId);
     const ms = await ask(server.port, (redis) => redis.pttl(`bull:${queue.name}:de:${id}`));
@@ -123,7 +123,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     async (_, { own = {}, worker = {}, other, fails }: Removal) => {
       const queue = open();
       const handler = enqueue(queue, { jobOptions: own });
-      const here = await house({ handler });
+      const here = await testReceiver({ handler });
       await here.deliver(payloads.tool('completed'));
       const [seen] = here.seen;
       const id = String(seen?.ctx.deliveryId);
@@ -157,7 +157,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     const queue = open();
     const jobOptions = { waiting: {}, delayed: { delay: 3_600_000 }, prioritized: { priority: 3 } }[state];
     const handler = enqueue(queue, { jobOptions });
-    const here = await house({
+    const here = await testReceiver({
       handler: async (event, ctx) => {
         await handler(event, ctx);
         await handler(event, ctx);
@@ -171,7 +171,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
   it('Redis is away, and the client fails fast: 503 handler_failed; the retry enqueues', async () => {
     const queue = open({ enableOfflineQueue: false });
     await queue.waitUntilReady();
-    const here = await house({ handler: enqueue(queue) });
+    const here = await testReceiver({ handler: enqueue(queue) });
     const payload = payloads.tool('completed');
     await server.kill();
     expect(said(await here.deliver(payload))).toBe('unavailable handler_failed 503');
@@ -185,8 +185,8 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     const queue = open();
     await queue.waitUntilReady();
     const handler = enqueue(queue);
-    const here = await house({ handler, handlerDeadlineMs: 100 });
-    const patient = await house({ handler, state: here.state });
+    const here = await testReceiver({ handler, handlerDeadlineMs: 100 });
+    const patient = await testReceiver({ handler, state: here.state });
     const payload = payloads.tool('completed');
     await server.kill();
     expect(said(await here.deliver(payload))).toBe('unavailable handler_timeout 503');
@@ -211,7 +211,7 @@ describe('enqueue: what would lose or double an event is refused', () => {
     expect(() => enqueue(queue, { jobOptions: { [name]: 'x' } })).toThrow(ConfigError);
     let error: unknown;
     const late = enqueue(queue, { jobOptions: () => ({ [name]: 'x' }) });
-    const here = await house({
+    const here = await testReceiver({
       handler: (event, ctx) =>
         late(event, ctx).catch((thrown: unknown) => {
           error = thrown;
@@ -246,7 +246,7 @@ describe('enqueue: what would lose or double an event is refused', () => {
       ...queue,
       add: async (_n: string, _d: unknown, o?: object) => ({ id: (o as { jobId: string }).jobId }),
     };
-    const here = await house({ handler: enqueue(deaf) });
+    const here = await testReceiver({ handler: enqueue(deaf) });
     expect(said(await here.deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
   });
 
@@ -258,7 +258,7 @@ describe('enqueue: what would lose or double an event is refused', () => {
         deduplicationId: (o as { jobId: string }).jobId,
       }),
     };
-    const here = await house({ handler: enqueue(other) });
+    const here = await testReceiver({ handler: enqueue(other) });
     expect(said(await here.deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
   });
 });

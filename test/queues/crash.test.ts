@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { seenRecord } from '../inbox/setup.ts';
-import { house, payloads, said, sellerKey, type House } from '../receiver/setup.ts';
+import { testReceiver, payloads, said, sellerKey, type TestReceiver } from '../receiver/setup.ts';
 import { tempFile, type TempFile } from '../stores/sqlite-files.ts';
 import { startRedis, type RedisUrl } from '../support/redis.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
@@ -54,8 +54,8 @@ async function open(kind: KindName): Promise<OpenQueue> {
 }
 
 /** A receiver on the test's file, whose handlers enqueue. */
-const houseOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<House> =>
-  house({
+const houseOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<TestReceiver> =>
+  testReceiver({
     store: sqliteStore(temp.file, { clockOffsetMs: () => offsetMs }),
     mode,
     worker: { pollMs: 20 },
@@ -63,7 +63,12 @@ const houseOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<Hous
   });
 
 /** A process takes the delivery, enqueues it, and is killed before it can complete the event. */
-async function killAfterEnqueue(kind: KindName, mode: 'inline' | 'inbox', { sign }: House, payload: object) {
+async function killAfterEnqueue(
+  kind: KindName,
+  mode: 'inline' | 'inbox',
+  { sign }: TestReceiver,
+  payload: object,
+) {
   const { publicJwk } = await sellerKey();
   const given = { kind, place: placeOf(kind), file: temp.file, mode, publicJwk };
   const child = fork(RECEIVER, [JSON.stringify(given)], { serialization: 'advanced' });
@@ -78,10 +83,10 @@ async function killAfterEnqueue(kind: KindName, mode: 'inline' | 'inbox', { sign
 }
 
 const MODES = {
-  inline: async (here: House, payload: object) => {
+  inline: async (here: TestReceiver, payload: object) => {
     expect(said(await here.deliver(payload))).toBe('accepted 200');
   },
-  inbox: async (here: House, payload: { idempotency_key: string }) => {
+  inbox: async (here: TestReceiver, payload: { idempotency_key: string }) => {
     await here.receiver.start();
     await expect.poll(() => seenRecord(here, payload.idempotency_key)).toMatchObject({ state: 'applied' });
   },

@@ -4,7 +4,14 @@ import PgBoss10 from 'pg-boss10';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { enqueue, type EnqueueOptions } from '../../src/queues/pg-boss.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { gate, house, payloads, said, type House, type HouseOptions } from '../receiver/setup.ts';
+import {
+  gate,
+  testReceiver,
+  payloads,
+  said,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from '../receiver/setup.ts';
 import { ownSchema, TAKE_OVER } from '../stores/postgres-schemas.ts';
 import { startServer } from '../support/postgres.ts';
 import { dropSchemas, type BossClass } from './kinds.ts';
@@ -52,11 +59,11 @@ async function enqueuing(
   boss: Its,
   queue: string,
   options: EnqueueOptions<object> = {},
-  more: HouseOptions = {},
-): Promise<House & { readonly errors: Error[] }> {
+  more: TestReceiverOptions = {},
+): Promise<TestReceiver & { readonly errors: Error[] }> {
   const errors: Error[] = [];
   const handler = enqueue(boss, queue, options);
-  const here = await house({
+  const here = await testReceiver({
     handler: async (event, ctx) => {
       try {
         await handler(event, ctx);
@@ -271,7 +278,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
       const time = new AbortController();
       const store = at.store();
       const handler = enqueue(silent, queue, transaction);
-      const here = await house({
+      const here = await testReceiver({
         store,
         handler: (event, ctx) => handler(event, { ...ctx, signal: time.signal }),
       });

@@ -4,13 +4,13 @@ import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from '../stores/requests.ts';
-import { AGENT, gate, house, payloads, said, sellerKey } from './setup.ts';
+import { AGENT, gate, testReceiver, payloads, said, sellerKey } from './setup.ts';
 
 const at = (iso: string) => ({ timestamp: iso });
 
 describe('once: retries, replays and duplicates', () => {
   it('a retry with a fresh nonce is a duplicate: 200, the handler not run again', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('accepted 200');
     expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'applied', changed: false });
@@ -19,7 +19,7 @@ describe('once: retries, replays and duplicates', () => {
 
   it('the same bytes again are replayed once the event is safe, and processed after our 503', async () => {
     let broken = true;
-    const { sign, send, seen } = await house({
+    const { sign, send, seen } = await testReceiver({
       // No back-off step: within one they wait.
       retry: { baseMs: 1 },
       handler: () => {
@@ -39,7 +39,7 @@ describe('once: retries, replays and duplicates', () => {
   it('the same bytes are replayed as long as their window is open, to its last millisecond', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
-      const { sign, send } = await house();
+      const { sign, send } = await testReceiver();
       const nowMs = 1_800_000_000_000;
       vi.setSystemTime(nowMs);
       const signed = await sign(payloads.tool('completed'));
@@ -54,7 +54,7 @@ describe('once: retries, replays and duplicates', () => {
   });
 
   it('a changed payload under a used key is dropped with 200 and an alarm (editions 3.0, 3.1)', async () => {
-    const { deliver, seen, alarms } = await house();
+    const { deliver, seen, alarms } = await testReceiver();
     const payload = payloads.tool('completed');
     await deliver(payload);
     expect(await deliver({ ...payload, message: 'other' })).toMatchObject({
@@ -66,7 +66,7 @@ describe('once: retries, replays and duplicates', () => {
   });
 
   it('a changed payload is 409 in edition 3.2, other white space is not a change there', async () => {
-    const { deliver, seen } = await house({ edition: '3.2' });
+    const { deliver, seen } = await testReceiver({ edition: '3.2' });
     const payload = payloads.tool('completed');
     await deliver(payload);
     const changed = await deliver({ ...payload, message: 'other' });
@@ -77,7 +77,7 @@ describe('once: retries, replays and duplicates', () => {
 
   it('the handler gets the stored first copy when the first run failed and the retry differs', async () => {
     let broken = true;
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       handler: () => {
         if (broken) throw new Error('down');
       },
@@ -93,7 +93,7 @@ describe('once: retries, replays and duplicates', () => {
   });
 
   it('64 deliveries of one event at once run the handler once and are all answered 200', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     const payload = payloads.tool('completed');
     const outcomes = await Promise.all(Array.from({ length: 64 }, () => deliver(payload)));
     expect(outcomes.map(({ response }) => response.status)).toEqual(Array(64).fill(200));
@@ -103,7 +103,7 @@ describe('once: retries, replays and duplicates', () => {
 
   it('two receivers with different publicUrl on one store share the keyspace (contract.md §9.2)', async () => {
     const state = createMemoryState();
-    const { deliver, seen } = await house({ state });
+    const { deliver, seen } = await testReceiver({ state });
     const key = await sellerKey();
     const elsewhere = 'https://buyer.example/tenant-2/hook';
     const other = createReceiver({
@@ -125,7 +125,7 @@ describe('an event whose first copy is still running', () => {
   it('is waited for, then answered 200', async () => {
     const { opened, open } = gate();
     const started = gate();
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       handler: async () => {
         started.open();
         await opened;
@@ -145,7 +145,7 @@ describe('an event whose first copy is still running', () => {
     const { opened, open } = gate();
     const started = gate();
     let runs = 0;
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       handler: async () => {
         runs += 1;
         if (runs > 1) return;
@@ -170,7 +170,7 @@ describe('an event whose first copy is still running', () => {
     ] as const) {
       const { opened, open } = gate();
       const started = gate();
-      const { deliver } = await house({
+      const { deliver } = await testReceiver({
         ...options,
         handler: async () => {
           started.open();
@@ -190,7 +190,7 @@ describe('an event whose first copy is still running', () => {
     const { opened, open } = gate();
     const started = gate();
     let running = 0;
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       waitMs: 0,
       handler: async () => {
         running += 1;
@@ -214,7 +214,7 @@ describe('an event whose first copy is still running', () => {
 describe('the handler deadline', () => {
   it('answers 503 and aborts the signal; the late completion answers the retry 200', async () => {
     const { opened, open } = gate();
-    const { deliver, seen } = await house({ handlerDeadlineMs: 1, handler: () => opened });
+    const { deliver, seen } = await testReceiver({ handlerDeadlineMs: 1, handler: () => opened });
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('unavailable handler_timeout 503');
     expect(seen[0]?.ctx.signal.aborted).toBe(true);
@@ -230,7 +230,7 @@ describe('the handler deadline', () => {
     let renewed = gate<string>();
     const state = createMemoryState();
     const store = memoryStore({ state, clockOffsetMs: () => offset });
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       store: {
         ...store,
         renew: async (request) => {
@@ -264,7 +264,7 @@ describe('the handler deadline', () => {
     let offset = 0;
     const state = createMemoryState();
     const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
-    const here = await house({
+    const here = await testReceiver({
       store: store(),
       renewMs: 7_999,
       handler: async () => {
@@ -272,7 +272,7 @@ describe('the handler deadline', () => {
         await opened;
       },
     });
-    const there = await house({ store: store() });
+    const there = await testReceiver({ store: store() });
     const payload = payloads.tool('completed');
     const first = here.deliver(payload);
     await started.opened;
@@ -287,7 +287,7 @@ describe('the handler deadline', () => {
     const { opened, open } = gate();
     const started = gate();
     let offset = 0;
-    const { deliver, receiver, seen } = await house({
+    const { deliver, receiver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offset }),
       renewMs: 7_999,
       waitMs: 1,
@@ -310,7 +310,7 @@ describe('the handler deadline', () => {
   it('stop() lets a delivery under way finish', async () => {
     const { opened, open } = gate();
     const started = gate();
-    const { receiver, deliver } = await house({
+    const { receiver, deliver } = await testReceiver({
       handler: async () => {
         started.open();
         await opened;
@@ -328,7 +328,7 @@ describe('the handler deadline', () => {
 
 describe('ordering (admission.md §5)', () => {
   it('an older status of a task is stale: 200, not handled', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:01.5Z') }));
     const older = payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:01.49999Z') });
     expect(said(await deliver(older))).toBe('stale 200');
@@ -337,7 +337,7 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('the same instant with another offset is equal, and applied', async () => {
-    const { deliver } = await house();
+    const { deliver } = await testReceiver();
     await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
     expect(
       said(await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T02:00:00+02:00') }))),
@@ -345,14 +345,14 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('a later non-terminal status is handled with the warning after_terminal', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
     await deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:01Z') }));
     expect(seen[1]?.event.warnings.map(({ code }) => code)).toEqual(['after_terminal']);
   });
 
   it('a second terminal status, newer, is handled and raises an alarm', async () => {
-    const { deliver, seen, alarms } = await house();
+    const { deliver, seen, alarms } = await testReceiver();
     await deliver(payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
     await deliver(payloads.tool('failed', { task_id: 't', ...at('2026-01-01T00:00:01Z') }));
     expect(seen[1]?.event.warnings).toEqual([]);
@@ -362,7 +362,7 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('reports are never stale, whatever their task_id and timestamp', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     await deliver(payloads.report('scheduled', {}, { task_id: 't', ...at('2026-01-02T00:00:00Z') }));
     expect(
       said(await deliver(payloads.report('scheduled', {}, { task_id: 't', ...at('2026-01-01T00:00:00Z') }))),
@@ -371,7 +371,7 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('a report after the final one of its media buy is handled, with a warning and an alarm', async () => {
-    const { deliver, seen, alarms } = await house();
+    const { deliver, seen, alarms } = await testReceiver();
     await deliver(payloads.report('scheduled'));
     const final = payloads.report('final');
     await deliver(final);
@@ -389,7 +389,7 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('a report after the final one is noticed for a hundred media buys', async () => {
-    const { deliver, alarms } = await house();
+    const { deliver, alarms } = await testReceiver();
     const buys = Array.from({ length: 101 }, (_, n) => ({ media_buy_id: `mb_${n}` }));
     await deliver(payloads.report('final', { media_buy_deliveries: buys }));
     await deliver(payloads.report('scheduled', { media_buy_deliveries: buys.slice(100) }));
@@ -399,14 +399,14 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it('a timestamp far ahead raises an alarm and not the mark', async () => {
-    const { deliver, alarms } = await house();
+    const { deliver, alarms } = await testReceiver();
     await deliver(payloads.tool('working', { task_id: 't', ...at('2999-01-01T00:00:00Z') }));
     expect(alarms.map(({ code }) => code)).toEqual(['timestamp_ahead']);
     expect(said(await deliver(payloads.tool('completed', { task_id: 't' })))).toBe('accepted 200');
   });
 
   it('a notification_id under another key is a re-emission', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     const first = payloads.family('impairment');
     await deliver(first);
     await deliver({ ...first, idempotency_key: crypto.randomUUID() });
@@ -414,7 +414,7 @@ describe('ordering (admission.md §5)', () => {
   });
 
   it.each(['\u0000', '\ud800', 'x'.repeat(100_000)])('takes any task_id (%#)', async (task_id) => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     expect(said(await deliver(payloads.tool('completed', { task_id })))).toBe('accepted 200');
     expect(seen[0]?.event.taskId).toBe(task_id);
   });
@@ -424,7 +424,7 @@ describe('stop()', () => {
   it('ends the renewals of a handler that never settles', async () => {
     const renewals: number[] = [];
     const store = memoryStore();
-    const { receiver, deliver } = await house({
+    const { receiver, deliver } = await testReceiver({
       store: {
         ...store,
         renew: async (request) => {
@@ -458,7 +458,7 @@ describe('an accept that finds the runs used up', () => {
       await store.accept({ ...request, leaseMs: 1_000 });
       offsetMs += 1_001;
     }
-    const { deliver, alarms, seen } = await house({ store, retry: { crashes: 1 } });
+    const { deliver, alarms, seen } = await testReceiver({ store, retry: { crashes: 1 } });
     expect(await deliver(payload)).toMatchObject({
       kind: 'accepted',
       state: 'dead',
@@ -476,7 +476,7 @@ it('a store whose clock was set back is an alarm, with what to look at', async (
     ...(await store.accept(request)),
     clockSteppedMs: 90_400,
   });
-  const { deliver, alarms } = await house({ store: { ...store, accept } });
+  const { deliver, alarms } = await testReceiver({ store: { ...store, accept } });
   expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   const message = expect.stringContaining('set back by 90 s: back-offs and leases are put right');
   expect(alarms).toEqual([{ code: 'clock_stepped', seconds: 90, message }]);
@@ -484,7 +484,7 @@ it('a store whose clock was set back is an alarm, with what to look at', async (
 
 describe('caps: 429 with Retry-After, duplicates still 200', () => {
   it('sender_over_limit', async () => {
-    const { deliver, alarms } = await house({ maxRecordsPerSender: 3 });
+    const { deliver, alarms } = await testReceiver({ maxRecordsPerSender: 3 });
     const first = payloads.tool('completed');
     await deliver(first);
     const second = payloads.report();
@@ -499,13 +499,13 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
   });
 
   it('sender_over_limit by bytes that wait: the alarm names that limit', async () => {
-    const { deliver, alarms } = await house({ maxPendingBytesPerSender: 10 });
+    const { deliver, alarms } = await testReceiver({ maxPendingBytesPerSender: 10 });
     expect(said(await deliver(payloads.tool('completed')))).toBe('refused sender_over_limit 429');
     expect(alarms).toMatchObject([{ code: 'cap_reached', limit: 'pending-bytes' }]);
   });
 
   it('webhook_signature_rate_abuse: no WWW-Authenticate', async () => {
-    const { deliver, alarms } = await house({ maxNoncesPerKey: 1 });
+    const { deliver, alarms } = await testReceiver({ maxNoncesPerKey: 1 });
     await deliver(payloads.tool('completed'));
     const over = await deliver(payloads.tool('completed'));
     expect(said(over)).toBe('refused webhook_signature_rate_abuse 429');

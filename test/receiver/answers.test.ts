@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/outcome.ts';
 import type { Ticket } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { house, payloads, said, URL_GIVEN } from './setup.ts';
+import { testReceiver, payloads, said, URL_GIVEN } from './setup.ts';
 
 /** What headers alone decided. */
 function toldAtOnce(opened: Outcome | Ticket): string {
@@ -15,7 +15,7 @@ function toldAtOnce(opened: Outcome | Ticket): string {
 
 describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, the right answer comes out', () => {
   it('accepts, hands on, answers 200', async () => {
-    const { deliver, seen, outcomes } = await house();
+    const { deliver, seen, outcomes } = await testReceiver();
     const payload = payloads.tool('completed', { context: { trace: 1 } });
     const outcome = await deliver(payload);
     expect(said(outcome)).toBe('accepted 200');
@@ -41,7 +41,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
   });
 
   it('is bound, and takes Headers, req.headers, rawHeaders and pairs', async () => {
-    const { receiver, sign, seen } = await house();
+    const { receiver, sign, seen } = await testReceiver();
     const { verifyAndDispatch } = receiver;
     const shapes: ((headers: Record<string, string>) => Parameters<typeof verifyAndDispatch>[1])[] = [
       (headers) => new Headers(headers),
@@ -62,14 +62,14 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     ['nothing', undefined],
     ['null', null],
   ])('rejects %s as rawBytes with a ConfigError that names the setting', async (_, body) => {
-    const { receiver } = await house();
+    const { receiver } = await testReceiver();
     const call = receiver.verifyAndDispatch(body as unknown as Uint8Array, {});
     await expect(call).rejects.toThrow(ConfigError);
     await expect(call).rejects.toThrow(/express\.json/);
   });
 
   it('rejects unusable headers with a ConfigError', async () => {
-    const { receiver } = await house();
+    const { receiver } = await testReceiver();
     await expect(
       receiver.verifyAndDispatch(new Uint8Array(), 'content-type' as unknown as Headers),
     ).rejects.toThrow(ConfigError);
@@ -81,7 +81,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     ['another content type', { type: 'text/plain' }, 'refused unsupported_media_type 415'],
     ['an encoded body', { encoding: 'gzip' }, 'refused unsupported_content_encoding 415'],
   ])('refuses %s before anything else', async (_, change, expected) => {
-    const { receiver, seen } = await house();
+    const { receiver, seen } = await testReceiver();
     const {
       method = 'POST',
       type = 'application/json',
@@ -97,7 +97,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
   });
 
   it('refuses a body over the limit with 413 and an alarm', async () => {
-    const { deliver, alarms } = await house({ maxBodyBytes: 1_000 });
+    const { deliver, alarms } = await testReceiver({ maxBodyBytes: 1_000 });
     expect(said(await deliver(payloads.tool('completed', { filler: 'x'.repeat(1_000) })))).toBe(
       'refused payload_too_large 413',
     );
@@ -106,7 +106,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
 
   it('says which option or proxy is behind a 415 of a signed delivery, at the door and without one', async () => {
     let now = Date.now();
-    const { receiver, sign, send, alarms } = await house({ now: () => now });
+    const { receiver, sign, send, alarms } = await testReceiver({ now: () => now });
     const typed = await sign(payloads.tool('completed'), {
       headers: { 'Content-Type': 'application/a2a+json' },
     });
@@ -125,7 +125,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
 
   it('raises one alarm for a flood that anyone can cause, and says how many it left out', async () => {
     let now = Date.now();
-    const { deliver, alarms } = await house({ maxBodyBytes: 10, now: () => now });
+    const { deliver, alarms } = await testReceiver({ maxBodyBytes: 10, now: () => now });
     await deliver(payloads.tool('completed'));
     await deliver(payloads.tool('completed'));
     expect(alarms).toHaveLength(1);
@@ -138,7 +138,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
   });
 
   it('touches no store before the signature verified', async () => {
-    const { deliver, state } = await house();
+    const { deliver, state } = await testReceiver();
     const before = JSON.stringify([...state.senders.keys()]);
     expect(said(await deliver(payloads.tool('completed'), { params: { tag: 'other' } }))).toBe(
       'refused webhook_signature_tag_invalid 401',
@@ -158,7 +158,7 @@ describe('envelope failures: 400 after authentication, the nonce burned alone', 
     ['a media buy status', (p) => void (p['status'] = 'active'), 'invalid_envelope_status'],
   ];
   it.each(cases)('%s', async (_, change, code) => {
-    const { sign, send, seen } = await house();
+    const { sign, send, seen } = await testReceiver();
     const payload: Record<string, unknown> = { ...payloads.tool('completed') };
     change(payload);
     const signed = await sign(payload);
@@ -170,7 +170,7 @@ describe('envelope failures: 400 after authentication, the nonce burned alone', 
   });
 
   it('an unreadable body is 401 webhook_body_malformed, and costs its nonce (checks 13 and 14)', async () => {
-    const { sign, send } = await house();
+    const { sign, send } = await testReceiver();
     const signed = await sign('{"a":1,"\\u0061":2}', { allowMalformed: true });
     const outcome = await send(signed);
     expect(said(outcome)).toBe('refused webhook_body_malformed 401');
@@ -183,7 +183,7 @@ describe('handlers', () => {
   it('go by status, with `other` for the rest', async () => {
     const calls: string[] = [];
     const note = (name: string) => () => void calls.push(name);
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       handlers: {
         completed: note('completed'),
         'input-required': note('input-required'),
@@ -220,7 +220,7 @@ describe('handlers', () => {
       'x.z': note('x.z'),
       message: note('message'),
     });
-    const { deliver, alarms } = await house({ handlers: { notifications, other: note('other') } });
+    const { deliver, alarms } = await testReceiver({ handlers: { notifications, other: note('other') } });
     const key = () => ({ idempotency_key: crypto.randomUUID() });
     const feed = (event_type: string) => ({ ...key(), event: { event_id: 'e', event_type } });
     for (const [payload, handler] of [
@@ -244,8 +244,8 @@ describe('handlers', () => {
   });
 
   it('a known family’s payload that does not fit goes to `other`, with a warning and an alarm', async () => {
-    const { deliver, seen, alarms } = await house();
-    const named = await house({
+    const { deliver, seen, alarms } = await testReceiver();
+    const named = await testReceiver({
       handlers: {
         notifications: {
           impairment: () => expect.fail('of another payload'),
@@ -274,7 +274,7 @@ describe('handlers', () => {
 
   it('that throw are answered 503, without a word of why, and run again on the retry', async () => {
     let broken = true;
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       handler: () => {
         if (broken) throw new Error('password=hunter2');
       },
@@ -292,7 +292,7 @@ describe('handlers', () => {
   });
 
   it('a PermanentError makes the event DEAD: 200, alarm, and 200 again', async () => {
-    const { deliver, alarms, seen } = await house({
+    const { deliver, alarms, seen } = await testReceiver({
       handler: () => {
         throw new PermanentError('no such account');
       },
@@ -307,7 +307,7 @@ describe('handlers', () => {
   });
 
   it('that use up their attempts make the event DEAD', async () => {
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       // No back-off step: within one, attempts are not counted again.
       retry: { attempts: 2, baseMs: 1 },
       handler: () => {
@@ -325,7 +325,7 @@ describe('hooks can neither change an answer nor break one', () => {
     const boom = (): never => {
       throw new Error('hook');
     };
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       onOutcome: boom,
       onAlarm: boom,
       logger: { debug: boom, info: boom, warn: boom, error: boom },
@@ -344,7 +344,7 @@ describe('hooks can neither change an answer nor break one', () => {
     const own = class extends Promise<void> {};
     const hooks: readonly (() => unknown)[] = [hook, () => own.reject(new Error('hook'))];
     for (const onOutcome of hooks) {
-      const { deliver } = await house({ onOutcome });
+      const { deliver } = await testReceiver({ onOutcome });
       expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
     }
     // Node tells of unhandled rejections when the microtasks are done: a turn of the loop later it has.
@@ -356,7 +356,7 @@ describe('hooks can neither change an answer nor break one', () => {
 
 describe('the method of a request', () => {
   it('is read whatever its case', async () => {
-    const { receiver, sign } = await house();
+    const { receiver, sign } = await testReceiver();
     const { body, headers } = await sign(payloads.tool('completed'));
     expect(said(await receiver.verifyAndDispatch(body, headers, { method: 'post' }))).toBe('accepted 200');
     const opened = await receiver.open(headers, { method: 'Post' });
@@ -373,7 +373,7 @@ describe('the method of a request', () => {
 
 describe('a hook sees the outcome before it is answered', () => {
   it('and cannot change the answer', async () => {
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       onOutcome: ({ response }) => {
         Object.assign(response.headers, { 'X-Extra': '1' });
       },
@@ -383,9 +383,11 @@ describe('a hook sees the outcome before it is answered', () => {
       headers: {},
       body: '',
     });
-    const other = await house({ onOutcome: ({ response }) => void Object.assign(response, { status: 500 }) });
+    const other = await testReceiver({
+      onOutcome: ({ response }) => void Object.assign(response, { status: 500 }),
+    });
     expect((await other.deliver(payloads.tool('completed'))).response.status).toBe(200);
-    const third = await house({
+    const third = await testReceiver({
       onOutcome: (outcome) =>
         void Object.assign(outcome, { kind: 'refused', response: { status: 401, headers: {}, body: '' } }),
     });
@@ -411,7 +413,7 @@ describe('ready and stop', () => {
   });
 
   it('answers 503 after stop', async () => {
-    const { receiver, deliver } = await house();
+    const { receiver, deliver } = await testReceiver();
     await receiver.ready();
     await receiver.stop();
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable shutting_down 503');

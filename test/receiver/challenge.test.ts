@@ -9,7 +9,16 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
-import { AGENT, gate, house, type HouseOptions, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import {
+  AGENT,
+  gate,
+  testReceiver,
+  type TestReceiverOptions,
+  payloads,
+  said,
+  sellerKey,
+  URL_GIVEN,
+} from './setup.ts';
 
 const SECRET = 'a-shared-secret-of-32-characters';
 const PREVIOUS = 'the-previous-one-of-32-characters';
@@ -37,13 +46,13 @@ function watched(store: Store): { readonly store: Store; readonly accepts: Accep
 
 async function open(
   answer: OnChallenge = () => true,
-  { auth, store = memoryStore(), ...more }: HouseOptions & { readonly auth?: SenderAuth } = {},
+  { auth, store = memoryStore(), ...more }: TestReceiverOptions & { readonly auth?: SenderAuth } = {},
 ) {
   const { publicJwk } = await sellerKey();
   const asked: Asked[] = [];
   const kept = watched(store);
   const sender: Sender = { agentUrl: AGENT, pins: [publicJwk], ...(auth && { auth }) };
-  const at = await house({
+  const at = await testReceiver({
     senders: [sender],
     onChallenge: (challenge, ctx) => {
       asked.push({ challenge, ctx });
@@ -221,7 +230,7 @@ describe('403 with an alarm that names what is missing', () => {
   });
 
   it('no option', async () => {
-    const at = await house();
+    const at = await testReceiver();
     const outcome = await at.deliver(sampleChallenge(AGENT, undefined));
     expect(said(outcome)).toBe(REFUSED);
     expect(at.alarms).toMatchObject([
@@ -354,7 +363,7 @@ describe('authMatches: mode and credential are those configured', () => {
   it('one seller at two URLs: that of the URL which it is asked at', async () => {
     const { publicJwk } = await sellerKey();
     const seen: boolean[] = [];
-    const at = await house({
+    const at = await testReceiver({
       publicUrl: 'https://buyer.example/webhooks/*',
       senders: ({ pathname }) => [
         { agentUrl: AGENT, pins: [publicJwk], ...(pathname === '/webhooks/hmac' && { auth: HMAC }) },
@@ -383,7 +392,7 @@ describe('at a sender registered with a legacy scheme a signed delivery may be n
     async (_name, auth) => {
       await using seller = await createFakeSeller({ url: URL_GIVEN, auth });
       const asked: WebhookChallenge[] = [];
-      const { receiver, alarms } = await house({
+      const { receiver, alarms } = await testReceiver({
         senders: [seller.sender],
         allowLoopback: true,
         onChallenge: (challenge) => asked.push(challenge) > 0,
@@ -425,7 +434,7 @@ describe('at a sender registered with a legacy scheme a signed delivery may be n
     const auth: SenderAuth = { hmac: { secret: SECRET } };
     await using seller = await createFakeSeller({ url: URL_GIVEN, auth });
     let now = Date.now();
-    const { receiver } = await house({
+    const { receiver } = await testReceiver({
       senders: [seller.sender],
       allowLoopback: true,
       onChallenge: () => true,

@@ -5,7 +5,7 @@ import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { Fault } from '../../src/errors.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
-import { house, payloads, said, type House } from './setup.ts';
+import { testReceiver, payloads, said, type TestReceiver } from './setup.ts';
 
 const SKEWED = 'unavailable clock_skew 503';
 const OUTSIDE = 'refused webhook_signature_window_invalid 401';
@@ -16,7 +16,7 @@ const YEAR = 365 * 24 * 60 * MINUTE;
 /** The true time; sellers sign by it. */
 const START = Date.parse('2026-03-01T12:00:00Z');
 
-interface Skewed extends House {
+interface Skewed extends TestReceiver {
   /** What the machine's clock is ahead of the true one. */
   skew: number;
   /** The true one. */
@@ -42,7 +42,7 @@ async function skewedHouse(
     at.storeAsked += 1;
     return at.time;
   };
-  const made = await house({
+  const made = await testReceiver({
     store: storeClock ? { ...plain, clock } : plain,
     now: () => at.time + at.skew,
     state,
@@ -50,9 +50,9 @@ async function skewedHouse(
   });
   return Object.assign(at, {
     ...made,
-    sign: (payload: Parameters<House['sign']>[0], changes = {}) =>
+    sign: (payload: Parameters<TestReceiver['sign']>[0], changes = {}) =>
       made.sign(payload, { now: () => at.time, ...changes }),
-    deliver: async (payload: Parameters<House['deliver']>[0], changes = {}) =>
+    deliver: async (payload: Parameters<TestReceiver['deliver']>[0], changes = {}) =>
       made.send(await made.sign(payload, { now: () => at.time, ...changes })),
   });
 }

@@ -1,8 +1,8 @@
-import { gate, house, payloads } from './setup.ts';
+import { gate, testReceiver, payloads } from './setup.ts';
 
 /** A worker whose handler never settles is stopped; the process ends when nothing holds it. */
 const started = gate();
-const { deliver, receiver } = await house({
+const { deliver, receiver } = await testReceiver({
   mode: 'inbox',
   leaseMs: 100,
   handlerDeadlineMs: 600_000,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
-import { gate, house, payloads, said } from './setup.ts';
+import { gate, testReceiver, payloads, said } from './setup.ts';
 
 const down = new Fault('store_unavailable', 'connection refused');
 
@@ -58,27 +58,27 @@ describe.each(UNSHOWABLE)('%s, thrown, is 503 and never a rejection', (_, make) 
   };
 
   it('by the senders function', async () => {
-    const { deliver, alarms } = await house({ senders: throws });
+    const { deliver, alarms } = await testReceiver({ senders: throws });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
   });
 
   it('by the clock', async () => {
     let broken = false;
-    const { deliver } = await house({ now: () => (broken ? throws() : Date.now()) });
+    const { deliver } = await testReceiver({ now: () => (broken ? throws() : Date.now()) });
     broken = true;
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
   });
 
   it('and handed to the door', async () => {
-    const { receiver } = await house();
+    const { receiver } = await testReceiver();
     expect(receiver.door.fault(make()).response.status).toBe(503);
   });
 });
 
 describe('a fault on our side is 503 and never 4xx', () => {
   it('a store that is down when an event comes: not handled, accepted later', async () => {
-    const { sign, send, seen } = await house({ store: flaky({ accept: 1 }) });
+    const { sign, send, seen } = await testReceiver({ store: flaky({ accept: 1 }) });
     const signed = await sign(payloads.tool('completed'));
     const outcome = await send(signed);
     expect(said(outcome)).toBe('unavailable store_unavailable 503');
@@ -89,7 +89,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
 
   it('an accept whose answer was lost: the retry waits for its lease and is handled once', async () => {
     let offset = 0;
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       store: flaky({ accept: 1 }, true, { clockOffsetMs: () => offset }),
     });
     const payload = payloads.tool('completed');
@@ -100,7 +100,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a completion whose answer was lost is sent again: 200, and one run', async () => {
-    const { deliver, seen } = await house({ store: flaky({ complete: 1 }, true) });
+    const { deliver, seen } = await testReceiver({ store: flaky({ complete: 1 }, true) });
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('accepted 200');
     expect(said(await deliver(payload))).toBe('duplicate 200');
@@ -108,7 +108,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a completion that cannot be made is 503', async () => {
-    const { deliver } = await house({ store: flaky({ complete: 4 }) });
+    const { deliver } = await testReceiver({ store: flaky({ complete: 4 }) });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
   });
 
@@ -117,7 +117,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
       throw new Error('trap');
     };
     const evil: unknown = new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap, ownKeys: trap });
-    const { deliver, receiver } = await house({
+    const { deliver, receiver } = await testReceiver({
       handler: () => {
         throw evil;
       },
@@ -129,7 +129,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a failing handler on a failing store is 503', async () => {
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       store: flaky({ fail: 4 }),
       handler: () => {
         throw new Error('x');
@@ -141,7 +141,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   it('a store that fails while a duplicate waits is 503 for the duplicate alone', async () => {
     const { opened, open } = gate();
     const started = gate();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       store: flaky({ peek: 1 }),
       handler: async () => {
         started.open();
@@ -157,7 +157,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a store that is down at the start is tried again with the next delivery', async () => {
-    const { deliver, receiver } = await house({ store: flaky({ open: 2 }) });
+    const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }) });
     await expect(receiver.ready()).rejects.toThrow('connection refused');
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
@@ -166,7 +166,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   it('whatever else a store throws is 503 too, and logged', async () => {
     const logged: object[] = [];
     const store = memoryStore();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       store: { ...store, accept: () => Promise.reject(new TypeError('bug')) },
       logger: { debug() {}, info() {}, warn() {}, error: (fields) => logged.push(fields) },
     });
@@ -180,7 +180,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
     const { opened, open } = gate();
     const started = gate();
     const state = createMemoryState();
-    const { deliver, sign, send } = await house({
+    const { deliver, sign, send } = await testReceiver({
       state,
       handler: async () => {
         started.open();

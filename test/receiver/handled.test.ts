@@ -3,7 +3,15 @@ import { PermanentError } from '../../src/errors.ts';
 import type { Handled, Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, channel, eventKey, inboxHouse, status } from '../inbox/setup.ts';
-import { AGENT, gate, house, payloads, said, type House, type HouseOptions } from './setup.ts';
+import {
+  AGENT,
+  gate,
+  testReceiver,
+  payloads,
+  said,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from './setup.ts';
 
 const receivers: Receiver[] = [];
 
@@ -12,7 +20,10 @@ afterEach(async () => {
 });
 
 /** A receiver, and what its hook is told, in order. */
-async function watched(options: HouseOptions = {}, make: (with_: HouseOptions) => Promise<House> = house) {
+async function watched(
+  options: TestReceiverOptions = {},
+  make: (with_: TestReceiverOptions) => Promise<TestReceiver> = testReceiver,
+) {
   const told = channel<Handled>();
   const all: Handled[] = [];
   const onHandled = (handled: Handled): void => {
@@ -202,12 +213,14 @@ describe('onHandled, inline', () => {
   });
 
   it('has to be a function', async () => {
-    await expect(house({ onHandled: 'log' as never })).rejects.toThrow('onHandled: must be a function.');
+    await expect(testReceiver({ onHandled: 'log' as never })).rejects.toThrow(
+      'onHandled: must be a function.',
+    );
   });
 });
 
 describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
-  const working = async (options: HouseOptions) => {
+  const working = async (options: TestReceiverOptions) => {
     const backend = (BACKENDS[name] ?? expect.fail(name))();
     const made = await watched(options, (with_) => inboxHouse(backend, with_));
     return { ...made, backend };

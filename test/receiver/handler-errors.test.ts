@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Logger } from '../../src/alarms.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
-import { house, payloads, type House } from './setup.ts';
+import { testReceiver, payloads, type TestReceiver } from './setup.ts';
 
 interface Line {
   readonly message: string;
@@ -18,7 +18,7 @@ async function failing(thrown: { text: string }, more: Partial<ReceiverOptions> 
   const errors: Line[] = [];
   const clock = { now: Date.now() };
   const error: Logger['error'] = (fields, message) => void errors.push({ ...fields, message });
-  const made: House = await house({
+  const made: TestReceiver = await testReceiver({
     now: () => clock.now,
     logger: { debug() {}, info() {}, warn() {}, error },
     handlers: {

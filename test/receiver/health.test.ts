@@ -5,7 +5,15 @@ import { generateKey } from '../../src/sender/sign.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, LeaseDueRequest, Store } from '../../src/stores/contract.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';
-import { AGENT, gate, house, payloads, said, type House, type HouseOptions } from './setup.ts';
+import {
+  AGENT,
+  gate,
+  testReceiver,
+  payloads,
+  said,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from './setup.ts';
 
 const AWAY = new Fault('store_unavailable', 'the database restarts');
 const receivers: Receiver[] = [];
@@ -14,7 +22,7 @@ afterEach(async () => {
   for (const receiver of receivers.splice(0)) await receiver.stop();
 });
 
-interface Observed extends House {
+interface Observed extends TestReceiver {
   /** Moves the receiver's clock. Unix ms. */
   time: number;
   /** What each call of the store throws or waits for, until it is taken away. */
@@ -24,7 +32,7 @@ interface Observed extends House {
   readonly later: () => Promise<Health>;
 }
 
-async function observed(options: HouseOptions = {}): Promise<Observed> {
+async function observed(options: TestReceiverOptions = {}): Promise<Observed> {
   const own = { time: Date.now(), trouble: undefined as Observed['trouble'] };
   const state = createMemoryState();
   const real = memoryStore({ state, clockOffsetMs: () => own.time - Date.now() });
@@ -46,12 +54,12 @@ async function observed(options: HouseOptions = {}): Promise<Observed> {
       inbox: { ...inbox, lease: watched('lease', (request: LeaseDueRequest) => inbox.lease(request)) },
     }),
   };
-  const made = await house({ store, state, now: () => own.time, ...options });
+  const made = await testReceiver({ store, state, now: () => own.time, ...options });
   receivers.push(made.receiver);
   return Object.assign(own, {
     ...made,
     calls,
-    deliver: async (...[payload, changes]: Parameters<House['deliver']>) =>
+    deliver: async (...[payload, changes]: Parameters<TestReceiver['deliver']>) =>
       made.send(await made.sign(payload, { now: () => own.time, ...changes })),
     later: () => {
       own.time += 1_000;

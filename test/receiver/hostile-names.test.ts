@@ -3,7 +3,7 @@ import type { HeadersInput } from '../../src/delivery.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { AGENT, house, payloads, sellerKey, URL_GIVEN, type House } from './setup.ts';
+import { AGENT, testReceiver, payloads, sellerKey, URL_GIVEN, type TestReceiver } from './setup.ts';
 
 /** What a terminal, a log viewer or a pager would act on, and what would fill it. */
 const HOSTILE = {
@@ -29,7 +29,7 @@ function strings(value: unknown, depth = 0): string[] {
   return Object.entries(value).flatMap(([name, member]) => [name, ...strings(member, depth + 1)]);
 }
 
-interface Heard extends House {
+interface Heard extends TestReceiver {
   /** Every text that the owner was shown by hook or log, events apart. */
   readonly texts: () => Promise<string[]>;
 }
@@ -37,7 +37,7 @@ interface Heard extends House {
 async function heardHouse(more: Partial<ReceiverOptions> = {}): Promise<Heard> {
   const texts: string[] = [];
   const line = (fields: object, message: string): void => void texts.push(message, ...strings(fields));
-  const made = await house({
+  const made = await testReceiver({
     logger: { debug: line, info: line, warn: line, error: line },
     onAlarm: (alarm) => void texts.push(...strings(alarm)),
     onOutcome: ({ event: _event, ...rest }: Outcome) => {

@@ -4,8 +4,8 @@ import { ConfigError } from '../../src/errors.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import type { Store, StoreIdentity } from '../../src/stores/contract.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { House, HouseOptions } from './setup.ts';
-import { house, payloads, said } from './setup.ts';
+import type { TestReceiver, TestReceiverOptions } from './setup.ts';
+import { testReceiver, payloads, said } from './setup.ts';
 
 const identified = (...said: readonly StoreIdentity[]): Store => {
   let asked = 0;
@@ -17,12 +17,16 @@ const identified = (...said: readonly StoreIdentity[]): Store => {
 };
 const omitIdentity = (store: Store): Store =>
   Object.fromEntries(Object.entries(store).filter(([name]) => name !== 'identity')) as unknown as Store;
-const created = ({ alarms }: House): Alarm[] => alarms.filter(({ code }) => code === 'store_created');
+const created = ({ alarms }: TestReceiver): Alarm[] => alarms.filter(({ code }) => code === 'store_created');
 
 describe('which store it is', () => {
   it('ready() says it; memory has one for each state, and says of none that it is new', async () => {
     const state = createMemoryState();
-    const [one, same, other] = await Promise.all([house({ state }), house({ state }), house()]);
+    const [one, same, other] = await Promise.all([
+      testReceiver({ state }),
+      testReceiver({ state }),
+      testReceiver(),
+    ]);
     const ids = await Promise.all(
       [one, same, other].map(async ({ receiver }) => (await receiver.ready()).storeId),
     );
@@ -34,7 +38,7 @@ describe('which store it is', () => {
 
   it('undefined where the store does not say', async () => {
     const store = omitIdentity(memoryStore());
-    const { receiver } = await house({ store });
+    const { receiver } = await testReceiver({ store });
     expect(await receiver.ready()).toEqual({ storeId: undefined });
   });
 
@@ -42,7 +46,7 @@ describe('which store it is', () => {
     const lines: object[] = [];
     const none = (): void => undefined;
     const warn = (fields: object): number => lines.push(fields);
-    const at = await house({
+    const at = await testReceiver({
       store: identified({ id: 'store-1', isNew: true }, { id: 'store-1', isNew: false }),
       logger: { debug: none, info: none, warn, error: none },
     });
@@ -59,7 +63,7 @@ describe('which store it is', () => {
 
 describe('expectStoreId', () => {
   it('the one that it is: nothing is said', async () => {
-    const { receiver, deliver } = await house({
+    const { receiver, deliver } = await testReceiver({
       store: identified({ id: 'store-1', isNew: false }),
       expectStoreId: 'store-1',
     });
@@ -73,7 +77,7 @@ describe('expectStoreId', () => {
       { id: 'store-2', isNew: false },
       { id: 'store-1', isNew: false },
     );
-    const at = await house({ store, expectStoreId: 'store-1' });
+    const at = await testReceiver({ store, expectStoreId: 'store-1' });
     const error: unknown = await at.receiver.ready().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ConfigError);
     expect((error as Error).message).toMatch(
@@ -85,7 +89,7 @@ describe('expectStoreId', () => {
     expect(said(await at.deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 
-  const options = (more: HouseOptions): Parameters<typeof createReceiver>[0] => ({
+  const options = (more: TestReceiverOptions): Parameters<typeof createReceiver>[0] => ({
     publicUrl: 'https://buyer.example/hook',
     senders: [{ agentUrl: 'https://seller.example/mcp' }],
     store: memoryStore(),

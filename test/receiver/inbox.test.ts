@@ -15,7 +15,16 @@ import {
   type Backend,
   type Channel,
 } from '../inbox/setup.ts';
-import { AGENT, URL_GIVEN, gate, house, payloads, said, sellerKey, type House } from './setup.ts';
+import {
+  AGENT,
+  URL_GIVEN,
+  gate,
+  testReceiver,
+  payloads,
+  said,
+  sellerKey,
+  type TestReceiver,
+} from './setup.ts';
 
 const KEY = eventKey(1);
 
@@ -27,7 +36,7 @@ interface Handled {
 describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
   let backend: Backend;
   let handled: Channel<Handled>;
-  const houses: House[] = [];
+  const receivers: TestReceiver[] = [];
 
   beforeEach(() => {
     backend = (BACKENDS[name] ?? expect.fail(name))();
@@ -35,7 +44,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
   });
 
   afterEach(async () => {
-    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    for (const { receiver } of receivers.splice(0)) await receiver.stop();
     backend.remove();
   });
 
@@ -47,7 +56,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
       // That the store was made is an alarm too.
       onAlarm: (alarm) => alarm.code !== 'store_created' && onAlarm?.(alarm),
     });
-    houses.push(made);
+    receivers.push(made);
     return made;
   };
 
@@ -409,7 +418,7 @@ describe('receiver.inbox in mode inline', () => {
 
   it('redrive runs the handler of a DEAD event in this process', async () => {
     let broken = true;
-    const { deliver, receiver, seen } = await house({
+    const { deliver, receiver, seen } = await testReceiver({
       handler: () => {
         if (broken) throw new PermanentError('no such media buy');
       },
@@ -428,7 +437,7 @@ describe('receiver.inbox in mode inline', () => {
   });
 
   it('one that fails again is DEAD again: no seller and no worker would bring it', async () => {
-    const { deliver, receiver, alarms } = await house({
+    const { deliver, receiver, alarms } = await testReceiver({
       handler: (_, ctx) => {
         throw ctx.attempt === 1 && alarms.length > 0 ? new Error('still down') : new PermanentError('down');
       },
@@ -445,7 +454,7 @@ describe('receiver.inbox in mode inline', () => {
     const { opened, open } = gate();
     const started = channel<number>();
     let broken = true;
-    const { deliver, receiver } = await house({
+    const { deliver, receiver } = await testReceiver({
       handler: async (_, ctx) => {
         started.push(ctx.attempt);
         if (broken) throw new Error('down');
@@ -464,7 +473,7 @@ describe('receiver.inbox in mode inline', () => {
   });
 
   it('one whose task has a newer status by now is stale', async () => {
-    const { deliver, receiver, seen } = await house({
+    const { deliver, receiver, seen } = await testReceiver({
       handler: (event) => {
         if (event.idempotencyKey === key) throw new PermanentError('down');
       },
@@ -476,7 +485,7 @@ describe('receiver.inbox in mode inline', () => {
   });
 
   it('discard lets a DEAD event go: its duplicates are answered 200', async () => {
-    const { deliver, receiver } = await house({
+    const { deliver, receiver } = await testReceiver({
       handler: () => {
         throw new PermanentError('down');
       },
@@ -489,7 +498,7 @@ describe('receiver.inbox in mode inline', () => {
 
   it('redrive runs under ctx.transaction as a delivery does', async () => {
     let broken = true;
-    const { deliver, receiver } = await house({
+    const { deliver, receiver } = await testReceiver({
       store: sqliteStore(':memory:'),
       handler: async (_, ctx) => {
         if (broken) throw new PermanentError('down');

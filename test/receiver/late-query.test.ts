@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PgClient } from '../../src/stores/postgres.ts';
 import { ownSchema } from '../stores/postgres-schemas.ts';
-import { AGENT, gate, house, payloads, said } from './setup.ts';
+import { AGENT, gate, testReceiver, payloads, said } from './setup.ts';
 
 const at = ownSchema(2);
 
@@ -11,7 +11,7 @@ it('a query that was not awaited and comes after the end of its ctx.transaction 
   const error = (fields: object): number => lines.push(fields);
   const end = gate();
   let late: Promise<unknown> | undefined;
-  const { deliver, receiver, seen } = await house({
+  const { deliver, receiver, seen } = await testReceiver({
     store: at.store(),
     logger: { debug: none, info: none, warn: none, error },
     handler: (_, ctx) =>

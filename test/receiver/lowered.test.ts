@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import type { Durability, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { house, payloads, said } from './setup.ts';
+import { testReceiver, payloads, said } from './setup.ts';
 
 /** A store whose durability the test lowers, told by the member or by rejecting. */
 function lowerable(): {
@@ -43,7 +43,7 @@ function lowerable(): {
 
 it('a store is told what is required; what it says is lowered is an alarm, and changes no answer', async () => {
   const { store, kept, lower } = lowerable();
-  const { deliver, alarms, receiver } = await house({ store, requireDurability: 'disk' });
+  const { deliver, alarms, receiver } = await testReceiver({ store, requireDurability: 'disk' });
   await receiver.ready();
   expect(kept).toEqual(['disk']);
   lower('no standby any more');
@@ -55,7 +55,7 @@ it('a store is told what is required; what it says is lowered is an alarm, and c
 
 it('not_durable is 503 and the alarm, at the door', async () => {
   const { store, weak } = lowerable();
-  const { deliver, alarms, receiver } = await house({ store });
+  const { deliver, alarms, receiver } = await testReceiver({ store });
   await receiver.ready();
   weak.is = true;
   expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable not_durable 503');
@@ -65,7 +65,7 @@ it('not_durable is 503 and the alarm, at the door', async () => {
 
 it('and at a worker that only works', async () => {
   const { store, weak } = lowerable();
-  const { alarms, receiver } = await house({ store, mode: 'inbox', worker: { pollMs: 20 } });
+  const { alarms, receiver } = await testReceiver({ store, mode: 'inbox', worker: { pollMs: 20 } });
   weak.is = true;
   await receiver.start();
   await expect.poll(() => alarms.map(({ code }) => code)).toEqual(['durability_lowered']);

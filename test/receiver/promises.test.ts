@@ -1,6 +1,6 @@
 import { AsyncResource, createHook, executionAsyncId } from 'node:async_hooks';
 import { expect, it } from 'vitest';
-import { house, payloads, said } from './setup.ts';
+import { testReceiver, payloads, said } from './setup.ts';
 
 /** How many promises come into being because of what `work` does; those of others that run meanwhile do not count. */
 async function promisesOf(work: () => Promise<unknown>): Promise<number> {
@@ -30,7 +30,7 @@ async function promisesOf(work: () => Promise<unknown>): Promise<number> {
 const MOST = 29;
 
 it('makes no more promises for an ordinary delivery than were counted', async () => {
-  const { receiver, sign, send } = await house({ verification: 'main' });
+  const { receiver, sign, send } = await testReceiver({ verification: 'main' });
   // Loads what is loaded when it is first needed.
   await send(await sign(payloads.tool('completed')));
   const signed = await sign(payloads.tool('completed'));

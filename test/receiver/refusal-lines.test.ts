@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { ReceiverOptions } from '../../src/options.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
-import { AGENT, house, payloads, said, URL_GIVEN, type House } from './setup.ts';
+import { AGENT, testReceiver, payloads, said, URL_GIVEN, type TestReceiver } from './setup.ts';
 
 interface Line {
   readonly message: string;
   readonly [field: string]: unknown;
 }
 
-interface Logged extends House {
+interface Logged extends TestReceiver {
   /** What the owner sees at level warn, but for alarms. */
   readonly warnings: () => Promise<Line[]>;
   time: number;
@@ -18,7 +18,7 @@ interface Logged extends House {
 async function loggedHouse(more: Partial<ReceiverOptions> = {}): Promise<Logged> {
   const lines: Line[] = [];
   const at = { time: Date.now() };
-  const made = await house({
+  const made = await testReceiver({
     now: () => at.time,
     logger: {
       debug() {},
@@ -30,7 +30,7 @@ async function loggedHouse(more: Partial<ReceiverOptions> = {}): Promise<Logged>
   });
   return Object.assign(at, {
     ...made,
-    deliver: async (...[payload, changes]: Parameters<House['deliver']>) =>
+    deliver: async (...[payload, changes]: Parameters<TestReceiver['deliver']>) =>
       made.send(await made.sign(payload, { now: () => at.time, ...changes })),
     warnings: async () => {
       // The line is nobody's to wait for: its code is loaded with the first.

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { AGENT, house, payloads, said } from './setup.ts';
+import { AGENT, testReceiver, payloads, said } from './setup.ts';
 
 /** A receiver whose handler fails until it is mended, and a store whose clock the test moves. */
 async function failing() {
   const state = createMemoryState();
   let offsetMs = 0;
   let broken = true;
-  const built = await house({
+  const built = await testReceiver({
     state,
     store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
     // A step lasts half a minute.

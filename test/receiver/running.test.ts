@@ -3,7 +3,7 @@ import { Fault } from '../../src/errors.ts';
 import type { Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
-import { AGENT, gate, house, payloads, said } from './setup.ts';
+import { AGENT, gate, testReceiver, payloads, said } from './setup.ts';
 
 describe('inline, suspects', () => {
   /** Every lease is that of a suspect. */
@@ -20,7 +20,7 @@ describe('inline, suspects', () => {
   it('one runs at a time: another one is given back and answered 503', async () => {
     const { opened, open } = gate();
     const started = gate();
-    const { deliver, receiver, seen } = await house({
+    const { deliver, receiver, seen } = await testReceiver({
       store: suspicious(memoryStore()),
       handler: async () => {
         started.open();
@@ -68,10 +68,10 @@ describe('inline, suspects that come at once', () => {
         .toSorted((a, b) => a.localeCompare(b));
     };
     // What its process ran is over with it: for the store a handler that never settles is the same.
-    const first = await house({ store: spied, handler: () => new Promise(() => {}) });
+    const first = await testReceiver({ store: spied, handler: () => new Promise(() => {}) });
     const started = gate();
     let begun = 0;
-    const dies = await house({
+    const dies = await testReceiver({
       store: spied,
       handler: () => {
         begun += 1;
@@ -101,7 +101,7 @@ describe('inline, after a store that was away for longer than a lease', () => {
   it('a task whose handler still runs here holds up its next event', async () => {
     let offsetMs = 0;
     const [started, held] = [gate(), gate()];
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offsetMs }),
       waitMs: 0,
       handler: async () => {
@@ -129,7 +129,7 @@ describe('what the store is told with a delivery', () => {
     const told: Partial<AcceptRequest>[] = [];
     const [started, held] = [gate(), gate()];
     const store = memoryStore();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       store: {
         ...store,
         accept: async (request) => {
@@ -164,7 +164,7 @@ describe('maxRunMs', () => {
   it('is reported when it is over, and the lease is released', async () => {
     const failed = gate<FailRequest>();
     const store = memoryStore();
-    const { deliver, receiver } = await house({
+    const { deliver, receiver } = await testReceiver({
       store: {
         ...store,
         fail: async (request) => {
@@ -193,7 +193,7 @@ describe('a store that does not take a completion', () => {
     let isAway = true;
     const done = gate();
     const store = memoryStore();
-    const { deliver, seen } = await house({
+    const { deliver, seen } = await testReceiver({
       store: {
         ...store,
         complete: async (request) => {

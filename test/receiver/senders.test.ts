@@ -6,14 +6,14 @@ import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } fro
 import { createReceiver } from '../../src/receiver.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { AGENT, house, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 
 const SECRET = 'a-shared-secret-of-32-characters';
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 describe('legacy authentication, by registration only (verification.md §6.6)', () => {
   it('HMAC: accepted, deprecated once per sender, tampering refused', async () => {
-    const { receiver, alarms } = await house({
+    const { receiver, alarms } = await testReceiver({
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
     });
     const send = async (secret: string) => {
@@ -29,7 +29,9 @@ describe('legacy authentication, by registration only (verification.md §6.6)', 
   });
 
   it('bearer: its own challenge, so that sellers retry', async () => {
-    const { receiver } = await house({ senders: [{ agentUrl: AGENT, auth: { bearer: { token: SECRET } } }] });
+    const { receiver } = await testReceiver({
+      senders: [{ agentUrl: AGENT, auth: { bearer: { token: SECRET } } }],
+    });
     const good = bearerDelivery({ url: URL_GIVEN, body: payloads.tool('completed'), token: SECRET });
     expect(said(await receiver.verifyAndDispatch(good.body, good.headers))).toBe('accepted 200');
     const bad = bearerDelivery({ url: URL_GIVEN, body: payloads.tool('completed'), token: `${SECRET}x` });
@@ -39,8 +41,8 @@ describe('legacy authentication, by registration only (verification.md §6.6)', 
   });
 
   it('the scheme of another registration is webhook_mode_mismatch, never a second attempt', async () => {
-    const signature = await house();
-    const hmac = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
+    const signature = await testReceiver();
+    const hmac = await testReceiver({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
     const signed = await signature.sign(payloads.tool('completed'));
     expect(said(await signature.send(signed, hmac.receiver))).toBe('refused webhook_mode_mismatch 401');
     const made = signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: SECRET });
@@ -51,8 +53,11 @@ describe('legacy authentication, by registration only (verification.md §6.6)', 
 
   it('the same event under HMAC and then under a signature is one event', async () => {
     const state = createMemoryState();
-    const hmac = await house({ state, senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
-    const signature = await house({ state });
+    const hmac = await testReceiver({
+      state,
+      senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
+    });
+    const signature = await testReceiver({ state });
     const payload = payloads.tool('completed');
     const made = signHmac({ url: URL_GIVEN, body: payload, secret: SECRET });
     expect(said(await hmac.receiver.verifyAndDispatch(made.body, made.headers))).toBe('accepted 200');
@@ -61,7 +66,9 @@ describe('legacy authentication, by registration only (verification.md §6.6)', 
   });
 
   it('an unreadable body of an HMAC sender is refused without a nonce to burn', async () => {
-    const { receiver } = await house({ senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }] });
+    const { receiver } = await testReceiver({
+      senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
+    });
     const made = signHmac({ url: URL_GIVEN, body: '{"a":1,"a":2}', secret: SECRET, allowMalformed: true });
     expect(said(await receiver.verifyAndDispatch(made.body, made.headers))).toBe(
       'refused webhook_body_malformed 401',
@@ -77,7 +84,7 @@ describe('several senders on one endpoint', () => {
       { agentUrl: 'https://one.example/mcp', pins: [one.publicJwk] },
       { agentUrl: 'https://two.example/mcp', pins: [two.publicJwk] },
     ];
-    const { deliver } = await house({ senders });
+    const { deliver } = await testReceiver({ senders });
     const payload = payloads.tool('completed');
     expect(await deliver(payload, { key: two.privateJwk })).toMatchObject({
       kind: 'accepted',
@@ -134,7 +141,7 @@ describe('several senders on one endpoint', () => {
         agentUrl: `https://s${i}.example/mcp`,
         pins: [publicJwk],
       }));
-      const made = await house({ senders: () => senders });
+      const made = await testReceiver({ senders: () => senders });
       const send = async (key: KeyPair | undefined, changes: object = {}) =>
         said(
           await made.deliver(payloads.tool('completed'), { ...(key && { key: key.privateJwk }), ...changes }),
@@ -158,7 +165,7 @@ describe('several senders on one endpoint', () => {
       const made = await crowd(33);
       const [first, ...others] = made.senders;
       const revoked = { ...first, revocation: { revokedKids: ['k0'] } };
-      const { deliver } = await house({ senders: () => [revoked, ...others] as Sender[] });
+      const { deliver } = await testReceiver({ senders: () => [revoked, ...others] as Sender[] });
       const key = made.keys[0]?.privateJwk ?? {};
       expect(said(await deliver(payloads.tool('completed'), { key }))).toBe('unavailable misconfigured 503');
     });
@@ -180,7 +187,7 @@ describe('several senders on one endpoint', () => {
         agentUrl: `https://s${i}.example/mcp`,
         auth: { hmac: { secret: secret(i) } },
       }));
-      const { receiver } = await house({ senders: () => senders });
+      const { receiver } = await testReceiver({ senders: () => senders });
       const send = async (i: number) => {
         const made = signHmac({ url: URL_GIVEN, body: payloads.tool('completed'), secret: secret(i) });
         return said(await receiver.verifyAndDispatch(made.body, made.headers));
@@ -199,7 +206,7 @@ describe('several senders on one endpoint', () => {
   it('a senders function that hangs is 503, and holds nothing up for ever', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
-      const { deliver } = await house({ senders: () => new Promise(() => {}) });
+      const { deliver } = await testReceiver({ senders: () => new Promise(() => {}) });
       const outcome = deliver(payloads.tool('completed'));
       while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
       await vi.advanceTimersByTimeAsync(5_000);
@@ -210,7 +217,7 @@ describe('several senders on one endpoint', () => {
   });
 
   it('a senders function that fails is 503 and an alarm', async () => {
-    const { deliver, alarms } = await house({
+    const { deliver, alarms } = await testReceiver({
       senders: () => {
         throw new Error('database down');
       },
@@ -220,7 +227,7 @@ describe('several senders on one endpoint', () => {
   });
 
   it('a senders function that gives no array is told so', async () => {
-    const { deliver, alarms } = await house({ senders: () => ({ agentUrl: AGENT }) as never });
+    const { deliver, alarms } = await testReceiver({ senders: () => ({ agentUrl: AGENT }) as never });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms).toMatchObject([
       { code: 'senders_failed', message: expect.stringContaining('must return an array of senders') },
@@ -232,13 +239,13 @@ describe('dialect: another protocol name changes every identifier', () => {
   it('tag, purpose and headers', async () => {
     const key = await generateKey('ecdsa-p256-sha256', 'webhook-signing', { protocol: 'adx', kid: 'k' });
     const options = { protocol: 'adx', senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }] };
-    const { deliver } = await house(options);
+    const { deliver } = await testReceiver(options);
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload, { key: key.privateJwk, protocol: 'adx' }))).toBe('accepted 200');
     expect(said(await deliver(payload, { key: key.privateJwk }))).toBe(
       'refused webhook_signature_tag_invalid 401',
     );
-    const proto = await house({ senders: options.senders });
+    const proto = await testReceiver({ senders: options.senders });
     expect(said(await proto.deliver(payload, { key: key.privateJwk }))).toBe(
       'refused webhook_signature_key_purpose_invalid 401',
     );
@@ -252,7 +259,7 @@ describe('editions decide which key purposes sign webhooks', () => {
     ['3.2', 'accepted 200'],
   ] as const)('%s and request-signing: %s', async (edition, expected) => {
     const key = await generateKey('ed25519', 'request-signing', { kid: 'k' });
-    const { deliver, alarms } = await house({
+    const { deliver, alarms } = await testReceiver({
       edition,
       senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
     });
@@ -267,7 +274,7 @@ describe('editions decide which key purposes sign webhooks', () => {
 describe('keys through brand.json (verification.md §5)', () => {
   it('finds them, and answers 401 for a keyid that a fresh document lacks', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
-    const { receiver } = await house({ senders: [seller.sender], allowLoopback: true });
+    const { receiver } = await testReceiver({ senders: [seller.sender], allowLoopback: true });
     const unknown = await seller.sign(payloads.tool('completed'), { mistake: 'unknown-key' });
     expect(said(await receiver.verifyAndDispatch(unknown.body, unknown.headers))).toBe(
       'refused webhook_signature_key_unknown 401',
@@ -290,7 +297,11 @@ describe('keys through brand.json (verification.md §5)', () => {
   it('an outage with a cold cache is 503, and accepted once it is over', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     let now = Date.now();
-    const { receiver } = await house({ senders: [seller.sender], allowLoopback: true, now: () => now });
+    const { receiver } = await testReceiver({
+      senders: [seller.sender],
+      allowLoopback: true,
+      now: () => now,
+    });
     const brand = seller.documents.get('/.well-known/brand.json');
     seller.documents.delete('/.well-known/brand.json');
     const made = await seller.sign(payloads.tool('completed'));
@@ -304,7 +315,7 @@ describe('keys through brand.json (verification.md §5)', () => {
 
   it('a revoked kid is 401', async () => {
     const key = await sellerKey();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       senders: [{ agentUrl: AGENT, pins: [key.publicJwk], revocation: { revokedKids: ['seller-1'] } }],
     });
     expect(said(await deliver(payloads.tool('completed')))).toBe('refused webhook_signature_key_revoked 401');
@@ -317,7 +328,7 @@ describe('keys through brand.json (verification.md §5)', () => {
     });
     const { port } = server.address() as AddressInfo;
     const key = await sellerKey();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       allowLoopback: true,
       senders: [
         { agentUrl: AGENT, pins: [key.publicJwk], revocation: { url: `http://127.0.0.1:${port}/list.json` } },
@@ -331,8 +342,8 @@ describe('keys through brand.json (verification.md §5)', () => {
 });
 
 describe('Host (verification.md §4.11 to §4.13)', () => {
-  const withHost = async (host: string, options: Parameters<typeof house>[0] = {}, sign = {}) => {
-    const { receiver, sign: make, alarms } = await house(options);
+  const withHost = async (host: string, options: Parameters<typeof testReceiver>[0] = {}, sign = {}) => {
+    const { receiver, sign: make, alarms } = await testReceiver(options);
     const made = await make(payloads.tool('completed'), sign);
     const outcome = await receiver.verifyAndDispatch(made.body, { ...made.headers, Host: host });
     return { said: said(outcome), alarms: alarms.map(({ code }) => code) };

@@ -20,7 +20,7 @@ export interface Seen {
   readonly ctx: HandlerContext;
 }
 
-export interface House {
+export interface TestReceiver {
   readonly receiver: Receiver;
   readonly seen: Seen[];
   readonly alarms: Alarm[];
@@ -40,13 +40,13 @@ export async function sellerKey(): Promise<KeyPair> {
   return (pair ??= await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' }));
 }
 
-export interface HouseOptions extends Partial<ReceiverOptions> {
+export interface TestReceiverOptions extends Partial<ReceiverOptions> {
   readonly handler?: Handler<Event>;
   readonly state?: MemoryState;
 }
 
 /** A receiver on a memory store with the seller's key pinned, and a seller. */
-export async function house(options: HouseOptions = {}): Promise<House> {
+export async function testReceiver(options: TestReceiverOptions = {}): Promise<TestReceiver> {
   const key = await sellerKey();
   const { handler, state = createMemoryState(), ...more } = options;
   const seen: Seen[] = [];
@@ -68,9 +68,10 @@ export async function house(options: HouseOptions = {}): Promise<House> {
     onOutcome: (outcome) => outcomes.push(outcome),
     ...more,
   });
-  const sign: House['sign'] = (payload, changes = {}) =>
+  const sign: TestReceiver['sign'] = (payload, changes = {}) =>
     signDelivery({ url: URL_GIVEN, body: payload, key: key.privateJwk, ...changes });
-  const send: House['send'] = (signed, to = receiver) => to.verifyAndDispatch(signed.body, signed.headers);
+  const send: TestReceiver['send'] = (signed, to = receiver) =>
+    to.verifyAndDispatch(signed.body, signed.headers);
   return {
     receiver,
     seen,

@@ -3,11 +3,11 @@ import { ConfigError, Fault } from '../../src/errors.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { channel, eventKey, status, type Channel } from '../inbox/setup.ts';
-import { house, type House, type HouseOptions } from './setup.ts';
+import { testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
 
 const AWAY = new Fault('store_unavailable', 'the database starts');
 
-interface Bench extends House {
+interface Bench extends TestReceiver {
   /** What was thrown, each time that a start did not succeed. */
   readonly failed: Channel<unknown>;
   readonly opens: () => number;
@@ -15,7 +15,10 @@ interface Bench extends House {
 }
 
 /** @param answers to `open`, one by one; the last one again and again. */
-async function bench(answers: readonly (Error | undefined)[], options: HouseOptions = {}): Promise<Bench> {
+async function bench(
+  answers: readonly (Error | undefined)[],
+  options: TestReceiverOptions = {},
+): Promise<Bench> {
   const failed = channel<unknown>();
   const none = (): void => {};
   const error = (fields: object, message: string): void => {
@@ -38,7 +41,7 @@ async function bench(answers: readonly (Error | undefined)[], options: HouseOpti
       await real.close();
     },
   };
-  const made = await house({
+  const made = await testReceiver({
     store,
     state,
     mode: 'inbox',

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Sender } from '../../src/senders.ts';
 import { generateKey } from '../../src/sender/sign.ts';
-import { AGENT, house, payloads, said, sellerKey } from './setup.ts';
+import { AGENT, testReceiver, payloads, said, sellerKey } from './setup.ts';
 
 const publicUrl = 'https://buyer.example/webhooks/*';
 
 it('a path outside the prefix is 503, and an alarm once a minute, for deliveries of a known key alone', async () => {
   let now = Date.now();
-  const { receiver, sign, alarms } = await house({ publicUrl, now: () => now });
+  const { receiver, sign, alarms } = await testReceiver({ publicUrl, now: () => now });
   const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'nobody-s' });
   const send = async (key = stranger) => {
     const { body, headers } = await sign(payloads.tool('completed'), { key: key.privateJwk });
@@ -31,7 +31,7 @@ it('a path outside the prefix is 503, and an alarm once a minute, for deliveries
 
 it('the field of a registered legacy scheme counts too', async () => {
   const auth = { bearer: { token: 'a-shared-token-of-32-characters!' } };
-  const { receiver, alarms } = await house({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
+  const { receiver, alarms } = await testReceiver({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
   const headers = { 'Content-Type': 'application/json', Authorization: 'Bearer x' };
   await receiver.verifyAndDispatch(new Uint8Array(2), headers, { url: '/x' });
   expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
@@ -39,7 +39,7 @@ it('the field of a registered legacy scheme counts too', async () => {
 
 it('the field that a bearer sender has instead of Authorization counts as well', async () => {
   const auth = { bearer: { token: 'a-shared-token-of-32-characters!', header: 'X-A2A-Notification-Token' } };
-  const { receiver, alarms } = await house({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
+  const { receiver, alarms } = await testReceiver({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
   const send = (field: object): unknown =>
     receiver.verifyAndDispatch(
       new Uint8Array(2),
@@ -63,7 +63,7 @@ describe('where a function gives the senders', () => {
     const sellers: Readonly<Record<string, readonly Sender[]>> = {
       [given]: [{ agentUrl: AGENT, ...pins, ...change }],
     };
-    const made = await house({
+    const made = await testReceiver({
       publicUrl: prefix,
       senders: ({ pathname }) => {
         asked.push(pathname);
@@ -102,7 +102,7 @@ describe('where a function gives the senders', () => {
     const senders = (): never => {
       throw new Error('no such path');
     };
-    const { receiver, sign, alarms } = await house({ publicUrl, senders });
+    const { receiver, sign, alarms } = await testReceiver({ publicUrl, senders });
     const { body, headers } = await sign(payloads.tool('completed'));
     expect(said(await receiver.verifyAndDispatch(body, headers, { url: '/seller' }))).toBe(
       'unavailable misconfigured 503',

@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { PgClient } from '../../src/stores/postgres.ts';
 import { ownSchema } from '../stores/postgres-schemas.ts';
-import { house, payloads, said, type HouseOptions } from './setup.ts';
+import { testReceiver, payloads, said, type TestReceiverOptions } from './setup.ts';
 
 const at = ownSchema(2);
 
 const stuck = async (): Promise<void> => {
   await new Promise(() => {});
 };
-const open = (handler: NonNullable<HouseOptions['handler']>, more: Partial<HouseOptions> = {}) =>
-  house({ store: at.store(), handlerDeadlineMs: 50, waitMs: 50, handler, ...more });
+const open = (
+  handler: NonNullable<TestReceiverOptions['handler']>,
+  more: Partial<TestReceiverOptions> = {},
+) => testReceiver({ store: at.store(), handlerDeadlineMs: 50, waitMs: 50, handler, ...more });
 const inTransaction = async (): Promise<number> => {
   const rows = await at.sql(
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE $1",

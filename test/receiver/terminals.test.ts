@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gate, house, payloads, said } from './setup.ts';
+import { gate, testReceiver, payloads, said } from './setup.ts';
 
 const SOLD = { task_id: 't', timestamp: '2026-01-01T00:00:00Z', result: { media_buy_id: 'mb_1' } };
 const UNSOLD = { task_id: 't', timestamp: '2026-01-01T00:00:01Z', result: { media_buy_id: 'mb_2' } };
@@ -7,7 +7,7 @@ const UNSOLD = { task_id: 't', timestamp: '2026-01-01T00:00:01Z', result: { medi
 /** Edition 3.2 (verification.md §2.19). */
 describe('a second terminal status in edition 3.2', () => {
   it('that says something else is answered 409, and an alarm is raised', async () => {
-    const { deliver, seen, alarms } = await house({ edition: '3.2' });
+    const { deliver, seen, alarms } = await testReceiver({ edition: '3.2' });
     await deliver(payloads.tool('completed', SOLD));
     const outcome = await deliver(payloads.tool('completed', UNSOLD));
     expect(said(outcome)).toBe('refused task_already_final 409');
@@ -17,7 +17,7 @@ describe('a second terminal status in edition 3.2', () => {
   });
 
   it('that says the same under another key is a duplicate, without an alarm', async () => {
-    const { deliver, seen, alarms } = await house({ edition: '3.2' });
+    const { deliver, seen, alarms } = await testReceiver({ edition: '3.2' });
     await deliver(payloads.tool('completed', SOLD));
     const again = payloads.tool('completed', { ...SOLD, timestamp: UNSOLD.timestamp });
     expect(await deliver(again)).toMatchObject({ kind: 'duplicate', state: 'stale', changed: false });
@@ -33,7 +33,7 @@ describe('a second terminal status in edition 3.2', () => {
       started.open();
       await release.opened;
     };
-    const { deliver } = await house({ edition: '3.2', waitMs: 60_000, handler });
+    const { deliver } = await testReceiver({ edition: '3.2', waitMs: 60_000, handler });
     const first = deliver(payloads.tool('completed', SOLD));
     await started.opened;
     const second = payloads.tool('failed', UNSOLD);
@@ -44,7 +44,7 @@ describe('a second terminal status in edition 3.2', () => {
   });
 
   it.each(['3.0', '3.1'] as const)('in edition %s it is applied', async (edition) => {
-    const { deliver, seen } = await house({ edition });
+    const { deliver, seen } = await testReceiver({ edition });
     await deliver(payloads.tool('completed', SOLD));
     expect(said(await deliver(payloads.tool('completed', UNSOLD)))).toBe('accepted 200');
     expect(seen).toHaveLength(2);
@@ -61,7 +61,7 @@ describe('after the final report of a media buy', () => {
     ['a notification of an earlier time', payloads.family('indicators.changed'), '2026-01-01T00:00:00Z', 0],
     ['one of the same time', payloads.family('indicators.changed'), '2026-01-02T01:00:00+01:00', 0],
   ])('%s', async (_is, payload, timestamp, warned) => {
-    const { deliver, seen, alarms } = await house();
+    const { deliver, seen, alarms } = await testReceiver();
     await deliver(FINAL);
     await deliver({ ...payload, timestamp });
     const codes = seen[1]?.event.warnings.map(({ code }) => code) ?? [];
@@ -70,7 +70,7 @@ describe('after the final report of a media buy', () => {
   });
 
   it('an event without a timestamp is judged by when it was observed; one without either is not', async () => {
-    const { deliver, seen } = await house();
+    const { deliver, seen } = await testReceiver();
     await deliver(FINAL);
     const at = (observed_at: string | undefined): object => {
       const { timestamp: _none, ...payload } = payloads.family('creative.assignment_changed', {

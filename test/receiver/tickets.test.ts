@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/outcome.ts';
 import { createRoom } from '../../src/ticket.ts';
 import { bearerDelivery, signHmac } from '../../src/sender/legacy.ts';
 import { generateKey } from '../../src/sender/sign.ts';
-import { AGENT, house, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
+import { AGENT, testReceiver, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
 
 type Opened = Ticket | Outcome;
 
@@ -23,7 +23,7 @@ const MAX = 4_096;
 const large = (): string => JSON.stringify(payloads.tool('completed')).padEnd(MAX);
 
 async function opening(options: Partial<ReceiverOptions> = {}) {
-  const made = await house({ maxBodyBytes: MAX, ...options });
+  const made = await testReceiver({ maxBodyBytes: MAX, ...options });
   return { ...made, open: ({ headers }: Pick<Signed, 'headers'>) => made.receiver.open(headers) };
 }
 

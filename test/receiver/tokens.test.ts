@@ -3,7 +3,16 @@ import { bearerDelivery, signHmac, type SignDeliveryOptions } from '../../src/se
 import type { NotificationToken, Sender } from '../../src/senders.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { AGENT, gate, house, type HouseOptions, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import {
+  AGENT,
+  gate,
+  testReceiver,
+  type TestReceiverOptions,
+  payloads,
+  said,
+  sellerKey,
+  URL_GIVEN,
+} from './setup.ts';
 
 const TOKEN = 'tok_0123456789abcdef0123456789abcdef';
 const PREVIOUS = 'tok_fedcba9876543210fedcba9876543210';
@@ -18,10 +27,10 @@ const STORES = [
 ] as const;
 
 describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)', (_name, store) => {
-  const open = async (token: Partial<NotificationToken> = {}, more: HouseOptions = {}) => {
+  const open = async (token: Partial<NotificationToken> = {}, more: TestReceiverOptions = {}) => {
     const { publicJwk } = await sellerKey();
     const notificationToken = { token: TOKEN, previousToken: PREVIOUS, ...token };
-    return house({
+    return testReceiver({
       senders: [{ agentUrl: AGENT, pins: [publicJwk], notificationToken }],
       store: store(),
       ...more,
@@ -130,7 +139,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
 it('a token beside an HMAC signature', async () => {
   const secret = 'a-shared-secret-of-32-characters';
   const notificationToken = { token: TOKEN, onMismatch: 'refuse' } as const;
-  const { receiver } = await house({
+  const { receiver } = await testReceiver({
     senders: [{ agentUrl: AGENT, auth: { hmac: { secret } }, notificationToken }],
   });
   const send = async (token: string) => {
@@ -148,7 +157,7 @@ it('a token beside an HMAC signature', async () => {
 
 describe('a bearer token in a header of its own (verification.md §6.8)', () => {
   const open = (auth: Extract<Sender['auth'], { bearer: unknown }>['bearer']) =>
-    house({ senders: [{ agentUrl: AGENT, auth: { bearer: auth } }] });
+    testReceiver({ senders: [{ agentUrl: AGENT, auth: { bearer: auth } }] });
 
   it('is the whole value of that header; the previous one too; Authorization is not looked at', async () => {
     const { receiver, alarms } = await open({ token: TOKEN, previousToken: PREVIOUS, header: HEADER });
@@ -184,7 +193,7 @@ describe('a bearer token in a header of its own (verification.md §6.8)', () => 
   });
 
   it('at a sender that signs the same header is no other mode', async () => {
-    const { deliver } = await house();
+    const { deliver } = await testReceiver();
     expect(said(await deliver(payloads.agent('working'), carrying(TOKEN)))).toBe('accepted 200');
   });
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HandlerContext } from '../../src/options.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { acceptRequest } from '../stores/requests.ts';
-import { gate, house, payloads, said } from './setup.ts';
+import { gate, testReceiver, payloads, said } from './setup.ts';
 
 let folder = '';
 let file = '';
@@ -31,7 +31,7 @@ const write =
     (tx as DatabaseSync).prepare('INSERT INTO effects VALUES (?)').run(id);
   };
 const open = (handler: (ctx: HandlerContext) => unknown, more = {}) =>
-  house({ store: sqliteStore(db), handler: (_, ctx) => handler(ctx), ...more });
+  testReceiver({ store: sqliteStore(db), handler: (_, ctx) => handler(ctx), ...more });
 
 describe('ctx.transaction on SQLite: the writes and the completion commit together or not at all', () => {
   it('commits once, and the event is done', async () => {
@@ -188,7 +188,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     let offset = 0;
     const other = sqliteStore(file, { clockOffsetMs: () => offset });
     await other.open();
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       store: sqliteStore(file, { clockOffsetMs: () => offset }),
       renewMs: 7_999,
       handler: async ({ idempotencyKey: key }, ctx) => {
@@ -206,7 +206,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
 
   it('on the memory store it is a ConfigError that names the way out', async () => {
     let message = '';
-    const { deliver } = await house({
+    const { deliver } = await testReceiver({
       handler: (_, ctx) =>
         ctx
           .transaction(() => {})

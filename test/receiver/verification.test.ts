@@ -3,7 +3,7 @@ import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
-import { gate, house, payloads, said } from './setup.ts';
+import { gate, testReceiver, payloads, said } from './setup.ts';
 
 const ACCEPTED = 'accepted 200';
 
@@ -35,7 +35,7 @@ const completed = (): object => payloads.tool('completed');
 describe('verification', () => {
   it("is 'auto' by default: the main thread for a lone delivery, the pool while another is in flight", async () => {
     const { handler, entered, go } = heldHandler();
-    const { receiver, deliver } = await house({ handler });
+    const { receiver, deliver } = await testReceiver({ handler });
     await receiver.ready();
     // A pool that gives nothing back for 5 ms is helped by the main thread: on a busy machine that is soon.
     vi.useFakeTimers({ toFake: ['setTimeout'] });
@@ -57,7 +57,7 @@ describe('verification', () => {
     "'%s' is always that, and the answers are the same",
     async (verification) => {
       const { handler, entered, go } = heldHandler();
-      const { receiver, deliver, sign, send } = await house({ handler, verification });
+      const { receiver, deliver, sign, send } = await testReceiver({ handler, verification });
       await receiver.ready();
       const places = watch();
       const first = deliver(completed());
@@ -86,7 +86,7 @@ describe('sodium', () => {
       },
     };
     const { handler, entered, go } = heldHandler();
-    const { receiver, deliver } = await house({ handler, sodium });
+    const { receiver, deliver } = await testReceiver({ handler, sodium });
     await receiver.ready();
     asked = 0;
     const places = watch();
@@ -105,7 +105,7 @@ describe('sodium', () => {
       crypto_sign_verify_detached: (signature: Uint8Array, message: Uint8Array, key: Uint8Array) =>
         ed25519.verify(signature, message, key),
     };
-    const { receiver, deliver } = await house({ sodium });
+    const { receiver, deliver } = await testReceiver({ sodium });
     await expect(receiver.ready()).rejects.toThrow(ConfigError);
     await expect(receiver.ready()).rejects.toThrow(/^sodium: /);
     expect(said(await deliver(completed()))).toBe('unavailable misconfigured 503');

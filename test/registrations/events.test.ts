@@ -12,12 +12,19 @@ import {
 import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxHouse } from '../inbox/setup.ts';
-import { AGENT, house, type House, type HouseOptions, payloads, said } from '../receiver/setup.ts';
+import {
+  AGENT,
+  testReceiver,
+  type TestReceiver,
+  type TestReceiverOptions,
+  payloads,
+  said,
+} from '../receiver/setup.ts';
 import { hashes, NEWEST } from './kit.ts';
 
 const OTHER = 'https://other.example/mcp';
 const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: { budget: 1 } } as const;
-const MODES = { inline: house, inbox: inboxHouse } as const;
+const MODES = { inline: testReceiver, inbox: inboxHouse } as const;
 const CASES = Object.keys(BACKENDS).flatMap((name) =>
   Object.keys(MODES).map((mode) => [mode as keyof typeof MODES, name] as const),
 );
@@ -60,7 +67,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
   let at: Counted;
   let registrations: Registrations;
   let handled: Channel<{ event: Event; attempt: number }>;
-  const houses: House[] = [];
+  const receivers: TestReceiver[] = [];
 
   beforeEach(async () => {
     backend = (BACKENDS[name] ?? expect.fail(name))();
@@ -79,32 +86,32 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     );
   });
   afterEach(async () => {
-    for (const { receiver } of houses.splice(0)) await receiver.stop();
+    for (const { receiver } of receivers.splice(0)) await receiver.stop();
     backend.remove();
   });
 
   /** With a worker, where the mode has one. */
-  async function open(options: HouseOptions = {}): Promise<House> {
-    const own: HouseOptions = {
+  async function open(options: TestReceiverOptions = {}): Promise<TestReceiver> {
+    const own: TestReceiverOptions = {
       store: at.store,
       registrations,
       handler: (event, { attempt }) => handled.push({ event, attempt }),
       ...options,
     };
-    const made = mode === 'inline' ? await house(own) : await inboxHouse(backend, own);
-    houses.push(made);
+    const made = mode === 'inline' ? await testReceiver(own) : await inboxHouse(backend, own);
+    receivers.push(made);
     if (mode === 'inbox') await made.receiver.start();
     return made;
   }
 
   /** The event as its handler got it. */
-  async function handledOf(made: House, payload: object): Promise<Event> {
+  async function handledOf(made: TestReceiver, payload: object): Promise<Event> {
     expect(said(await made.deliver(payload))).toBe('accepted 200');
     return (await handled.next()).event;
   }
 
   const codes = ({ warnings }: Event): string[] => warnings.map(({ code }) => code);
-  const warned = ({ alarms }: House): unknown[] =>
+  const warned = ({ alarms }: TestReceiver): unknown[] =>
     alarms.flatMap((alarm) => (alarm.code === 'nonconforming_sender' ? [alarm['warning']] : []));
 
   const begun = async (taskId: string, more: object = {}): Promise<Registration> => {
@@ -257,6 +264,6 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
 describe('the option registrations', () => {
   it.each([null, {}, { ofEvent: 1 }])('%j is a ConfigError', async (registrations) => {
     const wrong = { store: memoryStore(), registrations: registrations as unknown as EventRegistrations };
-    await expect(house(wrong)).rejects.toThrow(ConfigError);
+    await expect(testReceiver(wrong)).rejects.toThrow(ConfigError);
   });
 });

@@ -31,7 +31,7 @@ describe('the secrets of registrations', () => {
   it.each([
     [[], /none is given/],
     [undefined, /none is given/],
-    ['a string that is no list, of more than 32 characters', /none is given/],
+    ['a string that is not a list, of more than 32 characters', /none is given/],
     [['x'.repeat(31)], /secrets\[0\]: less than 32/],
     [[NEWEST, 7], /secrets\[1\]: less than 32/],
     [[NEWEST, OLDER, NEWEST], /secrets\[2\]: is there twice/],

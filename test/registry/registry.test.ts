@@ -228,7 +228,7 @@ describe('the other endpoints', () => {
     expect((await server.seen('registry')).at(-1)).toMatchObject({ url: '/registry//other.example/x' });
   });
 
-  it('refuses a body of a GET, one that is no JSON, and a method that it does not know', async () => {
+  it('refuses a body of a GET, one that is not JSON, and a method that it does not know', async () => {
     const registry = registryAt('registry');
     const circular: Record<string, unknown> = {};
     circular['self'] = circular;
@@ -491,7 +491,7 @@ describe('configuration mistakes fail at construction', () => {
     ['an empty token', { baseUrl: 'https://registry.example', token: '' }],
     ['a protocol that is none', { baseUrl: 'https://registry.example', protocol: 'AdCP' }],
     ['an unknown option', { baseUrl: 'https://registry.example', tokens: 'sk_1' }],
-    ['a transport that is no function', { baseUrl: 'https://registry.example', transport: {} }],
+    ['a transport that is not a function', { baseUrl: 'https://registry.example', transport: {} }],
     [
       'a wait that is more than a timer holds',
       { baseUrl: 'https://registry.example', maxWaitMs: 2 ** 31 - 1 },

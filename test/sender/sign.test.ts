@@ -187,7 +187,7 @@ describe('mistakes', () => {
     ['a public key', { key: ed25519.publicJwk }, /no usable private part/],
     ['another kind of key', { key: { kty: 'oct', k: 'AA', kid: 'a' } }, /Ed25519/],
     ['a component that is not there', { components: [...PROFILE_COMPONENTS, 'x-none'] }, /x-none/],
-    ['a body that is no JSON', { body: (() => undefined) as unknown as object }, /body/],
+    ['a body that is not JSON', { body: (() => undefined) as unknown as object }, /body/],
     ['a protocol name', { protocol: 'Proto' }, /protocol/],
   ])('%s is a ConfigError that says so', async (_, options, message) => {
     const failure = await sign(options).catch((error: unknown) => error);

@@ -8,7 +8,7 @@ import type { Store, StoreInbox } from '../../src/stores/contract.ts';
 import { SCHEMA_VERSION } from '../../src/stores/postgres/schema.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { house, payloads, said } from '../receiver/setup.ts';
+import { testReceiver, payloads, said } from '../receiver/setup.ts';
 import { startRedis } from '../support/redis.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { testSchema } from './postgres-schemas.ts';
@@ -157,7 +157,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     let now = Date.now();
     // That it was made is another alarm.
     await store.identity?.();
-    const { deliver, alarms, seen } = await house({ store, now: () => now });
+    const { deliver, alarms, seen } = await testReceiver({ store, now: () => now });
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
     await setVersion(version + 1);
     clock.offsetMs += LATER_MS;
@@ -178,7 +178,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     const { store, version, setVersion, known, clock } = await opened();
     const alarms: Alarm[] = [];
     await store.identity?.();
-    const { receiver } = await house({
+    const { receiver } = await testReceiver({
       store,
       mode: 'inbox',
       worker: { pollMs: 50 },

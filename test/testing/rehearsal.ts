@@ -2,7 +2,13 @@ import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode } from '../../src/alarms.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import type { DeliverOptions, FakeSeller } from '../../src/testing/seller-types.ts';
-import { house, type House, type HouseOptions, said, URL_GIVEN } from '../receiver/setup.ts';
+import {
+  testReceiver,
+  type TestReceiver,
+  type TestReceiverOptions,
+  said,
+  URL_GIVEN,
+} from '../receiver/setup.ts';
 
 /** A fake seller and a receiver that knows it only by its documents, on one clock that the test moves. */
 export interface Rehearsal {
@@ -10,7 +16,7 @@ export interface Rehearsal {
   readonly alarms: readonly Alarm[];
   readonly alarmsOf: (code: AlarmCode) => Alarm[];
   /** What came of what was delivered. */
-  readonly outcomes: House['outcomes'];
+  readonly outcomes: TestReceiver['outcomes'];
   readonly now: () => number;
   readonly advance: (ms: number) => void;
   /** Delivers a new event: kind, code and status of the outcome. */
@@ -22,12 +28,12 @@ export const JWKS = '/.well-known/jwks.json';
 export const BRAND = '/.well-known/brand.json';
 export const REVOCATIONS = '/.well-known/proto-revocations.json';
 
-export async function rehearse(more: HouseOptions = {}): Promise<Rehearsal> {
+export async function rehearse(more: TestReceiverOptions = {}): Promise<Rehearsal> {
   const start = Date.now();
   let now = start;
   const clock = (): number => now;
   const seller = await createFakeSeller({ url: URL_GIVEN, now: clock });
-  const { receiver, alarms, outcomes } = await house({
+  const { receiver, alarms, outcomes } = await testReceiver({
     senders: [seller.sender],
     allowLoopback: true,
     now: clock,

@@ -135,7 +135,11 @@ describe('what cannot be judged is an error that names the member, never a pass'
       /expected\.blame is not known/,
     ],
     ['an expectation of nothing', hmac({ expected: {} }), /expected says nothing: expected at least one of /],
-    ['an expectation that is no object and no word', hmac({ expected: 42 }), /expected is missing or wrong/],
+    [
+      'an expectation that is not an object and no word',
+      hmac({ expected: 42 }),
+      /expected is missing or wrong/,
+    ],
     ['an expectation in another member', hmac({ expected_result: 'reject' }), /expected_result is not known/],
     [
       'a list of other vectors',

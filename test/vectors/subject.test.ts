@@ -133,7 +133,7 @@ describe('mistakes that vectors catch', () => {
     expect(results.filter(({ passed }) => passed).map(({ name }) => name)).toEqual([]);
   });
 
-  test('HMAC: a body that is no JSON, refused with another code or challenge', async () => {
+  test('HMAC: a body that is not JSON, refused with another code or challenge', async () => {
     const names = async (answer: Answer): Promise<readonly string[]> => {
       const results = await runVectors({ subject: { open: () => ({ deliver: () => answer }) } });
       return results.flatMap(({ kind, name, passed }) => (kind === 'hmac' && passed ? [name] : []));

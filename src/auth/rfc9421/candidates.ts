@@ -109,7 +109,7 @@ const WEIGHT: Record<Failure['kind'], (failure: Failure) => number> = {
 };
 
 /** Of two failures the one that came further, or that leaves the question open. */
-export function furthest(a: Failure | undefined, b: Failure): Failure {
+export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
@@ -136,7 +136,7 @@ function tryFrom(
     const result = tried(trial, next.value);
     if (isPending(result)) return result.then((late) => tryOn(late, trial, candidates, failure));
     if (result.kind === 'verified') return result;
-    failure = furthest(failure, result);
+    failure = laterFailure(failure, result);
   }
   return failure;
 }
@@ -147,5 +147,5 @@ function tryOn(
   candidates: Iterator<Candidate>,
   before: Failure | undefined,
 ): Eventual<TrialResult | undefined> {
-  return result.kind === 'verified' ? result : tryFrom(trial, candidates, furthest(before, result));
+  return result.kind === 'verified' ? result : tryFrom(trial, candidates, laterFailure(before, result));
 }

@@ -125,7 +125,7 @@ function listRefusal(components: readonly string[]): Refusal | undefined {
   return missing === undefined ? undefined : incomplete(`${missing} is not covered.`);
 }
 
-/** Check 6. A component with parameters is no name of a field, so that `isCoverable` refuses it. */
+/** Check 6. A component with parameters is not a name of a field, so that `isCoverable` refuses it. */
 function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
   // What the fast way gives for the usual list is that very list.
   const usual = components === REQUIRED_COMPONENTS;

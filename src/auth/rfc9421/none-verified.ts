@@ -7,7 +7,7 @@ import { editionAccepting } from '../../protocol.ts';
 import type { VerifiesFor } from '../contract.ts';
 import {
   type Failure,
-  furthest,
+  laterFailure,
   type Trial,
   type TrialResult,
   tryCandidates,
@@ -19,7 +19,7 @@ import { quoted, refuse } from './refuse.ts';
 import { baseFor } from './trial.ts';
 
 /**
- * What `tryCandidates` gives, where the key of whoever verifies is that sender's own too (verification.md §2.36). One
+ * What `tryCandidates` gives, where the key that verifies is that sender's own too (verification.md §2.36). One
  * that is not, or not yet known to be, is a fault on our side and blocks no other.
  * @param tried what trying the candidates gave already.
  */
@@ -35,11 +35,11 @@ export async function tryOwners(
     const { candidate } = result;
     const detail = await candidate.firstUse?.();
     if (detail === undefined) return result;
-    failure = furthest(failure, { kind: 'unavailable', code: 'keys_unavailable', check: 7, detail });
+    failure = laterFailure(failure, { kind: 'unavailable', code: 'keys_unavailable', check: 7, detail });
     left = left.slice(left.indexOf(candidate) + 1);
     result = await tryCandidates(trial, left);
   }
-  return failure && result ? furthest(failure, result) : (failure ?? result);
+  return failure && result ? laterFailure(failure, result) : (failure ?? result);
 }
 
 function undecided(senders: readonly string[]): Fault {
@@ -65,7 +65,7 @@ async function findReplaced(
   const { candidates } = search;
   const result = await tryOwners(trial, candidates);
   if (result?.kind === 'verified') return { result, candidates, undecided: [] };
-  return { ...search, result: result ? furthest(failure, result) : failure };
+  return { ...search, result: result ? laterFailure(failure, result) : failure };
 }
 
 /** The same delivery tried for other URLs. */

@@ -151,7 +151,7 @@ function plainList(field: string, close: number): readonly string[] | undefined 
 type Parameters = Required<SignatureInput['parameters']>;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-interface Place {
+interface ParameterForm {
   readonly name: keyof Parameters;
   /** What stands between the semicolon and the value's digits or characters. */
   readonly start: string;
@@ -162,7 +162,7 @@ interface Place {
 const NAMES = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
 
 /** By the code of the first letter: no two names share one. */
-const PLACES: ReadonlyMap<number, Place> = new Map(
+const PLACES: ReadonlyMap<number, ParameterForm> = new Map(
   NAMES.map((name, index) => {
     const start = name === 'created' || name === 'expires' ? `${name}=` : `${name}="`;
     return [name.charCodeAt(0), { name, start, bit: 1 << index }];
@@ -282,7 +282,7 @@ function readInput(member: Member): SignatureInput | Refusal {
   const components: string[] = [];
   for (const item of list[0]) {
     const component = readComponent(item);
-    if (component === undefined) return malformed('covers something that is no string');
+    if (component === undefined) return malformed('covers something that is not a string');
     components.push(component);
   }
   for (const [name, type] of Object.entries(TYPES)) {

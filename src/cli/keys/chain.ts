@@ -192,14 +192,14 @@ export async function checkRevocations(
   const { fetchedAt: began, value } = answer.copy;
   const { list } = value;
   if (!list) return NONE;
-  const flaw = await signatureFlaw(value, jwks);
-  if (flaw !== undefined)
-    faults.push(`revocation list at ${url}: ${flaw}. It is not taken. Deliveries get 503.`);
+  const invalidReason = await signatureFlaw(value, jwks);
+  if (invalidReason !== undefined)
+    faults.push(`revocation list at ${url}: ${invalidReason}. It is not taken. Deliveries get 503.`);
   const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
   if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
   return {
     // A list that is not taken is served nevertheless: one is required from then on.
-    ...(flaw === undefined
+    ...(invalidReason === undefined
       ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
       : { state: 'unknown', kids: [], required: true }),
     signed: value.signature !== undefined,
@@ -214,7 +214,7 @@ export interface ChainKey {
   readonly source: 'JWKS' | 'adagents.json';
   /** Editions whose receivers take it (check 8); empty: no receiver does, and `flaw` says why. */
   readonly editions: readonly EditionName[];
-  readonly flaw?: string;
+  readonly invalidReason?: string;
   readonly revoked: boolean;
 }
 
@@ -263,7 +263,9 @@ async function judgeKey(
     const usable = usableKey(jwk, verifyKey, { protocol, purposes: editionFor(name).keyPurposes, alg });
     return { name, flaw: typeof usable === 'string' ? usable : undefined };
   });
-  const editions = flaws.filter(({ flaw }) => flaw === undefined).map(({ name }) => name);
+  const editions = flaws
+    .filter(({ flaw: invalidReason }) => invalidReason === undefined)
+    .map(({ name }) => name);
   const [first] = flaws;
   const kid = String(jwk['kid']);
   return {
@@ -271,7 +273,7 @@ async function judgeKey(
     source,
     editions,
     revoked: revoked.has(kid),
-    ...(first?.flaw !== undefined && { flaw: first.flaw }),
+    ...(first?.flaw !== undefined && { invalidReason: first.flaw }),
   };
 }
 

@@ -106,7 +106,7 @@ function keyLine(key: ChainKey, edition: EditionName, paint: Paint): string {
   const why = key.revoked
     ? 'revoked'
     : key.editions.length === 0
-      ? (key.flaw ?? '')
+      ? (key.invalidReason ?? '')
       : `signs webhooks in edition ${key.editions.join(', ')}${other}`;
   return `${paint(fit ? 'good' : 'warn', (fit ? 'key' : 'no key').padEnd(11))} ${key.kid}  ${why} (${key.source})`;
 }

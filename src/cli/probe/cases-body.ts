@@ -26,7 +26,7 @@ const without = (payload: object, name: string): object =>
   Object.fromEntries(Object.entries(payload).filter(([own]) => own !== name));
 
 const BODIES: readonly ProbeCase[] = [
-  body('not-json', 'a signed body that is no JSON', '{"a":'),
+  body('not-json', 'a signed body that is not JSON', '{"a":'),
   body('array', 'a signed array', '[1]'),
   body(
     'not-utf-8',

@@ -29,7 +29,7 @@ export const HEADERS: readonly Refusal[] = [
   { name: 'unsigned', sends: 'no signature', code: 'header_malformed', spoil: unsigned },
   {
     name: 'unsigned-not-json',
-    sends: 'no signature, and a body that is no JSON',
+    sends: 'no signature, and a body that is not JSON',
     code: 'header_malformed',
     spoil: (delivery) => withBody(unsigned(delivery), '{"a":'),
   },

@@ -15,7 +15,7 @@ import { unpacked } from './row-data.ts';
 /** What a row may take in a batch, for what it will is not known before it is planned. */
 const ROW_BYTES = 262_144;
 
-type Run = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
+type RunPlan = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
 type Direct = <T>(work: () => Promise<T>) => Promise<T>;
 
 const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
@@ -24,7 +24,7 @@ const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
 export function registrationsIn(
   backend: Backend,
   shared: Shared,
-  run: Run,
+  run: RunPlan,
   direct: Direct,
 ): Pick<Store, 'registrations'> {
   const { registrations } = backend;

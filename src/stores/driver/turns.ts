@@ -26,7 +26,7 @@ export interface TurnOptions {
  * Jobs that come in one turn of the event loop, or while all lanes are busy, share a batch: one round trip and one
  * commit. A job that comes alone is sent alone.
  */
-export interface Turns {
+export interface Batches {
   readonly add: (job: Queued) => void;
   /** Resolves when nothing is waiting or under way. */
   readonly idle: () => Promise<void>;
@@ -51,7 +51,7 @@ interface Queue {
   busy: number;
 }
 
-export function turnsOf(options: TurnOptions): Turns {
+export function turnsOf(options: TurnOptions): Batches {
   const queues = new Map<string, Queue>();
   const idlers: (() => void)[] = [];
   let running = 0;

@@ -7,7 +7,7 @@ export interface Timed {
 }
 
 /** Rows that expire, by key. */
-export interface Shelf {
+export interface ExpiringTable {
   /** When the row is to go, Unix ms; null: never; undefined: there is none. */
   readonly expiresAt: (key: string) => number | null | undefined;
   readonly forget: (key: string) => void;
@@ -15,7 +15,7 @@ export interface Shelf {
 
 /** A row to look at when its time has come: it may be gone by then, or live longer. */
 export interface Expiry extends Timed {
-  readonly shelf: Shelf;
+  readonly shelf: ExpiringTable;
   readonly key: string;
 }
 
@@ -73,7 +73,7 @@ function sink<T extends Timed>(queue: TimedQueue<T>, moved: T): void {
  */
 export function noteExpiry(
   queue: ExpiryQueue,
-  shelf: Shelf,
+  shelf: ExpiringTable,
   key: string,
   before: number | null | undefined,
   after: number | null,

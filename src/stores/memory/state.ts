@@ -1,6 +1,12 @@
 import type { RegistrationKind, RegistrationRow } from '../contract.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rows.ts';
-import { type ExpiryQueue, noteExpiry, type Shelf, type Timed, type TimedQueue } from './expiry-queue.ts';
+import {
+  type ExpiryQueue,
+  noteExpiry,
+  type ExpiringTable,
+  type Timed,
+  type TimedQueue,
+} from './expiry-queue.ts';
 
 /**
  * Rows by key, with the row that was looked up last at hand: one step of the store asks for the same ones several
@@ -123,7 +129,7 @@ export interface HeldRecord {
 interface KeyNonces {
   readonly keyid: string;
   readonly rows: Table<NonceRow>;
-  readonly shelf: Shelf;
+  readonly shelf: ExpiringTable;
 }
 
 /** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
@@ -140,7 +146,7 @@ export interface SenderState {
   nonceCount: number;
   /** By kind. */
   readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
-  readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications' | RegistrationKind, Shelf>>;
+  readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications' | RegistrationKind, ExpiringTable>>;
   pendingBytes: number;
 }
 
@@ -173,7 +179,7 @@ export function senderState(state: MemoryState, sender: string): SenderState {
   return known;
 }
 
-function shelfOf(table: Table<{ readonly expiresAt: number | null }>): Shelf {
+function shelfOf(table: Table<{ readonly expiresAt: number | null }>): ExpiringTable {
   return {
     expiresAt: (key) => table.byKey.get(key)?.expiresAt,
     forget: (key) => void drop(table, key),
@@ -223,7 +229,7 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
   const known = nonces.get(keyid);
   if (known) return known;
   const rows = newTable<NonceRow>();
-  const shelf: Shelf = {
+  const shelf: ExpiringTable = {
     expiresAt: (nonce) => rows.byKey.get(nonce)?.expiresAt,
     forget: (nonce) => {
       if (!drop(rows, nonce)) return;

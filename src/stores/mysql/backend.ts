@@ -8,7 +8,7 @@ import type { Sessions } from '../sql/transaction.ts';
 import { within } from '../sql/within.ts';
 import { columnText } from '../text.ts';
 import {
-  type Answer,
+  type ResultSets,
   askOn,
   askOnce,
   checkOut,
@@ -43,7 +43,7 @@ function sessionsOf(
   pool: MysqlPool,
   timeoutMs: number,
   begin: (idleMs: number) => string,
-): Sessions<MysqlConnection, Answer> {
+): Sessions<MysqlConnection, ResultSets> {
   const said = <T>(running: Promise<T>): Promise<T> =>
     running.catch((error: unknown) => {
       throw isEnded(error) ? new ConfigError(ENDED, { cause: error }) : asFault(error);
@@ -85,7 +85,7 @@ const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10
 /** The port on MariaDB and MySQL. Each operation is one call: a process that stops in the middle of one keeps no lock. */
 export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
   const { pool, timeoutMs } = options;
-  const once: Query<Answer> = (sql, values) => askOnce(pool, timeoutMs, sql, values);
+  const once: Query<ResultSets> = (sql, values) => askOnce(pool, timeoutMs, sql, values);
   // Its tables are named with it: a function may leave a connection with another one.
   const database = { text: '', name: '', lockS: Math.max(1, Math.floor((timeoutMs * LOCK_SHARE) / 1000)) };
   let seen: Settings | undefined;
@@ -138,7 +138,7 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
 }
 
 function callsOn(
-  ask: Query<Answer>,
+  ask: Query<ResultSets>,
   offset: () => number,
   database: { readonly name: string; readonly lockS: number },
 ): Calls {

@@ -20,7 +20,7 @@ export interface MysqlPool {
 export type Columns = Readonly<Record<string, unknown>>;
 
 /** Rows of each result that a statement gives; of one that changes something what it changed. */
-export type Answer = readonly (readonly Columns[])[];
+export type ResultSets = readonly (readonly Columns[])[];
 
 /** What the owner's pool has otherwise, by `createPool`, says nothing here. */
 const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
@@ -69,7 +69,7 @@ function sent(value: unknown): unknown {
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
 
-export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Answer> {
+export function askOn(connection: MysqlConnection, timeoutMs: number): Query<ResultSets> {
   return async (sql, values) => {
     const statement = { ...AS_IT_IS, sql, values: values.map(sent) } as unknown as string;
     const [results] = await within(connection.execute(statement), timeoutMs, 'MySQL: a statement');
@@ -83,8 +83,8 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Ans
 export async function askOnce(
   pool: MysqlPool,
   timeoutMs: number,
-  ...[sql, values]: Parameters<Query<Answer>>
-): Promise<Answer> {
+  ...[sql, values]: Parameters<Query<ResultSets>>
+): Promise<ResultSets> {
   const connection = await checkOut(pool, timeoutMs);
   try {
     const results = await askOn(connection, timeoutMs)(sql, values);

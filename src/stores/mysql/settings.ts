@@ -1,7 +1,7 @@
 import { ConfigError } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { Query } from '../sql/transaction.ts';
-import { type Answer, textOf } from './client.ts';
+import { type ResultSets, textOf } from './client.ts';
 import { errorNumber } from './faults.ts';
 
 /** A column of each table. */
@@ -26,7 +26,7 @@ const DENIED: readonly (number | undefined)[] = [1044, 1142, 1143, 1370];
  * @param name of the database, quoted.
  * @throws ConfigError with the statements that give the rights that lack.
  */
-export async function checkRights(ask: Query<Answer>, name: string): Promise<void> {
+export async function checkRights(ask: Query<ResultSets>, name: string): Promise<void> {
   const lacked = new Map<string, string[]>();
   const attempt = async (right: string, object: string, sql: string): Promise<void> => {
     try {
@@ -76,7 +76,7 @@ interface Kept {
 }
 
 /** @throws ConfigError where the pool names no database. */
-export async function databaseOf(who: string, ask: Query<Answer>): Promise<string> {
+export async function databaseOf(who: string, ask: Query<ResultSets>): Promise<string> {
   const [[row] = []] = await ask('SELECT HEX(DATABASE()) AS name', []);
   const { name } = row ?? {};
   if (typeof name === 'string') return Buffer.from(name, 'hex').toString('utf8');
@@ -90,7 +90,7 @@ const SETTINGS_SQL = `SELECT VERSION() AS version, @@autocommit AS autocommit, @
 const OTHERS_SQL = `SELECT CAST(TABLE_NAME AS BINARY) AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
   AND LEFT(TABLE_NAME, 8) = 'webhook_' AND ENGINE <> 'InnoDB'`;
 
-export async function readSettings(ask: Query<Answer>): Promise<Settings> {
+export async function readSettings(ask: Query<ResultSets>): Promise<Settings> {
   const [[row = {}] = []] = await ask(SETTINGS_SQL, []);
   const [others = []] = await ask(OTHERS_SQL, []);
   const { version, binlogFormat } = row as Readonly<Record<string, string | null>>;

@@ -45,7 +45,7 @@ function sessionsOf(pool: PgPool, timeoutMs: number): Sessions<PgClient, readonl
         throw asFault(error);
       }),
     begin: async (client, idleMs) => {
-      // A process that is frozen inside would hold the rows that it has written for ever.
+      // A process that is frozen inside would hold the rows that it has written without end.
       const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
       const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
       const results = await said(client.query(text), 'BEGIN');
@@ -95,7 +95,7 @@ export type PostgresBackend = SqlBackend<PgClient>;
 type Rows = readonly unknown[];
 
 /** What `webhook_commit` says where the clock alone is not all. */
-interface Said {
+interface TurnRow {
   readonly now: number;
   readonly kept?: readonly [names: string, sync: string, fsync: string] | null;
   readonly old?: boolean;
@@ -193,7 +193,9 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       const answer = answerOf(
         await query(texts.commit, [request.at, offset(), lockMs, ...settings, started]),
       );
-      const said: Said = answer.startsWith('{') ? (JSON.parse(answer) as Said) : { now: Number(answer) };
+      const said: TurnRow = answer.startsWith('{')
+        ? (JSON.parse(answer) as TurnRow)
+        : { now: Number(answer) };
       const { now, old = false, refused = [], rows, counts } = said;
       const is = said.kept ? keptOf(said.kept) : as;
       return {
@@ -217,7 +219,7 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       return {
         now: Number(head?.version),
         rows: found.map((columns) => rowOf(columns, ids)),
-        ...countsOf(head?.data ? (JSON.parse(head.data) as Said['counts']) : undefined, ids),
+        ...countsOf(head?.data ? (JSON.parse(head.data) as TurnRow['counts']) : undefined, ids),
       };
     },
     due: async ({ suspects, max, holdMs, after }, ids) => {
@@ -350,7 +352,7 @@ function identitySql(name: string): string {
     SELECT id, EXISTS (SELECT FROM told) AS "isNew" FROM ${name}.webhook_identity`;
 }
 
-function keptOf([standbyNames, synchronousCommit, fsync]: NonNullable<Said['kept']>): Kept {
+function keptOf([standbyNames, synchronousCommit, fsync]: NonNullable<TurnRow['kept']>): Kept {
   return { standbyNames, synchronousCommit, fsync };
 }
 

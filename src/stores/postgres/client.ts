@@ -60,7 +60,7 @@ function listenTo(client: PgConnection): void {
 
 /**
  * A server that shuts down can tell a connection so in the packet that says it is ready: then the pool listens to it no
- * more, and whoever asked for it not yet. So each one is listened to from its first moment.
+ * more, and its caller does not have it yet. So each one is listened to from its first moment.
  * @returns what ends it, for connections to come.
  */
 export function survive(pool: PgPool): () => void {

@@ -91,9 +91,9 @@ async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: nu
   }
 }
 
-type Run = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>;
+type RunSql = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>;
 
-async function migrateIn(run: Run, { steps, schema, name }: Migration): Promise<number> {
+async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promise<number> {
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
   await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
   // Asked first: CREATE SCHEMA IF NOT EXISTS needs the right to create one also where it exists.

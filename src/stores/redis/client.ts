@@ -17,7 +17,7 @@ export type Arg = string | number | Buffer;
 type Send = (script: string, keys: number, ...args: Arg[]) => Promise<unknown>;
 
 /** What the store calls of the client, on its duplicate. */
-export interface Connection {
+export interface RedisConnection {
   readonly status: string;
   connect(): Promise<unknown>;
   disconnect(): void;
@@ -29,7 +29,7 @@ export interface Connection {
   readonly evalshaBuffer: Send;
   pipeline(): Pipeline;
   /** Cluster only. */
-  nodes?(role: 'master'): Connection[];
+  nodes?(role: 'master'): RedisConnection[];
 }
 
 export interface Pipeline {
@@ -54,7 +54,7 @@ const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_
  * - Nothing is sent twice by the client: a `WAIT` resent on a new connection waits for nothing, and says that replicas
  *   have what they may lack. So all that is under way fails with the connection, and the store sends script and WAIT
  *   anew, together.
- * - It reconnects for ever, and away from a primary that became a replica.
+ * - It reconnects without end, and away from a primary that became a replica.
  * - A connection that answers nothing is given up.
  * - A server that loads its data is asked again soon: sellers retry for some 15 s in all.
  */
@@ -75,7 +75,7 @@ function nodeOptions(timeoutMs: number): Record<string, unknown> {
 }
 
 /** A connection of the store's own. The caller's may be blocked, subscribed, or read from replicas. */
-export function duplicateOf(client: RedisClient, timeoutMs: number): Connection {
+export function duplicateOf(client: RedisClient, timeoutMs: number): RedisConnection {
   const duplicate = client.duplicate as (...args: unknown[]) => unknown;
   const node = nodeOptions(timeoutMs);
   const { redisOptions } = client.options as ClientOptions;
@@ -97,7 +97,7 @@ export function duplicateOf(client: RedisClient, timeoutMs: number): Connection 
         enableOfflineQueue: true,
         lazyConnect: true,
       });
-  return connection as Connection;
+  return connection as RedisConnection;
 }
 
 export function isCluster(client: object): boolean {
@@ -105,7 +105,7 @@ export function isCluster(client: object): boolean {
 }
 
 /** Every primary that holds keys. */
-export function primaries(connection: Connection): readonly Connection[] {
+export function primaries(connection: RedisConnection): readonly RedisConnection[] {
   return connection.nodes?.('master') ?? [connection];
 }
 

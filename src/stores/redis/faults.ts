@@ -50,7 +50,7 @@ const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|Too many)/, 'Cluster does not serve the slot now'],
 ];
 
-/** What the client threw, as the corridor's fault. */
+/** What the client threw, as the pipeline's fault. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const text = textOf(error);

@@ -17,7 +17,7 @@ const MOST = 10_000;
 
 /**
  * A sender's tag is a digest of its agent URL: of one length, and of characters that mean nothing in a key. Senders
- * are configured, not made up by whoever calls. `2` is the schema's version: no two have a name in common.
+ * are configured, not made up by callers. `2` is the schema's version: no two have a name in common.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();

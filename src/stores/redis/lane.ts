@@ -1,14 +1,14 @@
 import { Fault } from '../../errors.ts';
-import type { Connection } from './client.ts';
+import type { RedisConnection } from './client.ts';
 import { asFault } from './faults.ts';
 import { sendBatch, sendOne, type Wire } from './send.ts';
 import type { Watch } from './watch.ts';
 import type { Gate } from './send.ts';
 import type { Call } from './send.ts';
 import type { LaneOptions } from './send.ts';
-import type { Job } from './send.ts';
+import type { RedisJob } from './send.ts';
 
-function gateOf(connection: Connection): Gate {
+function gateOf(connection: RedisConnection): Gate {
   const waiting = new Set<() => void>();
   connection.on('ready', () => {
     for (const pass of waiting) pass();
@@ -74,9 +74,9 @@ const WAITING_MOST = 10_000;
 /**
  * Without replicas each call goes out at once. With them, calls that come while a batch is under way share the next
  * one: a pipeline of their scripts and one WAIT behind them, on one connection, which is what WAIT waits for. One
- * round trip a call, and a lone one waits for nobody.
+ * round trip a call, and a call that comes alone does not wait.
  */
-export function laneOf(connection: Connection, { schema, kept }: Watches, options: LaneOptions): Lane {
+export function laneOf(connection: RedisConnection, { schema, kept }: Watches, options: LaneOptions): Lane {
   const running = new Set<Promise<unknown>>();
   const gate = gateOf(connection);
   const both: Watch = { passed: (deadline) => after(schema.passed(deadline), () => kept.passed(deadline)) };
@@ -84,7 +84,7 @@ export function laneOf(connection: Connection, { schema, kept }: Watches, option
   const readingWire = { connection, gate: watchedGate(connection, gate, schema) };
   const batches = batchesOf(wire, options, running);
   let waiting = 0;
-  const run = (call: Call, send: (job: Job) => void): Promise<unknown> => {
+  const run = (call: Call, send: (job: RedisJob) => void): Promise<unknown> => {
     if (waiting > WAITING_MOST) {
       return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
     }
@@ -94,8 +94,8 @@ export function laneOf(connection: Connection, { schema, kept }: Watches, option
     });
     return tracked(running, answered);
   };
-  const alone = (job: Job): void => void sendOne(wire, job);
-  const reading = (job: Job): void => void sendOne(readingWire, job);
+  const alone = (job: RedisJob): void => void sendOne(wire, job);
+  const reading = (job: RedisJob): void => void sendOne(readingWire, job);
   return {
     run: (call) => run(call, options.replicas() > 0 ? batches : alone),
     read: (call) => run(call, reading),
@@ -114,7 +114,7 @@ function after(
 }
 
 /** The gate, and behind it the watch. */
-function watchedGate(connection: Connection, gate: Gate, watch: Watch): Gate {
+function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gate {
   const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
     await first;
     // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
@@ -132,9 +132,13 @@ function watchedGate(connection: Connection, gate: Gate, watch: Watch): Gate {
 }
 
 /** In a Cluster each sender has batches of its own: a pipeline goes to one node. */
-function batchesOf(wire: Wire, options: LaneOptions, running: Set<Promise<unknown>>): (job: Job) => void {
-  const queues = new Map<string, Job[]>();
-  const drain = async (name: string, queue: Job[]): Promise<void> => {
+function batchesOf(
+  wire: Wire,
+  options: LaneOptions,
+  running: Set<Promise<unknown>>,
+): (job: RedisJob) => void {
+  const queues = new Map<string, RedisJob[]>();
+  const drain = async (name: string, queue: RedisJob[]): Promise<void> => {
     while (queue.length > 0) {
       const batch = queue.splice(0, MOST).filter((job) => !job.isSettled());
       if (batch.length > 0) await sendBatch(wire, batch, options);
@@ -157,7 +161,7 @@ function batchesOf(wire: Wire, options: LaneOptions, running: Set<Promise<unknow
 function limited(
   call: Call,
   timeoutMs: number,
-  send: (job: Job) => void,
+  send: (job: RedisJob) => void,
   ended: () => void,
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {

@@ -87,7 +87,7 @@ async function exchange(
 }
 
 /** What a script is told: its `ARGV[1]`, as JSON, and what follows. */
-export type Run = (
+export type RunScript = (
   script: RowScript,
   sender: string,
   asked: object,
@@ -97,9 +97,9 @@ export type Run = (
 /** An open connection and what is known of the servers behind it. */
 export interface Session {
   /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
-  readonly run: Run;
+  readonly run: RunScript;
   /** For what no answer rests on: waits for no replica. */
-  readonly read: Run;
+  readonly read: RunScript;
   readonly registry: Registry;
   readonly counts: NonceCounts;
   readonly keyids: Keyids;

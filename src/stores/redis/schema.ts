@@ -1,7 +1,7 @@
 import type { StoreIdentity } from '../contract.ts';
 import { unknownVersion, whileRunning } from '../schema-version.ts';
 import { lookAgain } from '../sleep.ts';
-import { type Connection, isCluster } from './client.ts';
+import { type RedisConnection, isCluster } from './client.ts';
 import type { Keys } from './keys.ts';
 import { textOf } from './rows.ts';
 import { withTimeout } from './send.ts';
@@ -18,7 +18,7 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[1], known == 0 a
 return { redis.call('GET', KEYS[1]), 0 }`;
 
 /** Before the version is set. `isNew`: by this very call. */
-export async function identify(connection: Connection, { identity }: Keys): Promise<StoreIdentity> {
+export async function identify(connection: RedisConnection, { identity }: Keys): Promise<StoreIdentity> {
   const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, globalThis.crypto.randomUUID());
   const [id, made] = reply as readonly unknown[];
   return { id: textOf(id), isNew: Number(made) === 1 };
@@ -37,7 +37,7 @@ export async function identify(connection: Connection, { identity }: Keys): Prom
 const VERSION = 2;
 
 /** @throws ConfigError where a newer package has changed what the keys mean. */
-export async function checkSchema(connection: Connection, key: string): Promise<number> {
+export async function checkSchema(connection: RedisConnection, key: string): Promise<number> {
   const version = await connection.call('GET', key);
   if (version === null) return 1;
   const known = Array.from({ length: VERSION }, (_, before) => before + 1);
@@ -48,7 +48,7 @@ export async function checkSchema(connection: Connection, key: string): Promise<
 }
 
 /** What older processes look at. @throws ConfigError as `checkSchema`. */
-export async function raiseSchema(connection: Connection, key: string): Promise<void> {
+export async function raiseSchema(connection: RedisConnection, key: string): Promise<void> {
   if ((await checkSchema(connection, key)) < VERSION) await connection.call('SET', key, String(VERSION));
 }
 
@@ -66,7 +66,7 @@ interface SchemaWatchOptions {
  * @throws Fault `misconfigured` where `checkSchema` or `identityChanged` throws ConfigError.
  */
 export function schemaWatchOf(
-  connection: Connection,
+  connection: RedisConnection,
   { keys, timeoutMs, clockOffsetMs, known, identityChanged }: SchemaWatchOptions,
 ): Watch {
   const check = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts';
 import { sleep } from '../sleep.ts';
-import type { Arg, Connection, Pipeline } from './client.ts';
+import type { Arg, RedisConnection, Pipeline } from './client.ts';
 import { isMoved, isNoScript, isPassing } from './faults.ts';
 import type { Script } from './scripts.ts';
 
@@ -20,7 +20,7 @@ export interface LaneOptions {
 }
 
 /** A call on its way. */
-export interface Job {
+export interface RedisJob {
   readonly call: Call;
   readonly deadline: number;
   /** Also when its time ran out under it. */
@@ -37,7 +37,7 @@ export interface Gate {
 
 /** A connection, and where to wait for it. */
 export interface Wire {
-  readonly connection: Connection;
+  readonly connection: RedisConnection;
   readonly gate: Gate;
 }
 
@@ -47,7 +47,7 @@ const AGAIN_MS = 50;
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 
 /** By name; by source where the server has forgotten it (restart, SCRIPT FLUSH, failover). */
-async function evaluate(connection: Connection, { call, isSettled }: Job): Promise<unknown> {
+async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJob): Promise<unknown> {
   try {
     return await connection.evalshaBuffer(call.script.sha, ...argsOf(call));
   } catch (error) {
@@ -60,7 +60,7 @@ async function evaluate(connection: Connection, { call, isSettled }: Job): Promi
  * Sends one script; what passes is tried once more. Nothing is sent for a call that was given up: what it would do,
  * such as take a lease, nobody would know of.
  */
-export async function sendOne({ connection, gate }: Wire, job: Job): Promise<void> {
+export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
     try {
       const connecting = gate.ready(job.deadline);
@@ -77,7 +77,7 @@ export async function sendOne({ connection, gate }: Wire, job: Job): Promise<voi
 type Replies = readonly (readonly [Error | null, unknown?])[];
 
 /** Sends the scripts and a WAIT behind them; those that the server refused for now once more, with a WAIT of their own. */
-export async function sendBatch(wire: Wire, batch: readonly Job[], options: LaneOptions): Promise<void> {
+export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options: LaneOptions): Promise<void> {
   let left = batch;
   let bySource = false;
   for (let tries = 1; left.length > 0; tries += 1) {
@@ -99,13 +99,13 @@ function retried(tries: number, error: unknown): boolean {
 }
 
 interface Failed {
-  readonly job: Job;
+  readonly job: RedisJob;
   readonly error: unknown;
 }
 
 async function sendPipeline(
   { connection, gate }: Wire,
-  jobs: readonly Job[],
+  jobs: readonly RedisJob[],
   options: LaneOptions,
   bySource: boolean,
 ): Promise<Failed[]> {
@@ -131,7 +131,7 @@ function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
 }
 
 /** Answers those whose script ran, by how many replicas have it; the others are left. */
-function settle(batch: readonly Job[], replies: Replies, replicas: number): Failed[] {
+function settle(batch: readonly RedisJob[], replies: Replies, replicas: number): Failed[] {
   const [waitError, count] = replies[batch.length] ?? [new Error('no reply')];
   const failed: Failed[] = [];
   for (const [index, job] of batch.entries()) {
@@ -147,7 +147,7 @@ function tooFew(count: number, replicas: number): Fault {
   return new Fault('not_durable', `Redis: ${count} replicas have confirmed, waitReplicas is ${replicas}.`);
 }
 
-/** A pipeline on a connection that died without a word must not hold up those behind it for ever. */
+/** A pipeline on a connection that died without a word must not hold up those behind it without end. */
 export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {

@@ -2,7 +2,7 @@ import { ConfigError, Fault } from '../../errors.ts';
 import type { StoreIdentity } from '../contract.ts';
 import type { Call } from './send.ts';
 import { laneOf } from './lane.ts';
-import type { Connection, RedisClient } from './client.ts';
+import type { RedisConnection, RedisClient } from './client.ts';
 import { duplicateOf, primaries } from './client.ts';
 import { asFault, isForbidden } from './faults.ts';
 import { checkSchema, identify, raiseSchema, schemaWatchOf } from './schema.ts';
@@ -15,7 +15,7 @@ import { withTimeout } from './send.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
-import type { Run, Session } from './registry.ts';
+import type { RunScript, Session } from './registry.ts';
 
 export interface SessionOptions {
   readonly client: RedisClient;
@@ -69,7 +69,7 @@ function refusal(error: unknown, said: unknown): ConfigError | Fault {
   );
 }
 
-async function connected(connection: Connection, timeoutMs: number): Promise<void> {
+async function connected(connection: RedisConnection, timeoutMs: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     const fault = new Fault('store_unavailable', `Redis: no connection within ${timeoutMs} ms.`);
@@ -83,7 +83,7 @@ async function connected(connection: Connection, timeoutMs: number): Promise<voi
 }
 
 /** So that the first delivery takes one round trip as all others. A server that forgets them is told again. */
-async function loadScripts(connection: Connection, scripts: Scripts): Promise<void> {
+async function loadScripts(connection: RedisConnection, scripts: Scripts): Promise<void> {
   for (const node of primaries(connection)) {
     await Promise.all(Object.values(scripts).map(({ source }) => node.call('SCRIPT', 'LOAD', source)));
   }
@@ -95,7 +95,7 @@ interface Barrier {
   readonly look: () => Promise<void>;
 }
 
-function barrierOf(connection: Connection, asked: number | undefined): Barrier {
+function barrierOf(connection: RedisConnection, asked: number | undefined): Barrier {
   let replicas = asked ?? 0;
   return {
     replicas: () => replicas,
@@ -106,7 +106,7 @@ function barrierOf(connection: Connection, asked: number | undefined): Barrier {
 }
 
 function sessionOf(
-  connection: Connection,
+  connection: RedisConnection,
   options: SessionOptions & { readonly onDisk: boolean; readonly identity: StoreIdentity },
   barrier: Barrier,
 ): Session {
@@ -156,14 +156,14 @@ function runOf(
   way: (call: Call) => Promise<unknown>,
   { scripts, keys }: SessionOptions,
   offsetMs: () => number,
-): Run {
+): RunScript {
   return (script, sender, asked, args = []) => {
     const told = [JSON.stringify({ offset: offsetMs(), ...asked }), ...args];
     return way({ script: scripts[script], keys: keys.of(sender), args: told });
   };
 }
 
-async function timeOf(connection: Connection, { timeoutMs }: SessionOptions): Promise<number> {
+async function timeOf(connection: RedisConnection, { timeoutMs }: SessionOptions): Promise<number> {
   const [node = connection] = primaries(connection);
   const [seconds, micros] = (await withTimeout(node.call('TIME'), timeoutMs)) as readonly unknown[];
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -1,6 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import type { Connection } from './client.ts';
+import type { RedisConnection } from './client.ts';
 import { isCluster, primaries } from './client.ts';
 import { isForbidden, isPassing } from './faults.ts';
 import { withTimeout } from './send.ts';
@@ -15,7 +15,7 @@ interface Server {
 /** `SET … PXAT` is of 6.2. */
 const OLDEST = [6, 2] as const;
 
-async function serverOf(node: Connection): Promise<Server> {
+async function serverOf(node: RedisConnection): Promise<Server> {
   const text = String(await node.call('INFO'));
   const info = new Map<string, string>();
   for (const line of text.split('\r\n')) {
@@ -26,7 +26,7 @@ async function serverOf(node: Connection): Promise<Server> {
 }
 
 /** Managed services often forbid CONFIG. */
-async function configOf(node: Connection, name: string): Promise<string | undefined> {
+async function configOf(node: RedisConnection, name: string): Promise<string | undefined> {
   try {
     const reply = (await node.call('CONFIG', 'GET', name)) as readonly unknown[];
     return typeof reply[1] === 'string' ? reply[1] : undefined;
@@ -36,7 +36,7 @@ async function configOf(node: Connection, name: string): Promise<string | undefi
   }
 }
 
-function serversOf(connection: Connection): Promise<Server[]> {
+function serversOf(connection: RedisConnection): Promise<Server[]> {
   return Promise.all(primaries(connection).map(serverOf));
 }
 
@@ -44,7 +44,7 @@ function serversOf(connection: Connection): Promise<Server[]> {
  * That every primary can keep the store's promise.
  * @throws ConfigError with the setting to change.
  */
-export async function checkServers(connection: Connection): Promise<void> {
+export async function checkServers(connection: RedisConnection): Promise<void> {
   for (const server of await serversOf(connection)) {
     checkVersion(server);
     checkRole(server, connection);
@@ -61,7 +61,7 @@ function checkVersion({ info }: Server): void {
   );
 }
 
-function checkRole({ info }: Server, connection: Connection): void {
+function checkRole({ info }: Server, connection: RedisConnection): void {
   if (info.get('role') === 'slave') {
     throw new ConfigError('redisStore: the client is connected to a replica. Connect it to the primary.');
   }
@@ -89,7 +89,7 @@ export interface KeptOptions {
 /** Of the time of a call, what the look at one of several primaries may take: those of the others go on. */
 const SHARE = 1 / 4;
 
-export function lookMs(connection: Connection, timeoutMs: number): number {
+export function lookMs(connection: RedisConnection, timeoutMs: number): number {
   return primaries(connection).length > 1 ? timeoutMs * SHARE : timeoutMs;
 }
 
@@ -99,7 +99,7 @@ export function lookMs(connection: Connection, timeoutMs: number): number {
  * is a new connection, or with the next look.
  * @throws ConfigError with the setting to change; what the connection said where no primary answers.
  */
-export async function checkKept(connection: Connection, options: KeptOptions): Promise<void> {
+export async function checkKept(connection: RedisConnection, options: KeptOptions): Promise<void> {
   const nodes = primaries(connection);
   const timeoutMs = lookMs(connection, options.timeoutMs);
   const looks = await Promise.allSettled(
@@ -117,7 +117,7 @@ export function isSilence(error: unknown): boolean {
   return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
 }
 
-async function checkNode(node: Connection, onDisk: boolean): Promise<void> {
+async function checkNode(node: RedisConnection, onDisk: boolean): Promise<void> {
   const server = await serverOf(node);
   await checkEviction(server);
   if (onDisk && (await isOnDisk(server)) === false) {
@@ -131,7 +131,7 @@ function isReplica([name, value]: readonly [string, string]): boolean {
 }
 
 /** Replicas that every primary has in touch: the least of them. */
-export async function replicasOf(connection: Connection): Promise<number> {
+export async function replicasOf(connection: RedisConnection): Promise<number> {
   const servers = await serversOf(connection);
   return Math.min(...servers.map(({ info }) => [...info].filter(isReplica).length));
 }
@@ -147,7 +147,7 @@ export const ADVICE: string =
  *   make its replicas forget too, so replicas alone are not enough.
  */
 export async function durabilityOf(
-  connection: Connection,
+  connection: RedisConnection,
   replicas: number,
 ): Promise<Durability | 'unknown'> {
   const servers = await serversOf(connection);

@@ -1,6 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import { type LookAgain, lookAgain } from '../sleep.ts';
-import type { Connection } from './client.ts';
+import type { RedisConnection } from './client.ts';
 import { withTimeout } from './send.ts';
 import { checkKept } from './settings.ts';
 
@@ -23,7 +23,7 @@ export interface WatchOptions {
   readonly onDisk: boolean;
 }
 
-export function watchOf(connection: Connection, { timeoutMs, onDisk }: WatchOptions): Watch {
+export function watchOf(connection: RedisConnection, { timeoutMs, onDisk }: WatchOptions): Watch {
   const again = lookAgain(
     async () => {
       try {

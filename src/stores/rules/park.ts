@@ -24,7 +24,7 @@ export function dueAt(row: RecordRow): number | null {
 
 /**
  * How long a record waits whose task `holder` holds. A holder that was acknowledged comes to an end that frees the
- * task, if only under a worker that finds its lease over; one of inline mode may be left to its sender for ever.
+ * task, if only under a worker that finds its lease over; one of inline mode may be left to its sender without end.
  */
 export function parkedUntil(holder: RecordRow, now: number): number {
   return holder.acked ? now + PARKED_MS : holder.leaseUntil;

@@ -57,7 +57,7 @@ export function slotsOf(most: number): Slots {
     });
   const leave = (): void => {
     const next = waiting.shift();
-    // The slot goes from hand to hand: whoever comes now cannot slip in between.
+    // The slot goes from hand to hand: a caller that comes now cannot take it in between.
     if (next) next();
     else running -= 1;
     if (running === 0) for (const resolve of idlers.splice(0)) resolve();

@@ -1,7 +1,7 @@
 import { asFault, isBusy, isConstraint, type SqliteHandle } from './handle.ts';
 
 /** A step that waits for its transaction. */
-interface Job {
+interface CommitJob {
   readonly alone: boolean;
   readonly step: () => unknown;
   readonly resolve: (value: unknown) => void;
@@ -15,7 +15,7 @@ interface Job {
 const MOST = 128;
 
 /** How many of those that wait share the next transaction. */
-function sharing(queue: readonly Job[]): number {
+function sharing(queue: readonly CommitJob[]): number {
   let count = 0;
   for (const { alone, isLast } of queue) {
     if (alone || count === MOST) break;
@@ -60,7 +60,7 @@ const LONGEST_WAIT_MS = 64;
 
 /** @param begin a transaction; what it throws fails all that wait. */
 export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOptions): Commits {
-  const queue: Job[] = [];
+  const queue: CommitJob[] = [];
   let running: Promise<void> | undefined;
 
   const drain = async (): Promise<void> => {
@@ -95,16 +95,16 @@ export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOp
   };
 }
 
-/** The end of the current turn: a lone step waits for nobody else. */
+/** The end of the current turn: a step that comes alone does not wait for others. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** The driver would wait by stopping the event loop, so the waiting is done here, and whoever waited enough leaves. */
+/** The driver would wait by stopping the event loop, so the waiting is done here, and a caller that has waited enough leaves. */
 async function waitForLock(
-  queue: Job[],
+  queue: CommitJob[],
   error: unknown,
   refusals: number,
   options: CommitOptions,
@@ -113,7 +113,7 @@ async function waitForLock(
   const ms = longest * (0.5 + options.random() / 2);
   const waiting = queue.length;
   await options.delay(ms);
-  const left: Job[] = [];
+  const left: CommitJob[] = [];
   // Whoever came meanwhile stands behind them, and has not waited yet.
   for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
@@ -124,7 +124,7 @@ async function waitForLock(
 }
 
 /** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */
-function commitNext(db: SqliteHandle, begin: () => void, queue: Job[], memory: Memory): unknown {
+function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], memory: Memory): unknown {
   try {
     begin();
   } catch (error) {
@@ -149,7 +149,7 @@ function commitNext(db: SqliteHandle, begin: () => void, queue: Job[], memory: M
 /** Why a transaction was undone; with the step that failed, where one did. */
 interface Failure {
   readonly error: unknown;
-  readonly job?: Job;
+  readonly job?: CommitJob;
 }
 
 /**
@@ -158,7 +158,7 @@ interface Failure {
  * themselves, so that they run once more and not once for each failure behind them (a full disk fails step after step).
  * COMMIT waits for readers under a rollback journal: then too the steps can run again.
  */
-function undone(queue: Job[], batch: readonly Job[], { error, job }: Failure): unknown {
+function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }: Failure): unknown {
   const busy = job === undefined && isBusy(error);
   const before = job && batch[batch.indexOf(job) - 1];
   if (before) before.isLast = true;
@@ -169,7 +169,7 @@ function undone(queue: Job[], batch: readonly Job[], { error, job }: Failure): u
 }
 
 /** Answers nobody before the COMMIT that makes all of their answers durable. */
-function commitBatch(db: SqliteHandle, batch: readonly Job[], memory: Memory): Failure | undefined {
+function commitBatch(db: SqliteHandle, batch: readonly CommitJob[], memory: Memory): Failure | undefined {
   const values: unknown[] = [];
   for (const job of batch) {
     try {
@@ -188,7 +188,7 @@ function commitBatch(db: SqliteHandle, batch: readonly Job[], memory: Memory): F
   return undefined;
 }
 
-function commitAlone(db: SqliteHandle, job: Job, memory: Memory): void {
+function commitAlone(db: SqliteHandle, job: CommitJob, memory: Memory): void {
   try {
     const value = job.step();
     commit(db, memory);

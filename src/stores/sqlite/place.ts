@@ -4,7 +4,7 @@ import type { StoreIdentity } from '../contract.ts';
 import { type SqliteHandle, type SqliteRow, textOf } from './handle.ts';
 
 /** Where a connection's database is. */
-export interface Place {
+export interface DatabaseFile {
   /**
    * Before each transaction: a file that was deleted, moved or replaced under its connection is still written to, and
    * gone when the connection closes, or its process dies. SQLite itself looks in rollback modes only (SQLITE_READONLY_DBMOVED).
@@ -23,7 +23,7 @@ const BESIDE = ['-wal', '-shm'];
  * Of a connection that has had a transaction, as it is now. `:memory:` and temporary databases are nowhere. What is
  * not there now is not looked for: without WAL, or in a mode of locking without `-shm`.
  */
-export function placeOf(db: SqliteHandle): Place {
+export function placeOf(db: SqliteHandle): DatabaseFile {
   const file = fileOf(db);
   const places = file === '' ? [] : ['', ...BESIDE].map((end) => file + end);
   const inodes = new Map(places.map((path) => [path, inodeOf(path)]));

@@ -372,7 +372,7 @@ const EVENTS: readonly Case[] = [
   { name: 'a receiver that has stopped', status: [503], stopped: true, requests: one() },
 ];
 
-/** Requests that arrive whole: every door answers to them as the corridor itself does. */
+/** Requests that arrive whole: every door answers to them as the receiver itself does. */
 export const CASES: readonly Case[] = [
   ...METHODS,
   ...TYPES,

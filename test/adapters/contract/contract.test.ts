@@ -4,7 +4,7 @@ import { CASES, type Case } from './cases.ts';
 import { DOORS } from './doors.ts';
 import type { DoorHarness } from './serving.ts';
 import { givenFor, openHouse } from './house.ts';
-import { corridorAnswer, type WireAnswer, type WireRequest } from './wire.ts';
+import { receiverAnswer, type WireAnswer, type WireRequest } from './wire.ts';
 
 let seller: FakeSeller;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ const optionsOf = ({ options, sender }: Case): Case['options'] =>
 async function expected(of: Case, requests: readonly WireRequest[]): Promise<WireAnswer[]> {
   const { receiver } = openHouse(seller, optionsOf(of));
   if (of.stopped) await receiver.stop();
-  const answers = await inOrder(requests, (request) => corridorAnswer(receiver, request));
+  const answers = await inOrder(requests, (request) => receiverAnswer(receiver, request));
   if (!of.stopped) await receiver.stop();
   return answers;
 }
@@ -41,14 +41,14 @@ async function expected(of: Case, requests: readonly WireRequest[]): Promise<Wir
 const applicable = ({ lacks }: DoorHarness): readonly Case[] =>
   CASES.filter(({ needs = [] }) => needs.every((need) => lacks[need] === undefined));
 
-describe('the corridor itself', () => {
+describe('the receiver itself', () => {
   test.each(CASES)('$name: $status', async (of) => {
     const answers = await expected(of, await of.requests(givenFor(seller)));
     expect(answers.map(({ status }) => status)).toEqual(of.status);
   });
 });
 
-describe.concurrent.each(DOORS)('$name answers byte for byte as the corridor does', (door) => {
+describe.concurrent.each(DOORS)('$name answers byte for byte as the receiver does', (door) => {
   test.each(applicable(door))('$name', async (of) => {
     const requests = await of.requests(givenFor(seller));
     const { receiver, handled } = openHouse(seller, optionsOf(of));

@@ -46,8 +46,8 @@ const fromReply = ({ status, headers, body }: Reply, method: string): WireAnswer
     method === 'HEAD' ? '' : body,
   );
 
-/** What the corridor itself answers to these bytes: what every door has to answer. */
-export async function corridorAnswer(receiver: DoorReceiver, request: WireRequest): Promise<WireAnswer> {
+/** What the receiver itself answers to these bytes: what every door has to answer. */
+export async function receiverAnswer(receiver: DoorReceiver, request: WireRequest): Promise<WireAnswer> {
   const { method, target, authority } = request;
   const pseudo = authority === undefined ? [] : [[':authority', authority] as const];
   const length = ['content-length', String(request.body.byteLength)] as const;

@@ -162,7 +162,7 @@ describe('canonical @target-uri (verification.md §4.1 to §4.8)', () => {
     ['two at signs', 'https://a@b@buyer.example/'],
     ['number in full-width digits', 'https://１２７.0.0.1/'],
     ['hexadecimal number in full-width digits', 'https://0x７f.1/'],
-    ['port that is no number', 'https://buyer.example:8a/'],
+    ['port that is not a number', 'https://buyer.example:8a/'],
     ['negative port', 'https://buyer.example:-1/'],
     ['port above 65535', 'https://buyer.example:65536/'],
     ['two ports', 'https://buyer.example:1:2/'],

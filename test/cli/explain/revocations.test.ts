@@ -38,7 +38,7 @@ const CASES: readonly Published[] = [
     row: { verdict: 'pass', detail: 'there is no revocation list' },
   },
   {
-    how: 'a page that is no list: the same',
+    how: 'a page that is not a list: the same',
     publish: ({ faults }) => faults.set(PATH, 'html'),
     code: 0,
     row: { verdict: 'pass', detail: 'there is no revocation list' },

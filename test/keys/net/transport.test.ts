@@ -4,7 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { dnsModule, exchange, netModules } from '../../../src/keys/net/connection.ts';
 import { defaultTransport, fetchTransport, nodeTransport } from '../../../src/keys/net/transport.ts';
-import { house } from '../../receiver/setup.ts';
+import { testReceiver } from '../../receiver/setup.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';
 import { PATIENT } from '../setup.ts';
@@ -81,7 +81,7 @@ describe('names are looked up', () => {
 
   test('as the receiver is told', async () => {
     const lookup = vi.spyOn(nodeDns.promises, 'lookup').mockRejectedValue(new Error('looked up'));
-    const { receiver, alarms } = await house({
+    const { receiver, alarms } = await testReceiver({
       senders: [{ agentUrl: 'https://seller.example/mcp' }],
       dns: 'system',
     });

@@ -1,22 +1,27 @@
 import { expect } from 'vitest';
 import type { Store } from '../../../src/stores/contract.ts';
 import { until } from '../../support/redis.ts';
-import type { House, HouseOptions } from '../../receiver/setup.ts';
-import { house, payloads, said } from '../../receiver/setup.ts';
+import type { TestReceiver, TestReceiverOptions } from '../../receiver/setup.ts';
+import { testReceiver, payloads, said } from '../../receiver/setup.ts';
 
 /** No lease of a test lapses before the test moves the clock. */
 export const LEASE_MS = 30_000;
 
 /** A receiver, on a store that has to be durable. */
-export function doorOf(store: Store, options: HouseOptions = {}): Promise<House> {
-  return house({ store, requireDurability: 'disk', leaseMs: LEASE_MS, waitMs: 300, ...options });
+export function doorOf(store: Store, options: TestReceiverOptions = {}): Promise<TestReceiver> {
+  return testReceiver({ store, requireDurability: 'disk', leaseMs: LEASE_MS, waitMs: 300, ...options });
 }
 
 export type Event = ReturnType<typeof payloads.tool>;
 export const newEvent = (): Event => payloads.tool('completed');
 
 /** 503 with `Retry-After` and nothing of what is wrong, which is in the owner's part of the outcome. */
-export async function expectUnavailable(at: House, event: Event, code: string, says: RegExp): Promise<void> {
+export async function expectUnavailable(
+  at: TestReceiver,
+  event: Event,
+  code: string,
+  says: RegExp,
+): Promise<void> {
   const outcome = await at.deliver(event);
   expect(said(outcome)).toBe(`unavailable ${code} 503`);
   expect(outcome.response).toEqual({ status: 503, headers: { 'Retry-After': '5' }, body: '' });
@@ -24,7 +29,7 @@ export async function expectUnavailable(at: House, event: Event, code: string, s
 }
 
 /** As a seller does: again, with 503 meanwhile, until it is told that the event is there. Says how it was told. */
-export async function delivered(at: House, event: Event): Promise<string> {
+export async function delivered(at: TestReceiver, event: Event): Promise<string> {
   let last = '';
   await until('the seller is told 200', async () => {
     const outcome = await at.deliver(event);
@@ -36,7 +41,7 @@ export async function delivered(at: House, event: Event): Promise<string> {
 }
 
 /** What `ready` rejects with. */
-export async function refusal(at: House): Promise<string> {
+export async function refusal(at: TestReceiver): Promise<string> {
   const error: unknown = await at.receiver.ready().catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: 'ConfigError' });
   return (error as Error).message;

@@ -3,8 +3,8 @@ import type { Outcome } from '../../../src/outcome.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ON_DISK, startPair, startServer, until } from '../../support/redis.ts';
 import type { Mishap } from '../../support/tcp-proxy.ts';
-import type { House, Signed } from '../../receiver/setup.ts';
-import { AGENT, house, payloads, said } from '../../receiver/setup.ts';
+import type { TestReceiver, Signed } from '../../receiver/setup.ts';
+import { AGENT, testReceiver, payloads, said } from '../../receiver/setup.ts';
 import type { Backend, OpenBackend } from './backends.ts';
 import { LONG_MS, mysqlBackend, postgresBackend, redisBackend } from './backends.ts';
 
@@ -57,8 +57,8 @@ async function retried(backend: Backend, key: string, send: () => Promise<Outcom
 }
 
 /** A receiver on the backend, warm: its connections are there, its scripts loaded. */
-async function warm(backend: Backend, mode: Mode): Promise<House> {
-  const at = await house({
+async function warm(backend: Backend, mode: Mode): Promise<TestReceiver> {
+  const at = await testReceiver({
     store: backend.store,
     requireDurability: 'disk',
     mode,

@@ -1,5 +1,5 @@
 import { until } from '../../support/redis.ts';
-import type { House } from '../../receiver/setup.ts';
+import type { TestReceiver } from '../../receiver/setup.ts';
 import type { Event } from './at-door.ts';
 import { newEvent } from './at-door.ts';
 
@@ -17,7 +17,7 @@ export interface Load {
   readonly end: () => Promise<void>;
 }
 
-export function loadOf(at: House, sellers: number): Load {
+export function loadOf(at: TestReceiver, sellers: number): Load {
   const told: string[] = [];
   const other: number[] = [];
   const stop = new AbortController();

@@ -2,7 +2,7 @@ import type { Pool, PoolConnection } from 'mysql2/promise';
 import { createPool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { mysqlStore } from '../../../src/stores/mysql.ts';
-import type { House, HouseOptions } from '../../receiver/setup.ts';
+import type { TestReceiver, TestReceiverOptions } from '../../receiver/setup.ts';
 import type { TestDatabase } from '../../stores/mysql-databases.ts';
 import { testDatabase } from '../../stores/mysql-databases.ts';
 import type { MariadbServer } from '../../support/mariadb.ts';
@@ -20,7 +20,7 @@ const CONNECTIONS = 3;
 let server: MariadbServer;
 let at: TestDatabase;
 const pools: Pool[] = [];
-const houses: House[] = [];
+const receivers: TestReceiver[] = [];
 
 beforeAll(async () => {
   server = await startServer();
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  for (const { receiver } of houses.splice(0)) await receiver.stop();
+  for (const { receiver } of receivers.splice(0)) await receiver.stop();
   for (const pool of pools.splice(0)) await pool.end();
 });
 
@@ -48,9 +48,13 @@ function poolOf(): Pool {
   return pool;
 }
 
-async function doorOn(pool: Pool, options: HouseOptions = {}, timeoutMs = LONG_MS): Promise<House> {
+async function doorOn(
+  pool: Pool,
+  options: TestReceiverOptions = {},
+  timeoutMs = LONG_MS,
+): Promise<TestReceiver> {
   const door = await doorOf(mysqlStore({ pool, timeoutMs }), options);
-  houses.push(door);
+  receivers.push(door);
   return door;
 }
 

@@ -6,7 +6,7 @@ import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
-import type { House, HouseOptions } from '../../receiver/setup.ts';
+import type { TestReceiver, TestReceiverOptions } from '../../receiver/setup.ts';
 import { AGENT, said } from '../../receiver/setup.ts';
 import { until } from '../../support/redis.ts';
 import { delivered, doorOf, expectUnavailable, LEASE_MS, newEvent, refusal } from './at-door.ts';
@@ -19,7 +19,7 @@ const SHORT_MS = 300;
 let server: PostgresServer;
 let proxy: TcpProxy;
 const pools: Pool[] = [];
-const houses: House[] = [];
+const receivers: TestReceiver[] = [];
 let offsetMs = 0;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 async function endAll(): Promise<void> {
   offsetMs = 0;
-  for (const { receiver } of houses.splice(0)) await receiver.stop();
+  for (const { receiver } of receivers.splice(0)) await receiver.stop();
   for (const pool of pools.splice(0)) await pool.end();
 }
 
@@ -53,10 +53,14 @@ function poolOf(url: string, max = 3): Pool {
 
 const throughProxy = (): string => server.url.replace(`:${server.port}/`, `:${proxy.port}/`);
 
-async function doorOn(pool: Pool, options: HouseOptions = {}, timeoutMs = LONG_MS): Promise<House> {
+async function doorOn(
+  pool: Pool,
+  options: TestReceiverOptions = {},
+  timeoutMs = LONG_MS,
+): Promise<TestReceiver> {
   const store = postgresStore({ pool, timeoutMs, clockOffsetMs: () => offsetMs });
   const at = await doorOf(store, options);
-  houses.push(at);
+  receivers.push(at);
   return at;
 }
 

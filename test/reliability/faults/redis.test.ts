@@ -5,7 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startRedisCluster, startServer, until } from '../../support/redis.ts';
-import type { House, HouseOptions } from '../../receiver/setup.ts';
+import type { TestReceiver, TestReceiverOptions } from '../../receiver/setup.ts';
 import { AGENT } from '../../receiver/setup.ts';
 import { delivered, doorOf, expectUnavailable, newEvent, refusal } from './at-door.ts';
 import { LONG_MS } from './backends.ts';
@@ -16,20 +16,20 @@ const SHORT_MS = 500;
 
 const clientOf = (port: number): Redis => new Redis({ port, host: '127.0.0.1', lazyConnect: true });
 
-const houses: House[] = [];
+const receivers: TestReceiver[] = [];
 
 async function doorOn(
   client: Redis | Cluster,
-  options: HouseOptions = {},
+  options: TestReceiverOptions = {},
   timeoutMs = LONG_MS,
-): Promise<House> {
+): Promise<TestReceiver> {
   const at = await doorOf(redisStore({ client, timeoutMs }), options);
-  houses.push(at);
+  receivers.push(at);
   return at;
 }
 
 async function stopAll(): Promise<void> {
-  for (const { receiver } of houses.splice(0)) await receiver.stop();
+  for (const { receiver } of receivers.splice(0)) await receiver.stop();
 }
 
 describe('one server', () => {

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
-import type { House } from '../../receiver/setup.ts';
+import type { TestReceiver } from '../../receiver/setup.ts';
 import { said } from '../../receiver/setup.ts';
 import type { TempFile } from '../../stores/sqlite-files.ts';
 import { tempFile } from '../../stores/sqlite-files.ts';
@@ -16,7 +16,7 @@ const OTHER = fileURLToPath(new URL('../../stores/fixtures/hold-lock.ts', import
 const LOCK = 'BEGIN IMMEDIATE';
 
 let temp: TempFile;
-let at: House;
+let at: TestReceiver;
 let offsetMs = 0;
 const others: ChildProcess[] = [];
 

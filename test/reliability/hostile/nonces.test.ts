@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { generateKey } from '../../../src/sender/sign.ts';
-import { AGENT, house, payloads, said, sellerKey } from '../../receiver/setup.ts';
+import { AGENT, testReceiver, payloads, said, sellerKey } from '../../receiver/setup.ts';
 import { type Servers, startServers, type StoreName, STORES } from './stores.ts';
 
 const CAP = 200;
@@ -20,7 +20,7 @@ describe.each(Object.keys(STORES) as StoreName[])('fresh nonces without end unde
       await sellerKey(),
       await generateKey('ed25519', 'webhook-signing', { kid: 'other-1' }),
     ];
-    const at = await house({
+    const at = await testReceiver({
       store,
       maxNoncesPerKey: CAP,
       senders: [

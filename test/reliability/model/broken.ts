@@ -19,9 +19,9 @@ function over(change: (rows: QueueRows) => Partial<QueueRows>): System {
   const changed = <Request, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> => {
     return (rows, request, now) => rule({ ...rows, ...change(rows) }, request, now);
   };
-  const { admission, complete, fail, renew, peek, lease, transaction, ...corridor } = REAL;
+  const { admission, complete, fail, renew, peek, lease, transaction, ...rest } = REAL;
   return {
-    ...corridor,
+    ...rest,
     admission: admission.map(changed),
     complete: changed(complete),
     fail: changed(fail),

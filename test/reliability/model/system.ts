@@ -22,7 +22,7 @@ export type Atomic<Request, Result> = (rows: QueueRows, request: Request, now: n
 export type Consequence = 'run' | 'wait' | 200 | 401 | 409 | 429 | 503;
 
 /**
- * Store and corridor as the explorer drives them. The real one below is the rules themselves; a broken one replaces a
+ * Store and pipeline as the explorer drives them. The real one below is the rules themselves; a broken one replaces a
  * member or two.
  */
 export interface System {

@@ -1,7 +1,7 @@
 import { Pool } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
-import type { House } from '../../receiver/setup.ts';
+import type { TestReceiver } from '../../receiver/setup.ts';
 import { said } from '../../receiver/setup.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
@@ -47,7 +47,7 @@ it(
       await owner.query('SELECT pg_reload_conf()');
     };
     await set('*');
-    const houses = await Promise.all(
+    const receivers = await Promise.all(
       (['inline', 'inbox'] as const).map((mode) =>
         doorOf(postgresStore({ pool: poolOf(primary.url), timeoutMs: 60_000 }), {
           mode,
@@ -57,7 +57,7 @@ it(
     );
     const acknowledged: Event[] = [];
     let faults = 0;
-    const answers = (at: House): Promise<string[]> =>
+    const answers = (at: TestReceiver): Promise<string[]> =>
       Promise.all(
         Array.from({ length: EVENTS }, async () => {
           const event = newEvent();
@@ -67,13 +67,13 @@ it(
           return said(outcome);
         }),
       );
-    for (const at of houses) {
+    for (const at of receivers) {
       await delivered(at, newEvent());
       expect(new Set(await answers(at))).toEqual(new Set(['accepted 200']));
     }
 
     standby.crash();
-    for (const at of houses) {
+    for (const at of receivers) {
       const over = new AbortController();
       const told = answers(at).finally(() => over.abort());
       // Some wait for others before they come to their commit.
@@ -81,7 +81,7 @@ it(
       expect(new Set(await told)).toEqual(new Set(['unavailable not_durable 503']));
     }
     await set('');
-    for (const at of houses) {
+    for (const at of receivers) {
       // A connection reads its settings before its next statement.
       await expect.poll(async () => said(await at.deliver(newEvent()))).toBe('unavailable not_durable 503');
       expect(new Set(await answers(at))).toEqual(new Set(['unavailable not_durable 503']));

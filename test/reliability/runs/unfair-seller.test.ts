@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { generateKey } from '../../../src/sender/sign.ts';
-import { AGENT, house, payloads, said, sellerKey } from '../../receiver/setup.ts';
+import { AGENT, testReceiver, payloads, said, sellerKey } from '../../receiver/setup.ts';
 import { LONG } from '../form.ts';
 import { type Servers, startServers, type StoreName, STORES } from '../hostile/stores.ts';
 import { print } from './figures.ts';
@@ -33,7 +33,7 @@ describe.each(Object.keys(STORES) as StoreName[])('unfair seller, %s', (name) =>
       if (said(outcome) !== 'accepted 200') faults += 1;
       else if (key) queuedAt.push(begun.length);
     };
-    const at = await house({
+    const at = await testReceiver({
       store,
       mode: 'inbox',
       worker: { concurrency: CONCURRENCY, pollMs: 20 },

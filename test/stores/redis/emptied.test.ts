@@ -1,28 +1,34 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Alarm } from '../../../src/alarms.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import { house, payloads, said, type House, type HouseOptions } from '../../receiver/setup.ts';
+import {
+  testReceiver,
+  payloads,
+  said,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from '../../receiver/setup.ts';
 import { eventKey } from '../../inbox/setup.ts';
 import { ask, ON_DISK, startServer, type RedisServer } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
 
 let server: RedisServer;
 let offsetMs = 0;
-const houses: House[] = [];
+const receivers: TestReceiver[] = [];
 
 beforeEach(async () => {
   server = await startServer(ON_DISK);
   offsetMs = 0;
 });
 afterEach(async () => {
-  for (const { receiver } of houses.splice(0)) await receiver.stop();
+  for (const { receiver } of receivers.splice(0)) await receiver.stop();
   await server.remove();
 });
 
-async function opened(options: HouseOptions = {}): Promise<House> {
+async function opened(options: TestReceiverOptions = {}): Promise<TestReceiver> {
   const store = redisStore({ client: clientOf.port(server.port), clockOffsetMs: () => offsetMs });
-  const made = await house({ store, ...options });
-  houses.push(made);
+  const made = await testReceiver({ store, ...options });
+  receivers.push(made);
   return made;
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { redisStore } from '../../../src/stores/redis.ts';
-import { house } from '../../receiver/setup.ts';
+import { testReceiver } from '../../receiver/setup.ts';
 import { ON_DISK, startServer, until } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
 
@@ -8,7 +8,7 @@ it('receiver.health: a server that is killed is no reason to end the process, an
   const server = await startServer(ON_DISK);
   let time = Date.now();
   const store = redisStore({ client: clientOf.port(server.port) });
-  const { receiver } = await house({ store, now: () => time });
+  const { receiver } = await testReceiver({ store, now: () => time });
   const later = (): ReturnType<typeof receiver.health> => {
     time += 1_000;
     return receiver.health();

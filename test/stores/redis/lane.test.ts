@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Connection } from '../../../src/stores/redis/client.ts';
+import type { RedisConnection } from '../../../src/stores/redis/client.ts';
 import { duplicateOf } from '../../../src/stores/redis/client.ts';
 import { laneOf } from '../../../src/stores/redis/lane.ts';
 import { checkKept } from '../../../src/stores/redis/settings.ts';
@@ -28,7 +28,7 @@ function heldWatch(): { readonly watch: { passed: () => Promise<void> }; readonl
   return { watch: { passed: () => held }, release: () => release() };
 }
 
-async function connectionTo(port: number, timeoutMs: number = TIMEOUT_MS): Promise<Connection> {
+async function connectionTo(port: number, timeoutMs: number = TIMEOUT_MS): Promise<RedisConnection> {
   const connection = duplicateOf(clientOf.port(port), timeoutMs);
   connection.on('error', () => undefined);
   await connection.connect();
@@ -107,7 +107,7 @@ describe('the look at the settings', () => {
 
 describe('a Cluster one of whose primaries hangs', () => {
   let cluster: RedisCluster;
-  let connection: Connection;
+  let connection: RedisConnection;
   beforeAll(async () => {
     cluster = await startRedisCluster();
     connection = duplicateOf(clientOf.cluster(cluster), 30_000);

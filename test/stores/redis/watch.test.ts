@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Connection } from '../../../src/stores/redis/client.ts';
+import type { RedisConnection } from '../../../src/stores/redis/client.ts';
 import { duplicateOf } from '../../../src/stores/redis/client.ts';
 import { watchOf } from '../../../src/stores/redis/watch.ts';
 import type { RedisServer } from '../../support/redis.ts';
@@ -17,7 +17,7 @@ const LOST =
 const late = (): number => performance.now() + TIMEOUT_MS;
 
 let server: RedisServer;
-let connection: Connection;
+let connection: RedisConnection;
 
 beforeEach(async () => {
   server = await startServer(ON_DISK);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SqliteHandle } from '../../../src/stores/sqlite/handle.ts';
 import { openDatabase } from '../../../src/stores/sqlite/open.ts';
-import { fileOf, type Place, placeOf } from '../../../src/stores/sqlite/place.ts';
+import { fileOf, type DatabaseFile, placeOf } from '../../../src/stores/sqlite/place.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { DRIVERS, tempFile } from '../sqlite-files.ts';
 
@@ -69,7 +69,7 @@ describe('the place of a database', () => {
 
 describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (driver) => {
   /** Opened as the store opens it. */
-  async function opened(): Promise<{ readonly handle: SqliteHandle; readonly place: Place }> {
+  async function opened(): Promise<{ readonly handle: SqliteHandle; readonly place: DatabaseFile }> {
     const connected = DRIVERS[driver]?.(temp.file) ?? temp.file;
     const handle = typeof connected === 'string' ? new DatabaseSync(connected) : connected;
     const options = { busyMs: 0, delay: async () => {}, random: () => 0 };
