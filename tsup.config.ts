@@ -21,6 +21,7 @@ export default defineConfig({
     events: 'src/events/index.ts',
     sender: 'src/sender/sign.ts',
     registry: 'src/registry/index.ts',
+    registrations: 'src/registrations/index.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

@@ -44,6 +44,10 @@ export type AlarmCode =
   | 'senders_failed'
   /** Events are due that no worker leases (admission.md §4.13). */
   | 'queue_unattended'
+  /** A call that nobody has settled cannot be repeated any more: what came of it is not known. */
+  | 'operation_orphaned'
+  /** A seller has refused a repeated call for good. */
+  | 'operation_refused'
   /** The store was made just now: where an older one should be there, its volume may not be. */
   | 'store_created'
   /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */

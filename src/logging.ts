@@ -104,6 +104,8 @@ const SUBJECTS: Readonly<Record<AlarmCode, readonly string[] | 'each'>> = {
   misconfigured: ['message'],
   durability_lowered: [],
   store_created: 'each',
+  operation_orphaned: 'each',
+  operation_refused: 'each',
   senders_failed: [],
   overloaded: [],
   queue_unattended: [],

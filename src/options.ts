@@ -233,7 +233,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
   /**
-   * What you registered with sellers: each event has `registration` where its operation is known, and a warning where
+   * What you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`): each event has `registration` where its operation is known, and a warning where
    * what it says does not fit. Costs a look-up in the store for each event that is handled.
    */
   readonly registrations?: EventRegistrations;

@@ -1,13 +1,11 @@
 /** What is wrong with a registration, for programs. */
 export type RegistrationErrorCode =
-  | 'arguments_invalid'
-  | 'arguments_too_large'
-  | 'context_invalid'
-  | 'context_too_large'
-  | 'ref_invalid'
-  | 'ref_too_large'
-  | 'reporting_invalid'
-  | 'task_type_invalid'
+  /** An argument of a method: the message names it. */
+  | 'request_invalid'
+  /** More is to be kept than may be. */
+  | 'request_too_large'
+  /** As many operations of the seller as `maxOpen` says have not ended. */
+  | 'too_many_open'
   /** Kept encrypted under a secret that is not among those given. */
   | 'secret_missing'
   /** Kept encrypted, and what is kept was changed, cut, or belongs to another row. */

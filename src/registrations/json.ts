@@ -1,7 +1,5 @@
 import { utf8 } from '../codec/encoding.ts';
-import { RegistrationError, type RegistrationErrorCode } from './errors.ts';
-import { parseStrictObject } from '../codec/strict-json.ts';
-import { Fault } from '../errors.ts';
+import { RegistrationError } from './errors.ts';
 
 /** What JSON can say. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -15,26 +13,20 @@ export interface JsonObject {
 interface Part {
   readonly name: string;
   readonly maxBytes: number;
-  readonly invalid: RegistrationErrorCode;
-  readonly tooLarge: RegistrationErrorCode;
 }
 
 /** Arguments of the call, with all that the library adds to them. */
 const ARGUMENTS: Part = {
   name: 'arguments',
   maxBytes: 256 * 1024,
-  invalid: 'arguments_invalid',
-  tooLarge: 'arguments_too_large',
 };
 
 const CONTEXT: Part = {
   name: 'context',
   maxBytes: 16 * 1024,
-  invalid: 'context_invalid',
-  tooLarge: 'context_too_large',
 };
 
-const REF: Part = { name: 'ref', maxBytes: 1024, invalid: 'ref_invalid', tooLarge: 'ref_too_large' };
+const REF: Part = { name: 'ref', maxBytes: 1024 };
 
 /** Objects and arrays around the innermost value. */
 const MAX_DEPTH = 256;
@@ -72,17 +64,18 @@ function isObject(value: unknown): value is JsonObject {
 /** The value as JSON text. @throws RegistrationError where it is none, or longer than the part may be. */
 function jsonText(part: Part, value: unknown): string {
   const found = misfit(value, part.name, 0);
-  if (found !== undefined) throw new RegistrationError(part.invalid, `${found}. Give plain JSON values.`);
+  if (found !== undefined)
+    throw new RegistrationError('request_invalid', `${found}. Give plain JSON values.`);
   const text = JSON.stringify(value);
   requireFit(part, text);
   return text;
 }
 
-function requireFit({ name, maxBytes, tooLarge }: Part, text: string): void {
+function requireFit({ name, maxBytes }: Part, text: string): void {
   const { length } = utf8(text);
   if (length <= maxBytes) return;
   throw new RegistrationError(
-    tooLarge,
+    'request_too_large',
     `${name}: ${length} bytes as JSON, at most ${maxBytes} are kept. Keep what is large on your side, and a reference to it here.`,
   );
 }
@@ -90,7 +83,7 @@ function requireFit({ name, maxBytes, tooLarge }: Part, text: string): void {
 /** The arguments as they will be sent, each time anew: an own copy. @throws RegistrationError */
 export function argumentsText(value: unknown): string {
   if (!isObject(value)) {
-    throw new RegistrationError('arguments_invalid', 'arguments: no object. Give the arguments by name.');
+    throw new RegistrationError('request_invalid', 'arguments: no object. Give the arguments by name.');
   }
   return jsonText(ARGUMENTS, value);
 }
@@ -98,7 +91,7 @@ export function argumentsText(value: unknown): string {
 /** `context`, which the seller repeats on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {
-    throw new RegistrationError('context_invalid', 'context: no object. Give an object, or leave it out.');
+    throw new RegistrationError('request_invalid', 'context: no object. Give an object, or leave it out.');
   }
   return jsonText(CONTEXT, value);
 }
@@ -106,21 +99,11 @@ export function contextText(value: unknown): string {
 /** `ref`: the caller's own word for what was asked. @throws RegistrationError */
 export function checkedRef(value: unknown): string {
   if (typeof value !== 'string') {
-    throw new RegistrationError('ref_invalid', `ref: ${describe(value)}. Give a string, or leave it out.`);
+    throw new RegistrationError(
+      'request_invalid',
+      `ref: ${describe(value)}. Give a string, or leave it out.`,
+    );
   }
   requireFit(REF, value);
   return value;
-}
-
-/**
- * JSON that this package has kept in a row.
- * @throws Fault `misconfigured`: it is none any more.
- */
-export function storedObject(text: string): Readonly<Record<string, unknown>> {
-  const parsed = parseStrictObject(utf8(text));
-  if (parsed.ok) return parsed.value;
-  throw new Fault(
-    'misconfigured',
-    `A row of a registration cannot be read: ${parsed.detail}. Restore the store from a backup.`,
-  );
 }

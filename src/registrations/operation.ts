@@ -5,7 +5,7 @@ import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
 import type { JsonObject } from './json.ts';
 import type { RouteScheme, Seller } from './routes.ts';
-import { storedObject } from './json.ts';
+import { storedObject } from './rows.ts';
 
 /*
  * An operation as it is kept, and the steps by which it is settled and found. Whose a task is says a row of its own, written with
@@ -133,6 +133,9 @@ function watchOf(
 function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
   return stored;
 }
+
+/** Whether somebody waits for its end. */
+export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
 const isOver = ({ state }: Stored): boolean => state === 'ended' || state === 'refused';
 

@@ -5,10 +5,12 @@ import type {
   RegistrationRows,
   StoreRegistrations,
 } from '../stores/contract.ts';
+import { putBounded } from '../bounded.ts';
 import { RegistrationError } from './errors.ts';
 import {
   type SellerAnswer,
   found,
+  isOpen,
   type OperationFound,
   type OperationName,
   type OperationSeen,
@@ -22,10 +24,10 @@ import {
   type Stored,
   storedIn,
 } from './operation.ts';
-import { storedObject } from './json.ts';
 import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
 import {
+  isOlder,
   operationToken,
   type RandomBytes,
   seal,
@@ -35,6 +37,7 @@ import {
   unseal,
 } from './secrets.ts';
 import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from './routes.ts';
+import { allRows, storedObject } from './rows.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
@@ -106,9 +109,12 @@ export interface Operations {
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /** How many that are to be called need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
+  /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
+  readonly rewrap: () => Promise<{ readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
 }
 
+/** Which operations `list` gives; of all sellers and states unless it says. */
 export interface OperationQuery {
   readonly state?: OperationState;
   readonly agentUrl?: string;
@@ -117,6 +123,7 @@ export interface OperationQuery {
   readonly after?: string;
 }
 
+/** A page of operations; `next` is `after` of the one behind it. */
 export interface OperationPage {
   readonly operations: readonly OperationSeen[];
   readonly next?: string;
@@ -134,6 +141,8 @@ export interface OperationsOptions {
   readonly callMs: number;
   /** How long an operation is known after its end. Ms. */
   readonly retentionMs: number;
+  /** Operations of one seller that have not ended. */
+  readonly maxOpen: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -146,6 +155,7 @@ const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
 
 export function operationsOf(options: OperationsOptions): Operations {
   const { registrations, routes, secrets, hashes, newId, callMs, retentionMs } = options;
+  const takeRoom = roomBySeller(options);
   const ways = { hashes, retentionMs };
 
   const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
@@ -193,10 +203,10 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
 
   const orphan = (of: OperationName): Promise<OperationSeen | undefined> =>
-    change(of, (row, stored, rows) => {
+    change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling') return undefined;
       const orphaned: Stored = { ...stored, state: 'orphaned' };
-      rows.save(rowOf(of, orphaned, null, null));
+      rows.save(rowOf(of, orphaned, null, now + retentionMs));
       return seenOf(row, orphaned);
     });
 
@@ -204,7 +214,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const { agentUrl, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
     if (typeof taskType !== 'string' || !/^[\w.-]{1,255}$/.test(taskType)) {
       throw new RegistrationError(
-        'task_type_invalid',
+        'request_invalid',
         'taskType: no name of an operation. Give e.g. create_media_buy.',
       );
     }
@@ -214,6 +224,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     requireRoom(request.arguments, request.context);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
+    await takeRoom(agentUrl);
     // Whatever cannot be had is said before anything is promised.
     const route = await routes.routeOf(seller, scheme);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
@@ -320,19 +331,64 @@ export function operationsOf(options: OperationsOptions): Operations {
       };
     },
     unreadable: async () => {
-      const query = { kind: 'operation', list: 'calling', limit: 1000 } as const;
       let count = 0;
-      for (let after: string | undefined; ;) {
-        const page = await registrations.page({ ...query, ...(after !== undefined && { after }) });
-        count += page.rows.filter((row) => !canRead(storedIn(row))).length;
-        if (page.next === undefined) return count;
-        after = page.next;
+      for await (const row of allRows(registrations, { kind: 'operation', list: 'calling' })) {
+        if (!canRead(storedIn(row))) count += 1;
       }
+      return count;
+    },
+    rewrap: async () => {
+      let rewrapped = 0;
+      let needed = 0;
+      for await (const row of allRows(registrations, { kind: 'operation' })) {
+        const of = { agentUrl: row.sender, operationId: row.id };
+        const { sealed, token, state } = storedIn(row);
+        if (token !== undefined && token !== secrets.newest.id && isOpen(state)) needed += 1;
+        if (sealed === undefined || !isOlder(secrets, sealed)) continue;
+        const text = await unseal(secrets, placeOf(of), sealed);
+        const anew = await seal(secrets, placeOf(of), text, options.randomBytes);
+        await change(of, (found, stored, rows) => {
+          // Where it was answered meanwhile, nothing is encrypted any more.
+          if (stored.sealed === sealed) {
+            rows.save(rowOf(of, { ...stored, sealed: anew }, found.dueAt, found.expiresAt));
+          }
+        });
+        rewrapped += 1;
+      }
+      return { rewrapped, needed };
     },
     forget: async (agentUrl) => {
       await forget('operation', agentUrl);
       await forget('watch', agentUrl);
     },
+  };
+}
+
+/** Operations of a seller are counted again after so many that were created here. */
+const COUNT_EVERY = 100;
+/** Sellers whose room is remembered. */
+const MAX_SELLERS = 10_000;
+
+/** Whether one more operation of a seller may be open. Counting each time would read them all. */
+function roomBySeller({ registrations, maxOpen }: OperationsOptions): (agentUrl: string) => Promise<void> {
+  const left = new Map<string, number>();
+  const countOpen = async (agentUrl: string): Promise<number> => {
+    let count = 0;
+    for (const list of ['calling', 'open'] as const) {
+      const rows = allRows(registrations, { kind: 'operation', sender: agentUrl, list });
+      while (!(await rows.next()).done) count += 1;
+    }
+    return count;
+  };
+  return async (agentUrl) => {
+    const room = left.get(agentUrl) || Math.min(COUNT_EVERY, maxOpen - (await countOpen(agentUrl)));
+    if (room <= 0) {
+      throw new RegistrationError(
+        'too_many_open',
+        `${maxOpen} operations of ${agentUrl} have not ended. Look at them by list({ agentUrl, state: 'open', limit: 100 }), or raise maxOpen.`,
+      );
+    }
+    putBounded(left, agentUrl, room - 1, MAX_SELLERS);
   };
 }
 

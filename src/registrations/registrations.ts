@@ -1,9 +1,12 @@
 import type { Hashes } from '../crypto/engine.ts';
+import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
+import { flag, MAX_TIMER_MS, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { EventRegistrations } from '../events/registration.ts';
+import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
-import type { Store } from '../stores/contract.ts';
-import { answerIn, isFinal, refusalIn } from './answer.ts';
+import type { Store, StoreRegistrations } from '../stores/contract.ts';
+import { answerIn, isFinal, refusalIn, SellerError } from './answer.ts';
 import type { JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
 import type { OperationName, OperationSeen, Settled } from './operation.ts';
@@ -48,27 +51,43 @@ export interface Registrations extends EventRegistrations {
   readonly create: (request: OperationRequest) => Promise<Registration>;
   /** `reporting_webhook` for `create_media_buy`, on the seller's own route. */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
+  /** A URL that a seller sends to already: from now on its deliveries are taken there. @throws ConfigError */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Deletes all that is kept of a seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
+  /** Page by page, by agent URL and operation_id. */
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /**
-   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key.
-   * @param tell what came of them that nobody waits for; must not throw.
+   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. What comes
+   * of them that nobody waits for is an alarm.
    */
-  readonly start: (call: CallSeller, tell: (news: RepeaterNews) => void) => void;
+  readonly start: (options: { readonly call: CallSeller }) => void;
   /** No call is begun from now on; resolves when those that run have ended. */
   readonly stop: () => Promise<void>;
   /** Rejects with ConfigError where URLs, or calls that are not settled, need a secret that is not given. */
   readonly ready: () => Promise<void>;
+  /**
+   * Encrypts all that is kept under the newest secret. Any number of times, while everything runs; then `needed` says what
+   * still needs an older one: URLs that sellers were given, and tokens of operations that have not ended.
+   */
+  readonly rewrap: () => Promise<Rewrapped>;
 }
 
+/** What `rewrap` did. */
+export interface Rewrapped {
+  /** Texts that were encrypted anew. */
+  readonly rewrapped: number;
+  /** URLs and tokens that were made by an older secret: it has to stay in `secrets`. */
+  readonly needed: number;
+}
+
+/** Options of `createRegistrations`. */
 export interface RegistrationsOptions {
   readonly store: Store;
   /** Sellers are given URLs below it, e.g. `https://buyer.example/webhooks`. */
   readonly baseUrl: string;
-  /** The newest first. */
+  /** The newest first, each at least 32 random characters. */
   readonly secrets: readonly string[];
   /** http, for development. */
   readonly allowLoopback?: boolean;
@@ -76,7 +95,28 @@ export interface RegistrationsOptions {
   readonly callMs?: number;
   /** How long an operation is known after its end. Ms; 30 days. */
   readonly retentionMs?: number;
+  /**
+   * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Counted now and then, so
+   * processes together may go over it by a hundred each.
+   */
+  readonly maxOpen?: number;
+  /** As of `createReceiver`: warnings and errors go to the console by default. */
+  readonly logger?: Logger;
+  /** `operation_orphaned` and `operation_refused`: what came of repeated calls. */
+  readonly onAlarm?: (alarm: Alarm) => void;
 }
+
+const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
+  store: true,
+  baseUrl: true,
+  secrets: true,
+  allowLoopback: true,
+  callMs: true,
+  retentionMs: true,
+  maxOpen: true,
+  logger: true,
+  onAlarm: true,
+};
 
 /** What runtimes differ in, and tests move. */
 export interface RegistrationsParts {
@@ -92,26 +132,27 @@ const CALL_MS = 120_000;
 /** Of `callMs`: then a repeated call is told to stop. */
 const DEADLINE_SHARE = 0.75;
 const RETENTION_MS = 30 * 86_400_000;
+const MAX_OPEN = 10_000;
 
 /** @throws ConfigError */
 export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
-  const { registrations } = options.store;
-  if (!registrations) {
-    throw new ConfigError(
-      `createRegistrations: the ${options.store.name} store keeps no registrations. Use one of this package.`,
-    );
-  }
+  onlyKnown('createRegistrations', options, KNOWN);
+  const registrations = registrationsIn(options.store);
+  const allowLoopback = flag('allowLoopback', options.allowLoopback);
   const baseUrl = baseUrlOf(options);
   const secrets = secretsOf(options.secrets, parts.hashes);
   const shared = { registrations, secrets, ...parts };
-  const routes = routesOf({ ...shared, baseUrl });
-  const { callMs = CALL_MS } = options;
+  const routes = routesOf({ ...shared, baseUrl, allowLoopback });
+  const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
+  const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
+  const raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
   const operations = operationsOf({
     ...shared,
     routes,
     callMs,
-    retentionMs: options.retentionMs ?? RETENTION_MS,
+    retentionMs: wholeNumber('retentionMs', options.retentionMs, RETENTION_MS),
+    maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
   return {
     publicUrl: `${baseUrl}/*`,
@@ -126,11 +167,16 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     get: operations.get,
     list: operations.list,
-    start: (call, tell) => {
+    start: ({ call }) => {
+      if (typeof call !== 'function') {
+        throw new ConfigError(
+          'start: call is not a function. Give your client: start({ call: (agentUrl, operation, args, { signal }) => … }).',
+        );
+      }
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
         make: (operation, signal) => registrationOf(operation, operations).call(call, signal),
-        tell,
+        tell: teller(logger, raise),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       });
@@ -144,12 +190,62 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         `secrets: ${urls} URLs that sellers were given and ${calls} calls that are not answered yet need a secret that is not given any more. Add it at the end of the list.`,
       );
     },
+    rewrap: async () => {
+      const [ofRoutes, ofCalls] = [await routes.rewrap(), await operations.rewrap()];
+      return {
+        rewrapped: ofRoutes.rewrapped + ofCalls.rewrapped,
+        needed: ofRoutes.needed + ofCalls.needed,
+      };
+    },
+  };
+}
+
+/** @throws ConfigError where the store keeps none. */
+function registrationsIn(store: Store): StoreRegistrations {
+  if (store?.registrations) return store.registrations;
+  const which = store ? `the ${store.name} store keeps no registrations` : 'store: missing';
+  throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
+}
+
+/** What came of a repeated call: an alarm where it is over, else a line in the log. */
+function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void {
+  return (news) => {
+    if (news.kind === 'orphaned') {
+      const { agentUrl: sender, operationId, taskType, ref } = news.operation;
+      raise({
+        code: 'operation_orphaned',
+        message: `Whether ${taskType} was done is not known: it was not answered, and cannot be repeated any more. Ask the seller.`,
+        sender,
+        operationId,
+        taskType,
+        ...(ref !== undefined && { ref }),
+      });
+      return;
+    }
+    const { error } = news;
+    const message = error instanceof Error ? error.message : String(error);
+    if (news.kind === 'store') {
+      logger.warn(
+        { error },
+        `Registrations: the store cannot say which calls are to be repeated. ${message}`,
+      );
+      return;
+    }
+    const { agentUrl: sender, operationId } = news.operation;
+    if (error instanceof SellerError && isFinal(error)) {
+      raise({ code: 'operation_refused', message, sender, operationId, refusal: error.code });
+    } else {
+      logger.warn(
+        { sender, operationId, error },
+        `A call is repeated later: it was not answered. ${message}`,
+      );
+    }
   };
 }
 
 function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
   const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || baseUrl.includes('*')) {
     throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
   }

@@ -96,7 +96,7 @@ export function requireRoom(given: JsonObject, context: JsonObject | undefined):
   const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(given, name));
   if (taken === undefined) return;
   throw new RegistrationError(
-    'arguments_invalid',
+    'request_invalid',
     `arguments.${taken}: is filled in by the library. Leave it out; the context of a call is given as context.`,
   );
 }
@@ -146,13 +146,13 @@ export function reportingWebhook(destination: Destination, reporting: Reporting)
   const { frequency, requestedMetrics } = reporting;
   if (!FREQUENCIES.includes(frequency)) {
     throw new RegistrationError(
-      'reporting_invalid',
+      'request_invalid',
       `frequency: ${JSON.stringify(frequency)} is not known. Use one of ${FREQUENCIES.join(', ')}.`,
     );
   }
   if (requestedMetrics !== undefined && !isListOfNames(requestedMetrics)) {
     throw new RegistrationError(
-      'reporting_invalid',
+      'request_invalid',
       'requestedMetrics: no list of names. Give strings, or leave it out.',
     );
   }

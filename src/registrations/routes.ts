@@ -1,5 +1,7 @@
 import type { Hashes } from '../crypto/engine.ts';
-import type { EditionName } from '../protocol.ts';
+import { requireUrl } from '../config/public-url.ts';
+import { oneOf } from '../config/validate.ts';
+import { editionFor, type EditionName } from '../protocol.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import { encodeBase64Url } from '../codec/encoding.ts';
@@ -8,6 +10,7 @@ import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts'
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
+  isOlder,
   makeRouteToken,
   type RandomBytes,
   readRouteToken,
@@ -17,7 +20,8 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
-import { storedObject } from './json.ts';
+import { RegistrationError } from './errors.ts';
+import { allRows, storedObject } from './rows.ts';
 
 /*
  * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
@@ -56,12 +60,15 @@ export interface Routes {
   readonly forget: (agentUrl: string) => Promise<void>;
   /** How many routes need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
+  /** Credentials under the newest secret; `needed`: URLs that an older one has made. */
+  readonly rewrap: () => Promise<{ readonly rewrapped: number; readonly needed: number }>;
 }
 
 export interface RouteOptions {
   readonly registrations: StoreRegistrations;
   /** Without a `/` at its end. */
   readonly baseUrl: string;
+  readonly allowLoopback: boolean;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
@@ -75,6 +82,9 @@ export const ROUTE_KEPT_MS = 10_000;
 
 /** Adopted URLs are read anew for an unknown path, at most so often. Ms. */
 export const REFRESH_MS = 1000;
+
+/** Who waits for a reading that is under way looks so often whether it has ended. Ms. */
+const LOOK_MS = 20;
 
 /** Routes that are remembered, and adopted URLs that are held. */
 const MOST = 10_000;
@@ -95,7 +105,8 @@ interface StoredRoute extends Seller {
   readonly path?: string;
 }
 
-const routeIn = ({ value }: RegistrationRow): StoredRoute => storedObject(value) as unknown as StoredRoute;
+const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
+  storedObject(value) as unknown as StoredRoute;
 
 function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow {
   const list = route.path === undefined ? null : ADOPTED;
@@ -118,11 +129,25 @@ export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): S
   ...(format && { format }),
 });
 
+/** @throws RegistrationError `request_invalid`: else deliveries would be refused, long after. */
+function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
+  const { agentUrl, brandJsonUrl, edition, format } = seller;
+  try {
+    requireUrl('agentUrl', agentUrl, allowLoopback);
+    if (brandJsonUrl !== undefined) requireUrl('brandJsonUrl', brandJsonUrl, allowLoopback);
+    if (edition !== undefined) editionFor(edition, 'edition');
+    oneOf('format', format, ['tool', 'agent']);
+    oneOf('scheme', scheme, SCHEMES);
+  } catch (error) {
+    throw new RegistrationError('request_invalid', (error as Error).message, { cause: error });
+  }
+}
+
 /** A row that has gone: past its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
 export function routesOf(options: RouteOptions): Routes {
-  const { registrations, baseUrl, secrets, hashes, randomBytes } = options;
+  const { registrations, baseUrl, allowLoopback, secrets, hashes, randomBytes } = options;
 
   const credentialsOf = async (route: StoredRoute): Promise<string | undefined> =>
     route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
@@ -137,6 +162,7 @@ export function routesOf(options: RouteOptions): Routes {
   const adopted = adoptedUrls(options, senderOf);
 
   const routeOf = async (seller: Seller, scheme: RouteScheme = 'signature'): Promise<Route> => {
+    requireSeller(seller, scheme, allowLoopback);
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
@@ -192,6 +218,7 @@ export function routesOf(options: RouteOptions): Routes {
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
+      requireSeller(seller, 'signature', allowLoopback);
       const { pathname, search } = below(baseUrl, url);
       const path = pathname + search;
       const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
@@ -222,11 +249,38 @@ export function routesOf(options: RouteOptions): Routes {
     },
     unreadable: async () => {
       let count = 0;
-      for await (const row of allOf(registrations, undefined)) {
+      for await (const row of allRows(registrations, OF_NO_SENDER)) {
         const { secretId } = routeIn(row);
         if (secretId !== undefined && !secrets.named(secretId)) count += 1;
       }
       return count;
+    },
+    rewrap: async () => {
+      let rewrapped = 0;
+      let needed = 0;
+      for await (const { id, value } of allRows(registrations, OF_NO_SENDER)) {
+        const route = routeIn({ value });
+        const { agentUrl, scheme, secretId } = route;
+        if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
+        const credentials = isOlder(secrets, route.sealed) ? await credentialsOf(route) : undefined;
+        if (credentials === undefined) continue;
+        const sealed = await seal(secrets, placeOf(route), credentials, randomBytes);
+        // The same text in both rows of the route. Where one was written meanwhile it stays as it is.
+        for (const [sender, place] of [
+          [agentUrl, scheme],
+          ['', id],
+        ] as const) {
+          await registrations.run(sender, (rows) => {
+            const row = rows.get('route', place);
+            if (row && routeIn(row).sealed === route.sealed) {
+              rows.save(rowOf(sender, place, { ...routeIn(row), sealed }));
+            }
+          });
+        }
+        known.forget(id);
+        rewrapped += 1;
+      }
+      return { rewrapped, needed };
     },
   };
 }
@@ -240,23 +294,12 @@ function below(baseUrl: string, url: string): URL {
   );
 }
 
-/** Rows of no sender: routes by token, and adopted URLs. */
-async function* allOf(
-  registrations: StoreRegistrations,
-  list: string | undefined,
-): AsyncGenerator<RegistrationRow> {
-  const query = { kind: 'route', sender: '', limit: 1000, ...(list !== undefined && { list }) } as const;
-  let page = await registrations.page(query);
-  for (;;) {
-    yield* page.rows;
-    if (page.next === undefined) return;
-    page = await registrations.page({ ...query, after: page.next });
-  }
-}
+/** Routes by their tokens, and adopted URLs. */
+const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
 async function allAdopted(registrations: StoreRegistrations): Promise<RegistrationRow[]> {
   const rows: RegistrationRow[] = [];
-  for await (const row of allOf(registrations, ADOPTED)) {
+  for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) {
     if (rows.push(row) > MOST) {
       throw new Fault(
         'misconfigured',
@@ -301,28 +344,46 @@ function adoptedUrls(
   readonly refresh: () => Promise<void>;
 } {
   let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** When `byPath` was read, and when the last reading began. */
+  /** When the reading began that `byPath` is of, and the last one. */
   let readAt = -Infinity;
   let startedAt = -Infinity;
-  let waiting: Promise<void> | undefined;
+  /** Readings that have begun, and the newest that has ended: the how many-th, and its error. */
+  let begun = 0;
+  let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
   const refresh = async (): Promise<void> => {
     const at = (startedAt = now());
-    const found = new Map<string, Sender[]>();
-    for (const row of await allAdopted(registrations)) {
-      const route = routeIn(row);
-      const path = route.path ?? '';
-      found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
+    const nth = (begun += 1);
+    try {
+      const found = new Map<string, Sender[]>();
+      for (const row of await allAdopted(registrations)) {
+        const route = routeIn(row);
+        const path = route.path ?? '';
+        found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
+      }
+      // Of two that overtake each other the later one holds.
+      if (at >= readAt) [byPath, readAt] = [found, at];
+      if (nth > ended.nth) ended = { nth };
+    } catch (error) {
+      if (nth > ended.nth) ended = { nth, error };
+      throw error;
     }
-    // Of two that overtake each other the later one holds.
-    if (at >= readAt) [byPath, readAt] = [found, at];
   };
-  /** One that begins from now on: what was adopted before a delivery came is found for it. */
-  const nextRefresh = (): Promise<void> => {
-    waiting ??= sleep(Math.max(0, startedAt + REFRESH_MS - now())).then(() => {
-      waiting = undefined;
-      return refresh();
-    });
-    return waiting;
+  /**
+   * One that begins from now on: what was adopted before a delivery came is found for it. By looking, not by a promise of
+   * another delivery's: on some platforms that never resolves (`requestsMayShare`).
+   */
+  const nextRefresh = async (): Promise<void> => {
+    const since = begun;
+    let waitMs = startedAt + REFRESH_MS - now();
+    do {
+      await sleep(Math.max(0, waitMs));
+      waitMs = startedAt + REFRESH_MS - now();
+      if (ended.nth > since) break;
+      if (waitMs <= 0) await refresh();
+      // One is under way that began after this delivery came.
+      else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
+    } while (ended.nth <= since);
+    if ('error' in ended) throw ended.error;
   };
   return {
     at: (path) => {

@@ -222,6 +222,11 @@ export function secretIdOf(sealed: string): string | undefined {
     : undefined;
 }
 
+/** Whether a text was sealed under another secret than the newest. */
+export function isOlder(secrets: Secrets, sealed: string | undefined): boolean {
+  return sealed !== undefined && secretIdOf(sealed) !== secrets.newest.id;
+}
+
 /**
  * Decrypts what `seal` made for this place.
  * @throws RegistrationError `secret_missing`, `sealed_text_invalid`.

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode } from '../../src/alarms.ts';
 import { Fault, PermanentError } from '../../src/errors.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import type { Sender } from '../../src/senders.ts';
 import { generateKey, type Jwk } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -52,6 +53,25 @@ const changed = (headers: Record<string, string>) => async (): Promise<Alarms> =
   await at.receiver.verifyAndDispatch(signed.body, { ...signed.headers, ...headers });
   return at.alarms;
 };
+
+/** The alarms of registrations that repeat a call whose process has died. */
+async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms> {
+  const alarms: Alarm[] = [];
+  const registrations = createRegistrations({
+    store: memoryStore(),
+    baseUrl: 'https://buyer.example/webhooks',
+    secrets: ['a-secret-of-forty-characters-and-no-more'],
+    // Due at once.
+    callMs: 1,
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    onAlarm: (alarm) => void alarms.push(alarm),
+  });
+  onTestFinished(() => registrations.stop());
+  const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, requestKeyMs };
+  await registrations.create(request);
+  registrations.start({ call });
+  return alarms;
+}
 
 /** A store that is the memory store but for something. */
 const storeWith = (change: (store: Store) => Partial<Store>): Store => {
@@ -325,6 +345,14 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       return at.alarms;
     },
     message: 'call receiver.start() in a process that keeps running',
+  },
+  operation_orphaned: {
+    test: () => repeating(0, async () => ({})),
+    message: 'Whether create_media_buy was done is not known',
+  },
+  operation_refused: {
+    test: () => repeating(60_000, async () => ({ error: { code: 'AUTH_INVALID' } })),
+    message: 'AUTH_INVALID. Get a new token from the seller',
   },
   store_created: {
     test: async () => {

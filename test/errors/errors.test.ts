@@ -5,6 +5,7 @@ import type { Outcome, RefusedCode, UnavailableCode } from '../../src/outcome.ts
 import { ALARMS } from './alarms.ts';
 import { FAULTS } from './faults.ts';
 import { REGISTRY } from './registry.ts';
+import { REGISTRATIONS } from './registrations.ts';
 import { REFUSALS } from './refusals.ts';
 import { THROWN } from './thrown.ts';
 
@@ -36,7 +37,7 @@ const keysOf = <K extends string>(table: Readonly<Record<K, unknown>>): readonly
 const refused = keysOf<RefusedCode>(REFUSALS);
 const unavailable = keysOf<UnavailableCode>(FAULTS);
 const alarms = keysOf<AlarmCode>(ALARMS);
-const ERRORS = { ...THROWN, ...REGISTRY };
+const ERRORS = { ...THROWN, ...REGISTRY, ...REGISTRATIONS };
 const thrown = keysOf(ERRORS);
 
 /** No word of ours may reach whoever sent it. */

@@ -58,6 +58,7 @@ describe('package exports', () => {
       './events',
       './sender',
       './registry',
+      './registrations',
       './testing',
       './vectors',
       './otel',

@@ -122,6 +122,7 @@ describe('design: the core bundles for any runtime', () => {
     'auth/rfc9421/index.ts',
     'events/index.ts',
     'registry/index.ts',
+    'registrations/index.ts',
     'sender/sign.ts',
     'stores/memory.ts',
   ])('%s bundles for a browser-like target without node: modules', async (entry) => {

@@ -26,18 +26,18 @@ describe('limits of a registration', () => {
   it.each([
     ['arguments', argumentsText, 256 * 1024],
     ['context', contextText, 16 * 1024],
-  ] as const)('%s: as many bytes of JSON as are said, and no more', (name, text, most) => {
+  ] as const)('%s: as many bytes of JSON as are said, and no more', (_name, text, most) => {
     expect(text({ a: 'x'.repeat(most - 8) })).toHaveLength(most);
-    expect(codeOf(() => text({ a: 'x'.repeat(most - 7) }))).toBe(`${name}_too_large`);
+    expect(codeOf(() => text({ a: 'x'.repeat(most - 7) }))).toBe('request_too_large');
     // Bytes, not characters: € is three.
-    expect(codeOf(() => text({ a: '€'.repeat(most / 2) }))).toBe(`${name}_too_large`);
+    expect(codeOf(() => text({ a: '€'.repeat(most / 2) }))).toBe('request_too_large');
   });
 
   it('ref: 1 KiB', () => {
     expect(checkedRef('x'.repeat(1024))).toHaveLength(1024);
-    expect(codeOf(() => checkedRef('x'.repeat(1025)))).toBe('ref_too_large');
-    expect(codeOf(() => checkedRef('€'.repeat(342)))).toBe('ref_too_large');
-    for (const ref of [undefined, null, 1, {}]) expect(codeOf(() => checkedRef(ref))).toBe('ref_invalid');
+    expect(codeOf(() => checkedRef('x'.repeat(1025)))).toBe('request_too_large');
+    expect(codeOf(() => checkedRef('€'.repeat(342)))).toBe('request_too_large');
+    for (const ref of [undefined, null, 1, {}]) expect(codeOf(() => checkedRef(ref))).toBe('request_invalid');
   });
 });
 
@@ -59,8 +59,8 @@ describe('what a registration keeps', () => {
     ['what has no end', [circular, nested(257)]],
   ])('is never %s', (_, values) => {
     for (const value of values) {
-      expect(codeOf(() => argumentsText(value))).toBe('arguments_invalid');
-      expect(codeOf(() => contextText(value))).toBe('context_invalid');
+      expect(codeOf(() => argumentsText(value))).toBe('request_invalid');
+      expect(codeOf(() => contextText(value))).toBe('request_invalid');
     }
   });
 

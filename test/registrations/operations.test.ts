@@ -11,6 +11,7 @@ const OTHER = 'https://other.example/mcp';
 const CALL_MS = 60_000;
 const DAY_MS = 86_400_000;
 const RETENTION_MS = 30 * DAY_MS;
+const MAX_OPEN = 120;
 
 const request = {
   agentUrl: SELLER,
@@ -34,11 +35,19 @@ function world() {
     const routes = routesOf({
       ...parts,
       baseUrl: 'https://buyer.example/webhooks',
+      allowLoopback: false,
       now: () => 0,
       sleep: async () => {},
     });
     const newId = (): string => `0000000${(ids += 1)}-0000-4000-8000-000000000000`.slice(-36);
-    return operationsOf({ ...parts, routes, newId, callMs: CALL_MS, retentionMs: RETENTION_MS });
+    return operationsOf({
+      ...parts,
+      routes,
+      newId,
+      callMs: CALL_MS,
+      retentionMs: RETENTION_MS,
+      maxOpen: MAX_OPEN,
+    });
   };
   return { state, process, pass: (ms: number) => (offsetMs += ms) };
 }
@@ -109,13 +118,13 @@ describe('create', () => {
   });
 
   it.each([
-    [{ taskType: '' }, 'task_type_invalid'],
-    [{ taskType: 'a b' }, 'task_type_invalid'],
-    [{ arguments: { at: new Date(0) } }, 'arguments_invalid'],
-    [{ arguments: { a: 'x'.repeat(256 * 1024) } }, 'arguments_too_large'],
-    [{ arguments: { push_notification_config: {} } }, 'arguments_invalid'],
-    [{ context: { a: 'x'.repeat(16 * 1024) } }, 'context_too_large'],
-    [{ ref: 'x'.repeat(1025) }, 'ref_too_large'],
+    [{ taskType: '' }, 'request_invalid'],
+    [{ taskType: 'a b' }, 'request_invalid'],
+    [{ arguments: { at: new Date(0) } }, 'request_invalid'],
+    [{ arguments: { a: 'x'.repeat(256 * 1024) } }, 'request_too_large'],
+    [{ arguments: { push_notification_config: {} } }, 'request_invalid'],
+    [{ context: { a: 'x'.repeat(16 * 1024) } }, 'request_too_large'],
+    [{ ref: 'x'.repeat(1025) }, 'request_too_large'],
   ])('refuses %j before anything is kept', async (wrong, code) => {
     await expect(one.create({ ...request, ...wrong } as typeof request)).rejects.toMatchObject({ code });
     expect(at.state.senders.size).toBe(0);
@@ -199,6 +208,16 @@ describe('a caller that dies', () => {
     },
   );
 
+  it('and orphaned, is known for its time', async () => {
+    const made = await one.create({ ...request, requestKeyMs: 0 });
+    at.pass(CALL_MS);
+    await two.due(9, []);
+    at.pass(RETENTION_MS - 1);
+    expect(await one.get(made)).toMatchObject({ state: 'orphaned' });
+    at.pass(1);
+    expect(await one.get(made)).toBeUndefined();
+  });
+
   it('and what it had kept is no longer readable: orphaned', async () => {
     const made = await one.create(request);
     const rows = at.state.senders.get(SELLER)?.registrations.operation;
@@ -211,6 +230,51 @@ describe('a caller that dies', () => {
     await registrations?.run(SELLER, (saving) => saving.save({ ...row, value }));
     at.pass(CALL_MS);
     expect((await two.due(9, [])).orphaned).toMatchObject([{ operationId: made.operationId }]);
+  });
+});
+
+describe('rewrap', () => {
+  it('encrypts arguments under the newest secret, and counts the tokens of older ones', async () => {
+    const before = at.process(OLDER);
+    const [plain, withToken] = [
+      await before.create(request),
+      await before.create({ ...request, token: true }),
+    ];
+    const settled = await before.create({ ...request, agentUrl: OTHER });
+    await before.settle(settled, { status: 'submitted', taskId: 'task-1' });
+    expect(await one.rewrap()).toEqual({ rewrapped: 2, needed: 1 });
+    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 1 });
+    at.pass(CALL_MS);
+    const { operations } = await two.due(9, []);
+    expect(operations.map(wire).toSorted()).toEqual([plain, withToken].map(wire).toSorted());
+    for (const { operationId, agentUrl } of [plain, withToken]) {
+      await one.settle({ agentUrl, operationId }, { status: 'completed' });
+    }
+    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 0 });
+  });
+
+  it('leaves alone what is settled meanwhile', async () => {
+    const made = await at.process(OLDER).create(request);
+    const rewrapping = one.rewrap();
+    await two.settle(made, { status: 'submitted', taskId: 'task-1' });
+    await rewrapping;
+    expect(await one.get(made)).toMatchObject({ state: 'open', taskId: 'task-1' });
+  });
+});
+
+describe('maxOpen', () => {
+  it('operations of a seller that have not ended are as many as it says; what ends makes room', async () => {
+    const made: Operation[] = [];
+    for (let n = 0; n < MAX_OPEN; n += 1) made.push(await one.create(request));
+    const more = one.create(request);
+    await expect(more).rejects.toMatchObject({ code: 'too_many_open' });
+    await expect(more).rejects.toThrow(`${MAX_OPEN} operations of ${SELLER}`);
+    await one.create({ ...request, agentUrl: OTHER });
+    const [first] = made;
+    if (!first) return expect.fail('one was made');
+    await one.settle(first, { status: 'completed' });
+    await one.create(request);
+    await expect(one.create(request)).rejects.toMatchObject({ code: 'too_many_open' });
   });
 });
 

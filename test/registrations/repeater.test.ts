@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import type { Operation } from '../../src/registrations/operations.ts';
 import {
@@ -26,6 +27,14 @@ function world() {
   let ids = 0;
   let stands = false;
   const waits: number[] = [];
+  const alarms: Alarm[] = [];
+  const lines: string[] = [];
+  const logger = {
+    debug() {},
+    info() {},
+    error() {},
+    warn: (_fields: object, line: string) => void lines.push(line),
+  };
   const process = (secret = NEWEST): Registrations =>
     registrationsOf(
       {
@@ -33,6 +42,8 @@ function world() {
         baseUrl: 'https://buyer.example/webhooks',
         secrets: [secret],
         callMs: CALL_MS,
+        logger,
+        onAlarm: (alarm) => void alarms.push(alarm),
       },
       {
         hashes,
@@ -51,6 +62,8 @@ function world() {
   return {
     process,
     waits,
+    alarms,
+    lines,
     pass: (ms: number) => (offsetMs += ms),
     /** From now on: where two processes are at work, one's waiting would be time that the other's calls take. */
     stand: () => (stands = true),
@@ -69,8 +82,6 @@ afterEach(async () => {
   await Promise.all([one.stop(), two.stop()]);
   vi.useRealTimers();
 });
-
-const quiet = (): void => {};
 
 /** Until so many calls have come. */
 function collecting(
@@ -96,7 +107,7 @@ describe('start', () => {
   it('calls for a process that died, byte for byte, once, and settles it', async () => {
     const dead = await one.create(request);
     const { call, calls, all } = collecting(1);
-    two.start(call, quiet);
+    two.start({ call });
     await all;
     await until(async () => (await one.get(dead))?.state === 'open');
     expect(calls).toEqual([dead.toolArguments]);
@@ -111,8 +122,8 @@ describe('start', () => {
     const { call, calls, all } = collecting(25);
     at.pass(CALL_MS);
     at.stand();
-    one.start(call, quiet);
-    two.start(call, quiet);
+    one.start({ call });
+    two.start({ call });
     await all;
     await until(async () => (await one.list({ state: 'open', limit: 100 })).operations.length === 25);
     expect(new Set(calls.map((args) => args['idempotency_key'])).size).toBe(25);
@@ -121,39 +132,42 @@ describe('start', () => {
 
   it('goes on where a call fails, and calls again under the same key', async () => {
     const made = await one.create(request);
-    const news: RepeaterNews[] = [];
     let failures = 2;
     const { call, calls, all } = collecting(3, async () => {
       if ((failures -= 1) >= 0) throw new Error('socket hang up');
       return { status: 'submitted', task_id: 'task-1' };
     });
-    two.start(call, (one) => void news.push(one));
+    two.start({ call });
     await all;
     await until(async () => (await one.get(made))?.state === 'open');
     expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
-    const { agentUrl, operationId } = made;
-    expect(news).toMatchObject([
-      { kind: 'failed', operation: { agentUrl, operationId }, error: { message: 'socket hang up' } },
-      { kind: 'failed', operation: { agentUrl, operationId } },
+    const line = 'A call is repeated later: it was not answered. socket hang up';
+    expect([at.lines, at.alarms]).toEqual([[line, line], []]);
+  });
+
+  it('of a seller that refuses it is an alarm, and the end', async () => {
+    const made = await one.create(request);
+    const { call } = collecting(1, async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } }));
+    two.start({ call });
+    await until(async () => at.alarms.length > 0);
+    const { agentUrl: sender, operationId } = made;
+    expect(at.alarms).toMatchObject([
+      { code: 'operation_refused', sender, operationId, refusal: 'AUTH_INVALID' },
     ]);
+    expect((await one.get(made))?.state).toBe('refused');
   });
 
   it('tells of what it cannot call: a request key that is over, a secret that is missing', async () => {
     const made = await one.create({ ...request, requestKeyMs: CALL_MS });
     const kept = await at.process(FOREIGN).create({ ...request, agentUrl: 'https://foreign.example/mcp' });
-    const news: RepeaterNews[] = [];
     const { call, calls } = collecting(1);
-    two.start(call, (one) => void news.push(one));
-    await until(async () => news.length >= 2);
+    two.start({ call });
+    await until(async () => at.alarms.length > 0 && at.lines.length > 1);
     await two.stop();
     expect(calls).toEqual([]);
-    expect(news.find(({ kind }) => kind === 'orphaned')).toMatchObject({
-      operation: { operationId: made.operationId, state: 'orphaned' },
-    });
-    expect(news.find(({ kind }) => kind === 'failed')).toMatchObject({
-      operation: { operationId: kept.operationId },
-      error: { code: 'secret_missing' },
-    });
+    const { agentUrl: sender, operationId, taskType } = { ...request, ...made };
+    expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId, taskType }]);
+    expect(at.lines).toContainEqual(expect.stringContaining('a secret that is not given any more'));
     expect((await one.get(kept))?.state).toBe('calling');
   });
 
@@ -161,7 +175,7 @@ describe('start', () => {
     const made = await one.create(request);
     await made.settle({ status: 'submitted', task_id: 'task-1' });
     const { call, calls } = collecting(1);
-    two.start(call, quiet);
+    two.start({ call });
     await until(async () => at.waits.length > 10);
     expect(calls).toEqual([]);
     expect(new Set(at.waits)).toEqual(new Set([LOOK_MS]));
@@ -181,7 +195,7 @@ describe('stop', () => {
         });
       });
     });
-    two.start(call, quiet);
+    two.start({ call });
     await all;
     await two.stop();
     expect(ended).toBe(2);

@@ -147,6 +147,6 @@ describe('reporting_webhook', () => {
     { frequency: 'daily', requestedMetrics: [1] },
   ])('refuses %j', (reporting) => {
     const make = (): unknown => reportingWebhook({ url: destination.url }, reporting as Reporting);
-    expect(make).toThrow(expect.objectContaining({ code: 'reporting_invalid' }));
+    expect(make).toThrow(expect.objectContaining({ code: 'request_invalid' }));
   });
 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, type Mock, vi } from 'vitest';
 import { ConfigError, Fault } from '../../src/errors.ts';
 import { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from '../../src/registrations/routes.ts';
 import { makeRouteToken, secretsOf } from '../../src/registrations/secrets.ts';
@@ -18,6 +18,8 @@ function world() {
   const calls = { run: 0, page: 0 };
   let nowMs = 0;
   let fault: Error | undefined;
+  /** Runs that still succeed before one fails. */
+  let runsLeft = Infinity;
   const process = (...secrets: string[]): Routes => {
     const { registrations } = memoryStore({ state });
     if (!registrations) return expect.fail('memory has them');
@@ -26,6 +28,8 @@ function world() {
       run: async (sender, plan) => {
         calls.run += 1;
         if (fault) throw fault;
+        if (runsLeft === 0) throw new Fault('store_unavailable', 'away');
+        runsLeft -= 1;
         return registrations.run(sender, plan);
       },
       page: async (query) => {
@@ -37,6 +41,7 @@ function world() {
     return routesOf({
       registrations: counting,
       baseUrl: BASE,
+      allowLoopback: false,
       secrets: secretsOf(secrets.length > 0 ? secrets : [NEWEST, OLDER], hashes),
       hashes,
       randomBytes: random,
@@ -52,7 +57,11 @@ function world() {
     calls,
     waits,
     pass: (ms: number) => (nowMs += ms),
-    fail: (error: Error | undefined) => (fault = error),
+    fail: (error: Error | undefined) => {
+      fault = error;
+      runsLeft = Infinity;
+    },
+    failAfter: (runs: number) => (runsLeft = runs),
     /** Calls of the store that `run` makes. */
     callsOf: async <T>(run: () => T | Promise<T>): Promise<[T, number]> => {
       const before = calls.run + calls.page;
@@ -173,17 +182,65 @@ describe('an adopted URL', () => {
     expect(await two.senders(new URL(`${BASE}/old/path`))).toEqual([]);
   });
 
-  it('is looked for at most once a second, however many unknown paths come, and each waits for a look that begins after it', async () => {
-    const routes = at.process();
-    const unknown = (): Promise<unknown> =>
-      Promise.all(
-        Array.from({ length: 20 }, async (_, n) => routes.senders(new URL(`${BASE}/unknown-${n}`))),
-      );
-    const [, first] = await at.callsOf(unknown);
-    expect([first, at.waits]).toEqual([1, []]);
-    at.pass(400);
-    const [, second] = await at.callsOf(unknown);
-    expect([second, at.waits]).toEqual([1, [REFRESH_MS - 400]]);
+  describe('is looked for at most once a second', () => {
+    let page: Mock<StoreRegistrations['page']>;
+    let routes: Routes;
+    /** Deliveries to unknown paths, and how many were answered. */
+    let answered: number;
+    const unknown = (count: number): void => {
+      for (let n = 0; n < count; n += 1) {
+        const asked = Promise.resolve(routes.senders(new URL(`${BASE}/unknown-${n}`)));
+        const count1 = (): number => (answered += 1);
+        asked.then(count1, count1);
+      }
+    };
+
+    beforeEach(() => {
+      vi.useFakeTimers();
+      answered = 0;
+      const { registrations } = memoryStore();
+      if (!registrations) return expect.fail('memory has them');
+      page = vi.fn(async (query) => registrations.page(query));
+      routes = routesOf({
+        registrations: { ...registrations, page },
+        baseUrl: BASE,
+        allowLoopback: false,
+        secrets: secretsOf([NEWEST], hashes),
+        hashes,
+        randomBytes: counted(),
+        now: () => Date.now(),
+        sleep: async (ms) => new Promise((resolve) => void setTimeout(resolve, ms)),
+      });
+      return () => void vi.useRealTimers();
+    });
+
+    it('however many unknown paths come; each waits for a look that begins after it', async () => {
+      unknown(20);
+      await vi.advanceTimersByTimeAsync(100);
+      expect([page.mock.calls.length, answered]).toEqual([1, 20]);
+      await vi.advanceTimersByTimeAsync(300);
+      unknown(20);
+      await vi.advanceTimersByTimeAsync(REFRESH_MS - 401);
+      expect([page.mock.calls.length, answered]).toEqual([1, 20]);
+      await vi.advanceTimersByTimeAsync(100);
+      expect([page.mock.calls.length, answered]).toEqual([2, 40]);
+    });
+
+    it('and a look that fails ends all that waited for it', async () => {
+      page.mockRejectedValueOnce(new Fault('store_unavailable', 'away'));
+      unknown(20);
+      await vi.advanceTimersByTimeAsync(100);
+      expect([page.mock.calls.length, answered]).toEqual([1, 20]);
+    });
+
+    it('and one that never ends, for its request has died, is made anew by the next', async () => {
+      page.mockReturnValueOnce(new Promise(() => {}));
+      unknown(20);
+      await vi.advanceTimersByTimeAsync(REFRESH_MS - 1);
+      expect([page.mock.calls.length, answered]).toEqual([1, 0]);
+      await vi.advanceTimersByTimeAsync(100);
+      expect([page.mock.calls.length, answered]).toEqual([2, 19]);
+    });
   });
 
   it('has several sellers where several were given it', async () => {
@@ -203,6 +260,53 @@ describe('an adopted URL', () => {
   ])('that no delivery reaches (%s) is a ConfigError', async (url) => {
     await expect(at.process().adopt(SELLER, url)).rejects.toThrow(ConfigError);
     expect(at.calls).toEqual({ run: 0, page: 0 });
+  });
+});
+
+describe('a seller that cannot be', () => {
+  it.each([
+    [{ agentUrl: 'seller.example' }, 'agentUrl'],
+    [{ agentUrl: 'http://seller.example' }, 'agentUrl'],
+    [{ ...SELLER, brandJsonUrl: '/brand.json' }, 'brandJsonUrl'],
+    [{ ...SELLER, edition: '2.0' as '3.1' }, 'edition'],
+    [{ ...SELLER, format: 'both' as 'tool' }, 'format'],
+  ])('%j is told before anything is written', async (seller, name) => {
+    const error = { code: 'request_invalid', message: expect.stringContaining(name) };
+    await expect(at.process().routeOf(seller)).rejects.toMatchObject(error);
+    await expect(at.process().adopt(seller, `${BASE}/x`)).rejects.toMatchObject(error);
+    expect(at.calls).toEqual({ run: 0, page: 0 });
+  });
+
+  it('nor may a scheme', async () => {
+    const error = { code: 'request_invalid', message: expect.stringContaining('scheme') };
+    await expect(at.process().routeOf(SELLER, 'Basic' as 'Bearer')).rejects.toMatchObject(error);
+  });
+});
+
+describe('rewrap', () => {
+  it('encrypts credentials under the newest secret, and counts the URLs of older ones', async () => {
+    const before = at.process(OLDER);
+    const { url, authentication } = await before.routeOf(SELLER, 'HMAC-SHA256');
+    await before.routeOf(SELLER);
+    const both = at.process(NEWEST, OLDER);
+    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 2 });
+    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2 });
+    // By either row of the route: nothing changes for the seller.
+    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toEqual({ url, authentication });
+    const auth = { hmac: { secret: authentication?.credentials } };
+    expect(await at.process(NEWEST, OLDER).senders(new URL(url))).toEqual([{ ...SELLER, auth }]);
+    await both.routeOf(OTHER, 'Bearer');
+    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2 });
+  });
+
+  it('goes on where it was interrupted between the rows of a route', async () => {
+    const { authentication } = await at.process(OLDER).routeOf(SELLER, 'Bearer');
+    const both = at.process(NEWEST, OLDER);
+    at.failAfter(1);
+    await expect(both.rewrap()).rejects.toThrow('away');
+    at.fail(undefined);
+    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 1 });
+    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'Bearer')).toMatchObject({ authentication });
   });
 });
 

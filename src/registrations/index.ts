@@ -1,0 +1,51 @@
+import { createHashes } from '../crypto/hashes.ts';
+import type { Registrations, RegistrationsOptions } from './registrations.ts';
+import { registrationsOf } from './registrations.ts';
+
+export type { Alarm, Logger } from '../alarms.ts';
+export type { EventRegistration } from '../events/event.ts';
+export type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
+export type { Sender } from '../senders.ts';
+export { SellerError, type SellerErrorCode } from './answer.ts';
+export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
+export type { Json, JsonObject } from './json.ts';
+export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';
+export type { OperationPage, OperationQuery, OperationRequest } from './operations.ts';
+export type {
+  CallSeller,
+  Registration,
+  Registrations,
+  RegistrationsOptions,
+  Rewrapped,
+} from './registrations.ts';
+export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
+export type { RouteScheme, Seller } from './routes.ts';
+
+/**
+ * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. No store is asked
+ * before the first call of a method.
+ * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ */
+export function createRegistrations(options: RegistrationsOptions): Registrations {
+  return registrationsOf(options, {
+    hashes: createHashes(),
+    randomBytes: (count) => globalThis.crypto.getRandomValues(new Uint8Array(count)),
+    newId: () => globalThis.crypto.randomUUID(),
+    now: () => performance.now(),
+    sleep,
+  });
+}
+
+/** Resolves early where the signal aborts. */
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    if (signal?.aborted) wake();
+    else signal?.addEventListener('abort', wake);
+  });
+}

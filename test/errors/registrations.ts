@@ -1,0 +1,76 @@
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { createRegistrations, type RegistrationErrorCode } from '../../src/registrations/index.ts';
+import type { Row } from './row.ts';
+
+const SECRET = 'a-secret-of-forty-characters-and-no-more';
+const OTHER = 'another-secret-of-forty-characters-more-';
+const REQUEST = { agentUrl: 'https://seller.example/mcp', taskType: 'create_media_buy', arguments: {} };
+
+/** On one store: a process with other secrets sees what one before has made. */
+const registering = () => {
+  const state = createMemoryState();
+  return (secret = SECRET, more: { readonly maxOpen?: number } = {}) =>
+    createRegistrations({
+      store: memoryStore({ state }),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [secret],
+      ...more,
+    });
+};
+
+const thrownBy = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
+
+/** Every code of `RegistrationError`: how it comes about. */
+export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>> = {
+  request_invalid: {
+    test: () => thrownBy(registering()().create({ ...REQUEST, taskType: 'create a media buy' })),
+    message: 'taskType: no name of an operation',
+  },
+  request_too_large: {
+    test: () => thrownBy(registering()().create({ ...REQUEST, ref: 'x'.repeat(1025) })),
+    message: 'ref: 1025 bytes',
+  },
+  too_many_open: {
+    test: async () => {
+      const registrations = registering()(SECRET, { maxOpen: 1 });
+      await registrations.create(REQUEST);
+      return thrownBy(registrations.create(REQUEST));
+    },
+    message: '1 operations of https://seller.example/mcp have not ended',
+  },
+  secret_missing: {
+    test: async () => {
+      const process = registering();
+      await process(OTHER).create({ ...REQUEST, scheme: 'Bearer' });
+      return thrownBy(
+        process(OTHER)
+          .rewrap()
+          .then(() => process(SECRET).rewrap()),
+      );
+    },
+    message: 'Add it at the end of secrets',
+  },
+  sealed_text_invalid: {
+    test: async () => {
+      const state = createMemoryState();
+      const store = memoryStore({ state });
+      const registrations = createRegistrations({
+        store,
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: [SECRET, OTHER],
+      });
+      await createRegistrations({
+        store,
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: [OTHER],
+      }).create(REQUEST);
+      await store.registrations?.run(REQUEST.agentUrl, (rows) => {
+        for (const [id, row] of state.senders.get(REQUEST.agentUrl)?.registrations.operation.byKey ?? []) {
+          rows.save({ ...row, id, value: row.value.replace(/("sealed":".{30}).{4}/, '$1AAAA') });
+        }
+      });
+      return thrownBy(registrations.rewrap());
+    },
+    message: 'cannot be decrypted',
+  },
+};
