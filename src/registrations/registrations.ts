@@ -44,8 +44,9 @@ export interface Registration extends OperationName {
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
-  /** `ReceiverOptions.publicUrl` and `senders`. */
+  /** `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
+  /** `ReceiverOptions.senders`: whose URL it is. Rejects with a Fault where the store cannot say. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** Durable when it resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Registration>;
@@ -55,6 +56,7 @@ export interface Registrations extends EventRegistrations {
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Deletes all that is kept of a seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
+  /** One operation; undefined where it is not known. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /** Page by page, by agent URL and operation_id. */
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
