@@ -38,7 +38,7 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
   },
   http: {
     title: 'Over HTTP: 32 connections unless a row says how many, load from a second process (1 KB, Ed25519)',
-    parts: ['32', '1', '128', '1000'],
+    parts: ['32', '1', '128', '1000', ...STORES, 'mysql'],
     load: () => import('./sections/http.ts'),
   },
   refusals: {

@@ -69,6 +69,11 @@ export function throughputBlock(results: Results): string {
     const bare = medianOf(results, 'http', `${door}: bare server with one crypto.verify, requests/s`);
     return [`over HTTP, ${door}, ed25519`, microsText(1_000_000 / rate), number(rate), number(bare)] as const;
   });
+  const stores = (Object.keys(STORE_NAMES) as StoreName[]).map((store) => {
+    const rate = medianOf(results, 'http', `${store}: whole pipeline, deliveries/s`);
+    const bare = `${store}: bare server with one crypto.verify and one durable write, requests/s`;
+    return [STORE_NAMES[store], number(rate), number(medianOf(results, 'http', bare))] as const;
+  });
   const pool = medianOf(results, 'http', 'node: verification off the main thread ÷ on it, by deliveries/s');
   return [
     table(
@@ -76,6 +81,10 @@ export function throughputBlock(results: Results): string {
       [...alone, ...doors],
     ),
     `With \`verification: 'pool'\` the process with the node door answers ${number(pool)} times as many a second, on two processors.`,
+    table(
+      ['Over HTTP, 32 connections, durable store', 'deliveries/s', 'bare server with one write, requests/s'],
+      stores,
+    ),
     measuredOn(results, ['pipeline', 'http']),
   ].join('\n\n');
 }

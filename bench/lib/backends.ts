@@ -13,7 +13,7 @@ import { sqliteStore } from '../../dist/sqlite.js';
 import { startServer as startMariadb } from '../../test/support/mariadb.ts';
 import { startServer as startPostgres } from '../../test/support/postgres.ts';
 import { startServer as startRedis } from '../../test/support/redis-server.ts';
-import { POOL, type BackendName, type Place } from './places.ts';
+import { bareWrites, POOL, SQLITE_BARE, type BackendName, type BareWrite, type Place } from './places.ts';
 
 /** A store of its own on a backend, open and empty. */
 export interface Opened {
@@ -32,12 +32,9 @@ export interface Opened {
 export interface Backend {
   readonly bareName: string;
   readonly open: () => Promise<Opened>;
-  readonly bare: (key: string) => Promise<unknown>;
+  readonly bare: BareWrite;
   readonly stop: () => Promise<void>;
 }
-
-const HASH = '3b7c0f4a9d2e51860c4f7a8b9d6e3f2013c5a7e9b1d3f50724681ace0bdf9753';
-const DAY_MS = 86_400_000;
 
 async function redis(): Promise<Backend> {
   const server = await startRedis({
@@ -51,7 +48,7 @@ async function redis(): Promise<Backend> {
   let stores = 0;
   return {
     bareName: 'SET NX PX',
-    bare: (key) => client.set(`bare:${key}`, HASH, 'PX', DAY_MS, 'NX'),
+    bare: bareWrites.redis(client),
     open: async () => {
       stores += 1;
       const prefix = `bench-${stores}:`;
@@ -85,7 +82,7 @@ async function postgres(): Promise<Backend> {
   let stores = 0;
   return {
     bareName: 'single-row INSERT',
-    bare: (key) => pool.query('INSERT INTO bare (key, hash) VALUES ($1, $2)', [key, HASH]),
+    bare: bareWrites.postgres(pool),
     open: async () => {
       stores += 1;
       const schema = `bench_${stores}`;
@@ -123,7 +120,7 @@ async function mysql(): Promise<Backend> {
   let stores = 0;
   return {
     bareName: 'single-row INSERT',
-    bare: (key) => pool.execute('INSERT INTO bare.bare (name, hash) VALUES (?, ?)', [key, HASH]),
+    bare: bareWrites.mysql(pool),
     open: async () => {
       stores += 1;
       const name = `bench_${stores}`;
@@ -158,14 +155,12 @@ async function mysql(): Promise<Backend> {
 
 async function sqlite(): Promise<Backend> {
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-bench-'));
-  const db = new DatabaseSync(join(folder, 'bare.db'));
-  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  const db = new DatabaseSync(join(folder, SQLITE_BARE));
   db.exec('CREATE TABLE bare (key TEXT PRIMARY KEY, hash TEXT NOT NULL)');
-  const insert = db.prepare('INSERT INTO bare (key, hash) VALUES (?, ?)');
   let stores = 0;
   return {
     bareName: 'single-row INSERT',
-    bare: async (key) => insert.run(key, HASH),
+    bare: bareWrites.sqlite(db),
     open: async () => {
       stores += 1;
       const file = join(folder, `store-${stores}.db`);

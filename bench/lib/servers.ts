@@ -14,6 +14,7 @@ import { webhookHandler as nodeHandler } from '../../dist/node.js';
 import type { KeyPair } from '../../dist/sender.js';
 import { bareVerify, receiverFor } from './contestants.ts';
 import { PUBLIC_URL, type Prepared } from './deliveries.ts';
+import { bareWriteAt, openAt, type BareWrite, type Place } from './places.ts';
 import { OFF_THREAD, ON_THREAD } from './variants.ts';
 
 const path = new URL(PUBLIC_URL).pathname;
@@ -121,24 +122,44 @@ function listenHono(app: Hono): Promise<number> {
   });
 }
 
+/** A bare server of `node:http` that writes one row, too, before it answers. */
+const listenBareWriting = (check: () => void, write: BareWrite): Promise<number> => {
+  let keys = 0;
+  return listenWith((req, res) => {
+    const chunks: Uint8Array[] = [];
+    req.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    req.on('end', () => {
+      check();
+      keys += 1;
+      write(String(keys)).then(
+        () => res.writeHead(200, { 'Content-Length': '0' }).end(),
+        (error: unknown) => res.destroy(error as Error),
+      );
+    });
+  });
+};
+
 /** What a server process is told to be. `samples`: what a bare server verifies, one a request and each in its turn. */
 export interface ServerJob {
   readonly framework: string;
   readonly kind: 'bare' | 'door' | 'off-thread' | 'on-thread';
   readonly key: KeyPair;
   readonly samples: readonly Pick<Prepared, 'base' | 'bareSignature'>[];
+  /** A durable store. `node` alone, `bare` and `door`: a bare server makes its backend's cheapest write. */
+  readonly place?: Place;
 }
 
 /** In the server's process. */
-export function listenFor({ framework, kind, key, samples }: ServerJob): Promise<number> {
+export async function listenFor({ framework, kind, key, samples, place }: ServerJob): Promise<number> {
   const made = FRAMEWORKS[framework];
   if (!made) throw new Error(`no framework ${framework}`);
   const verify = bareVerify(key, 'ed25519');
   let next = 0;
   const verifyOne = (): void => verify(samples[next++ % samples.length] as ServerJob['samples'][number]);
   const kinds: Readonly<Record<ServerJob['kind'], Listen>> = {
-    bare: () => made.bare(verifyOne),
-    door: () => made.door(receiverFor(key)),
+    bare: async () => (place ? listenBareWriting(verifyOne, await bareWriteAt(place)) : made.bare(verifyOne)),
+    door: async () =>
+      made.door(receiverFor(key, {}, place && { store: await openAt(place), requireDurability: 'disk' })),
     'on-thread': () => made.door(receiverFor(key, {}, ON_THREAD)),
     'off-thread': () => made.door(receiverFor(key, {}, OFF_THREAD)),
   };

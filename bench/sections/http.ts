@@ -12,6 +12,8 @@ import {
   type Figures,
   type Times,
 } from '../lib/measure.ts';
+import { BACKENDS } from '../lib/backends.ts';
+import type { BackendName } from '../lib/places.ts';
 import { startServerProcess, type ServerJob, type ServerProcess } from '../lib/servers.ts';
 
 const FRAMEWORKS = ['node', 'express', 'fastify', 'hono'] as const;
@@ -48,7 +50,7 @@ function contestants(servers: readonly Server[], width: number): Contestant[] {
   });
 }
 
-type Jobs = readonly Pick<ServerJob, 'framework' | 'kind'>[];
+type Jobs = readonly Pick<ServerJob, 'framework' | 'kind' | 'place'>[];
 
 const NODE: Jobs = [
   { framework: 'node', kind: 'bare' },
@@ -62,7 +64,7 @@ const ALL: Jobs = [
 ];
 
 /** Each in a process of its own, alternated; contestants are named by framework and kind. */
-async function raced(jobs: Jobs, width: number, repetitions: number): Promise<Times> {
+async function raced(jobs: Jobs, width: number, count = 3000): Promise<Times> {
   const prepared = await prepare(512, KEY, 'ed25519', 1024);
   // Another one each time: a verification takes its way by what it verifies.
   const samples = prepared.map(({ base, bareSignature }) => ({ base, bareSignature }));
@@ -72,7 +74,7 @@ async function raced(jobs: Jobs, width: number, repetitions: number): Promise<Ti
       const process = await startServerProcess({ ...job, key: KEY, samples });
       servers.push({ name: `${job.framework} ${job.kind}`, process });
     }
-    return await alternate(contestants(servers, width), plan(3000, repetitions, IN_SERVICE));
+    return await alternate(contestants(servers, width), plan(count, 15, IN_SERVICE));
   } finally {
     for (const { process } of servers) await process.stop();
   }
@@ -83,7 +85,7 @@ const share = (times: Times, framework: string): Figure =>
   ratio(times, `${framework} bare`, `${framework} door`);
 
 async function frameworks(): Promise<Figures> {
-  const times = await raced(ALL, 32, 9);
+  const times = await raced(ALL, 32);
   const results: Record<string, Figure> = {};
   for (const framework of FRAMEWORKS) {
     results[`${framework}: bare server with one crypto.verify, requests/s`] = rate(
@@ -104,14 +106,50 @@ async function frameworks(): Promise<Figures> {
 /** By the number of connections: what is to be reached. */
 const TARGETS: Readonly<Record<string, number>> = { '1': 0.72, '128': 1, '1000': 0.95 };
 
+/** Durable stores: what is to be reached. */
+const STORE_TARGETS: Readonly<Partial<Record<BackendName, number>>> = {
+  redis: 0.7,
+  postgres: 0.7,
+  sqlite: 0.7,
+};
+
+/** The default mode, which writes twice a delivery, over a bare server that writes once. */
+async function onStore(name: BackendName): Promise<Figures> {
+  const backend = await BACKENDS[name]();
+  try {
+    const opened = await backend.open();
+    const { place } = opened;
+    const times = await raced(
+      NODE.map((job) => ({ ...job, place })),
+      32,
+      1500,
+    );
+    await opened.close();
+    const target = STORE_TARGETS[name];
+    const found = share(times, 'node');
+    return {
+      [`${name}: bare server with one crypto.verify and one durable write, requests/s`]: rate(
+        times,
+        'node bare',
+      ),
+      [`${name}: whole pipeline, deliveries/s`]: rate(times, 'node door'),
+      [`${name}: whole pipeline ÷ bare server with one durable write, by deliveries/s`]:
+        target === undefined ? found : atLeast(found, target),
+    };
+  } finally {
+    await backend.stop();
+  }
+}
+
 /**
  * Deliveries a second over HTTP: 1 KB, Ed25519, the load in this process and each server in its own.
- * @param part connections. 32: all frameworks; else `node` alone.
+ * @param part connections, on the memory store (32: all frameworks; else `node` alone); or a durable store, 32 connections.
  */
 export async function measure(part: string): Promise<Figures> {
+  if (part in BACKENDS) return onStore(part as BackendName);
   const target = TARGETS[part];
   if (target === undefined) return frameworks();
-  const times = await raced(NODE, Number(part), 15);
+  const times = await raced(NODE, Number(part));
   return {
     [`node, connections: ${part}: whole pipeline ÷ bare server, by deliveries/s`]: atLeast(
       share(times, 'node'),
