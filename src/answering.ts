@@ -68,6 +68,21 @@ function noteRefusal(outcome: Outcome & Refusal, trace: OutcomeContext, parts: P
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
+/** What is an alarm by its outcome alone. */
+function raiseAlarms(outcome: Outcome, { raiseAlarm }: Parts): void {
+  if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
+    raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
+  }
+  if (outcome.kind !== 'unavailable') return;
+  // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
+  if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
+    raiseAlarm({ code: 'misconfigured', message: outcome.detail });
+  }
+  if (outcome.code === 'not_durable') {
+    raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
+  }
+}
+
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
 export function finishOutcome(given: Verdict, trace: OutcomeContext, parts: Parts): Outcome {
   const { who, event } = trace;
@@ -79,16 +94,7 @@ export function finishOutcome(given: Verdict, trace: OutcomeContext, parts: Part
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
   parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
   if (outcome.kind === 'refused') noteRefusal(outcome, trace, parts);
-  if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
-    parts.raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
-  }
-  // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
-  if (outcome.kind === 'unavailable' && outcome.code === 'misconfigured' && outcome.sender !== undefined) {
-    parts.raiseAlarm({ code: 'misconfigured', message: outcome.detail });
-  }
-  if (outcome.kind === 'unavailable' && outcome.code === 'not_durable') {
-    parts.raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
-  }
+  raiseAlarms(outcome, parts);
   parts.notes.outcome?.(outcome, trace);
   trace.watch?.ended(outcome, trace.delivery?.headers);
   parts.onOutcome(outcome);

@@ -13,7 +13,7 @@ import { boundLogger } from './logging.ts';
 import type { Receiver, ReceiverOptions, RequestInfo, Ticket } from './options.ts';
 import { type Outcome, type Refusal, unavailable, type Verdict } from './outcome.ts';
 import { createParts, type ReadyContext, type Parts, type WithParts } from './parts.ts';
-import { admit } from './stages/admit.ts';
+import { admit, type WonDelivery } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate, authenticateBody } from './stages/authenticate.ts';
 import { dispatch } from './stages/dispatch.ts';
@@ -81,6 +81,10 @@ interface Entered {
   readonly arrivedAt: number;
 }
 
+function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch['passed']>[0]): void {
+  watch?.passed(what);
+}
+
 /** Up to the body: guard, select, authenticate. */
 async function enter(
   { parts, lifecycle }: Pipeline,
@@ -107,7 +111,7 @@ async function enter(
   const proving = authenticate(selected, auth, arrivedAt);
   const proof = isPending(proving) ? await proving : proving;
   if (isRejection(proof)) return proof;
-  trace.watch?.passed('headers');
+  passed(trace, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
@@ -119,11 +123,11 @@ async function proceed(
   signal: AbortSignal | undefined,
   trace: OutcomeContext,
 ): Promise<Verdict> {
-  trace.watch?.passed('body');
+  passed(trace, 'body');
   const authenticating = authenticateBody(proof, whole, selected);
   const authentic = isPending(authenticating) ? await authenticating : authenticating;
   if (isRejection(authentic)) return authentic;
-  trace.watch?.passed('verified');
+  passed(trace, 'verified');
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
@@ -135,12 +139,21 @@ async function proceed(
   note(trace, body);
 
   const admitted = await admit(traced(body, trace), parts, signal);
-  trace.watch?.passed('admitted');
+  passed(trace, 'admitted');
+  if (admitted.kind === 'won') return handle(admitted, parts, lifecycle, arrivedAt);
   if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
-  if (admitted.kind !== 'won') return admitted;
+  return admitted;
+}
 
-  const { deliveryId, key } = admitted;
-  const log = boundLogger(parts.logger, { sender, key, deliveryId });
+/** Runs the handler of an event that this delivery has leased: dispatch, settle. */
+async function handle(
+  admitted: WonDelivery,
+  parts: ReadyContext,
+  lifecycle: Lifecycle,
+  arrivedAt: number,
+): Promise<Verdict> {
+  const { deliveryId, key, origin } = admitted;
+  const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId });
   const run = started(admitted, parts.running);
   if (!run) return notStarted(admitted, parts);
   const dispatched = await dispatch(run, parts, log);

@@ -37,20 +37,25 @@ function misfit(value: unknown, at: string, depth: number): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${at} is ${value}`;
   if (typeof value !== 'object') return `${at} is ${describe(value)}`;
   if (depth === MAX_DEPTH) return `${at} is more than ${MAX_DEPTH} levels deep, or contains itself`;
-  if (Array.isArray(value)) {
-    for (const [place, item] of value.entries()) {
-      const found = misfit(item, `${at}[${place}]`, depth + 1);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) return `${at} is not a plain object`;
-  for (const [name, member] of Object.entries(value)) {
-    const found = member === undefined ? undefined : misfit(member, `${at}.${name}`, depth + 1);
+  if (!Array.isArray(value) && !isPlain(value)) return `${at} is not a plain object`;
+  for (const [where, member] of membersOf(value, at)) {
+    const found = misfit(member, where, depth + 1);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** With where they are. What is undefined in an object is left out of its JSON. */
+function membersOf(value: object, at: string): (readonly [where: string, member: unknown])[] {
+  // Not by `map`, which passes holes over.
+  if (Array.isArray(value)) return Array.from(value, (item, place) => [`${at}[${place}]`, item] as const);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return members.map(([name, member]) => [`${at}.${name}`, member] as const);
 }
 
 function describe(value: unknown): string {

@@ -194,6 +194,10 @@ function ownerOf({ rows, hashes }: Step, taskId: string | undefined): string | u
   return watch && String(storedObject(watch.value)['operationId']);
 }
 
+/** Both are known, and they are not the same. */
+const differ = (a: string | undefined, b: string | undefined): boolean =>
+  a !== undefined && b !== undefined && a !== b;
+
 /**
  * The operation that an event is of: the one that it names, else its task's. It is settled by what the event tells where
  * that fits, and known for longer where it has ended.
@@ -206,9 +210,7 @@ export function found(step: Step, told: OperationTold): OperationFound | undefin
   const owner = namedTask === undefined ? ownerOf(step, taskId) : undefined;
   const is = named ?? operationIn(step, owner);
   if (!is) return undefined;
-  const isMismatch =
-    (operationId !== undefined && owner !== undefined && owner !== operationId) ||
-    (taskId !== undefined && namedTask !== undefined && taskId !== namedTask);
+  const isMismatch = differ(operationId, owner) || differ(taskId, namedTask);
   const of = { agentUrl, operationId: is.row.id };
   const answer = !isMismatch && status && { status, ...(taskId !== undefined && { taskId }) };
   const isSettled = answer && settled(step, of, is.stored, answer) === 'settled';

@@ -232,12 +232,7 @@ function decide(
       return refused('sender_over_limit', `the sender is over its cap of ${result.limit}`);
     case 'in-flight':
     case 'task-busy':
-      if (isPutOff(result))
-        return unavailable('in_flight', 'another event that may end the process runs alone');
-      // In the inbox it is safe, whichever process works on it.
-      return context.config.mode === 'inbox'
-        ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
-        : undefined;
+      return besideAnother(result, event, context);
     case 'backing-off':
       return backingOff(result.leftMs);
     case 'replayed':
@@ -247,6 +242,19 @@ function decide(
     case 'burned':
       throw new TypeError('the store burned the nonce of an event alone');
   }
+}
+
+/** Another delivery, or a worker, runs the event or one of its task. */
+function besideAnother(
+  result: Extract<AcceptDecision, { kind: 'in-flight' | 'task-busy' }>,
+  event: Event,
+  { config }: AdmitContext,
+): Verdict | undefined {
+  if (isPutOff(result)) return unavailable('in_flight', 'another event that may end the process runs alone');
+  // In the inbox it is safe, whichever process works on it.
+  return config.mode === 'inbox'
+    ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
+    : undefined;
 }
 
 /** The most that `retryAfterSeconds` may be. */
@@ -262,6 +270,11 @@ function backingOff(leftMs: number): Unavailability {
 const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>
   reemission ? { ...event, reemission } : event;
 
+const busyBecause = ({ kind }: AcceptDecision): Unavailability =>
+  kind === 'task-busy'
+    ? unavailable('task_busy', 'another event of the same task is being handled')
+    : unavailable('in_flight', 'another delivery of the same event is being handled');
+
 /**
  * A 2xx for an event whose first copy is still running would lose it if that one then failed. So: wait, answer 200
  * once it is finished, take it over once it is free, else 503.
@@ -275,10 +288,7 @@ async function waitForOther(
   const { edition, agentUrl: sender } = read.identity.sender;
   const { key } = read.claim;
   const isRunning = (): boolean => runsHere(read, context.running);
-  const busy =
-    first.kind === 'task-busy'
-      ? unavailable('task_busy', 'another event of the same task is being handled')
-      : unavailable('in_flight', 'another delivery of the same event is being handled');
+  const busy = busyBecause(first);
   if (first.kind === 'in-flight' && edition.inFlight === 'unavailable') return busy;
   const changed = 'changed' in first && first.changed;
   const replay = 'replay' in first && first.replay;
@@ -287,17 +297,32 @@ async function waitForOther(
     const leftMs = deadline - performance.now();
     if (leftMs <= 0 || signal?.aborted) return busy;
     const seen = await context.waiting.until({ sender, key, leftMs, signal, isRunning });
-    if (seen === 'busy') return busy;
-    if (seen === 'applied' || seen === 'stale' || seen === 'dead') {
-      return { kind: 'duplicate', state: seen, event: read.reading.event, changed };
+    switch (seen) {
+      case 'busy':
+        return busy;
+      case 'applied':
+      case 'stale':
+      case 'dead':
+        return { kind: 'duplicate', state: seen, event: read.reading.event, changed };
+      case 'absent':
+      case 'free': {
+        const settled = await takeOver(read, context, replay);
+        if (settled) return settled;
+      }
     }
-    // The nonce is bound by the first accept; a takeover is another accept of the same event without it.
-    const { nonce: _bound, ...request } = acceptRequest(read, context);
-    const asked = { ...request, ...(replay && { replay }) };
-    const result = await acceptAlone(asked, read.deliveryId, context);
-    announce(result, { sender, key }, context.raiseAlarm);
-    if (hasDied(result)) await tellDead({ sender, key }, context);
-    const settled = decide(result, read, context);
-    if (settled) return settled;
   }
+}
+
+/** The nonce is bound by the first accept; a takeover is another accept of the same event without it. */
+async function takeOver(
+  read: ReadEvent,
+  context: AdmitContext,
+  replay: boolean | undefined,
+): Promise<WonDelivery | Verdict | undefined> {
+  const name = { sender: read.identity.sender.agentUrl, key: read.claim.key };
+  const { nonce: _bound, ...request } = acceptRequest(read, context);
+  const result = await acceptAlone({ ...request, ...(replay && { replay }) }, read.deliveryId, context);
+  announce(result, name, context.raiseAlarm);
+  if (hasDied(result)) await tellDead(name, context);
+  return decide(result, read, context);
 }

@@ -107,31 +107,32 @@ export async function tellEnded(
 ): Promise<void> {
   const { handled } = context.instruments;
   if (state === 'stale' && !handled) return;
-  const { sender, key } = name;
   const record = await recordOf(name, context);
   const event = record && storedEvent(record, context);
-  const ids = {
-    deliveryId: deliveryId(context.hashes, sender, key),
-    ...(record?.taskId !== undefined && { taskId: record.taskId }),
+  const { waitedMs, ...told } = endOf(name, record, event, context);
+  if (state === 'dead') raiseDead(told, 'its runs are used up', context.raiseAlarm);
+  // Of a stale event the last error is that of a run that was to be repeated.
+  const { lastError, ...facts } = told;
+  const why = state === 'dead' && lastError !== undefined && { error: lastError };
+  handled?.(Object.freeze({ ...facts, ...factsOf(event), state, waitedMs, durationMs: 0, ...why }));
+}
+
+/** What is known of an event's end: nothing but its name where the store cannot say. */
+function endOf(
+  { sender, key }: EventName,
+  record: InboxRecord | undefined,
+  event: Event | undefined,
+  { hashes, now }: EndedContext,
+) {
+  const { taskId, attempts = 0, lastError, insertedAt } = record ?? {};
+  return {
+    sender,
+    key,
+    deliveryId: deliveryId(hashes, sender, key),
+    ...(taskId !== undefined && { taskId }),
     ...idsOf(event),
+    attempt: attempts,
+    waitedMs: insertedAt === undefined ? 0 : Math.max(0, now() - insertedAt),
+    ...(lastError !== undefined && { lastError }),
   };
-  const attempt = record?.attempts ?? 0;
-  const error = record?.lastError;
-  if (state === 'dead') {
-    const last = error !== undefined && { lastError: error };
-    raiseDead({ sender, key, ...ids, attempt, ...last }, 'its runs are used up', context.raiseAlarm);
-  }
-  handled?.(
-    Object.freeze({
-      sender,
-      key,
-      ...ids,
-      ...factsOf(event),
-      state,
-      attempt,
-      waitedMs: record ? Math.max(0, context.now() - record.insertedAt) : 0,
-      durationMs: 0,
-      ...(state === 'dead' && error !== undefined && { error }),
-    }),
-  );
 }

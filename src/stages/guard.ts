@@ -50,7 +50,11 @@ function mediaTypeProblem(type: string, contentTypes: ReadonlySet<string>): stri
   const [media = ''] = MEDIA_TYPE.exec(type) ?? [];
   const name = media.toLowerCase();
   if (name !== 'application/json' && !contentTypes.has(name)) return `Content-Type is ${quoted(type)}`;
-  let rest = type.slice(media.length);
+  return parametersProblem(type.slice(media.length));
+}
+
+function parametersProblem(parameters: string): string | undefined {
+  let rest = parameters;
   while (rest !== '') {
     const [whole = '', parameter = '', value = ''] = PARAMETER.exec(rest) ?? [];
     if (whole === '') return 'Content-Type is malformed';

@@ -7,7 +7,7 @@ import type { DeliveryReportEvent, Event, TaskEvent } from '../events/event.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
 import type { Edition, Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { EventClaim, ReportClaim } from '../stores/contract.ts';
+import type { EventClaim, ReportClaim, TaskClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
 
@@ -121,6 +121,11 @@ function claimMediaBuy(
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
+function taskClaim({ taskId }: TaskEvent, { instant, terminal }: Readable, hashes: Hashes): TaskClaim {
+  const id = storedId(taskId, hashes);
+  return instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
+}
+
 /**
  * What the store compares and keeps of an event.
  * @param rawHash SHA-256 of the body in hex, where it is known.
@@ -132,19 +137,20 @@ export function claimOf(
   hashes: Hashes,
   rawHash: string = hashes.sha256Hex(rawBody),
 ): EventClaim {
-  const { event, instant, at = instant, terminal } = reading;
-  const onChanged = edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins';
-  const claim: Writable<EventClaim> = { key: event.idempotencyKey, body: rawBody, rawHash, onChanged };
+  const { event, at = reading.instant, terminal } = reading;
+  const claim: Writable<EventClaim> = {
+    key: event.idempotencyKey,
+    body: rawBody,
+    rawHash,
+    onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
+  };
   if (edition.fingerprint === 'canonical') {
     claim.canonicalHash = hashes.sha256Hex(canonicalJson(event.envelope));
   }
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') {
-    const id = storedId(event.taskId, hashes);
-    claim.task = instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
-  }
-  if (event.kind === 'task' && terminal && edition.secondTerminal === 'refused') {
-    claim.terminalHash = terminalHash(event, hashes);
+    claim.task = taskClaim(event, reading, hashes);
+    if (terminal && edition.secondTerminal === 'refused') claim.terminalHash = terminalHash(event, hashes);
   }
   if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
   else if (at) claimMediaBuy(claim, event, at.key, hashes);
