@@ -1,3 +1,4 @@
+import { settledWithin } from './time-limits.ts';
 /** Counts what is under way, so that a receiver can stop without dropping any of it. */
 export interface Lifecycle {
   readonly stopping: () => boolean;
@@ -40,12 +41,7 @@ export function createLifecycle(): Lifecycle {
     async drain(graceMs) {
       stopping = true;
       await allAnswered();
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const grace = new Promise((resolve) => {
-        timer = setTimeout(resolve, graceMs);
-      });
-      await Promise.race([Promise.all(late), grace]);
-      clearTimeout(timer);
+      await settledWithin(Promise.all(late), graceMs);
     },
   };
 }

@@ -11,6 +11,33 @@ export async function settledWithin<T>(promise: Promise<T>, ms: number): Promise
   }
 }
 
+/** What `promise` settles with; rejects with what `late` gives where it takes longer than `ms`. */
+export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(late()), ms);
+  });
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Resolves after `ms`; early where the signal fires. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      takeBack?.();
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    // The signal may live as long as the process: nothing stays with it.
+    const takeBack = signal?.aborted ? done() : signal && onAbort(signal, done);
+  });
+}
+
 /** Why the signal fired, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error('aborted');

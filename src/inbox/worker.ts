@@ -1,3 +1,4 @@
+import { settledWithin } from '../time-limits.ts';
 import { ConfigError, Fault, isOfKind } from '../errors.ts';
 import type { ReadyContext, Parts } from '../parts.ts';
 import { giveBack } from '../stages/give-back.ts';
@@ -51,13 +52,8 @@ function createRuns(parts: ReadyContext, wakeSignal: WakeSignal): Runs {
 /** Waits for `over`, at most `graceMs`; `warn` is called when three quarters of that have passed. */
 async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void): Promise<void> {
   const warning = setTimeout(warn, graceMs * 0.75);
-  let last: ReturnType<typeof setTimeout> | undefined;
-  const grace = new Promise((resolve) => {
-    last = setTimeout(resolve, graceMs);
-  });
-  await Promise.race([over, grace]);
+  await settledWithin(over, graceMs);
   clearTimeout(warning);
-  clearTimeout(last);
 }
 
 /** @param inbox the store's. */

@@ -1,3 +1,4 @@
+import { sleep } from '../time-limits.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import type { Registrations, RegistrationsOptions } from './registrations.ts';
 import { registrationsOf } from './registrations.ts';
@@ -33,19 +34,5 @@ export function createRegistrations(options: RegistrationsOptions): Registration
     newId: () => globalThis.crypto.randomUUID(),
     now: () => performance.now(),
     sleep,
-  });
-}
-
-/** Resolves early where the signal aborts. */
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', wake);
-      resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    if (signal?.aborted) wake();
-    else signal?.addEventListener('abort', wake);
   });
 }

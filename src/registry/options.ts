@@ -1,9 +1,9 @@
+import { sleep } from '../time-limits.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
-import { onAbort } from '../time-limits.ts';
 import { type RegistryConnection, tokenOf } from './exchange.ts';
 import type { RegistryOptions, TokenSource } from './types.ts';
 
@@ -61,7 +61,7 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
     transport: options.transport ?? defaultTransport(allowLoopback, 'system'),
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,
-    sleep: options.sleep ?? wait,
+    sleep: options.sleep ?? sleep,
   };
 }
 
@@ -76,17 +76,4 @@ function baseUrlOf(given: unknown, allowLoopback: boolean): URL {
     throw new ConfigError('baseUrl: has a query or a fragment. Give the URL that paths are put behind.');
   }
   return parsed;
-}
-
-async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      takeBack();
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    // The signal may live as long as the process: nothing stays with it.
-    const takeBack = onAbort(signal, done);
-  });
 }

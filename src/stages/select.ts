@@ -1,3 +1,4 @@
+import { orLate } from '../time-limits.ts';
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
@@ -76,19 +77,8 @@ function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'
 /** A look-up that hangs would hold the delivery, and `stop()`, without end. Ms. */
 const SENDERS_DEADLINE_MS = 5_000;
 
-export async function inTime<T>(work: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
-    }, SENDERS_DEADLINE_MS);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+export const inTime = <T>(work: Promise<T>): Promise<T> =>
+  orLate(work, SENDERS_DEADLINE_MS, () => new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
 
 function sendersFor(
   target: Target,

@@ -1,3 +1,4 @@
+import { sleep } from '../time-limits.ts';
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
@@ -116,9 +117,7 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
     if (closed.aborted || pausedMs >= config.maxRunMs) throw error;
     if (pausedMs >= PATIENCE_MS) context.replyWith(error);
     pausedMs += pauseMs;
-    await new Promise((resolve) => {
-      setTimeout(resolve, pauseMs);
-    });
+    await sleep(pauseMs);
     try {
       return await operation();
     } catch (again) {

@@ -1,7 +1,7 @@
 import { Fault } from '../../errors.ts';
 import type { CommitResult, LoadResult, Row, RowId, Scope, Within } from '../port.ts';
 import type { ProcessRow, RecordRow } from '../rules/rows.ts';
-import { sleep } from '../sleep.ts';
+import { sleep } from '../../time-limits.ts';
 import type { StepWatch } from '../step-watch.ts';
 import type { StoreClock } from './state.ts';
 import {

@@ -1,6 +1,6 @@
 import type { StoreIdentity } from '../contract.ts';
 import { unknownVersion, whileRunning } from '../schema-version.ts';
-import { lookAgain } from '../sleep.ts';
+import { lookAgain } from '../look-again.ts';
 import { type RedisConnection, isCluster } from './client.ts';
 import type { Keys } from './keys.ts';
 import { textOf } from './rows.ts';

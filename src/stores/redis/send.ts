@@ -1,5 +1,5 @@
+import { orLate, sleep } from '../../time-limits.ts';
 import { Fault } from '../../errors.ts';
-import { sleep } from '../sleep.ts';
 import type { Arg, RedisConnection, Pipeline } from './client.ts';
 import { isMoved, isNoScript, isPassing } from './faults.ts';
 import type { Script } from './scripts.ts';
@@ -148,14 +148,5 @@ function tooFew(count: number, replicas: number): Fault {
 }
 
 /** A pipeline on a connection that died without a word must not hold up those behind it without end. */
-export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Fault('store_unavailable', 'Redis: no answer.')), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+export const withTimeout = <T>(work: Promise<T>, timeoutMs: number): Promise<T> =>
+  orLate(work, timeoutMs, () => new Fault('store_unavailable', 'Redis: no answer.'));

@@ -1,3 +1,4 @@
+import { orLate } from '../../time-limits.ts';
 import { ConfigError, Fault } from '../../errors.ts';
 import type { StoreIdentity } from '../contract.ts';
 import type { Call } from './send.ts';
@@ -70,16 +71,8 @@ function refusal(error: unknown, said: unknown): ConfigError | Fault {
 }
 
 async function connected(connection: RedisConnection, timeoutMs: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    const fault = new Fault('store_unavailable', `Redis: no connection within ${timeoutMs} ms.`);
-    timer = setTimeout(() => reject(fault), timeoutMs);
-  });
-  try {
-    await Promise.race([connection.connect(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const late = (): Fault => new Fault('store_unavailable', `Redis: no connection within ${timeoutMs} ms.`);
+  await orLate(connection.connect(), timeoutMs, late);
 }
 
 /** So that the first delivery takes one round trip as all others. A server that forgets them is told again. */

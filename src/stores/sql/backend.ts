@@ -20,7 +20,7 @@ import { scopeName } from '../driver/row-data.ts';
 import { turnIn } from '../driver/unit.ts';
 import { isLess } from '../durability.ts';
 import { whileRunning } from '../schema-version.ts';
-import { lookAgain } from '../sleep.ts';
+import { lookAgain } from '../look-again.ts';
 import { scopeColumns, type ScopeIds, scopesIn } from './lines.ts';
 import { retried, slotsOf } from './within.ts';
 import { runTransaction, type Sessions } from './transaction.ts';

@@ -1,5 +1,5 @@
 import { Fault } from '../../errors.ts';
-import { sleep } from '../sleep.ts';
+import { sleep } from '../../time-limits.ts';
 
 /** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
 const MOST_TRIES = 5;

@@ -1,10 +1,3 @@
-/** Between two tries. @param ms at least so long. */
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-}
-
 /** Looks again, as it is used, whether something is still as it was when the store was opened. */
 export interface LookAgain {
   /**
