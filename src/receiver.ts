@@ -16,7 +16,7 @@ import { createParts, type ReadyContext, type Parts, type WithParts } from './pa
 import { admit, type WonDelivery } from './stages/admit.ts';
 import { announceLegacy } from './stages/announce.ts';
 import { authenticate, authenticateBody } from './stages/authenticate.ts';
-import { dispatch } from './stages/dispatch.ts';
+import { dispatch, type Dispatched } from './stages/dispatch.ts';
 import { giveBack } from './stages/give-back.ts';
 import { declaredLength, guard, guardHead } from './stages/guard.ts';
 import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
@@ -140,27 +140,22 @@ async function proceed(
 
   const admitted = await admit(traced(body, trace), parts, signal);
   passed(trace, 'admitted');
-  if (admitted.kind === 'won') return handle(admitted, parts, lifecycle, arrivedAt);
   if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
-  return admitted;
-}
+  if (admitted.kind !== 'won') return admitted;
 
-/** Runs the handler of an event that this delivery has leased: dispatch, settle. */
-async function handle(
-  admitted: WonDelivery,
-  parts: ReadyContext,
-  lifecycle: Lifecycle,
-  arrivedAt: number,
-): Promise<Verdict> {
-  const { deliveryId, key, origin } = admitted;
-  const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId });
+  const { deliveryId, key } = admitted;
+  const log = boundLogger(parts.logger, { sender, key, deliveryId });
   const run = started(admitted, parts.running);
   if (!run) return notStarted(admitted, parts);
   const dispatched = await dispatch(run, parts, log);
   const settled = await settle(dispatched, parts, { log, background: lifecycle.background, arrivedAt });
-  if (isRejection(settled)) return settled;
-  const event = dispatched.run.event ?? admitted.event;
-  return { kind: 'accepted', state: settled.state, event, changed: admitted.changed };
+  return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
+}
+
+/** The event as its handler got it, where one ran. */
+function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 'dead'): Verdict {
+  const { event, changed } = admitted;
+  return { kind: 'accepted', state, event: run.event ?? event, changed };
 }
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */

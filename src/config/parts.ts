@@ -5,57 +5,8 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
-import { describeMissing, onlyKnown, oneOf } from './validate.ts';
-
-/** Every option's name: a misspelt one would silently do nothing. */
-const OPTION_NAMES: Readonly<Record<keyof ReceiverOptions, true>> = {
-  publicUrl: true,
-  senders: true,
-  store: true,
-  handlers: true,
-  onChallenge: true,
-  protocol: true,
-  edition: true,
-  mode: true,
-  worker: true,
-  queueUnattendedMs: true,
-  resultSchemas: true,
-  registrations: true,
-  contentTypes: true,
-  maxBodyBytes: true,
-  maxBufferedBytes: true,
-  bodyDeadlineMs: true,
-  handlerDeadlineMs: true,
-  maxRunMs: true,
-  leaseMs: true,
-  renewMs: true,
-  waitMs: true,
-  retentionMs: true,
-  shorterRetentionToldToSenders: true,
-  maxRecordsPerSender: true,
-  maxPendingBytesPerSender: true,
-  maxNoncesPerKey: true,
-  maxNoncesPerSender: true,
-  maxNonces: true,
-  requireDurability: true,
-  declaredDurability: true,
-  expectStoreId: true,
-  verification: true,
-  sodium: true,
-  hostCheck: true,
-  allowLoopback: true,
-  retry: true,
-  admissionPressure: true,
-  retryAfterSeconds: true,
-  now: true,
-  transport: true,
-  dns: true,
-  logger: true,
-  onOutcome: true,
-  onHandled: true,
-  onAlarm: true,
-  onRefused: true,
-};
+import { checkEach } from './table.ts';
+import { describeMissing, onlyKnown } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
   submitted: true,
@@ -156,7 +107,7 @@ function requireStore(store: unknown): asserts store is Store {
 
 /** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
 export function checkParts(options: ReceiverOptions): void {
-  onlyKnown('options', options, OPTION_NAMES);
+  checkEach(options);
   checkHandlers(options);
   requireStore(options.store);
   if (options.store.name === 'memory' && globalThis.process?.env?.['NODE_ENV'] === 'production') {
@@ -164,20 +115,16 @@ export function checkParts(options: ReceiverOptions): void {
       "store: memoryStore() forgets every event at a restart and is refused under NODE_ENV=production. Use sqliteStore('webhooks.db') or another durable store.",
     );
   }
-  oneOf('mode', options.mode, ['inline', 'inbox']);
   if (options.mode === 'inbox' && !options.store.inbox) {
     throw new ConfigError(
       `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (SQLite, Postgres, Redis), or mode: 'inline'.`,
     );
   }
-  oneOf('dns', options.dns, ['direct', 'system']);
   if (options.dns !== undefined && options.transport !== undefined) {
     throw new ConfigError(
       'dns: has no effect beside transport, which connects by itself. Leave one of them out.',
     );
   }
-  oneOf('requireDurability', options.requireDurability, ['process', 'disk', 'failover']);
-  oneOf('declaredDurability', options.declaredDurability, ['process', 'disk', 'failover']);
   checkExpectedStore(options);
   checkFunctions(options);
 }
@@ -196,15 +143,10 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   }
 }
 
-/** What is called later, where a slip would be swallowed: a hook or a logger cannot break an answer. */
+/** What is called later, where a slip would be swallowed: a logger cannot break an answer. */
 function checkFunctions(options: ReceiverOptions): void {
   checkSchemas(options.resultSchemas);
   checkClock(options.now);
-  for (const name of ['now', 'transport', 'onChallenge', 'onOutcome', 'onHandled', 'onAlarm'] as const) {
-    if (options[name] !== undefined && typeof options[name] !== 'function') {
-      throw new ConfigError(`${name}: must be a function.`);
-    }
-  }
   if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
     throw new ConfigError('registrations: pass what createRegistrations returns.');
   }
@@ -219,7 +161,7 @@ function checkFunctions(options: ReceiverOptions): void {
 
 /** Where signatures are verified. @throws ConfigError also where `sodium` is no libsodium, or could never be used. */
 export function verificationOf({ verification, sodium }: ReceiverOptions): Verification {
-  const where = oneOf('verification', verification, ['main', 'pool', 'auto']) ?? 'auto';
+  const where = verification ?? 'auto';
   if (sodium === undefined) return where;
   if (typeof sodium?.crypto_sign_verify_detached !== 'function') {
     throw new ConfigError(

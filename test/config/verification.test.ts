@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { verificationOf } from '../../src/config/parts.ts';
+import { resolveOptions } from '../../src/config/resolve.ts';
 import { ConfigError } from '../../src/errors.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 
-const read = (given: Record<string, unknown>): string => verificationOf(given as unknown as ReceiverOptions);
+const read = (given: object): string =>
+  resolveOptions({
+    publicUrl: 'https://buyer.example/webhooks',
+    senders: [{ agentUrl: 'https://seller.example/mcp' }],
+    store: memoryStore(),
+    handlers: { other() {} },
+    ...given,
+  }).verification;
 
 describe('options: verification and sodium', () => {
   it('verification is auto unless it is said', () => {

@@ -1,0 +1,159 @@
+import { ConfigError } from '../errors.ts';
+import type { ReceiverOptions } from '../options.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
+
+/** When handlers run: before the reply, or later from the inbox. */
+export type Mode = NonNullable<ReceiverOptions['mode']>;
+
+/** Options that are whole numbers. */
+type NumberName = {
+  [K in keyof ReceiverOptions]-?: NonNullable<ReceiverOptions[K]> extends number ? K : never;
+}[keyof ReceiverOptions];
+
+/** Every one of them, given or by default. */
+export type Numbers = Readonly<Record<NumberName, number>>;
+
+/** What is read before a default that depends on it. */
+type Before = Pick<Numbers, 'maxBodyBytes' | 'leaseMs'> & { readonly mode: Mode };
+
+interface NumberRule {
+  readonly kind: 'number';
+  readonly standard: number | ((before: Before) => number);
+  readonly min: number;
+  readonly max?: number;
+}
+
+/** `special`: checked by a function of its own. */
+type Rule =
+  | NumberRule
+  | { readonly kind: 'choice'; readonly of: readonly string[] }
+  | { readonly kind: 'flag' | 'function' | 'special' };
+
+const count = (standard: NumberRule['standard'], min = 1, max?: number): NumberRule => ({
+  kind: 'number',
+  standard,
+  min,
+  ...(max !== undefined && { max }),
+});
+const timer = (standard: NumberRule['standard'], min = 1): NumberRule => count(standard, min, MAX_TIMER_MS);
+const choice = (...of: readonly string[]): Rule => ({ kind: 'choice', of });
+const FLAG: Rule = { kind: 'flag' };
+const FUNCTION: Rule = { kind: 'function' };
+const SPECIAL: Rule = { kind: 'special' };
+
+const DAY_MS = 86_400_000;
+/** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
+const MIN_RETENTION_MS = 600_000;
+
+/** In the inbox nobody waits for the handler, and a worker holds many leases: both may be longer. */
+const byMode =
+  (inline: number, inbox: number) =>
+  ({ mode }: Before): number =>
+    mode === 'inbox' ? inbox : inline;
+
+/** Every option: its kind, default and bounds. What it is for says `ReceiverOptions`. */
+export const OPTIONS: {
+  readonly [K in keyof Required<ReceiverOptions>]: K extends NumberName ? NumberRule : Rule;
+} = {
+  publicUrl: SPECIAL,
+  senders: SPECIAL,
+  store: SPECIAL,
+  handlers: SPECIAL,
+  onChallenge: FUNCTION,
+  protocol: SPECIAL,
+  edition: SPECIAL,
+  mode: choice('inline', 'inbox'),
+  worker: SPECIAL,
+  queueUnattendedMs: timer(60_000),
+  resultSchemas: SPECIAL,
+  registrations: SPECIAL,
+  contentTypes: SPECIAL,
+  maxBodyBytes: count(1_048_576),
+  maxBufferedBytes: count(({ maxBodyBytes }) => Math.max(134_217_728, 8 * maxBodyBytes)),
+  bodyDeadlineMs: timer(10_000),
+  handlerDeadlineMs: timer(byMode(8_000, 900_000)),
+  maxRunMs: timer(900_000),
+  // Renewed four times, at least once a ms.
+  leaseMs: timer(byMode(8_000, 30_000), 4),
+  renewMs: timer(({ leaseMs }) => Math.floor(leaseMs / 4)),
+  waitMs: timer(8_000, 0),
+  retentionMs: count(DAY_MS, MIN_RETENTION_MS, 8 * DAY_MS),
+  shorterRetentionToldToSenders: FLAG,
+  maxRecordsPerSender: count(1_000_000),
+  maxPendingBytesPerSender: count(268_435_456),
+  maxNoncesPerKey: count(100_000),
+  maxNoncesPerSender: count(1_000_000),
+  maxNonces: count(10_000_000),
+  requireDurability: choice('process', 'disk', 'failover'),
+  declaredDurability: choice('process', 'disk', 'failover'),
+  expectStoreId: SPECIAL,
+  verification: choice('main', 'pool', 'auto'),
+  sodium: SPECIAL,
+  hostCheck: choice('strict', 'off'),
+  allowLoopback: FLAG,
+  retry: SPECIAL,
+  admissionPressure: SPECIAL,
+  retryAfterSeconds: count(5, 0, DAY_MS / 1000),
+  now: FUNCTION,
+  transport: FUNCTION,
+  dns: choice('direct', 'system'),
+  logger: SPECIAL,
+  onOutcome: FUNCTION,
+  onHandled: FUNCTION,
+  onAlarm: FUNCTION,
+  onRefused: FUNCTION,
+};
+
+const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, true] as const));
+
+/** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
+export function checkEach(options: ReceiverOptions): void {
+  // A misspelt one would silently do nothing.
+  onlyKnown('options', options, NAMES);
+  for (const [name, rule] of Object.entries(OPTIONS) as [keyof ReceiverOptions, Rule][]) {
+    const value: unknown = options[name];
+    if (rule.kind === 'choice') oneOf(name, value as string | undefined, rule.of);
+    if (rule.kind === 'flag') flag(name, value);
+    // What is called later: there a slip would be swallowed, for a hook cannot break an answer.
+    if (rule.kind === 'function' && value !== undefined && typeof value !== 'function') {
+      throw new ConfigError(`${name}: must be a function.`);
+    }
+  }
+}
+
+/** @throws ConfigError where one is not a whole number within its bounds, or two contradict each other. */
+export function numbersIn(options: ReceiverOptions): Numbers {
+  const before: { -readonly [K in keyof Before]: Before[K] } & Partial<Record<NumberName, number>> = {
+    mode: options.mode ?? 'inline',
+    maxBodyBytes: 0,
+    leaseMs: 0,
+  };
+  for (const [name, rule] of Object.entries(OPTIONS) as [NumberName, Rule][]) {
+    if (rule.kind !== 'number') continue;
+    const { standard, min, max } = rule;
+    const fallback = typeof standard === 'number' ? standard : standard(before);
+    before[name] = wholeNumber(name, options[name], fallback, min, max);
+  }
+  const { mode: _mode, ...numbers } = before;
+  checkTogether(numbers as Numbers);
+  return numbers as Numbers;
+}
+
+function checkTogether(numbers: Numbers): void {
+  const { maxBodyBytes, maxBufferedBytes, renewMs, leaseMs, maxRunMs, handlerDeadlineMs } = numbers;
+  if (maxBufferedBytes < maxBodyBytes) {
+    throw new ConfigError(
+      `maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,
+    );
+  }
+  if (renewMs >= leaseMs) {
+    throw new ConfigError(
+      `renewMs: ${renewMs} must be under leaseMs (${leaseMs}); a quarter of it is the default.`,
+    );
+  }
+  if (maxRunMs < handlerDeadlineMs) {
+    throw new ConfigError(
+      `maxRunMs: ${maxRunMs} must not be under handlerDeadlineMs (${handlerDeadlineMs}).`,
+    );
+  }
+}
