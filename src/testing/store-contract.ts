@@ -85,19 +85,26 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
  *   of `node:assert`.
  */
 export function describeStoreContract(factory: StoreFactory, options: StoreContractOptions): void {
-  const { transactions = false, persistent = false, inbox = false, registrations = false } = options;
-  for (const [name, cases] of Object.entries(SUITES)) describeCases(name, cases, factory, options);
-  const suites = inbox ? INBOX_SUITES : { inbox: NO_INBOX };
-  for (const [name, cases] of Object.entries(suites)) describeCases(name, cases, factory, options);
-  const kept = registrations ? REGISTRATION_SUITES : { registrations: NO_REGISTRATIONS };
-  for (const [name, cases] of Object.entries(kept)) describeCases(name, cases, factory, options);
-  const survives = {
-    ...persistenceCases,
-    ...lastingIdentityCases,
-    ...(registrations && lastingRegistrationCases),
+  for (const [name, cases] of Object.entries(suitesOf(options))) {
+    describeCases(name, cases, factory, options);
+  }
+}
+
+/** What the store has to hold, and that it has nothing of what it does not claim. */
+function suitesOf({
+  transactions,
+  persistent,
+  inbox,
+  registrations,
+}: StoreContractOptions): Readonly<Record<string, Cases>> {
+  const lasting = registrations && lastingRegistrationCases;
+  return {
+    ...SUITES,
+    ...(inbox ? INBOX_SUITES : { inbox: NO_INBOX }),
+    ...(registrations ? REGISTRATION_SUITES : { registrations: NO_REGISTRATIONS }),
+    ...(persistent && { 'what survives': { ...persistenceCases, ...lastingIdentityCases, ...lasting } }),
+    transaction: transactions ? transactionCases : NO_TRANSACTION,
   };
-  if (persistent) describeCases('what survives', survives, factory, options);
-  describeCases('transaction', transactions ? transactionCases : NO_TRANSACTION, factory, options);
 }
 
 function describeCases(

@@ -46,6 +46,21 @@ describe('bad input ends with one line that says what was expected', () => {
       /edition: "9" is not known/,
     ],
     [
+      'a nonce of the state that is wrong',
+      {
+        request,
+        reference_now: 1,
+        test_harness_state: {
+          replay_cache_entries: [
+            { keyid: 'k', nonce: 'n' },
+            { keyid: 'k', nonce: 5 },
+          ],
+        },
+        expected_outcome: { success: true },
+      },
+      /test_harness_state\.replay_cache_entries\[1\]\.nonce is missing or wrong: expected a string/,
+    ],
+    [
       'a body that is no base64',
       { request: { ...request, body_base64: '%' }, reference_now: 1, expected_outcome: { success: true } },
       /body_base64 is missing or wrong: expected base64/,

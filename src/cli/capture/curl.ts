@@ -59,18 +59,30 @@ function shellWords(command: string): string[] {
   const words: string[] = [];
   let word: string | undefined;
   for (let at = 0; at < command.length;) {
-    PIECE.lastIndex = at;
-    const { blank, escaped, quote, plain } = PIECE.exec(command)?.groups ?? {};
-    const begin = PIECE.lastIndex;
-    const end = quote === undefined ? begin : quoteEnd(command, begin, quote) + 1;
-    if (end === 0) throw new UsageError(`cut short: the quote at character ${at + 1} does not end`);
-    const text = quote === undefined ? (escaped ?? plain) : QUOTES[quote]?.(command.slice(begin, end - 1));
+    const { text, isBlank, end } = pieceAt(command, at);
     if (text !== undefined) word = (word ?? '') + text;
-    if (blank !== undefined && word !== undefined) words.push(word);
-    if (blank !== undefined) word = undefined;
+    if (isBlank && word !== undefined) words.push(word);
+    if (isBlank) word = undefined;
     at = end;
   }
   return word === undefined ? words : [...words, word];
+}
+
+interface Piece {
+  /** Undefined: blanks, or the end of a line that is continued. */
+  readonly text: string | undefined;
+  readonly isBlank: boolean;
+  readonly end: number;
+}
+
+function pieceAt(command: string, at: number): Piece {
+  PIECE.lastIndex = at;
+  const { blank, escaped, quote, plain } = PIECE.exec(command)?.groups ?? {};
+  const begin = PIECE.lastIndex;
+  if (quote === undefined) return { text: escaped ?? plain, isBlank: blank !== undefined, end: begin };
+  const end = quoteEnd(command, begin, quote) + 1;
+  if (end === 0) throw new UsageError(`cut short: the quote at character ${at + 1} does not end`);
+  return { text: QUOTES[quote]?.(command.slice(begin, end - 1)), isBlank: false, end };
 }
 
 const OPTIONS = {
@@ -122,6 +134,27 @@ function headerOf(line: string): [string, string] {
   return colon < 0 ? [line, ''] : [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
 }
 
+type Given = { readonly [K in keyof typeof OPTIONS]?: string | string[] };
+
+/** Of the body, with what curl writes between them. */
+async function partsOf(given: Given, readFile: ReadFile): Promise<readonly Buffer[]> {
+  const parts: Buffer[] = [];
+  for (const how of DATA) {
+    for (const text of [given[how.name] ?? []].flat()) {
+      if (parts.length > 0 && how.name !== 'json') parts.push(Buffer.from('&'));
+      parts.push(await part(text, how, readFile));
+    }
+  }
+  return parts;
+}
+
+function headersOf({ header = [], json }: Given): [string, string][] {
+  const headers = [header].flat().map(headerOf);
+  const typed = headers.some(([name]) => name.toLowerCase() === 'content-type');
+  if (json !== undefined && !typed) headers.push(['Content-Type', 'application/json']);
+  return headers;
+}
+
 /** A `curl` command as browsers and API tools copy it. */
 export async function readCurl(command: string, readFile: ReadFile): Promise<Capture> {
   const [, ...args] = shellWords(command.trim().replace(/^\$\s*/, ''));
@@ -131,20 +164,12 @@ export async function readCurl(command: string, readFile: ReadFile): Promise<Cap
     strict: false,
     allowPositionals: true,
   });
-  const given = values as { [K in keyof typeof OPTIONS]?: string | string[] };
+  const given = values as Given;
   const url = [given.url ?? [], positionals].flat().find((word) => /^https?:\/\/./i.test(word));
   if (url === undefined)
     throw new UsageError('the curl command has no URL that begins with http:// or https://');
-  const parts: Buffer[] = [];
-  for (const how of DATA) {
-    for (const text of [given[how.name] ?? []].flat()) {
-      if (parts.length > 0 && how.name !== 'json') parts.push(Buffer.from('&'));
-      parts.push(await part(text, how, readFile));
-    }
-  }
-  const headers = [given.header ?? []].flat().map(headerOf);
-  const typed = headers.some(([name]) => name.toLowerCase() === 'content-type');
-  if (given.json !== undefined && !typed) headers.push(['Content-Type', 'application/json']);
+  const parts = await partsOf(given, readFile);
+  const headers = headersOf(given);
   const body = new Uint8Array(Buffer.concat(parts));
   const declared = contentLengths(headers);
   requireWhole(body, declared);

@@ -109,6 +109,13 @@ function captured(head: string): {
   };
 }
 
+/** Bytes behind the body. A line feed at the end is the editor's. */
+function leftOut(rest: Uint8Array, declared: number): string[] {
+  const left = rest.length - declared;
+  if (left <= 0 || /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'))) return [];
+  return [`${left} bytes after the ${declared} of Content-Length were left out.`];
+}
+
 /** A request as `tcpdump`, `nc` or a proxy's log shows it; lines may end in LF alone. */
 export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   const { head: given, body: rest } = split(bytes);
@@ -124,11 +131,7 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   }
   const notes: string[] = about.bodyless ? ['The body was not read: what needs it is left open.'] : [];
   if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
-  const left = declared === undefined ? 0 : rest.length - Number(declared);
-  const isBlank = /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'));
-  // A line feed at the end is the editor's.
-  if (left > 0 && !isBlank)
-    notes.push(`${left} bytes after the ${declared} of Content-Length were left out.`);
+  if (declared !== undefined) notes.push(...leftOut(rest, Number(declared)));
   const target = message.url ?? '/';
   return {
     form: 'raw HTTP',

@@ -123,18 +123,29 @@ function writeJson(tree: JsonTree, form: JsonForm, emit: Emit, depth = 0): boole
   const parts: readonly (JsonTree | Member)[] = tree.kind === 'array' ? tree.items : tree.members;
   const [open, close] = tree.kind === 'array' ? '[]' : '{}';
   if (parts.length === 0) return emit(`${open}${close}`);
-  const indent = INDENTS[form.space];
-  const inner = indent === undefined ? '' : `\n${indent.repeat(depth + 1)}`;
-  const comma = form.space === 'spaced' ? ', ' : `,${inner}`;
-  const colon = form.space === 'compact' ? ':' : ': ';
+  const { inner, outer, comma } = whiteSpace(form, depth);
   if (!emit(`${open}${inner}`)) return false;
   for (const [i, part] of parts.entries()) {
     if (i > 0 && !emit(comma)) return false;
-    const [name, value] = 'kind' in part ? [undefined, part] : part;
-    if (name !== undefined && !emit(stringText(name, form) + colon)) return false;
-    if (!writeJson(value, form, emit, depth + 1)) return false;
+    if (!writePart(part, form, emit, depth + 1)) return false;
   }
-  return emit(indent === undefined ? `${close}` : `\n${indent.repeat(depth)}${close}`);
+  return emit(`${outer}${close}`);
+}
+
+function writePart(part: JsonTree | Member, form: JsonForm, emit: Emit, depth: number): boolean {
+  if ('kind' in part) return writeJson(part, form, emit, depth);
+  const [name, value] = part;
+  const colon = form.space === 'compact' ? ':' : ': ';
+  return emit(stringText(name, form) + colon) && writeJson(value, form, emit, depth);
+}
+
+/** Behind the opening bracket, before the closing one, and between parts. */
+function whiteSpace({ space }: JsonForm, depth: number) {
+  const indent = INDENTS[space];
+  const inner = indent === undefined ? '' : `\n${indent.repeat(depth + 1)}`;
+  const outer = indent === undefined ? '' : `\n${indent.repeat(depth)}`;
+  const comma = space === 'spaced' ? ', ' : `,${inner}`;
+  return { inner, outer, comma };
 }
 
 const SPACES = Object.keys(INDENTS) as readonly JsonForm['space'][];

@@ -18,6 +18,7 @@ import { isFresh, newRegister, type Register } from '../../keys/revocation-regis
 import { fetchDocument } from '../../keys/safe-fetch.ts';
 import { editionFor, type EditionName, type Protocol, protocolFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
+import type { Copy } from '../../keys/document.ts';
 
 /** One document of a seller's chain, as it was found. */
 export interface Link {
@@ -169,7 +170,7 @@ export async function checkRevocations(
   check: RevocationCheck,
   { faults, notes }: Findings,
 ): Promise<RevocationState> {
-  const { options, protocol, documents, sender, listing, jwks } = check;
+  const { options, protocol, documents, sender, listing } = check;
   const named = sender.revocation?.url;
   const url = named ?? (listing === undefined ? undefined : new URL(protocol.revocationsPath, listing).href);
   if (url === undefined) return NONE;
@@ -189,7 +190,16 @@ export async function checkRevocations(
     }
     return { state: 'unknown', kids: [], required: register.required };
   }
-  const { fetchedAt: began, value } = answer.copy;
+  return stateOf(answer.copy, url, check, faults);
+}
+
+/** What a list that is served says, and whether a receiver takes it. */
+async function stateOf(
+  { fetchedAt: began, value }: Copy<PublishedList>,
+  url: string,
+  { options, jwks }: RevocationCheck,
+  faults: string[],
+): Promise<RevocationState> {
   const { list } = value;
   if (!list) return NONE;
   const invalidReason = await signatureFlaw(value, jwks);
@@ -367,8 +377,10 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const { jwks, listing, trouble } = await published(documents, sender, allowLoopback);
   const pins = await pinned(documents, sender, allowLoopback, faults);
   const isPinned = pins.length > 0;
-  if (trouble !== undefined && isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
-  if (trouble !== undefined && !isPinned) faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
+  if (trouble !== undefined) {
+    if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
+    else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
+  }
   const check = { options, protocol, documents, sender, listing, jwks, pinned: isPinned };
   const revocation = await checkRevocations(check, { faults, notes });
   const engine = await createEngine();

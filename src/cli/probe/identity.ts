@@ -127,16 +127,18 @@ export function hintOf(
     answer === unknown
       ? `Every good delivery was answered ${unknown}: the receiver does not know these keys.`
       : `${faults.length === sent.length ? 'Every answer' : 'The answer to every good delivery'} was 503: most likely the receiver cannot find the keys (or its publicUrl is not exactly ${url}, its clock is wrong, or its store is down; its log says which).`;
-  const asked = identity.fetches?.();
-  const fetched =
-    asked === undefined
-      ? []
-      : [
-          asked === 0
-            ? `Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback${waitedMs < REMEMBERED_MS ? ', or it remembers for up to 60 s that nothing was served here' : ''}.`
-            : `Documents were asked for here ${asked} times.`,
-        ];
-  return [what, ...fetched, HOW[identity.how], identity.config];
+  return [what, ...fetchHint(identity.fetches?.(), waitedMs), HOW[identity.how], identity.config];
+}
+
+/** @param asked how often documents were asked for; undefined: not known here. */
+function fetchHint(asked: number | undefined, waitedMs: number): string[] {
+  if (asked === undefined) return [];
+  if (asked > 0) return [`Documents were asked for here ${asked} times.`];
+  const remembers =
+    waitedMs < REMEMBERED_MS ? ', or it remembers for up to 60 s that nothing was served here' : '';
+  return [
+    `Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback${remembers}.`,
+  ];
 }
 
 /** What is wrong with the chain that the receiver has to follow, seen from here. */

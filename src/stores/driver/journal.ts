@@ -5,6 +5,7 @@ import type { RegistrationTable } from '../rules/registrations.ts';
 import type { RecordRow, Rows, Usage } from '../rules/rows.ts';
 import type { AnyRow, RowData, Sweep } from './row-data.ts';
 import { fitted, nameOf, PROCESSES, scopeName, sweepName } from './row-data.ts';
+import { addTo, isFar, usageOf } from './usage.ts';
 
 /** A row as a batch of plans sees it. */
 export interface Entry {
@@ -65,6 +66,35 @@ export type Need =
   /** What an earlier plan of this round has changed has to be in the store first. */
   | 'next-round';
 
+/** What several plans need, each thing once, by its name. */
+interface Needed {
+  readonly rows: Map<string, RowId>;
+  readonly bodies: Map<string, RowId>;
+  readonly counts: Map<string, Scope>;
+  readonly sweeps: Map<string, Sweep>;
+  readonly processes: Set<string>;
+}
+
+export function together(needs: readonly Need[]): Needed {
+  const needed: Needed = {
+    rows: new Map(),
+    bodies: new Map(),
+    counts: new Map(),
+    sweeps: new Map(),
+    processes: new Set(),
+  };
+  const { rows, bodies, counts, sweeps, processes } = needed;
+  for (const need of needs) {
+    if (need === 'next-round') continue;
+    if ('row' in need) rows.set(nameOf(need.row), need.row);
+    else if ('process' in need) processes.add(need.process);
+    else if ('body' in need) bodies.set(nameOf(need.body), need.body);
+    else if ('counts' in need) for (const scope of need.counts) counts.set(scopeName(scope), scope);
+    else sweeps.set(sweepName(need.sweep), need.sweep);
+  }
+  return needed;
+}
+
 /** What plans read and write. */
 export type DriverRows = Rows & RegistrationTable;
 
@@ -123,26 +153,8 @@ export interface Attempt {
   readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
 }
 
-/**
- * A cap that is so far away counts as far: what all processes may add before this one is told, and 64 MiB of bodies.
- */
-const MARGIN_ROWS = 10_000;
-const MARGIN_BYTES = 67_108_864;
-
 /** Counts are asked for again after this. Ms. */
 const COUNT_AGE_MS = 1000;
-
-/** @param share of each limit that is far away. */
-function isFar(usage: Usage, limits: StoreLimits, share: number, hasNonce: boolean): boolean {
-  return (
-    usage.entries + MARGIN_ROWS < limits.maxRecordsPerSender * share &&
-    usage.pendingBytes + MARGIN_BYTES < limits.maxPendingBytesPerSender * share &&
-    (!hasNonce ||
-      (usage.nonces + MARGIN_ROWS < limits.maxNoncesPerKey * share &&
-        usage.senderNonces + MARGIN_ROWS < (limits.maxNoncesPerSender ?? Infinity) * share &&
-        usage.allNonces + MARGIN_ROWS < limits.maxNonces * share))
-  );
-}
 
 const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
 
@@ -151,10 +163,17 @@ export function scopesOf(sender: string, keyid: string | undefined): readonly Sc
   return keyid === undefined ? [{ sender }] : [{ sender }, nonceScope(sender, keyid)];
 }
 
-const bytesOf = (row: AnyRow | undefined): number => (row && 'bodyBytes' in row ? row.bodyBytes : 0);
-
 function isUnexpired(row: AnyRow, now: number): boolean {
   return row.expiresAt === null || row.expiresAt > now;
+}
+
+/** Counts that are to be asked for again. */
+function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readonly string[]): void {
+  const oldest = performance.now() - COUNT_AGE_MS;
+  for (const [at, name] of names.entries()) {
+    const scope = scopes[at];
+    if (scope && (counts(name)?.seenAt ?? 0) < oldest) old.set(name, scope);
+  }
 }
 
 /** `Rows` over what a batch knows: reads are noted, for they have to hold when it is committed (admission.md §8.3). */
@@ -246,18 +265,8 @@ function journalOf(batch: Batch): Journal {
     const known = names.map((name) => batch.counts(name));
     if (known.includes(undefined)) throw new Missing({ counts: scopes });
     const [own, key] = known;
-    const oldest = performance.now() - COUNT_AGE_MS;
-    for (const [at, name] of names.entries()) {
-      const scope = scopes[at];
-      if (scope && (known[at]?.seenAt ?? 0) < oldest) batch.old.set(name, scope);
-    }
-    const used = {
-      entries: own?.rows ?? 0,
-      pendingBytes: own?.bytes ?? 0,
-      nonces: key?.rows ?? 0,
-      senderNonces: own?.nonces ?? 0,
-      allNonces: batch.nonces(),
-    };
+    noteOld(batch, scopes, names);
+    const used = usageOf(own, key, batch.nonces());
     const { limits } = job;
     if (!limits || isFar(used, limits, PRESSURE_SHARE, keyid !== undefined)) return used;
     if (!names.every((name) => batch.exact.has(name))) throw new Missing({ counts: scopes });
@@ -267,30 +276,16 @@ function journalOf(batch: Batch): Journal {
     return added(used, scopes, isExact);
   };
   /** With what the plans of this round add: near a cap an answer that counts it is theirs too (admission.md §8.9). */
-  const added = (used: Usage, [own, key]: readonly Scope[], isExact: boolean): Usage => {
-    let { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
+  const added = (used: Usage, of: readonly Scope[], isExact: boolean): Usage => {
+    const sum = { ...used };
     const add = (entry: Entry, row: AnyRow | undefined): void => {
-      const { id, stored } = entry;
-      const rows = Number(row !== undefined) - Number(stored !== undefined);
-      const bytes = bytesOf(row) - bytesOf(stored);
-      if (id.kind === 'nonce') {
-        allNonces += rows;
-        if (id.scope.sender === own?.sender) senderNonces += rows;
-      }
-      const isOfKey = id.kind === 'nonce' && key !== undefined && scopeName(id.scope) === scopeName(key);
-      const isOwn = id.kind !== 'nonce' && id.scope.sender === own?.sender;
-      if (isOfKey) nonces += rows;
-      if (isOwn) {
-        entries += rows;
-        pendingBytes += bytes;
-      }
-      if (isExact && (isOfKey || isOwn) && (rows !== 0 || bytes !== 0)) reads.add(entry);
+      if (addTo(sum, entry, row, of) && isExact) reads.add(entry);
     };
     for (const entry of batch.entries.values()) {
       if (entry.writer && !writes.has(entry)) add(entry, entry.row);
     }
     for (const [entry, { row }] of writes) add(entry, row);
-    return { entries, pendingBytes, nonces, senderNonces, allNonces };
+    return sum;
   };
   const sweep = (of: Sweep): void => {
     if (!batch.swept.has(sweepName(of))) throw new Missing({ sweep: of });

@@ -87,30 +87,41 @@ export async function leaseDue(
   requireLength('leaseMs', request.leaseMs);
   const clockSteppedMs = await mendFar(backend, shared, request);
   const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
-  const { max: most, senders, alone: suspects = false } = asked;
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
-  for (let looked = 0; looked < LOOK_MOST && taken.events.length < most;) {
-    const max = Math.min(most - taken.events.length, LOOK_MOST - looked);
-    const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
-    const since = performance.now();
-    const found = await dueRows(backend, wanted, hasSome(taken));
-    if (!found) break;
-    shared.clock.seen(found.now, since);
-    if (!suspects) turn.last = found.due.at(-1)?.scope.sender ?? turn.last;
-    taken.nextDueMs = found.nextDueMs;
-    taken.suspectDue = found.isSuspectDue;
-    looked += found.due.length;
-    if (found.due.length === 0) break;
-    const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
-    for (const one of came) take(one, taken);
-    if (faults.length === 0) continue;
-    if (!hasSome(taken)) throw faults[0];
-    break;
+  for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
+    const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
+    const found = await look(backend, shared, { ...asked, max }, turn, taken);
+    if (found === 0) break;
+    looked += found;
   }
-  if (taken.events.length > 0 && !suspects) {
-    taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, request.leaseMs);
-  }
+  if (!request.alone) lookAgainFor(taken, request.leaseMs);
   return shared.watch.told(resultOf(taken, clockSteppedMs));
+}
+
+/** @returns how many rows it has planned; 0: there are no more to look for now. */
+async function look(
+  backend: Backend,
+  shared: Shared,
+  asked: Asked,
+  turn: SenderTurn,
+  taken: Taken,
+): Promise<number> {
+  const { max, senders, alone: suspects = false } = asked;
+  const since = performance.now();
+  const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
+  const found = await dueRows(backend, wanted, hasSome(taken));
+  if (!found) return 0;
+  shared.clock.seen(found.now, since);
+  taken.nextDueMs = found.nextDueMs;
+  taken.suspectDue = found.isSuspectDue;
+  const last = found.due.at(-1);
+  if (!last) return 0;
+  if (!suspects) turn.last = last.scope.sender;
+  const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
+  for (const one of came) take(one, taken);
+  if (faults.length === 0) return found.due.length;
+  if (!hasSome(taken)) throw faults[0];
+  return 0;
 }
 
 /** What the looks of one call have come to. */
@@ -121,6 +132,11 @@ interface Taken {
   /** As the last look said. */
   nextDueMs: number | undefined;
   suspectDue: boolean;
+}
+
+/** What was leased is due again when its lease is over. */
+function lookAgainFor(taken: Taken, leaseMs: number): void {
+  if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
 }
 
 const hasSome = ({ events, died }: Taken): boolean => events.length + died.length > 0;

@@ -1,5 +1,5 @@
 import { Fault } from '../../errors.ts';
-import type { CommitResult, LoadResult, Row, RowId, Scope, Within } from '../port.ts';
+import type { CommitResult, LoadResult, Row, RowId, Within } from '../port.ts';
 import type { ProcessRow, RecordRow } from '../rules/rows.ts';
 import { sleep } from '../../time-limits.ts';
 import type { StepWatch } from '../step-watch.ts';
@@ -16,9 +16,9 @@ import {
   newEntry,
   type PlannedJob,
   type Waiters,
+  together,
 } from './journal.ts';
-import type { Sweep } from './row-data.ts';
-import { PROCESSES, fitted, nameOf, scopeName, sweepName, unpacked } from './row-data.ts';
+import { PROCESSES, fitted, nameOf, unpacked } from './row-data.ts';
 import { unitOf } from './unit.ts';
 
 /** A job, and who waits for it. */
@@ -216,19 +216,7 @@ function join(drafts: Set<Draft>, job: Job, attempt: Attempt): void {
 
 /** Loads what plans have asked for; expired rows go first where a cap is near. */
 async function lookUp(needs: readonly Need[], batch: Batch, within: Within): Promise<LoadResult | undefined> {
-  const rows = new Map<string, RowId>();
-  const bodies = new Map<string, RowId>();
-  const counts = new Map<string, Scope>();
-  const sweeps = new Map<string, Sweep>();
-  const processes = new Set<string>();
-  for (const need of needs) {
-    if (need === 'next-round') continue;
-    if ('row' in need) rows.set(nameOf(need.row), need.row);
-    else if ('process' in need) processes.add(need.process);
-    else if ('body' in need) bodies.set(nameOf(need.body), need.body);
-    else if ('counts' in need) for (const scope of need.counts) counts.set(scopeName(scope), scope);
-    else sweeps.set(sweepName(need.sweep), need.sweep);
-  }
+  const { rows, bodies, counts, sweeps, processes } = together(needs);
   for (const [name, scope] of sweeps) {
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
@@ -328,37 +316,44 @@ interface Context {
 async function settle(
   drafts: readonly Draft[],
   committed: PromiseSettledResult<CommitResult | undefined>,
-  { batch, within, shared, since }: Context,
+  context: Context,
 ): Promise<readonly Job[]> {
-  if (committed.status === 'rejected') {
-    for (const draft of drafts) undo(draft);
-    const jobs = drafts.flatMap((draft) => draft.jobs as Job[]);
-    if (jobs.length === 1 || !within.isAboutOne(committed.reason)) failAll(jobs, committed.reason);
-    else if (drafts.length > 1) {
-      // All of it was rolled back. What one sender sent must not fail the others: each finds out by itself.
-      await Promise.all(drafts.map((draft) => runJobs(draft.jobs as Job[], within, shared)));
-    } else for (const job of jobs) await runJobs([job], within, shared);
-    return [];
-  }
-  const result = committed.value;
-  if (!result) return [];
-  const again: Job[] = [];
+  if (committed.status === 'fulfilled') return committed.value ? taken(drafts, committed.value, context) : [];
+  await rolledBack(drafts, committed.reason, context);
+  return [];
+}
+
+/** The commit has failed as a whole. */
+async function rolledBack(
+  drafts: readonly Draft[],
+  reason: unknown,
+  { within, shared }: Context,
+): Promise<void> {
+  for (const draft of drafts) undo(draft);
+  const jobs = drafts.flatMap((draft) => draft.jobs as Job[]);
+  if (jobs.length === 1 || !within.isAboutOne(reason)) failAll(jobs, reason);
+  else if (drafts.length > 1) {
+    // What one sender sent must not fail the others: each finds out by itself.
+    await Promise.all(drafts.map((draft) => runJobs(draft.jobs as Job[], within, shared)));
+  } else for (const job of jobs) await runJobs([job], within, shared);
+}
+
+/** @returns the jobs whose rows others have changed, or all where the plans were made on an old clock. */
+function taken(drafts: readonly Draft[], result: CommitResult, context: Context): readonly Job[] {
+  const { batch, shared, since } = context;
   const refused = new Set(result.isOld ? drafts.keys() : result.refused);
+  // Those that hold first: what is undone after that may be rows that they have written too.
   for (const [place, draft] of drafts.entries()) {
     if (refused.has(place)) continue;
     keep(draft, shared);
     for (const job of draft.jobs as Job[]) job.resolve(job.answer);
   }
+  const again: Job[] = [];
   for (const place of refused) {
     const draft = drafts[place];
     if (!draft) continue;
     undo(draft);
-    if (!result.isOld) {
-      for (const { id, name } of [...draft.reads, ...draft.writes.keys()]) {
-        verifyAbsent(batch, id);
-        shared.rows.forget(name);
-      }
-    }
+    if (!result.isOld) forget(draft, batch, shared);
     again.push(...(draft.jobs as Job[]));
   }
   if (result.isOld) shared.clock.seen(result.now, since, true);
@@ -366,6 +361,14 @@ async function settle(
   if (!result.isOld) for (const job of again) job.tries += 1;
   if (refused.size > 0) batch.exact.clear();
   return again;
+}
+
+/** Its rows are not what was known of them. */
+function forget({ reads, writes }: Draft, batch: Batch, shared: Shared): void {
+  for (const { id, name } of [...reads, ...writes.keys()]) {
+    verifyAbsent(batch, id);
+    shared.rows.forget(name);
+  }
 }
 
 function undo({ writes, reads }: Draft): void {

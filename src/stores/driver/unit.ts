@@ -44,25 +44,26 @@ type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 
 /** What of a row is searched and counted; `named` makes the names of others from their ids. */
 export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;
-  if (isRecord(kind, row)) {
-    const task = row.task ? named(row.task.id) : null;
-    const at = dueAt(row);
-    const isOpen = row.state === 'queued' || row.state === 'leased' || row.state === 'dead';
-    return {
-      expiresAt,
-      dueAt: row.suspect ? null : at,
-      suspect: row.suspect && at !== null ? { at, crashes: row.crashes } : null,
-      list: isOpen ? row.state : null,
-      waitsFor: row.parkedUntil > 0 ? task : null,
-      link: task,
-      bytes: row.bodyBytes,
-    };
-  }
+  if (isRecord(kind, row)) return indexedRecord(row, row.task ? named(row.task.id) : null);
   const none = { expiresAt, dueAt: null, suspect: null, list: null, waitsFor: null, link: null, bytes: 0 };
   if (isOfRegistration(kind, row)) {
     return { ...none, waitsFor: row.dueAt === null ? null : turnText(row.kind, row.dueAt), link: row.list };
   }
   return isTask(kind, row) && row.holder !== null ? { ...none, link: named(row.holder) } : none;
+}
+
+function indexedRecord(row: RecordRow, task: string | null): Indexed {
+  const at = dueAt(row);
+  const isOpen = row.state === 'queued' || row.state === 'leased' || row.state === 'dead';
+  return {
+    expiresAt: row.expiresAt,
+    dueAt: row.suspect ? null : at,
+    suspect: row.suspect && at !== null ? { at, crashes: row.crashes } : null,
+    list: isOpen ? row.state : null,
+    waitsFor: row.parkedUntil > 0 ? task : null,
+    link: task,
+    bytes: row.bodyBytes,
+  };
 }
 
 export function writeOf({ id, version, stored, row, body }: Entry, next: number): Write {

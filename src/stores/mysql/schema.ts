@@ -43,6 +43,9 @@ export async function migrate(
 /** Ends a statement, and its line. */
 const END = /;;\n/;
 
+/** The first row of what the statement gives. */
+type RunSql = (sql: string) => Promise<Columns | undefined>;
+
 /** `migrate`, by steps that are given: step n takes tables of version n to n + 1. */
 export async function migrateBy(
   steps: readonly string[],
@@ -52,7 +55,7 @@ export async function migrateBy(
   const connection = await checkOut(pool, timeoutMs).catch((error: unknown) => {
     throw asFault(error);
   });
-  const run = async (sql: string): Promise<Columns | undefined> => {
+  const run: RunSql = async (sql) => {
     const [rows] = await within(connection.query(sql), timeoutMs, 'MySQL: a statement of migrate()');
     return Array.isArray(rows) ? (rows as readonly Columns[])[0] : undefined;
   };
@@ -61,26 +64,31 @@ export async function migrateBy(
     // Procedures keep both.
     await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
     await run('SET NAMES utf8mb4');
-    const waitS = Math.ceil((timeoutMs * 0.75) / 1000);
-    const lock = await run(`SELECT GET_LOCK(CONCAT('proto-webhooks ', SHA1(DATABASE())), ${waitS}) AS got`);
-    if (Number(lock?.['got']) !== 1) throw new Error('another process is migrating');
-    await run(
-      'CREATE TABLE IF NOT EXISTS webhook_schema (one TINYINT NOT NULL PRIMARY KEY, version INT NOT NULL) ENGINE=InnoDB',
-    );
-    const from = Number((await run('SELECT version FROM webhook_schema'))?.['version'] ?? 0);
-    if (from > steps.length || from < 0) throw unknownVersion(versioned(steps.length), from);
-    for (const [at, step] of steps.entries()) {
-      if (at < from) continue;
-      for (const sql of step.split(END)) if (sql.trim() !== '') await run(sql);
-      await run(`REPLACE INTO webhook_schema (one, version) VALUES (1, ${at + 1})`);
-    }
-    return { from, to: steps.length };
+    return { from: await runMissing(steps, run, timeoutMs), to: steps.length };
   } catch (error) {
     throw refusal(error);
   } finally {
     // With its lock, and what was set for its session.
     connection.destroy();
   }
+}
+
+/** Those that the database lacks, by one process at a time. @returns the version before. */
+async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: number): Promise<number> {
+  const waitS = Math.ceil((timeoutMs * 0.75) / 1000);
+  const lock = await run(`SELECT GET_LOCK(CONCAT('proto-webhooks ', SHA1(DATABASE())), ${waitS}) AS got`);
+  if (Number(lock?.['got']) !== 1) throw new Error('another process is migrating');
+  await run(
+    'CREATE TABLE IF NOT EXISTS webhook_schema (one TINYINT NOT NULL PRIMARY KEY, version INT NOT NULL) ENGINE=InnoDB',
+  );
+  const from = Number((await run('SELECT version FROM webhook_schema'))?.['version'] ?? 0);
+  if (from > steps.length || from < 0) throw unknownVersion(versioned(steps.length), from);
+  for (const [at, step] of steps.entries()) {
+    if (at < from) continue;
+    for (const sql of step.split(END)) if (sql.trim() !== '') await run(sql);
+    await run(`REPLACE INTO webhook_schema (one, version) VALUES (1, ${at + 1})`);
+  }
+  return from;
 }
 
 const versioned = (known: number): VersionedStore => ({

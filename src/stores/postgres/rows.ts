@@ -1,4 +1,4 @@
-import type { CommitRequest, Counted, Row, RowId } from '../port.ts';
+import type { CommitRequest, Counted, Row, RowId, Write } from '../port.ts';
 import type { ScopeIds, Tally } from '../sql/lines.ts';
 import { bytesOf, exactOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/lines.ts';
 import { fromColumnText } from '../text.ts';
@@ -36,10 +36,10 @@ const SPECIALS = /["\\]/g;
 /** Parameters of `webhook_commit` behind clock, offset and settings. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
-  const [unit, scope, kind, id, version, next, expires, due, suspect, crashes, list, waits, link, size] =
-    columns(14);
+  const names = columns(5);
+  const [unit, scope, kind, id, version] = names;
+  const contents = columns(9);
   const places = columns(4);
-  const [atData, ofData, atBody, ofBody] = places;
   const bytes = bytesOf(lines);
   let at = 0;
   let reads = 0;
@@ -51,41 +51,58 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     kind.add(LETTER[of.kind]);
     id.add(of.id);
     version.add(of.version);
-    next.add(write?.next);
-    expires.add(write?.expiresAt);
-    due.add(write?.dueAt);
-    suspect.add(write?.suspect?.at);
-    crashes.add(write?.suspect?.crashes);
-    list.add(write?.list);
-    waits.add(write?.waitsFor);
-    link.add(write?.link);
-    size.add(write?.bytes);
     if (!write) {
-      for (const one of places) one.add(null);
+      // It is only compared.
+      for (const one of [...contents, ...places]) one.add(null);
       if (of.version === undefined) reads += 1;
       continue;
     }
     if (of.version === undefined) inserts += 1;
     else updates += 1;
-    const written = bytes.text(write.data, at);
-    atData.add(at);
-    ofData.add(written);
-    at += written;
-    atBody.add(write.body ? at : write.body === null ? -1 : null);
-    ofBody.add(write.body?.length);
-    if (write.body) at += bytes.body(write.body, at);
+    addContent(contents, write);
+    at = addBytes(places, write, bytes, at);
   }
   return [
     reads > 0,
     inserts,
     updates,
-    ...[unit, scope, kind, id, version, next, expires, due, suspect, crashes].map(valueOf),
-    ...[list, waits, link, size, ...places].map(valueOf),
+    ...[...names, ...contents, ...places].map(valueOf),
     bytes.all.subarray(0, at),
     ...tallyColumns([BARRIER, ...tallyOf(lines)]).map(valueOf),
     ...tallyColumns(exactOf(request, ids)).map(valueOf),
     request.counts.length > 0 ? `{${request.counts.map(ids.idOf).join(',')}}` : null,
   ];
+}
+
+function addContent(
+  [next, expires, due, suspect, crashes, list, waits, link, size]: Columns<9>,
+  write: Write,
+): void {
+  next.add(write.next);
+  expires.add(write.expiresAt);
+  due.add(write.dueAt);
+  suspect.add(write.suspect?.at);
+  crashes.add(write.suspect?.crashes);
+  list.add(write.list);
+  waits.add(write.waitsFor);
+  link.add(write.link);
+  size.add(write.bytes);
+}
+
+/** Data and body of a row, and where they are. @returns where the next begin. */
+function addBytes(
+  [atData, ofData, atBody, ofBody]: Columns<4>,
+  { data, body }: Write,
+  bytes: ReturnType<typeof bytesOf>,
+  from: number,
+): number {
+  const written = bytes.text(data, from);
+  const at = from + written;
+  atData.add(from);
+  ofData.add(written);
+  atBody.add(body ? at : body === null ? -1 : null);
+  ofBody.add(body?.length);
+  return body ? at + bytes.body(body, at) : at;
 }
 
 const valueOf = (column: Column): string | null => column.value();

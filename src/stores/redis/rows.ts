@@ -66,27 +66,48 @@ export type PlacedWrite = Write & { readonly place?: number };
 
 /** By turns index and score: false where the row leaves it, true for the place that the script gives the row. */
 export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
-  const { scope, expiresAt, dueAt, suspect, list, waitsFor, before, place = true } = write;
-  const out: (string | number | boolean)[] = isRegistration(write.kind) ? changesOfRegistration(write) : [];
-  if (!before || before.expiresAt !== expiresAt) out.push(indexOf(scope), expiresAt ?? '+inf');
-  const was = before?.list ?? null;
-  if (was !== list) {
-    if (was !== null) out.push(LISTS[was], false);
-    if (list !== null) out.push(LISTS[list], place);
-  }
-  // Set again where it is the same: it may have been put off while a worker looked at it.
-  if (dueAt !== null) out.push('d', dueAt);
-  else if (before && before.dueAt !== null) out.push('d', false);
-  if (suspect) out.push('u', suspect.at);
-  else if (before?.suspect) out.push('u', false);
-  if (isRegistration(write.kind)) return out;
-  const waited = before?.waitsFor ?? null;
-  if (waited !== waitsFor) {
-    if (waited !== null) out.push(`y:${waited}`, false);
-    if (waitsFor !== null) out.push(`y:${waitsFor}`, place);
+  const { kind, scope, expiresAt, list, waitsFor, before, place = true } = write;
+  const was = before ?? NOT_INDEXED;
+  const out = isRegistration(kind) ? changesOfRegistration(write) : [];
+  if (!before || was.expiresAt !== expiresAt) out.push(indexOf(scope), expiresAt ?? '+inf');
+  if (was.list !== list) out.push(...moved(listIndex(was.list), listIndex(list), place));
+  out.push(...changesOfTurns(write, was));
+  if (!isRegistration(kind) && was.waitsFor !== waitsFor) {
+    out.push(...moved(waitIndex(was.waitsFor), waitIndex(waitsFor), place));
   }
   return out;
 }
+
+type Before = NonNullable<Write['before']>;
+
+/** Set again where it is the same: it may have been put off while a worker looked at it. */
+function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | number | boolean)[] {
+  const out: (string | number | boolean)[] = [];
+  if (dueAt !== null || was.dueAt !== null) out.push('d', dueAt ?? false);
+  if (suspect || was.suspect) out.push('u', suspect?.at ?? false);
+  return out;
+}
+
+const listIndex = (list: Write['list']): string | undefined => (list === null ? undefined : LISTS[list]);
+const waitIndex = (task: string | null): string | undefined => (task === null ? undefined : `y:${task}`);
+
+/** Out of one index, into another. */
+function moved(
+  from: string | undefined,
+  to: string | undefined,
+  place: number | true,
+): (string | number | boolean)[] {
+  return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, place])];
+}
+
+/** A row that is new stands in no index. */
+const NOT_INDEXED: Before = {
+  expiresAt: null,
+  dueAt: null,
+  suspect: null,
+  list: null,
+  waitsFor: null,
+};
 
 function changesOfRegistration({ kind, waitsFor, before }: Write): (string | number | boolean)[] {
   const { all, due } = registrationIndexes(kind);

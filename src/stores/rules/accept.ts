@@ -241,24 +241,34 @@ function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemi
   const { rows, request, now } = step;
   const held = holderOf(rows, task, now, runsHere(request));
   const holder = held && stamped(rows, held, now);
-  const isInbox = request.mode === 'inbox';
-  const isLeased = !isInbox && !holder;
-  const leaseUntil = now + request.leaseMs;
+  const common = { reemission, afterFinal: isAfterFinal(step), bodyBytes: event.body.length };
+  const queued = {
+    ...common,
+    state: 'queued',
+    owner: null,
+    process: null,
+    leaseUntil: 0,
+    afterTerminal: false,
+  } as const;
+  if (request.mode === 'inbox') {
+    const parked = holder ? parkedUntil(holder, now) : 0;
+    return { ...queued, claim: 'queued', acked: true, parkedUntil: parked, expiresAt: null };
+  }
   const expiresAt = now + request.retentionMs;
+  if (holder) return { ...queued, claim: 'waiting', acked: false, parkedUntil: 0, expiresAt };
+  const leaseUntil = now + request.leaseMs;
   return {
-    state: isLeased ? 'leased' : 'queued',
-    claim: isLeased ? 'won' : isInbox ? 'queued' : 'waiting',
-    owner: isLeased ? request.acceptId : null,
-    process: (isLeased && request.process) || null,
-    leaseUntil: isLeased ? leaseUntil : 0,
-    acked: isInbox,
-    parkedUntil: isInbox && holder ? parkedUntil(holder, now) : 0,
-    reemission,
-    afterTerminal: isLeased && isAfterTerminal(event.task, task),
-    afterFinal: isAfterFinal(step),
-    bodyBytes: event.body.length,
+    ...common,
+    state: 'leased',
+    claim: 'won',
+    owner: request.acceptId,
+    process: request.process || null,
+    leaseUntil,
+    acked: false,
+    parkedUntil: 0,
+    afterTerminal: isAfterTerminal(event.task, task),
     // Never under a live lease.
-    expiresAt: isInbox ? null : isLeased ? Math.max(expiresAt, leaseUntil) : expiresAt,
+    expiresAt: Math.max(expiresAt, leaseUntil),
   };
 }
 

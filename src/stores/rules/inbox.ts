@@ -214,6 +214,19 @@ export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: Re
   return except.some((one) => one.key === key && one.sender === sender);
 }
 
+/** What was leased, and what the look has ended. */
+interface Taken {
+  readonly events: LeasedEvent[];
+  readonly died: DeadEvent[];
+  readonly stale: DeadEvent[];
+}
+
+function addTo(taken: Taken, { event, dead, stale }: Looked): void {
+  if (event) taken.events.push(event);
+  if (dead) taken.died.push(dead);
+  if (stale) taken.stale.push(stale);
+}
+
 function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): LeaseDueResult {
   const events: LeasedEvent[] = [];
   const died: DeadEvent[] = [];
@@ -229,10 +242,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
       excepted.push(found);
       continue;
     }
-    const looked = leaseOne(rows, found, request, now);
-    if (looked.event) events.push(looked.event);
-    if (looked.dead) died.push(looked.dead);
-    if (looked.stale) stale.push(looked.stale);
+    addTo({ events, died, stale }, leaseOne(rows, found, request, now));
   }
   const next = request.alone ? undefined : rows.nextDue();
   for (const row of excepted) rows.updateRecord(row);

@@ -12,9 +12,18 @@ export function onRecord(step: Step, event: EventClaim, found: RecordRow): Accep
   const again = ANSWER_AGAIN[record.claim](step, record, changed);
   if (again && record.claimedBy === step.request.acceptId) return again;
   if (changed && event.onChanged === 'conflict') return { kind: 'conflict' };
-  if (record.state === 'applied' || record.state === 'stale' || record.state === 'dead') {
-    return { kind: 'done', changed, state: record.state, died: false };
+  switch (record.state) {
+    case 'applied':
+    case 'stale':
+    case 'dead':
+      return { kind: 'done', changed, state: record.state, died: false };
+    case 'queued':
+    case 'leased':
+      return onOpenRecord(step, record, changed);
   }
+}
+
+function onOpenRecord(step: Step, record: RecordRow, changed: boolean): AcceptDecision {
   if (step.request.mode === 'inbox') {
     // The answer will be 2xx, so from here on it is safe; its worker does the rest.
     if (!record.acked) step.rows.updateRecord({ ...record, acked: true, expiresAt: null });

@@ -70,13 +70,16 @@ export function taskRow(
   of: { readonly sender: string; readonly id: string },
   change: TaskChange,
 ): TaskRow {
+  const { holder, mark, markTerminal, terminal } = known ?? NEW_TASK;
   return {
     sender: of.sender,
     id: of.id,
-    holder: change.holder === undefined ? (known?.holder ?? null) : change.holder,
-    mark: change.mark ?? known?.mark ?? null,
-    markTerminal: change.markTerminal ?? known?.markTerminal ?? false,
-    terminal: change.terminal ?? known?.terminal ?? null,
+    holder: change.holder === undefined ? holder : change.holder,
+    mark: change.mark ?? mark,
+    markTerminal: change.markTerminal ?? markTerminal,
+    terminal: change.terminal ?? terminal,
     expiresAt: change.expiresAt,
   };
 }
+
+const NEW_TASK = { holder: null, mark: null, markTerminal: false, terminal: null } as const;

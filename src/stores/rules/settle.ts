@@ -75,15 +75,25 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
 }
 
 function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
-  const { permanent, unstarted = false, overrun = false, retry, backoffMs, retentionMs } = request;
+  const { permanent, unstarted = false, overrun = false, retry } = request;
   // A handler that reports has not ended its process.
   const suspect = record.suspect && (unstarted || overrun);
   const crashes = record.crashes + (overrun ? 1 : 0);
   const given = { ...record, suspect, crashes, lastError: request.error ?? record.lastError };
   const isUsedUp = record.attempts >= retry.attempts || (overrun && crashes >= retry.crashes);
-  if (!unstarted && (permanent || isUsedUp)) {
-    return { ...given, state: 'dead', acked: true, expiresAt: null };
-  }
+  const isDead = !unstarted && (permanent || isUsedUp);
+  return isDead
+    ? { ...given, state: 'dead', acked: true, expiresAt: null }
+    : queuedAgain(given, record, request, now);
+}
+
+/** @param record as it was before. */
+function queuedAgain(
+  given: RecordRow,
+  record: RecordRow,
+  { unstarted, backoffMs, retentionMs }: FailRequest,
+  now: number,
+): RecordRow {
   return {
     ...given,
     state: 'queued',

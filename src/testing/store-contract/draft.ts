@@ -110,9 +110,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
     leaseMs: draft.leaseMs ?? LEASE_MS,
-    ...(draft.process !== undefined && { process: draft.process }),
-    ...(draft.isRunning !== undefined && { isRunning: draft.isRunning }),
-    ...(draft.runningKey !== undefined && { runningKey: draft.runningKey }),
+    ...given({ process: draft.process, isRunning: draft.isRunning, runningKey: draft.runningKey }),
     alone: draft.alone ?? true,
     limits: { ...LIMITS, ...draft.limits },
     retry: { ...RETRY, ...draft.retry },
@@ -127,21 +125,27 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     key: draft.key ?? KEY,
     body: bytes(body),
     rawHash: sha256(body),
-    ...(draft.canonical !== undefined && { canonicalHash: sha256(draft.canonical) }),
+    ...given({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
     onChanged: draft.onChanged ?? 'first-wins',
+    ...given({ notificationId: draft.notification, traceparent: draft.traceparent }),
     ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
-    ...(draft.says !== undefined && { terminalHash: sha256(draft.says) }),
-    ...(draft.notification !== undefined && { notificationId: draft.notification }),
-    ...(draft.traceparent !== undefined && { traceparent: draft.traceparent }),
-    ...(draft.report !== undefined && {
-      report: {
-        mediaBuyIds: draft.report.split(','),
-        final: draft.final ?? false,
-        ...(instant && { instant }),
-      },
-    }),
+    ...(draft.report !== undefined && { report: reportOf(draft.report, draft.final, instant) }),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
+}
+
+const hashOf = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : sha256(text);
+
+function reportOf(report: string, final = false, instant?: string): NonNullable<EventClaim['report']> {
+  return { mediaBuyIds: report.split(','), final, ...given({ instant }) };
+}
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Without the members that are undefined. */
+function given<T extends object>(members: T): Given<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>;
 }
 
 function instantOf(draft: Draft, clock: Clock): { instant?: string; instantMs?: number; terminal: boolean } {

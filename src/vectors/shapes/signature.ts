@@ -152,11 +152,11 @@ function stateOf(
   context: ShapeContext,
 ): Pick<Setup, 'usedNonces' | 'fullKids' | 'revokedKids' | 'revocationStaleSeconds'> {
   const given = read(STATE, state, 'test_harness_state', context);
-  const list = parse(LIST, given.revocation_list ?? {}, 'revocation_list');
+  const list = parse(LIST, given.revocation_list ?? {}, 'test_harness_state.revocation_list');
   const filled = given.per_keyid_cap_filled_for;
   return {
-    usedNonces: (given.replay_cache_entries ?? []).map((entry) =>
-      read(NONCE, entry, 'replay_cache_entries', context, 'may have others'),
+    usedNonces: (given.replay_cache_entries ?? []).map((entry, at) =>
+      read(NONCE, entry, `test_harness_state.replay_cache_entries[${at}]`, context, 'may have others'),
     ),
     fullKids: filled === undefined ? [] : [filled],
     revokedKids: [...(given.revoked_kids ?? []), ...(list.revoked_kids ?? [])],
