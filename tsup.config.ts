@@ -22,6 +22,7 @@ export default defineConfig({
     sender: 'src/sender/sign.ts',
     registry: 'src/registry/index.ts',
     registrations: 'src/registrations/index.ts',
+    mcp: 'src/registrations/mcp.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

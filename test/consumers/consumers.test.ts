@@ -18,8 +18,10 @@ const specifiers = Object.entries(manifest.exports)
   .map(([subpath]) => `proto-webhooks${subpath.slice(1)}`);
 const NODES = RUNTIMES.filter(({ name }) => name.startsWith('Node'));
 const INSTALL_MS = 300_000;
-/** Of the optional peers the one that a subpath imports by itself. */
-const OTEL = `@opentelemetry/api@${manifest.devDependencies['@opentelemetry/api'] ?? ''}`;
+/** The optional peers that subpaths import by themselves. */
+const PEERS = ['@opentelemetry/api', '@modelcontextprotocol/sdk'].map(
+  (name) => `${name}@${manifest.devDependencies[name] ?? ''}`,
+);
 
 let workshop: Workshop;
 let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
@@ -60,7 +62,7 @@ describe('a TypeScript project', () => {
   let project: Project;
   beforeAll(async () => {
     const types = `@types/node@${manifest.devDependencies['@types/node'] ?? ''}`;
-    project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4', OTEL]);
+    project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4', ...PEERS]);
     await project.add('receiver.ts');
     await project.add('own-store.ts');
     const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
@@ -104,7 +106,7 @@ describe('a TypeScript project', () => {
 describe('a plain JavaScript project with require()', () => {
   let project: Project;
   beforeAll(async () => {
-    project = await workshop.project('javascript', {}, ['jest@^30', OTEL]);
+    project = await workshop.project('javascript', {}, ['jest@^30', ...PEERS]);
     await project.add('receiver.cjs', 'receiver.js');
     await project.write('every.js', `console.log(${JSON.stringify(specifiers)}.map(require).length);\n`);
   }, INSTALL_MS);

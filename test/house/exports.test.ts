@@ -59,6 +59,7 @@ describe('package exports', () => {
       './sender',
       './registry',
       './registrations',
+      './mcp',
       './testing',
       './vectors',
       './otel',
