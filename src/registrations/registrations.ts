@@ -149,6 +149,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
   const raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
+  let isStopped = false;
   const operations = operationsOf({
     ...shared,
     routes,
@@ -175,6 +176,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
           'start: call is not a function. Give your client: start({ call: (agentUrl, operation, args, { signal }) => … }).',
         );
       }
+      if (isStopped)
+        throw new ConfigError('start: was stopped before. Make new registrations to start again.');
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
         make: (operation, signal) => registrationOf(operation, operations).call(call, signal),
@@ -184,7 +187,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       });
       repeater.start();
     },
-    stop: async () => repeater?.stop(),
+    stop: async () => {
+      isStopped = true;
+      await repeater?.stop();
+    },
     ready: async () => {
       const [urls, calls] = await Promise.all([routes.unreadable(), operations.unreadable()]);
       if (urls + calls === 0) return;
@@ -275,8 +281,13 @@ function registrationOf(operation: Operation, operations: Operations): Registrat
   return {
     ...of,
     call: async (call, signal) => {
-      const ask = (asked: Operation): Promise<unknown> =>
-        call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {}).catch(refusalThrown);
+      const ask = async (asked: Operation): Promise<unknown> => {
+        try {
+          return await call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {});
+        } catch (error) {
+          return refusalThrown(error);
+        }
+      };
       let answer = await ask(operation);
       for (let again = await refused(answer); again; again = await refused(answer)) answer = await ask(again);
       await settle(answer);

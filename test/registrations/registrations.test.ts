@@ -169,6 +169,25 @@ describe('call', () => {
     expect(given).toEqual({ signal });
   });
 
+  it('by a client that throws at once, or gives its answer without a promise', async () => {
+    const refused = Object.assign(new Error('no'), { code: 'AUTH_INVALID' });
+    const throwing = await registrations.create(request);
+    const calling = throwing.call(() => {
+      throw refused;
+    });
+    await expect(calling).rejects.toMatchObject({ name: 'SellerError', code: 'AUTH_INVALID' });
+    expect((await registrations.get(throwing))?.state).toBe('refused');
+    const plain = await registrations.create(request);
+    await plain.call((() => ({ status: 'submitted', task_id: 'task-1' })) as never);
+    expect((await registrations.get(plain))?.state).toBe('open');
+  });
+
+  it('start after stop says that nothing would be repeated', async () => {
+    await registrations.stop();
+    expect(() => registrations.start({ call: async () => ({}) })).toThrow(/was stopped before/);
+    expect(() => process('http://127.0.0.1/webhooks').start({} as never)).toThrow(/call is not a function/);
+  });
+
   it('by hand: the arguments, then settle', async () => {
     const registration = await registrations.create(request);
     expect(registration.toolArguments['budget']).toBe(1);
