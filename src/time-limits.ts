@@ -27,14 +27,18 @@ export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Err
 /** Resolves after `ms`; early where the signal fires. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    if (signal?.aborted) {
+      resolve();
+      return;
+    }
+    const timer = setTimeout(done, ms);
+    // The signal may live as long as the process: nothing stays with it.
+    const takeBack = signal && onAbort(signal, done);
+    function done(): void {
       clearTimeout(timer);
       takeBack?.();
       resolve();
-    };
-    const timer = setTimeout(done, ms);
-    // The signal may live as long as the process: nothing stays with it.
-    const takeBack = signal?.aborted ? done() : signal && onAbort(signal, done);
+    }
   });
 }
 

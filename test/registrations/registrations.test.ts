@@ -6,6 +6,7 @@ import type { Event } from '../../src/events/event.ts';
 import { createReceiver } from '../../src/index.ts';
 import type { Receiver } from '../../src/options.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
@@ -246,5 +247,42 @@ describe('options', () => {
     }
     await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/2 URLs .* and 2 calls/);
     await process('https://buyer.example', [NEWEST, OLDER]).ready();
+  });
+});
+
+describe('createRegistrations, on the timers of the runtime', () => {
+  const made = (): Registrations =>
+    createRegistrations({
+      store: memoryStore({ state }),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+      callMs: 1,
+      logger: silent,
+    });
+
+  it('repeats a call, and stops while it sleeps', async () => {
+    const registration = await made().create({
+      agentUrl: 'https://seller.example/mcp',
+      taskType: 'create_media_buy',
+      arguments: {},
+    });
+    const registrations = made();
+    const called = new Promise((resolve) => {
+      registrations.start({
+        call: async (_agentUrl, _operation, args) => {
+          resolve(args);
+          return { status: 'submitted' };
+        },
+      });
+    });
+    expect(await called).toEqual(registration.toolArguments);
+    await registrations.stop();
+    expect(await registrations.get(registration)).toMatchObject({ state: 'open' });
+  });
+
+  it('stops at once where it has just been started', async () => {
+    const registrations = made();
+    registrations.start({ call: async () => ({}) });
+    await registrations.stop();
   });
 });

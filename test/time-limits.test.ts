@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { orLate, sleep } from '../src/time-limits.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('sleep', () => {
+  it('resolves after its time', async () => {
+    const slept = sleep(50).then(() => 'slept');
+    await vi.advanceTimersByTimeAsync(50);
+    expect(await slept).toBe('slept');
+  });
+
+  it('resolves at once where the signal fires, or has fired, and leaves nothing behind', async () => {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    const sleeping = sleep(50_000, signal);
+    stopping.abort();
+    await sleeping;
+    await sleep(50_000, signal);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(removed).toHaveBeenCalled();
+  });
+
+  it('leaves nothing at a signal that never fires', async () => {
+    const { signal } = new AbortController();
+    const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
+    const sleeping = sleep(50, signal);
+    await vi.advanceTimersByTimeAsync(50);
+    await sleeping;
+    expect([added.mock.calls.length, removed.mock.calls.length]).toEqual([1, 1]);
+  });
+});
+
+describe('orLate', () => {
+  it('gives what the promise settles with, and no timer is left', async () => {
+    expect(await orLate(Promise.resolve(1), 50, () => new Error('late'))).toBe(1);
+    await expect(orLate(Promise.reject(new Error('no')), 50, () => new Error('late'))).rejects.toThrow('no');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('rejects where it takes longer', async () => {
+    const late = expect(orLate(new Promise(() => {}), 50, () => new Error('late'))).rejects.toThrow('late');
+    await vi.advanceTimersByTimeAsync(50);
+    await late;
+  });
+});
