@@ -1,4 +1,5 @@
 import { normaliseState, taskStatus } from '../events/status.ts';
+import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';
 
 /** Codes of the errors that operations answer. */
@@ -53,7 +54,8 @@ const MOST_SAID = 300;
  * The refusal that an answer is, `{ error: { code, message } }`, or that a client threw with a code of `SellerErrorCode`. A
  * task that has failed is none.
  */
-export function refusalIn(answer: unknown): SellerError | undefined {
+export function refusalIn(given: unknown): SellerError | undefined {
+  const answer = unwrapped(given);
   if (answer instanceof SellerError) return answer;
   if (answer instanceof Error) {
     const { code } = membersOf(answer);
@@ -67,12 +69,46 @@ export function refusalIn(answer: unknown): SellerError | undefined {
   return new SellerError(code.slice(0, MOST_SAID), (textIn(message) ?? '').slice(0, MOST_SAID));
 }
 
+/** What a client of the tool transport gives around it. */
+function unwrapped(answer: unknown): unknown {
+  const { structuredContent } = membersOf(answer);
+  return typeof structuredContent === 'object' && structuredContent !== null ? structuredContent : answer;
+}
+
 /**
  * What a first answer says of the task: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
- * or under `result` or `task`. One that says nothing of a task is the result itself.
+ * or under `result` or `task`. An object that says nothing of a task is the result itself.
+ * @throws RegistrationError `answer_invalid` for what is no answer of an operation: whether it was done is not known.
  */
-export function answerIn(answer: unknown): SellerAnswer {
-  return statusIn(answer) ?? { status: 'completed' };
+export function answerIn(given: unknown): SellerAnswer {
+  const answer = unwrapped(given);
+  const found = statusIn(answer);
+  if (found) return found;
+  const reason = notAResult(given, answer);
+  if (reason === undefined) return { status: 'completed' };
+  throw new RegistrationError(
+    'answer_invalid',
+    `The answer ${reason}: whether the operation was done is not known, and it stays to be repeated. Give the object that the operation answered.`,
+  );
+}
+
+/** Members by which transports and operations say that something has failed. */
+const FAILURES = ['error', 'adcp_error', 'isError'] as const;
+
+/** Why an answer without a status that is known cannot be the result. */
+function notAResult(given: unknown, answer: unknown): string | undefined {
+  const prototype: unknown =
+    typeof answer === 'object' && answer !== null ? Object.getPrototypeOf(answer) : undefined;
+  if (prototype !== null && prototype !== Object.prototype) return 'is not a plain object';
+  const members = membersOf(answer);
+  if (membersOf(given)['isError'] === true) return 'is an error';
+  const failure = FAILURES.find((name) => members[name] !== undefined && members[name] !== false);
+  if (failure !== undefined) return `has a member ${failure} that is not understood`;
+  // Without a task, status is a word of the result: a media buy has one of its own.
+  if (textIn(members['task_id']) !== undefined) return 'has a task without a status that is known';
+  const names = Object.keys(members).filter((name) => name !== 'context');
+  if (names.length === 1 && names[0] === 'errors') return 'has errors alone';
+  return 'content' in members ? 'is of a client, without structuredContent' : undefined;
 }
 
 function statusIn(answer: unknown): SellerAnswer | undefined {

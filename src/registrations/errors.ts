@@ -4,6 +4,8 @@ export type RegistrationErrorCode =
   | 'request_invalid'
   /** More is to be kept than may be. */
   | 'request_too_large'
+  /** What `call` gave or `settle` was given is no answer of an operation. */
+  | 'answer_invalid'
   /** As many operations of the seller as `maxOpen` says have not ended. */
   | 'too_many_open'
   /** Kept encrypted under a secret that is not among those given. */

@@ -5,8 +5,8 @@ import type {
   RegistrationRows,
   StoreRegistrations,
 } from '../stores/contract.ts';
-import { putBounded } from '../bounded.ts';
 import { RegistrationError } from './errors.ts';
+import { roomBySeller } from './open-limit.ts';
 import {
   type SellerAnswer,
   found,
@@ -218,18 +218,19 @@ export function operationsOf(options: OperationsOptions): Operations {
         'taskType: no name of an operation. Give e.g. create_media_buy.',
       );
     }
+    requireKeyTime(requestKeyMs);
     const text = argumentsText(request.arguments);
     const context = request.context === undefined ? undefined : contextText(request.context);
     const ref = request.ref === undefined ? undefined : checkedRef(request.ref);
     requireRoom(request.arguments, request.context);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
-    await takeRoom(agentUrl);
     // Whatever cannot be had is said before anything is promised.
     const route = await routes.routeOf(seller, scheme);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
-    const stored = await registrations.run(agentUrl, (rows, now): Stored => {
+    const isWritten = await takeRoom(agentUrl);
+    const writing = registrations.run(agentUrl, (rows, now): Stored => {
       const made: Stored = {
         seller,
         taskType,
@@ -247,6 +248,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       rows.save(rowOf(of, made, now + callMs, null));
       return made;
     });
+    const stored = await writing.finally(isWritten);
     return operationOf(of, stored, route);
   };
 
@@ -364,32 +366,13 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** Operations of a seller are counted again after so many that were created here. */
-const COUNT_EVERY = 100;
-/** Sellers whose room is remembered. */
-const MAX_SELLERS = 10_000;
-
-/** Whether one more operation of a seller may be open. Counting each time would read them all. */
-function roomBySeller({ registrations, maxOpen }: OperationsOptions): (agentUrl: string) => Promise<void> {
-  const left = new Map<string, number>();
-  const countOpen = async (agentUrl: string): Promise<number> => {
-    let count = 0;
-    for (const list of ['calling', 'open'] as const) {
-      const rows = allRows(registrations, { kind: 'operation', sender: agentUrl, list });
-      while (!(await rows.next()).done) count += 1;
-    }
-    return count;
-  };
-  return async (agentUrl) => {
-    const room = left.get(agentUrl) || Math.min(COUNT_EVERY, maxOpen - (await countOpen(agentUrl)));
-    if (room <= 0) {
-      throw new RegistrationError(
-        'too_many_open',
-        `${maxOpen} operations of ${agentUrl} have not ended. Look at them by list({ agentUrl, state: 'open', limit: 100 }), or raise maxOpen.`,
-      );
-    }
-    putBounded(left, agentUrl, room - 1, MAX_SELLERS);
-  };
+/** @throws RegistrationError */
+function requireKeyTime(ms: unknown): void {
+  if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
+  throw new RegistrationError(
+    'request_invalid',
+    `requestKeyMs: ${String(ms)} is not a whole number of ms. Give how long the seller knows a request by its key; 0: it does not.`,
+  );
 }
 
 /** What came of a row that was due. */

@@ -13,7 +13,13 @@ import type { OperationName, OperationSeen, Settled } from './operation.ts';
 import type { Operation, OperationPage, OperationQuery, OperationRequest, Operations } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import type { AgentVersion, Reporting } from './request.ts';
-import { agentConfiguration, agentRequest, reportingWebhook, toolArguments } from './request.ts';
+import {
+  agentConfiguration,
+  agentRequest,
+  reportingWebhook,
+  requireReporting,
+  toolArguments,
+} from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Seller } from './routes.ts';
 import { routesOf } from './routes.ts';
@@ -162,7 +168,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     senders: routes.senders,
     ofEvent: ofEvent(operations),
     create: async (request) => registrationOf(await operations.create(request), operations),
-    reportingWebhook: async (seller, reporting) => reportingWebhook(await routes.routeOf(seller), reporting),
+    reportingWebhook: async (seller, reporting) => {
+      requireReporting(reporting);
+      return reportingWebhook(await routes.routeOf(seller), reporting);
+    },
     adopt: routes.adopt,
     forget: async (agentUrl) => {
       await routes.forget(agentUrl);
@@ -231,7 +240,7 @@ function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void
       return;
     }
     const { error } = news;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = error instanceof Error ? error.message : 'What was thrown is not an Error.';
     if (news.kind === 'store') {
       logger.warn(
         { error },
@@ -254,7 +263,8 @@ function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void
 function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
   const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
   const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || baseUrl.includes('*')) {
+  const isBare = url && !/[?#*]/.test(baseUrl) && url.username === '' && url.password === '';
+  if (!isBare) {
     throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
   }
   if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {

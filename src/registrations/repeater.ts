@@ -1,3 +1,4 @@
+import { orAborted } from '../time-limits.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { DueOperations, Operation } from './operations.ts';
 
@@ -53,7 +54,8 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
     };
     void expire();
     try {
-      await make(operation, given.signal);
+      // One that does not heed its signal is left behind: the others go on.
+      await orAborted(make(operation, given.signal), given.signal);
     } catch (error) {
       const { agentUrl, operationId } = operation;
       tell({ kind: 'failed', operation: { agentUrl, operationId }, error });

@@ -141,10 +141,10 @@ export interface Reporting {
   readonly requestedMetrics?: readonly string[];
 }
 
-/** `reporting_webhook` of `create_media_buy`. @throws RegistrationError */
-export function reportingWebhook(destination: Destination, reporting: Reporting): JsonObject {
-  const { frequency, requestedMetrics } = reporting;
-  if (!FREQUENCIES.includes(frequency)) {
+/** @throws RegistrationError */
+export function requireReporting(reporting: Reporting): void {
+  const { frequency, requestedMetrics } = (reporting as Reporting | undefined) ?? {};
+  if (frequency === undefined || !FREQUENCIES.includes(frequency)) {
     throw new RegistrationError(
       'request_invalid',
       `frequency: ${JSON.stringify(frequency)} is not known. Use one of ${FREQUENCIES.join(', ')}.`,
@@ -153,9 +153,14 @@ export function reportingWebhook(destination: Destination, reporting: Reporting)
   if (requestedMetrics !== undefined && !isListOfNames(requestedMetrics)) {
     throw new RegistrationError(
       'request_invalid',
-      'requestedMetrics: no list of names. Give strings, or leave it out.',
+      'requestedMetrics: not a list of names. Give strings, or leave it out.',
     );
   }
+}
+
+/** `reporting_webhook` of `create_media_buy`. */
+export function reportingWebhook(destination: Destination, reporting: Reporting): JsonObject {
+  const { frequency, requestedMetrics } = reporting;
   return {
     ...sendTo(destination),
     reporting_frequency: frequency,

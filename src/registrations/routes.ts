@@ -1,8 +1,9 @@
 import type { Hashes } from '../crypto/engine.ts';
+import { putBounded } from '../bounded.ts';
 import { requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { editionFor, type EditionName } from '../protocol.ts';
-import { ConfigError, Fault } from '../errors.ts';
+import { ConfigError } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Sender } from '../senders.ts';
@@ -11,6 +12,7 @@ import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
   isOlder,
+  secretIdOf,
   makeRouteToken,
   type RandomBytes,
   readRouteToken,
@@ -220,7 +222,17 @@ export function routesOf(options: RouteOptions): Routes {
     adopt: async (seller, url) => {
       requireSeller(seller, 'signature', allowLoopback);
       const { pathname, search } = below(baseUrl, url);
+      if (hasTokenForm(pathname)) {
+        throw new ConfigError(
+          `adopt: ${JSON.stringify(url)} has the form of the URLs that are made here, and would be taken for one of them. Have the seller send to a URL of its own: reportingWebhook makes it.`,
+        );
+      }
       const path = pathname + search;
+      if ((await adoptedRows(registrations)).length >= MOST) {
+        throw new ConfigError(
+          `adopt: ${MOST} URLs are adopted already, as many as are held. Have sellers send to URLs of their own, or forget some.`,
+        );
+      }
       const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
       await registrations.run('', (rows) => rows.save(rowOf('', `${path} ${seller.agentUrl}`, route)));
       await adopted.refresh();
@@ -229,7 +241,9 @@ export function routesOf(options: RouteOptions): Routes {
       const own = await registrations.run(agentUrl, (rows) =>
         SCHEMES.flatMap((id) => rows.get('route', id) ?? []),
       );
-      const adoptedOf = (await allAdopted(registrations)).filter((row) => routeIn(row).agentUrl === agentUrl);
+      const adoptedOf = (await adoptedRows(registrations)).filter(
+        (row) => routeIn(row).agentUrl === agentUrl,
+      );
       const ids = [...own.map((row) => routeIn(row).random ?? ''), ...adoptedOf.map(({ id }) => id)];
       // The seller's own rows last: what is left of a process that dies in between is found again by them.
       await registrations.run('', (rows) => {
@@ -250,8 +264,9 @@ export function routesOf(options: RouteOptions): Routes {
     unreadable: async () => {
       let count = 0;
       for await (const row of allRows(registrations, OF_NO_SENDER)) {
-        const { secretId } = routeIn(row);
-        if (secretId !== undefined && !secrets.named(secretId)) count += 1;
+        const { secretId, sealed } = routeIn(row);
+        const needed = [secretId, sealed === undefined ? undefined : secretIdOf(sealed)];
+        if (needed.some((id) => id !== undefined && !secrets.named(id))) count += 1;
       }
       return count;
     },
@@ -297,16 +312,9 @@ function below(baseUrl: string, url: string): URL {
 /** Routes by their tokens, and adopted URLs. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
-async function allAdopted(registrations: StoreRegistrations): Promise<RegistrationRow[]> {
+async function adoptedRows(registrations: StoreRegistrations): Promise<readonly RegistrationRow[]> {
   const rows: RegistrationRow[] = [];
-  for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) {
-    if (rows.push(row) > MOST) {
-      throw new Fault(
-        'misconfigured',
-        `More than ${MOST} adopted URLs. Have sellers send to URLs of their own.`,
-      );
-    }
-  }
+  for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) rows.push(row);
   return rows;
 }
 
@@ -323,12 +331,7 @@ function rememberedRoutes(now: () => number): {
       return found && now() - found.at < ROUTE_KEPT_MS ? found.senders : undefined;
     },
     put: (id, senders) => {
-      known.delete(id);
-      known.set(id, { senders, at: now() });
-      for (const oldest of known.keys()) {
-        if (known.size <= MOST) break;
-        known.delete(oldest);
-      }
+      putBounded(known, id, { senders, at: now() }, MOST);
       return senders;
     },
     forget: (id) => void known.delete(id),
@@ -355,7 +358,7 @@ function adoptedUrls(
     const nth = (begun += 1);
     try {
       const found = new Map<string, Sender[]>();
-      for (const row of await allAdopted(registrations)) {
+      for (const row of await adoptedRows(registrations)) {
         const route = routeIn(row);
         const path = route.path ?? '';
         found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);

@@ -30,6 +30,13 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
     test: () => thrownBy(registering()().create({ ...REQUEST, ref: 'x'.repeat(1025) })),
     message: 'ref: 1025 bytes',
   },
+  answer_invalid: {
+    test: async () => {
+      const registration = await registering()().create(REQUEST);
+      return thrownBy(registration.settle('Internal Server Error'));
+    },
+    message: 'The answer is not a plain object',
+  },
   too_many_open: {
     test: async () => {
       const registrations = registering()(SECRET, { maxOpen: 1 });

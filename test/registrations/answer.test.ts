@@ -28,11 +28,39 @@ describe('what a first answer says of the task', () => {
     // The result itself: a media buy's own status is none of a task's.
     [{ media_buy_id: 'mb-1', status: 'active' }, { status: 'completed' }],
     [{ products: [] }, { status: 'completed' }],
-    ['text', { status: 'completed' }],
-    [null, { status: 'completed' }],
+    [{ media_buy_id: 'mb-1', errors: [{ code: 'LATE' }] }, { status: 'completed' }],
+    [
+      { content: [], structuredContent: { status: 'submitted', task_id: 'task-6' } },
+      { status: 'submitted', taskId: 'task-6' },
+    ],
   ])('%j', (answer, expected) => {
     expect(answerIn(answer)).toEqual(expected);
     expect(refusalIn(answer)).toBeUndefined();
+  });
+});
+
+describe('what is no answer of an operation', () => {
+  it.each([
+    null,
+    undefined,
+    'Internal Server Error',
+    [],
+    new Error('x'),
+    new Response('', { status: 500 }),
+    { error: 'boom' },
+    { error: { code: -32600 } },
+    { errors: [{ code: 'X' }] },
+    { adcp_error: { code: 'X' } },
+    { status: 'bogus', task_id: 't' },
+    { isError: true, content: [] },
+    { content: [{ type: 'text', text: '{"status":"submitted"}' }] },
+  ])('%s ends nothing', (answer) => {
+    expect(() => answerIn(answer)).toThrow(expect.objectContaining({ code: 'answer_invalid' }));
+  });
+
+  it('a refusal in a client’s envelope is one', () => {
+    const answer = { isError: true, structuredContent: { error: { code: 'AUTH_INVALID' } } };
+    expect(refusalIn(answer)).toMatchObject({ code: 'AUTH_INVALID' });
   });
 });
 

@@ -233,6 +233,13 @@ describe('a caller that dies', () => {
   });
 });
 
+describe('create', () => {
+  it.each([Number.NaN, Infinity, -1, '5'])('refuses requestKeyMs %s', async (requestKeyMs) => {
+    const creating = one.create({ ...request, requestKeyMs: requestKeyMs as number });
+    await expect(creating).rejects.toMatchObject({ code: 'request_invalid' });
+  });
+});
+
 describe('rewrap', () => {
   it('encrypts arguments under the newest secret, and counts the tokens of older ones', async () => {
     const before = at.process(OLDER);
@@ -263,6 +270,13 @@ describe('rewrap', () => {
 });
 
 describe('maxOpen', () => {
+  it('holds for those that are created at once, too', async () => {
+    const results = await Promise.allSettled(Array.from({ length: 2 * MAX_OPEN }, () => one.create(request)));
+    const created = results.filter(({ status }) => status === 'fulfilled').length;
+    expect((await one.list({ state: 'calling', limit: 1000 })).operations).toHaveLength(created);
+    expect(created).toBe(MAX_OPEN);
+  });
+
   it('operations of a seller that have not ended are as many as it says; what ends makes room', async () => {
     const made: Operation[] = [];
     for (let n = 0; n < MAX_OPEN; n += 1) made.push(await one.create(request));

@@ -221,6 +221,9 @@ describe('options', () => {
     'https://buyer.example/?a=1',
     'https://buyer.example/*',
     'https://me@buyer.example',
+    'https://:pw@buyer.example',
+    'https://buyer.example/webhooks?',
+    'https://buyer.example/webhooks#',
   ])('baseUrl %j is a ConfigError', (baseUrl) => {
     expect(() => process(baseUrl)).toThrow(ConfigError);
   });

@@ -238,6 +238,33 @@ describe('a call that takes too long', () => {
     await repeater.stop();
   });
 
+  it('and does not hold up the others, or the end, where it does not heed that', async () => {
+    const made: string[] = [];
+    const deadlines: (() => void)[] = [];
+    const operations = ['a', 'b'].map(
+      (operationId) => ({ agentUrl: 'https://seller.example', operationId }) as Operation,
+    );
+    const repeater = repeaterOf({
+      due: async () => ({ operations: operations.splice(0, 1), orphaned: [], failed: [] }),
+      make: async ({ operationId }) => {
+        made.push(operationId);
+        if (operationId === 'a') await new Promise(() => {});
+      },
+      tell: () => {},
+      sleep: async (ms, signal) => {
+        const over = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        if (ms !== 45_000) return turn();
+        return Promise.race([over, new Promise<void>((resolve) => deadlines.push(resolve))]);
+      },
+      deadlineMs: 45_000,
+    });
+    repeater.start();
+    await until(async () => deadlines.length === 1);
+    deadlines[0]?.();
+    await until(async () => made.includes('b'));
+    await repeater.stop();
+  });
+
   it('and a store that cannot be asked is told of, and asked again', async () => {
     const news: RepeaterNews[] = [];
     const waits: number[] = [];

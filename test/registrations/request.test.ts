@@ -5,6 +5,7 @@ import {
   agentRequest,
   type Reporting,
   reportingWebhook,
+  requireReporting,
   requireRoom,
   toolArguments,
 } from '../../src/registrations/request.ts';
@@ -146,7 +147,7 @@ describe('reporting_webhook', () => {
     { frequency: 'daily', requestedMetrics: ['spend', ''] },
     { frequency: 'daily', requestedMetrics: [1] },
   ])('refuses %j', (reporting) => {
-    const make = (): unknown => reportingWebhook({ url: destination.url }, reporting as Reporting);
+    const make = (): void => requireReporting(reporting as Reporting);
     expect(make).toThrow(expect.objectContaining({ code: 'request_invalid' }));
   });
 });

@@ -251,6 +251,12 @@ describe('an adopted URL', () => {
     expect(found.map(({ agentUrl }) => agentUrl).toSorted()).toEqual([OTHER.agentUrl, SELLER.agentUrl]);
   });
 
+  it('that has the form of a URL that is made here is a ConfigError: it would never be found', async () => {
+    const url = `${BASE}/${'a'.repeat(48)}`;
+    await expect(at.process().adopt(SELLER, url)).rejects.toThrow(/has the form of/);
+    expect(at.calls).toEqual({ run: 0, page: 0 });
+  });
+
   it.each([
     'https://buyer.example/other/x',
     'https://buyer.example/webhooks',
@@ -297,6 +303,13 @@ describe('rewrap', () => {
     expect(await at.process(NEWEST, OLDER).senders(new URL(url))).toEqual([{ ...SELLER, auth }]);
     await both.routeOf(OTHER, 'Bearer');
     expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2 });
+  });
+
+  it('what it has encrypted needs the new secret: unreadable counts it', async () => {
+    await at.process(OLDER).routeOf(SELLER, 'HMAC-SHA256');
+    await at.process(NEWEST, OLDER).rewrap();
+    expect(await at.process(OLDER).unreadable()).toBe(1);
+    expect(await at.process(NEWEST, OLDER).unreadable()).toBe(0);
   });
 
   it('goes on where it was interrupted between the rows of a route', async () => {
