@@ -7,7 +7,6 @@ import { offMainRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
-import type { Eventual } from './eventual.ts';
 import { createWakeSignal, type WakeSignal } from './inbox/wake-signal.ts';
 import type { Instruments, PARTS } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
@@ -87,25 +86,16 @@ export interface ReadyContext extends Parts {
   /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
   readonly watchQueue: () => void;
   /** The engine is chosen at first use. */
-  readonly authContext: () => Eventual<AuthContext>;
+  readonly authContext: () => Promise<AuthContext>;
 }
 
-type Engine = () => Eventual<AuthContext['engine']>;
-
-interface EngineChoice {
-  readonly shared: boolean;
-  readonly sodium: Sodium | undefined;
-}
+type Engine = () => Promise<AuthContext['engine']>;
 
 /** The code of the engines. The startup check asks for it too, so that the first delivery does not wait for it. */
 const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./crypto/index.ts');
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
-async function makeReady(
-  parts: Parts,
-  engine: Engine,
-  { shared, sodium }: EngineChoice,
-): Promise<ReadyContext> {
+async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefined): Promise<ReadyContext> {
   const [hashes, { readBody }, { createTickets }, { createQueueWatch }, { noteOutcomes }] = await Promise.all(
     [
       loadHashes(),
@@ -117,7 +107,7 @@ async function makeReady(
     ],
   );
   const { protocol, keys, raiseAlarm, config } = parts;
-  const setUp = createSetUpWatch(parts, shared);
+  const setUp = createSetUpWatch(parts);
   const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }));
   // What is handed in is looked at before the first delivery.
@@ -126,7 +116,7 @@ async function makeReady(
   noteOutcomes(parts.notes, parts.now);
   if (parts.instruments.handled)
     Object.assign(parts.observed, (await import('./stages/ended.ts')).observedBy(parts));
-  return { ...parts, ...createQueueWatch(parts, shared), hashes, readBody, tickets, authContext };
+  return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
@@ -168,11 +158,10 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const { protocol, allowLoopback, admissionPressure: thresholds } = config;
   const { transport, dns, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
-  const shared = requestsMayShare();
   const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
   // A runtime without requests that share has no threads to share either.
-  const offMain = shared ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
+  const offMain = requestsMayShare() ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
   const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }));
   const { onHandled } = options;
   const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };
@@ -189,17 +178,17 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     thresholds,
   };
   const keys = keysOnDemand(source);
-  const checked = { config, options, keys, raiseAlarm, shared };
+  const checked = { config, options, keys, raiseAlarm };
   const closing = heardByMany(new AbortController());
   const parts: Parts = {
     config,
     protocol,
     ...handedIn(options),
     keys,
-    waiting: createWaiting(options.store, shared),
-    turns: createNextTurn(shared),
-    running: createRunning({ store: options.store, config, logger, newId, shared }),
-    startup: createStartup({ ...checked, equip: () => makeReady(parts, engine, { shared, sodium }) }),
+    waiting: createWaiting(options.store),
+    turns: createNextTurn(),
+    running: createRunning({ store: options.store, config, logger, newId }),
+    startup: createStartup({ ...checked, equip: () => makeReady(parts, engine, sodium) }),
     lifecycle,
     wakeSignal,
     logger,

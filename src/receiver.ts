@@ -5,7 +5,6 @@ import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.t
 import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
-import { type Eventual, isPending } from './eventual.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import { once } from './single-flight.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -33,16 +32,15 @@ interface Pipeline {
 }
 
 /** Senders with a token beside their signature are few: its code is loaded for them. */
-function withToken<R extends Read | ReadChallenge>(
+async function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
   parts: ReadyContext,
-): Eventual<R | Refusal> {
+): Promise<R | Refusal> {
   const { notificationToken } = body.identity.sender;
   if (!notificationToken) return body;
-  return import('./stages/notification-token.ts').then(({ checkToken }) =>
-    checkToken(body, headers, notificationToken, parts),
-  );
+  const { checkToken } = await import('./stages/notification-token.ts');
+  return checkToken(body, headers, notificationToken, parts);
 }
 
 /** A proof of control is a question to the owner; its code is loaded when one comes. */
@@ -99,17 +97,13 @@ async function enter(
   const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, parts) : guardHead(head, parts);
   if (isRejection(guarded)) return guarded;
 
-  const starting = parts.startup.ready();
-  const ready = isPending(starting) ? await starting : starting;
-  const selecting = select(guarded, ready);
-  const selected = isPending(selecting) ? await selecting : selecting;
+  const ready = await parts.startup.ready();
+  const selected = await select(guarded, ready);
   if (isRejection(selected)) return selected;
   trace.selected = selected;
 
-  const context = ready.authContext();
-  const auth = isPending(context) ? await context : context;
-  const proving = authenticate(selected, auth, arrivedAt);
-  const proof = isPending(proving) ? await proving : proving;
+  const auth = await ready.authContext();
+  const proof = await authenticate(selected, auth, arrivedAt);
   if (isRejection(proof)) return proof;
   passed(trace, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
@@ -124,16 +118,14 @@ async function proceed(
   trace: OutcomeContext,
 ): Promise<Verdict> {
   passed(trace, 'body');
-  const authenticating = authenticateBody(proof, whole, selected);
-  const authentic = isPending(authenticating) ? await authenticating : authenticating;
+  const authentic = await authenticateBody(proof, whole, selected);
   if (isRejection(authentic)) return authentic;
   passed(trace, 'verified');
   const sender = authentic.identity.sender.agentUrl;
   trace.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
 
-  const tokened = withToken(read(authentic, parts), selected.delivery, parts);
-  const body = isPending(tokened) ? await tokened : tokened;
+  const body = await withToken(read(authentic, parts), selected.delivery, parts);
   if (isRejection(body)) return body;
   if (isChallenge(body)) return challenged(body, parts);
   note(trace, body);

@@ -1,5 +1,3 @@
-import type { Eventual } from './eventual.ts';
-
 /**
  * Whether one request may wait for a promise that another one made. Not on workerd, where a promise dies with the request
  * that made it: another request that awaits it never resumes.
@@ -22,13 +20,12 @@ export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: ()
 }
 
 /**
- * A value made at first use and kept: returned without a promise from then on. An attempt that failed is made again at
- * the next use. Where requests may not share, each makes its own until one is there, and the first is kept.
+ * A value made at first use and kept. An attempt that failed is made again at the next use. Where requests may not share, each makes its own until one is there, and the first is kept.
  */
-export function once<T>(make: () => Eventual<T>): () => Eventual<T> {
+export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   let made: { readonly value: T } | undefined;
   const running = new Map<'value', Promise<T>>();
-  return () => {
+  return async () => {
     if (made) return made.value;
     return singleFlight(running, 'value', async () => {
       const value = await make();

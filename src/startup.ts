@@ -1,7 +1,7 @@
+import { singleFlight } from './single-flight.ts';
 import type { RaiseAlarm } from './alarms.ts';
 import type { Config } from './config/resolve.ts';
 import { ConfigError, Fault, messageOf } from './errors.ts';
-import type { Eventual } from './eventual.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
 import type { Store, StoreIdentity } from './stores/contract.ts';
@@ -63,8 +63,8 @@ export interface Startup<T> {
   readonly check: () => Promise<T>;
   /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
   readonly passed: () => Promise<T>;
-  /** The same for deliveries, which find it there at once. @throws Fault `misconfigured` or `store_unavailable`. */
-  readonly ready: () => Eventual<T>;
+  /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
+  readonly ready: () => Promise<T>;
   readonly hasPassed: () => boolean;
   /** Which store the last check that succeeded found. */
   readonly storeId: () => string | undefined;
@@ -77,15 +77,13 @@ export interface StartupParts<T> {
   readonly raiseAlarm: RaiseAlarm;
   /** Loads what no receiver needs before its first delivery. */
   readonly equip: () => Promise<T>;
-  /** Whether one delivery may wait for another's check (`requestsMayShare`); else each that comes before it is over checks. */
-  readonly shared: boolean;
 }
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, equip, shared } = parts;
+  const { config, options, keys, raiseAlarm, equip } = parts;
   let equipped: T | undefined;
-  let running: Promise<T> | undefined;
+  const running = new Map<'check', Promise<T>>();
   let storeId: string | undefined;
 
   const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
@@ -107,13 +105,7 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     return equipped;
   }
 
-  const check = (): Promise<T> => {
-    if (!shared) return checkAll();
-    running ??= checkAll().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
+  const check = (): Promise<T> => singleFlight(running, 'check', checkAll);
 
   const passed = async (): Promise<T> => equipped ?? (await check());
 
@@ -130,5 +122,11 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
 
   const hasPassed = (): boolean => equipped !== undefined;
 
-  return { check, passed, hasPassed, ready: () => equipped ?? checkForDelivery(), storeId: () => storeId };
+  return {
+    check,
+    passed,
+    hasPassed,
+    ready: async () => equipped ?? checkForDelivery(),
+    storeId: () => storeId,
+  };
 }

@@ -7,6 +7,7 @@ import { createReceiver } from '../src/receiver.ts';
 import { memoryStore } from '../src/stores/memory.ts';
 import type { Durability } from '../src/stores/contract.ts';
 import { gate } from './receiver/setup.ts';
+import { onWorkerd } from './support/workerd.ts';
 
 interface Bench {
   readonly startup: Startup<string>;
@@ -14,7 +15,7 @@ interface Bench {
 }
 
 /** A startup on a store whose `open` waits for what it is told to, the n-th time for the n-th. */
-function bench(shared: boolean, ...waits: readonly (() => Promise<void>)[]): Bench {
+function bench(...waits: readonly (() => Promise<void>)[]): Bench {
   let opens = 0;
   const store = {
     ...memoryStore(),
@@ -41,33 +42,35 @@ function bench(shared: boolean, ...waits: readonly (() => Promise<void>)[]): Ben
   };
   const config = resolveOptions(options);
   const equip = () => Promise.resolve('equipped');
-  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, equip, shared });
+  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, equip });
   return { startup, opens: () => opens };
 }
 
 const never = (): Promise<void> => new Promise(() => {});
 
 describe('createStartup', () => {
-  it('shared: deliveries that come at once wait for one check', async () => {
+  it('deliveries that come at once wait for one check', async () => {
     const { opened, open } = gate();
-    const { startup, opens } = bench(true, () => opened);
+    const { startup, opens } = bench(() => opened);
     const all = Promise.all([startup.ready(), startup.passed(), startup.check()]);
     open();
     expect(await all).toEqual(['equipped', 'equipped', 'equipped']);
     expect(opens()).toBe(1);
   });
 
-  it('not shared: a delivery that never ends holds up no other', async () => {
-    const { startup, opens } = bench(false, never);
+  it('on workerd a delivery that never ends holds up no other', async () => {
+    onWorkerd();
+    const { startup, opens } = bench(never);
     void startup.ready();
     expect(await startup.ready()).toBe('equipped');
     expect(await startup.ready()).toBe('equipped');
     expect(opens()).toBe(2);
   });
 
-  it.each([true, false])('checks again after a failure, shared: %s', async (shared) => {
+  it.each([false, true])('checks again after a failure, on workerd: %s', async (isWorkerd) => {
+    if (isWorkerd) onWorkerd();
     const failing = (): Promise<void> => Promise.reject(new ConfigError('no such table. Run migrate.'));
-    const { startup, opens } = bench(shared, failing, failing);
+    const { startup, opens } = bench(failing, failing);
     await expect(startup.check()).rejects.toThrow(ConfigError);
     await expect(startup.ready()).rejects.toBeInstanceOf(Fault);
     expect(await startup.ready()).toBe('equipped');

@@ -1,7 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery, Head } from '../delivery.ts';
-import type { Eventual } from '../eventual.ts';
 import type { Candidate, KeyResolver, KeySearch } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
@@ -56,16 +55,16 @@ export interface SetUpWatch {
 export interface LateDelivery {
   readonly window: SignatureWindow;
   /** Check 7. */
-  readonly find: () => Eventual<KeySearch>;
+  readonly find: () => Promise<KeySearch>;
   /** Checks 8 to 10: whose key verifies; `undecided` where that could not be asked. */
-  readonly signer: (candidates: readonly Candidate[]) => Eventual<Candidate | 'undecided' | undefined>;
+  readonly signer: (candidates: readonly Candidate[]) => Promise<Candidate | 'undecided' | undefined>;
 }
 
 /** Checks 8 to 10 of one delivery for another URL, under these keys. Gives whose key verified. */
 export type VerifiesFor = (
   target: Target,
   candidates: readonly Candidate[],
-) => Eventual<Candidate | undefined>;
+) => Promise<Candidate | undefined>;
 
 /** A delivery, up to its body, whose senders and scheme are known from registration. */
 export interface HeadRequest {
@@ -111,13 +110,13 @@ export interface Proof {
   readonly sender: SenderEntry | undefined;
   /** Signatures only. */
   readonly nonce?: Identity['nonce'];
-  readonly complete: (body: WholeBody) => Eventual<AuthResult>;
+  readonly complete: (body: WholeBody) => AuthResult | Promise<AuthResult>;
 }
 
 /** What a scheme decides by headers alone. */
 export type Prove = (
   context: AuthContext,
   request: HeadRequest,
-) => Eventual<Proof | Refusal | Unavailability>;
+) => Proof | Refusal | Unavailability | Promise<Proof | Refusal | Unavailability>;
 
-export type Authenticate = (context: AuthContext, request: AuthRequest) => Eventual<AuthResult>;
+export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;

@@ -1,4 +1,3 @@
-import type { Eventual } from '../eventual.ts';
 import type { Event, EventRegistration, WarningCode } from './event.ts';
 
 /** What registrations know of an event. */
@@ -14,5 +13,5 @@ export interface EventRegistrations {
    * Which operation an event about to be handled is of; one that nobody has settled is settled by it. undefined where the
    * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
    */
-  readonly ofEvent: (event: Event) => Eventual<KnownRegistration | undefined>;
+  readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
 }

@@ -1,3 +1,4 @@
+import { requestsMayShare } from '../single-flight.ts';
 import { backgroundTimer, noTimer } from '../time-limits.ts';
 import type { ReadyContext, Parts } from '../parts.ts';
 
@@ -7,13 +8,12 @@ const SHORTEST_SHARE = 0.1;
 /**
  * Says so where nobody leases what is queued (admission.md §4.13), in a process that only receives too. A look is set for
  * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
- * no delivery waits for it.
- * @param shared whether a timer outlives the request that set it (`requestsMayShare`); else there are no looks.
+ * no delivery waits for it. No looks where a timer dies with the request that set it (`requestsMayShare`).
  */
-export function createQueueWatch(parts: Parts, shared: boolean): Pick<ReadyContext, 'queued' | 'watchQueue'> {
+export function createQueueWatch(parts: Parts): Pick<ReadyContext, 'queued' | 'watchQueue'> {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = parts;
   const limitMs = config.queueUnattendedMs;
-  const schedule = shared ? backgroundTimer : noTimer;
+  const schedule = requestsMayShare() ? backgroundTimer : noTimer;
   let isSet = false;
   let isFirst = true;
 

@@ -9,7 +9,7 @@ import type { Operations } from './operations.ts';
  * a warning, and settles nothing.
  */
 export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
-  return (event) => {
+  return async (event) => {
     const { sender, operationId, taskId } = event;
     // Nothing to look for: no store is asked.
     if (operationId === undefined && taskId === undefined) return undefined;
@@ -19,7 +19,7 @@ export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations[
       ...(taskId !== undefined && { taskId }),
       ...(event.kind === 'task' && { status: event.status }),
     };
-    return find(told).then((found) => knownOf(event, found));
+    return knownOf(event, await find(told));
   };
 }
 

@@ -1,7 +1,6 @@
 import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/contract.ts';
 import { modeMismatch } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
-import { type Eventual, whenThere } from '../eventual.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
 import type { Selected } from './select.ts';
@@ -16,7 +15,7 @@ export interface Authentic {
 type Refused = Refusal | Unavailability;
 
 /** The deprecated schemes are loaded where a sender is registered with one. */
-const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Prove>>> = {
+const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Prove | Promise<Prove>>> = {
   signature: () => proveSignature,
   hmac: async () => (await import('../auth/hmac.ts')).proveHmac,
   bearer: async () => (await import('../auth/bearer.ts')).proveBearer,
@@ -26,17 +25,18 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Eventual<Prove>>> = {
  * The registered scheme and no other: there is never a second attempt (verification.md §2.22), but for what a legacy
  * sender may sign. By headers alone; `complete` is for the body.
  */
-export function authenticate(
+export async function authenticate(
   { delivery, target, senders, refused }: Selected,
   context: AuthContext,
   arrivedAt: number,
-): Eventual<Proof | Refused> {
+): Promise<Proof | Refused> {
   const { scheme } = senders[0].auth;
   const request: HeadRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
   if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
-  const proving = whenThere(SCHEMES[scheme](), (prove) => prove(context, request));
-  return whenThere(proving, (found) => (refused && found.kind === 'refused' ? refused(found) : found));
+  const prove = await SCHEMES[scheme]();
+  const found = await prove(context, request);
+  return refused && found.kind === 'refused' ? refused(found) : found;
 }
 
 /** A proof of control is signed (verification.md §7.9) where its sender is registered with a legacy scheme, too. */
@@ -50,13 +50,12 @@ async function orChallenge(
 }
 
 /** What is left of it once the body is there: check 11, or the HMAC. */
-export function authenticateBody(
+export async function authenticateBody(
   proof: Proof,
   body: WholeBody,
   { refused }: Pick<Selected, 'refused'>,
-): Eventual<Authentic | Refused> {
-  return whenThere(proof.complete(body), (found) => {
-    if (found.kind === 'authentic') return { kind: 'authentic', rawBody: body.rawBody, identity: found };
-    return refused && found.kind === 'refused' ? refused(found) : found;
-  });
+): Promise<Authentic | Refused> {
+  const found = await proof.complete(body);
+  if (found.kind === 'authentic') return { kind: 'authentic', rawBody: body.rawBody, identity: found };
+  return refused && found.kind === 'refused' ? refused(found) : found;
 }

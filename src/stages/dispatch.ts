@@ -4,7 +4,6 @@ import type { Fault } from '../errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
 import { notificationFamily } from '../events/notification-family.ts';
 import type { EventRegistrations } from '../events/registration.ts';
-import { type Eventual, whenThere } from '../eventual.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
@@ -45,25 +44,21 @@ async function parsed(event: Event, schemas: ResultSchemas): Promise<Event> {
  * The event as its handler gets it: the first copy, with what the store knows, and what was registered. Rejects where that
  * cannot be looked up now: no handler has run.
  */
-function eventToHandle(
+async function eventToHandle(
   won: AdmittedEvent,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
-): Eventual<Event> {
+): Promise<Event> {
   const { reemission, afterTerminal, afterFinal } = won.place;
   const { event: first, terminal } = won.firstCopy();
   const codes: WarningCode[] = [];
   if (afterTerminal && !terminal) codes.push('after_terminal');
   if (afterFinal) codes.push('report_after_final');
-  const made = whenThere(registrations?.ofEvent(first), (known) => {
-    const { registration, warnings = [] } = known ?? {};
-    codes.push(...warnings);
-    const own: Event = { ...first, reemission, ...(registration && { registration }) };
-    return codes.length === 0 ? own : warned(own, codes);
-  });
-  return whenThere(made, (own) => {
-    announceEvent(own, afterTerminal && terminal, raiseAlarm);
-    return resultSchemas ? parsed(own, resultSchemas) : own;
-  });
+  const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
+  codes.push(...warnings);
+  const known: Event = { ...first, reemission, ...(registration && { registration }) };
+  const event = codes.length === 0 ? known : await warned(known, codes);
+  announceEvent(event, afterTerminal && terminal, raiseAlarm);
+  return resultSchemas ? parsed(event, resultSchemas) : event;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { requestsMayShare } from '../single-flight.ts';
 import type { Logger } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Store } from '../stores/contract.ts';
@@ -51,11 +52,6 @@ export interface RunningOptions {
   readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs'>;
   readonly logger: Logger;
   readonly newId: () => string;
-  /**
-   * `requestsMayShare`. Where a request can end without an end of its own, what it ran would count as running for
-   * `maxRunMs`: nothing is remembered there.
-   */
-  readonly shared: boolean;
 }
 
 interface RunningEvent extends EventName {
@@ -73,7 +69,10 @@ const BEAT_SHARE = 0.9;
 
 const taskName = (sender: string, taskId: string): string => `${sender} ${taskId}`;
 
-export function createRunning({ store, config, logger, newId, shared }: RunningOptions): Running {
+export function createRunning({ store, config, logger, newId }: RunningOptions): Running {
+  // Where a request can end without an end of its own, what it ran would count as running for `maxRunMs`: nothing is
+  // remembered there.
+  const remembers = requestsMayShare();
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, RunningEvent>();
   /** Delivery ids of those that run, by their tasks. */
@@ -133,13 +132,13 @@ export function createRunning({ store, config, logger, newId, shared }: RunningO
     all: () => all().map(({ sender, key }) => ({ sender, key })),
     hasSuspect,
     reserve(deliveryId) {
-      if (shared && (hasSuspect() || isReserved())) return false;
+      if (remembers && (hasSuspect() || isReserved())) return false;
       reserved = { deliveryId, until: performance.now() + leaseMs };
       return true;
     },
     release,
     begin({ deliveryId, sender, key, suspect, taskId }) {
-      if (!shared) return () => {};
+      if (!remembers) return () => {};
       if (has(deliveryId) || (suspect && isSuspectTaken(deliveryId))) return undefined;
       if (suspect) release();
       const task = taskId === undefined ? undefined : taskName(sender, taskId);

@@ -6,7 +6,6 @@ import type { Config } from '../config/resolve.ts';
 import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
 import type { Head } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
-import { type Eventual, isPending, whenThere } from '../eventual.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { KeyResolver } from '../keys/contract.ts';
 import type { Protocol } from '../protocol.ts';
@@ -55,19 +54,19 @@ export interface SelectContext {
 }
 
 /** @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail. */
-export function select({ delivery }: Guarded, context: SelectContext): Eventual<Selected | Refusal> {
+export async function select({ delivery }: Guarded, context: SelectContext): Promise<Selected | Refusal> {
   const { publicUrl, senders } = context.config;
   const target =
     publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
   if ('kind' in target) return target;
   if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
-    return import('./unusual-senders.ts').then((it) => it.refuseStray(delivery, publicUrl, context));
+    const { refuseStray } = await import('./unusual-senders.ts');
+    return refuseStray(delivery, publicUrl, context);
   }
-  return whenThere(sendersFor(target, senders, context.raiseAlarm), (found) =>
-    isUsual(found)
-      ? { kind: 'selected', delivery, target, senders: found }
-      : import('./unusual-senders.ts').then((it) => it.unusualSenders(delivery, target, found, context)),
-  );
+  const found = await sendersFor(target, senders, context.raiseAlarm);
+  if (isUsual(found)) return { kind: 'selected', delivery, target, senders: found };
+  const { unusualSenders } = await import('./unusual-senders.ts');
+  return unusualSenders(delivery, target, found, context);
 }
 
 function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'] {
@@ -80,20 +79,17 @@ const SENDERS_DEADLINE_MS = 5_000;
 export const inTime = <T>(work: Promise<T>): Promise<T> =>
   orLate(work, SENDERS_DEADLINE_MS, () => new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
 
-function sendersFor(
+async function sendersFor(
   target: Target,
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
-): Eventual<readonly SenderEntry[]> {
-  const failed = async (error: unknown): Promise<never> => {
-    const { sendersFailed } = await import('./unusual-senders.ts');
-    return sendersFailed(error, target, raiseAlarm);
-  };
+): Promise<readonly SenderEntry[]> {
   try {
     const senders = resolve.forUrl(target.targetUri);
     // A list is there at once; only a function's promise needs a timer.
-    return isPending(senders) ? inTime(senders).catch(failed) : senders;
+    return senders instanceof Promise ? await inTime(senders) : senders;
   } catch (error) {
-    return failed(error);
+    const { sendersFailed } = await import('./unusual-senders.ts');
+    return sendersFailed(error, target, raiseAlarm);
   }
 }

@@ -31,12 +31,11 @@ const MAX_SENDERS = 10_000;
 /**
  * Made once a receiver. For a delivery that verifies it takes two notes; what is done about others is loaded when it is
  * first needed.
- * @param shared whether one delivery may wait for another's trial (`requestsMayShare`).
  */
-export function createSetUpWatch(parts: SetUpParts, shared: boolean): SetUpWatch {
+export function createSetUpWatch(parts: SetUpParts): SetUpWatch {
   const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
   const { urlRight } = known;
-  const trials = once(async () => (await import('./trials.ts')).createSetUpTrials(parts, known, shared));
+  const trials = once(async () => (await import('./trials.ts')).createSetUpTrials(parts, known));
   return {
     verified({ agentUrl }, arrivedAt) {
       known.insideAt = arrivedAt;

@@ -2,7 +2,6 @@ import { sleep } from '../time-limits.ts';
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
-import type { Eventual } from '../eventual.ts';
 import type { Thinning } from '../logging.ts';
 import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
@@ -236,7 +235,7 @@ async function close(
 const errorOf = (end: RunEnd, { config }: Settling): string =>
   end.kind === 'threw' ? errorText(end.error) : overrunText(config);
 
-function settleBy(end: RunEnd, run: HandledRun, context: Settling): Eventual<Settled | Unavailability> {
+async function settleBy(end: RunEnd, run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   if (isCommitted(run.transaction)) {
     if (end.kind === 'threw') {
       context.log.error(

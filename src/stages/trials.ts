@@ -1,3 +1,4 @@
+import { requestsMayShare } from '../single-flight.ts';
 import type { HeadRequest, LateDelivery, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
 import { type SignatureWindow, windowHolds } from '../auth/rfc9421/window.ts';
@@ -30,9 +31,9 @@ interface Tried {
   readonly running: Promise<unknown> | undefined;
 }
 
-/** @param shared whether one delivery may wait for what another began (`requestsMayShare`). */
-export function createTrialPace(shared: boolean): TrialPace {
+function createTrialPace(): TrialPace {
   const tried = new Map<string, Tried>();
+  const shared = requestsMayShare();
   return {
     async once(name, at, find) {
       const last = tried.get(name);
@@ -332,13 +333,9 @@ export function urlTrial(
 }
 
 /** What is done about a delivery that failed by what may be our own fault (verification.md §2.34, §2.35). */
-export function createSetUpTrials(
-  parts: SetUpParts,
-  known: SetUpKnowledge,
-  shared: boolean,
-): Omit<SetUpWatch, 'verified'> {
+export function createSetUpTrials(parts: SetUpParts, known: SetUpKnowledge): Omit<SetUpWatch, 'verified'> {
   return {
-    signedElsewhere: urlTrial(parts, known, createTrialPace(shared)),
-    outsideWindow: clockTrial(parts, known, createTrialPace(shared)),
+    signedElsewhere: urlTrial(parts, known, createTrialPace()),
+    outsideWindow: clockTrial(parts, known, createTrialPace()),
   };
 }

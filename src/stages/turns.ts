@@ -1,3 +1,5 @@
+import { requestsMayShare } from '../single-flight.ts';
+
 /** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
 export interface Waiter {
   /** Among those that wait; -1 where it does not. `NextTurn` keeps it. */
@@ -12,9 +14,9 @@ export interface NextTurn {
   readonly leave: (waiter: Waiter) => void;
 }
 
-/** @param shared whether one request's timer may serve another (`requestsMayShare`); else `begin` is called at once. */
-export function createNextTurn(shared: boolean): NextTurn {
-  if (!shared) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
+/** Where one request's timer may not serve another (`requestsMayShare`), `begin` is called at once. */
+export function createNextTurn(): NextTurn {
+  if (!requestsMayShare()) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
   let waiting: Waiter[] = [];
   let timed = false;
   const turn = (): void => {

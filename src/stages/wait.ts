@@ -1,3 +1,4 @@
+import { requestsMayShare } from '../single-flight.ts';
 import { Fault } from '../errors.ts';
 import type { PeekResult, Store } from '../stores/contract.ts';
 
@@ -105,8 +106,9 @@ function createPolls(
   };
 }
 
-/** @param shared whether one delivery may wait for what another began (`requestsMayShare`); else each polls for itself. */
-export function createWaiting(store: Pick<Store, 'peek'>, shared: boolean): Waiting {
+/** Where one delivery may not wait for what another began (`requestsMayShare`), each polls for itself. */
+export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
+  const shared = requestsMayShare();
   const naps = createSleeper();
   const join = createPolls(store, naps, shared);
   let waiting = 0;

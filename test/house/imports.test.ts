@@ -71,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [
-    /^(protocol|errors|outcome|delivery|instruments|senders|options|alarms|logging|single-flight|eventual|bounded|time-limits)\.ts$/,
+    /^(protocol|errors|outcome|delivery|instruments|senders|options|alarms|logging|single-flight|bounded|time-limits)\.ts$/,
     1,
   ],
 ];

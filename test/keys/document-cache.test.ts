@@ -4,7 +4,8 @@ import type { CopyResult, DocumentKind, Freshness } from '../../src/keys/documen
 import type { FetchBudget } from '../../src/keys/safe-fetch.ts';
 import { type Bench, LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
-import { MINUTE, onWorkerd, PATIENT, START } from './setup.ts';
+import { onWorkerd } from '../support/workerd.ts';
+import { MINUTE, PATIENT, START } from './setup.ts';
 
 describe('life of a copy', () => {
   test('a copy serves for its Cache-Control life without another fetch, and not a moment longer', async () => {

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import type { CryptoEngine } from '../../src/crypto/engine.ts';
 import { importedKey, JWKS, type KeySet, sameJwk, rejectsKeyUpdate } from '../../src/keys/jwks.ts';
-import { publicJwk, onWorkerd } from './setup.ts';
+import { onWorkerd } from '../support/workerd.ts';
+import { publicJwk } from './setup.ts';
 
 const AT = 'https://seller.example/.well-known/jwks.json';
 

@@ -6,12 +6,12 @@ import type { SenderEntry } from '../../src/senders.ts';
 import { said } from '../receiver/setup.ts';
 import { ACCEPTED, deliveryBench, type DeliveryBench, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
+import { onWorkerd } from '../support/workerd.ts';
 import {
   type Bench,
   BRAND,
   JWKS_PATH,
   MINUTE,
-  onWorkerd,
   PATIENT,
   publicJwk,
   type Seller,

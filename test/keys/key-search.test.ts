@@ -5,17 +5,8 @@ import { gather } from '../../src/keys/key-search.ts';
 import type { SenderMatch } from '../../src/keys/sender-search.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { gate, latch, sends } from './key-server.ts';
-import {
-  BRAND,
-  JWKS_PATH,
-  MINUTE,
-  onWorkerd,
-  PATIENT,
-  publicJwk,
-  senderEntry,
-  setup,
-  startSeller,
-} from './setup.ts';
+import { onWorkerd } from '../support/workerd.ts';
+import { BRAND, JWKS_PATH, MINUTE, PATIENT, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
 
 describe('nothing that an unauthenticated caller sends makes an entry', () => {
   test('10,000 random keyids push out nothing where just the two documents of the sender fit', async () => {

@@ -6,7 +6,8 @@ import type { Transport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
-import { type Bench, MINUTE, senderEntry, setup, onWorkerd } from './setup.ts';
+import { onWorkerd } from '../support/workerd.ts';
+import { type Bench, MINUTE, senderEntry, setup } from './setup.ts';
 import { type Timers, timers } from './timers.ts';
 
 const LIST = '/revocations.json';

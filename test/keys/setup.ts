@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode, Logger } from '../../src/alarms.ts';
 import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
@@ -104,11 +104,3 @@ export const MINUTE = 60_000;
 
 /** For `expect.poll`: what is waited for comes soon, on a busy machine too, or never. */
 export const PATIENT = { timeout: 30_000 };
-
-/** To the end of the test no request may wait for another one's promise (`requestsMayShare`). */
-export function onWorkerd(): void {
-  vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' });
-  onTestFinished(() => {
-    vi.unstubAllGlobals();
-  });
-}

@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { KeyRequest } from '../../src/keys/contract.ts';
 import { type Answerer, gate, sends } from './key-server.ts';
-import {
-  type Bench,
-  BRAND,
-  JWKS_PATH,
-  MINUTE,
-  publicJwk,
-  type Seller,
-  setup,
-  startSeller,
-  onWorkerd,
-} from './setup.ts';
+import { onWorkerd } from '../support/workerd.ts';
+import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';
 
 const LIST = '/revocations.json';
 const DELIVERY_MS = 2_000;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import { createRunning, type Running, type RunStart } from '../../src/stages/running.ts';
 import type { AliveRequest, Store } from '../../src/stores/contract.ts';
+import { onWorkerd } from '../support/workerd.ts';
 
 const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
 let beats: AliveRequest[];
@@ -15,10 +16,10 @@ const logger = {
 };
 const alive: NonNullable<Store['alive']> = async (request) => void beats.push(request);
 
-function table(store: Pick<Store, 'alive'> = { alive }, shared = true): Running {
+function table(store: Pick<Store, 'alive'> = { alive }): Running {
   let ids = 0;
   const newId = (): string => `id-${++ids}`;
-  return createRunning({ store, config, logger, newId, shared });
+  return createRunning({ store, config, logger, newId });
 }
 
 function begun(running: Running, deliveryId: string, suspect = false): () => void {
@@ -123,7 +124,8 @@ describe('what runs', () => {
   });
 
   it('nothing is remembered where a request can end without an end of its own', () => {
-    const running = table({ alive }, false);
+    onWorkerd();
+    const running = table();
     begun(running, 'a', true);
     begun(running, 'a', true);
     expect([running.has('a'), running.all()]).toEqual([false, []]);

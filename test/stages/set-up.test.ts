@@ -63,7 +63,7 @@ function watch(
   const { raiseAlarm } = made.context;
   const config = { publicUrl: publicUrlOf(publicUrl, allowLoopback), allowLoopback };
   const parts = { config, raiseAlarm, store: { name: 'test' }, now: () => NOW * 1000 };
-  const setUp = createSetUpWatch(parts, true);
+  const setUp = createSetUpWatch(parts);
   const target = config.publicUrl.kind === 'exact' ? config.publicUrl.target : undefined;
   const deliver: Watch['deliver'] = async ({ url = GIVEN, as = signer, at = 0, ...how } = {}) => {
     const requestTarget = 'target' in how ? how.target : '/hooks?op=1';

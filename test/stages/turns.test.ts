@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Fault } from '../../src/errors.ts';
 import { createNextTurn, type Waiter } from '../../src/stages/turns.ts';
 import { watchRun, type DeadlineExceeded, type RunEnd, type WatchRequest } from '../../src/stages/watch.ts';
+import { onWorkerd } from '../support/workerd.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -54,7 +55,7 @@ describe('turns', () => {
   });
 
   it('one timer for all that wait for the next turn', async () => {
-    const { wait } = createNextTurn(true);
+    const { wait } = createNextTurn();
     const begun: number[] = [];
     for (const at of [1, 2, 3]) wait(waiterOf(at, begun));
     expect([begun, vi.getTimerCount()]).toEqual([[], 1]);
@@ -67,7 +68,7 @@ describe('turns', () => {
   it('whoever leaves does not begin, and the others do, whatever order they leave in', async () => {
     const orders = [[], [0], [3], [1, 1], [0, 3], [3, 2, 1, 0], [1, 0, 2, 3]];
     for (const leaving of orders) {
-      const { wait, leave } = createNextTurn(true);
+      const { wait, leave } = createNextTurn();
       const begun: number[] = [];
       const waiters = [0, 1, 2, 3].map((name) => waiterOf(name, begun));
       for (const waiter of waiters) wait(waiter);
@@ -79,7 +80,7 @@ describe('turns', () => {
   });
 
   it('one that waits anew while a turn begins has the next one', async () => {
-    const { wait, leave } = createNextTurn(true);
+    const { wait, leave } = createNextTurn();
     const begun: number[] = [];
     const second = waiterOf(2, begun);
     const third = waiterOf(3, begun);
@@ -99,7 +100,8 @@ describe('turns', () => {
 
   it('nothing waits where one request may not serve another', () => {
     const begun: number[] = [];
-    const { wait, leave } = createNextTurn(false);
+    onWorkerd();
+    const { wait, leave } = createNextTurn();
     const waiter = waiterOf(1, begun);
     wait(waiter);
     leave(waiter);
@@ -109,7 +111,7 @@ describe('turns', () => {
 
 describe('watchRun', () => {
   it('makes no timer for a run that is settled within its turn', async () => {
-    const { ended, stop } = watchRun(createNextTurn(true), request());
+    const { ended, stop } = watchRun(createNextTurn(), request());
     ended({ kind: 'returned' });
     expect(told).toEqual([{ kind: 'returned' }]);
     stop();
@@ -118,7 +120,7 @@ describe('watchRun', () => {
   });
 
   it('renews the lease of a run that has ended and is not settled', async () => {
-    const { ended, stop } = watchRun(createNextTurn(true), request());
+    const { ended, stop } = watchRun(createNextTurn(), request());
     ended({ kind: 'returned' });
     await vi.advanceTimersByTimeAsync(0);
     // Renewal and `maxRunMs`, and no deadline.
@@ -128,7 +130,7 @@ describe('watchRun', () => {
   });
 
   it('the deadline counts from the beginning of the run', async () => {
-    const { ended, stop } = watchRun(createNextTurn(true), request());
+    const { ended, stop } = watchRun(createNextTurn(), request());
     await vi.advanceTimersByTimeAsync(7_999);
     expect([told, abort.signal.aborted]).toEqual([[], false]);
     await vi.advanceTimersByTimeAsync(1);
@@ -141,7 +143,7 @@ describe('watchRun', () => {
   });
 
   it('the deadline counts from when the run began, not from when it was watched', async () => {
-    watchRun(createNextTurn(true), request(5_000));
+    watchRun(createNextTurn(), request(5_000));
     await vi.advanceTimersByTimeAsync(2_999);
     expect(told).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
@@ -151,7 +153,7 @@ describe('watchRun', () => {
   it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
-    const { ended } = watchRun(createNextTurn(true), { ...lost, lease: { ...lost.lease, store } });
+    const { ended } = watchRun(createNextTurn(), { ...lost, lease: { ...lost.lease, store } });
     await vi.advanceTimersByTimeAsync(2_000);
     // The handler may end after it.
     ended({ kind: 'returned' });
@@ -161,7 +163,7 @@ describe('watchRun', () => {
   });
 
   it('a run over maxRunMs is given up, and its deadline was over before', async () => {
-    watchRun(createNextTurn(true), request());
+    watchRun(createNextTurn(), request());
     await vi.advanceTimersByTimeAsync(900_000);
     expect(await finished()).toEqual({ kind: 'abandoned' });
     expect(given).toEqual([expect.objectContaining({ code: 'handler_timeout' })]);

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createWaiting } from '../../src/stages/wait.ts';
 import type { PeekResult } from '../../src/stores/contract.ts';
+import { onWorkerd } from '../support/workerd.ts';
 
 const request = {
   sender: 'https://seller.example/mcp',
@@ -20,17 +21,18 @@ function deaf(): { readonly store: { peek: () => Promise<PeekResult> }; readonly
   return { store: { peek }, peeks: () => peeks };
 }
 
-it('shared: those who wait for one record share one poll', async () => {
+it('those who wait for one record share one poll', async () => {
   const { store, peeks } = deaf();
-  const waiting = createWaiting(store, true);
+  const waiting = createWaiting(store);
   const both = [1, 2].map(() => waiting.until({ ...request, leftMs: 10 }));
   expect(await Promise.all(both)).toEqual(['busy', 'busy']);
   expect(peeks()).toBe(1);
 });
 
-it('not shared: each asks for itself, and none waits for the poll of another', async () => {
+it('on workerd each asks for itself, and none waits for the poll of another', async () => {
   const { store, peeks } = deaf();
-  const waiting = createWaiting(store, false);
+  onWorkerd();
+  const waiting = createWaiting(store);
   const gone = new AbortController();
   const dead = waiting.until({ ...request, signal: gone.signal });
   expect(await waiting.until(request)).toBe('applied');
@@ -46,7 +48,7 @@ it('what runs here is waited for also where its lease is over', async () => {
     peeks += 1;
     return isOver ? 'applied' : 'free';
   };
-  const waiting = createWaiting({ peek }, true);
+  const waiting = createWaiting({ peek });
   const until = { ...request, isRunning: () => true };
   expect(await waiting.until({ ...until, leftMs: 10 })).toBe('busy');
   expect(peeks).toBe(1);

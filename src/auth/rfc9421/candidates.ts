@@ -1,5 +1,4 @@
 import type { VerifyKey } from '../../crypto/engine.ts';
-import { type Eventual, isPending, whenThere } from '../../eventual.ts';
 import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, HeadRequest } from '../contract.ts';
@@ -47,8 +46,8 @@ function signatureRefusal(host: HostComparison): Refusal {
     : refuse(10, 'webhook_signature_invalid', 'The signature does not verify.');
 }
 
-/** Checks 8 to 10 for one candidate. A promise only where something is not there at once. */
-function tryCandidate(trial: Trial, candidate: Candidate): Eventual<TrialResult> {
+/** Checks 8 to 10 for one candidate. */
+async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialResult> {
   const { context, request, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid } = signed.parameters;
@@ -57,14 +56,13 @@ function tryCandidate(trial: Trial, candidate: Candidate): Eventual<TrialResult>
   if (typeof usable === 'string')
     return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
   const revocation = context.keys.revocation(sender, keyid, request);
-  if (request.senders.length === 1 || !isPending(revocation)) {
-    return whenThere(revocation, (state) => unfit(state) ?? verifyWith(trial, candidate, usable));
+  if (request.senders.length === 1 || !(revocation instanceof Promise)) {
+    return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
   // Whoever signed, if not this one, must not wait for this one's list (verification.md §5.21).
   revocation.catch(() => undefined);
-  return whenThere(verifyWith(trial, candidate, usable), (result) =>
-    result.kind === 'verified' ? revocation.then((state) => unfit(state) ?? result) : result,
-  );
+  const result = await verifyWith(trial, candidate, usable);
+  return result.kind === 'verified' ? (unfit(await revocation) ?? result) : result;
 }
 
 /** Check 9. */
@@ -76,29 +74,14 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
 }
 
 /** Check 10. */
-function verifyWith(
+async function verifyWith(
   { context, base, signed, host }: Trial,
   candidate: Candidate,
   key: VerifyKey,
-): Eventual<TrialResult> {
+): Promise<TrialResult> {
   if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
-  return whenThere(context.engine.verify(key, base, signed.signature), (verified) =>
-    verified ? { kind: 'verified', candidate } : signatureRefusal(host),
-  );
-}
-
-/** The same; what was thrown on our side, at once or later, is a result too. */
-function tried(trial: Trial, candidate: Candidate): Eventual<TrialResult> {
-  try {
-    const result = tryCandidate(trial, candidate);
-    return isPending(result) ? result.catch(faulted) : result;
-  } catch (error) {
-    return faulted(error);
-  }
-}
-
-function faulted(error: unknown): Failure {
-  return { kind: 'faulted', error };
+  const verified = await context.engine.verify(key, base, signed.signature);
+  return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
 }
 
 /** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
@@ -118,34 +101,19 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
  * shadow or block the other (verification.md §5.6), so no failure ends the search.
  * @returns the first that verifies, or the furthest failure; undefined where there was no candidate.
  */
-export function tryCandidates(
+export async function tryCandidates(
   trial: Trial,
   candidates: readonly Candidate[],
-): Eventual<TrialResult | undefined> {
-  return tryFrom(trial, candidates.values(), undefined);
-}
-
-/** A loop as far as nothing has to be waited for, so that many candidates are no depth of calls. */
-function tryFrom(
-  trial: Trial,
-  candidates: Iterator<Candidate>,
-  before: Failure | undefined,
-): Eventual<TrialResult | undefined> {
-  let failure = before;
-  for (let next = candidates.next(); next.done !== true; next = candidates.next()) {
-    const result = tried(trial, next.value);
-    if (isPending(result)) return result.then((late) => tryOn(late, trial, candidates, failure));
+): Promise<TrialResult | undefined> {
+  let failure: Failure | undefined;
+  for (const candidate of candidates) {
+    // One after another: most deliveries are decided by the first.
+    const result = await tryCandidate(trial, candidate).catch((error: unknown): Failure => ({
+      kind: 'faulted',
+      error,
+    }));
     if (result.kind === 'verified') return result;
     failure = laterFailure(failure, result);
   }
   return failure;
-}
-
-function tryOn(
-  result: TrialResult,
-  trial: Trial,
-  candidates: Iterator<Candidate>,
-  before: Failure | undefined,
-): Eventual<TrialResult | undefined> {
-  return result.kind === 'verified' ? result : tryFrom(trial, candidates, laterFailure(before, result));
 }

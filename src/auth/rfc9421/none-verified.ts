@@ -1,6 +1,5 @@
 import type { RaiseAlarm } from '../../alarms.ts';
 import { Fault } from '../../errors.ts';
-import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import { editionAccepting } from '../../protocol.ts';
@@ -70,20 +69,20 @@ async function findReplaced(
 
 /** The same delivery tried for other URLs. */
 function verifierOf(trial: Trial): VerifiesFor {
-  return (target, candidates) => {
+  return async (target, candidates) => {
     const base = baseFor(target, trial.request, trial.signed);
     if (!base) return undefined;
-    const result = tryCandidates({ ...trial, base, host: SAME }, candidates);
-    return whenThere(result, (made) => (made?.kind === 'verified' ? made.candidate : undefined));
+    const result = await tryCandidates({ ...trial, base, host: SAME }, candidates);
+    return result?.kind === 'verified' ? result.candidate : undefined;
   };
 }
 
 /** Where check 10 failed, and perhaps by our own `publicUrl`: the answer, if that is proved. */
-function signedElsewhere(
+async function signedElsewhere(
   trial: Trial,
   candidates: readonly Candidate[],
   failure: Failure,
-): Eventual<Unavailability | undefined> {
+): Promise<Unavailability | undefined> {
   const { context, request, host } = trial;
   const inQuestion = failure.kind === 'refused' && failure.check === 10 && host.kind !== 'contradiction';
   if (!inQuestion) return undefined;

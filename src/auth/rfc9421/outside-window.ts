@@ -1,5 +1,4 @@
 import type { RaiseAlarm } from '../../alarms.ts';
-import { whenThere } from '../../eventual.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
@@ -56,8 +55,8 @@ function lateDelivery(
   if (!trial) return undefined;
   return {
     window: { created, expires },
-    find: () => context.keys.find(keyid, request),
-    signer: (candidates) => whenThere(tryCandidates(trial, candidates), signerOf),
+    find: async () => context.keys.find(keyid, request),
+    signer: async (candidates) => signerOf(await tryCandidates(trial, candidates)),
   };
 }
 

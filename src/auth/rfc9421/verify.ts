@@ -1,4 +1,3 @@
-import { type Eventual, whenThere } from '../../eventual.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { Authenticate, AuthResult, Proof, Prove, WholeBody } from '../contract.ts';
@@ -14,15 +13,13 @@ import { trialOf } from './trial.ts';
 import { SKEW_S, windowEnded } from './window.ts';
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
-function findSigner(trial: Trial): Eventual<Verified | Refusal | Unavailability> {
+async function findSigner(trial: Trial): Promise<Verified | Refusal | Unavailability> {
   const { keyid } = trial.signed.parameters;
-  return whenThere(trial.context.keys.find(keyid, trial.request), (search) =>
-    whenThere(tryCandidates(trial, search.candidates), (first) =>
-      first?.kind === 'verified' && !first.candidate.firstUse
-        ? first
-        : import('./none-verified.ts').then((it) => it.afterNoneVerified(trial, search, first)),
-    ),
-  );
+  const search = await trial.context.keys.find(keyid, trial.request);
+  const first = await tryCandidates(trial, search.candidates);
+  if (first?.kind === 'verified' && !first.candidate.firstUse) return first;
+  const { afterNoneVerified } = await import('./none-verified.ts');
+  return afterNoneVerified(trial, search, first);
 }
 
 /** A string of its own: a slice would keep the whole header alive for as long as a store keeps the nonce. */
@@ -72,40 +69,38 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
 }
 
 /** The sender is proved; left is its body. */
-function proved(trial: Trial, found: Verified): Eventual<Proof | Unavailability> {
+async function proved(trial: Trial, found: Verified): Promise<Proof | Unavailability> {
   const { context, request, host } = trial;
   const { sender } = found.candidate;
   context.setUp?.verified(sender, request.arrivedAt);
   if (host.kind !== 'differs') return proofOf(trial, found.candidate);
-  return import('./rewritten-host.ts').then((it) =>
-    it.rewrittenHost(context.raiseAlarm, sender, host.received, request.target),
-  );
+  const { rewrittenHost } = await import('./rewritten-host.ts');
+  return rewrittenHost(context.raiseAlarm, sender, host.received, request.target);
 }
 
 /**
  * Checks 1 to 10 (verification.md §2.1 to §2.10), in that order, for senders registered with signatures. Whether the
- * request carries another scheme's headers was decided before. No promise where nothing has to be waited for.
+ * request carries another scheme's headers was decided before.
  * @returns who signed, with the nonce that is to be claimed and check 11; a refusal; or, where the receiver's own
  * surroundings failed a check, an unavailability.
  * @throws Fault (rejects) `keys_unavailable` where no key decides and some could not be had.
  */
-export const proveSignature: Prove = (context, request) => {
+export const proveSignature: Prove = async (context, request) => {
   const { headers } = request.delivery;
   const fields = readSignatureFields(headers);
   if (fields.kind === 'refused') return fields;
   const signed = checkSignatureFields(fields, headers, context.protocol, request.arrivedAt);
   if (signed.kind === 'refused') {
     // Whose clock is wrong is asked of few deliveries: loaded for the first.
-    return signed.check === 5
-      ? import('./outside-window.ts').then((it) => it.outsideWindow(context, request, fields, signed))
-      : signed;
+    if (signed.check !== 5) return signed;
+    const { outsideWindow } = await import('./outside-window.ts');
+    return outsideWindow(context, request, fields, signed);
   }
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
-  return whenThere(findSigner(trial), (signer) =>
-    signer.kind === 'verified' ? proved(trial, signer) : signer,
-  );
+  const signer = await findSigner(trial);
+  return signer.kind === 'verified' ? proved(trial, signer) : signer;
 };
 
 /** Checks 1 to 11 of a delivery that is there as a whole. */

@@ -9,7 +9,6 @@ import { createEngine } from '../../../src/crypto/index.ts';
 import { type Delivery, headerFields } from '../../../src/delivery.ts';
 import { editionFor, type EditionName, protocolFor } from '../../../src/protocol.ts';
 import type { Candidate, KeyResolver, KeySearch, RevocationState } from '../../../src/keys/contract.ts';
-import type { Eventual } from '../../../src/eventual.ts';
 import type { SenderEntry } from '../../../src/senders.ts';
 
 export const URL_GIVEN = 'https://buyer.example/hooks/proto?tenant=7';
@@ -123,7 +122,7 @@ export interface Published {
   readonly found?: Partial<KeySearch>;
   readonly replaced?: Partial<KeySearch>;
   /** By agent URL: at once or later; a function may throw. */
-  readonly revocation?: Readonly<Record<string, () => Eventual<RevocationState>>>;
+  readonly revocation?: Readonly<Record<string, () => RevocationState | Promise<RevocationState>>>;
 }
 
 export interface Bench {
