@@ -1,7 +1,7 @@
 // One part of one section in a process of its own: what one compiles or leaves in memory is not measured by the next.
 const [section = '', part = ''] = process.argv.slice(2);
 
-// An orderly end, whoever asks for it: servers that were started end with this process.
+// An orderly end for each signal: servers that were started end with this process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 process.once('disconnect', () => process.exit());
 

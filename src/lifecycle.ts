@@ -4,7 +4,7 @@ export interface Lifecycle {
   readonly stopping: () => boolean;
   /** Deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
-  /** A delivery has arrived. Whoever calls it calls `answered` once, however the delivery ends. */
+  /** A delivery has arrived. The caller calls `answered` once, however the delivery ends. */
   readonly arrived: () => void;
   readonly answered: () => void;
   /** Work that goes on after the answer. Never rejects out of here. */

@@ -188,7 +188,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     waiting: createWaiting(options.store),
     turns: createNextTurn(),
     running: createRunning({ store: options.store, config, logger, newId }),
-    startup: createStartup({ ...checked, equip: () => makeReady(parts, engine, sodium) }),
+    startup: createStartup({ ...checked, load: () => makeReady(parts, engine, sodium) }),
     lifecycle,
     wakeSignal,
     logger,

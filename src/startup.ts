@@ -76,13 +76,13 @@ export interface StartupParts<T> {
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
   /** Loads what no receiver needs before its first delivery. */
-  readonly equip: () => Promise<T>;
+  readonly load: () => Promise<T>;
 }
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, equip } = parts;
-  let equipped: T | undefined;
+  const { config, options, keys, raiseAlarm, load } = parts;
+  let loaded: T | undefined;
   const running = new Map<'check', Promise<T>>();
   let storeId: string | undefined;
 
@@ -100,14 +100,14 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     options.store.watchIdentity?.(identityChanged);
     await checkDurability(options.store, options, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
-    const [loaded] = await Promise.all([equip(), keys.warm(config.senders.fixed ?? [])]);
-    equipped ??= loaded;
-    return equipped;
+    const [first] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
+    loaded ??= first;
+    return loaded;
   }
 
   const check = (): Promise<T> => singleFlight(running, 'check', checkAll);
 
-  const passed = async (): Promise<T> => equipped ?? (await check());
+  const passed = async (): Promise<T> => loaded ?? (await check());
 
   async function checkForDelivery(): Promise<T> {
     try {
@@ -120,13 +120,13 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     }
   }
 
-  const hasPassed = (): boolean => equipped !== undefined;
+  const hasPassed = (): boolean => loaded !== undefined;
 
   return {
     check,
     passed,
     hasPassed,
-    ready: async () => equipped ?? checkForDelivery(),
+    ready: async () => loaded ?? checkForDelivery(),
     storeId: () => storeId,
   };
 }

@@ -85,7 +85,7 @@ describe('alarms are thinned where they are raised', () => {
     raise(alarm);
     expect(hooked.at(-1)).toEqual({ ...alarm, suppressed: 5 });
     expect(lines).toEqual(['m', 'm', 'm', 'm']);
-    // A clock that was set back does not silence it for ever.
+    // A clock that was set back does not silence it without end.
     at(-10_000);
     raise(alarm);
     expect(hooked.at(-1)).toEqual(alarm);

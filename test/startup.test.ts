@@ -41,8 +41,8 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
     stop: () => {},
   };
   const config = resolveOptions(options);
-  const equip = () => Promise.resolve('equipped');
-  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, equip });
+  const load = () => Promise.resolve('loaded');
+  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, load });
   return { startup, opens: () => opens };
 }
 
@@ -54,7 +54,7 @@ describe('createStartup', () => {
     const { startup, opens } = bench(() => opened);
     const all = Promise.all([startup.ready(), startup.passed(), startup.check()]);
     open();
-    expect(await all).toEqual(['equipped', 'equipped', 'equipped']);
+    expect(await all).toEqual(['loaded', 'loaded', 'loaded']);
     expect(opens()).toBe(1);
   });
 
@@ -62,8 +62,8 @@ describe('createStartup', () => {
     onWorkerd();
     const { startup, opens } = bench(never);
     void startup.ready();
-    expect(await startup.ready()).toBe('equipped');
-    expect(await startup.ready()).toBe('equipped');
+    expect(await startup.ready()).toBe('loaded');
+    expect(await startup.ready()).toBe('loaded');
     expect(opens()).toBe(2);
   });
 
@@ -73,7 +73,7 @@ describe('createStartup', () => {
     const { startup, opens } = bench(failing, failing);
     await expect(startup.check()).rejects.toThrow(ConfigError);
     await expect(startup.ready()).rejects.toBeInstanceOf(Fault);
-    expect(await startup.ready()).toBe('equipped');
+    expect(await startup.ready()).toBe('loaded');
     expect(opens()).toBe(3);
   });
 });

@@ -95,7 +95,7 @@ export function capsBlock(): string {
   const { keyPerSecond, senderPerDay } = defaultsAllow(ORDINARY);
   return [
     table(['Cap', 'default', ...columns.map(([name]) => name)], rows),
-    `Bold: over the default. With the defaults one key can sign ${whole(keyPerSecond)} events/s for long (${number(DEFAULT_CAPS.maxNoncesPerKey)} nonces of 360 s), and one sender can send ${whole(senderPerDay)} events a day for ever (${number(DEFAULT_CAPS.maxRecordsPerSender)} records: events for a day, and a task for every fourth of them for 30).`,
+    `Bold: over the default. With the defaults one key can sign ${whole(keyPerSecond)} events/s for long (${number(DEFAULT_CAPS.maxNoncesPerKey)} nonces of 360 s), and one sender can send ${whole(senderPerDay)} events a day without end (${number(DEFAULT_CAPS.maxRecordsPerSender)} records: events for a day, and a task for every fourth of them for 30).`,
   ].join('\n\n');
 }
 

@@ -184,21 +184,21 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   const { store, startup, config, wakeSignal } = parts;
 
   /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
-  async function opened(): Promise<{ readonly inbox: StoreInbox; readonly equipped: ReadyContext }> {
+  async function opened(): Promise<{ readonly inbox: StoreInbox; readonly ready: ReadyContext }> {
     if (!store.inbox) {
       throw new ConfigError(
         `receiver.inbox: the ${store.name} store has no inbox. Use one that has: SQLite, Postgres, MySQL, Redis.`,
       );
     }
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
-    return { equipped: await startup.passed(), inbox: store.inbox };
+    return { ready: await startup.passed(), inbox: store.inbox };
   }
 
   async function redrive(sender: string, key: string): ReturnType<ReceiverInbox['redrive']> {
     checkKey('redrive', sender, key);
-    const { inbox, equipped } = await opened();
+    const { inbox, ready } = await opened();
     if (config.mode === 'inline') {
-      return redriveInline({ sender, key }, inbox, equipped, lifecycle.background);
+      return redriveInline({ sender, key }, inbox, ready, lifecycle.background);
     }
     const result = await inbox.redrive(sender, key);
     if (result === 'queued') wakeSignal.notify();
@@ -214,15 +214,15 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
   return {
     list: async (query) => {
       const checked = checkedQuery(query);
-      const { inbox, equipped } = await opened();
+      const { inbox, ready } = await opened();
       const page = await inbox.list(checked);
-      return { ...page, records: page.records.map((record) => seenEvent(record, equipped)) };
+      return { ...page, records: page.records.map((record) => seenEvent(record, ready)) };
     },
     inspect: async (sender, key) => {
       checkKey('inspect', sender, key);
-      const { inbox, equipped } = await opened();
+      const { inbox, ready } = await opened();
       const record = await inbox.inspect(sender, key);
-      return record && seenEvent(record, equipped);
+      return record && seenEvent(record, ready);
     },
     redrive: (sender, key) => counted(lifecycle, () => redrive(sender, key)),
     discard: async (sender, key) => {

@@ -14,7 +14,7 @@ const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
 /** `k` too (RFC 7518 §6.4.1): none of them gets near a log. */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
-/** Whoever read it can sign with it, so nothing in such a document may be believed. */
+/** Anybody who read it can sign with it, so nothing in such a document may be believed. */
 export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
 
 export function hasPrivateHalf(jwk: Jwk): boolean {

@@ -224,7 +224,7 @@ function invalidReason(
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
-    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Whoever writes that file can sign as this seller, and end its events by a key that is not its own.`,
+    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller, and end its events by a key that is not its own.`,
     sender: agentUrl,
     url,
   });

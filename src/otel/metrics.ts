@@ -18,7 +18,7 @@ export function quietly<T>(work: () => T): T | undefined {
     try {
       diag.error('proto-webhooks/otel', error);
     } catch {
-      // Whoever listens to that has nobody else to tell.
+      // A listener has nobody else to tell.
     }
     return undefined;
   }

@@ -179,7 +179,7 @@ function handlerContext({ won, complete, abort, transaction }: HandledRun, log: 
   };
 }
 
-/** Whoever gives a lease up, and who is told of it. */
+/** Who gives a lease up, and who is told of it. */
 interface GivingUp {
   readonly givenUp: (why: Fault) => void;
   readonly onGivenUp: RunLimits['onGivenUp'];

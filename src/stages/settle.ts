@@ -84,7 +84,7 @@ interface Settled {
 
 interface Settling extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'isUnattended'>> {
   readonly arrivedAt: number | undefined;
-  /** Whoever waits is told that the store has not answered; it is asked on. Called again, nothing. */
+  /** The waiting caller is told that the store has not answered; it is asked on. Called again, nothing. */
   replyWith: (error: unknown) => void;
 }
 
@@ -224,7 +224,7 @@ async function close(
     context.waiting.wake(run.complete.sender);
   }
   const { ran } = context.observed;
-  // Whoever has the lease now tells of it.
+  // The owner of the lease tells of it.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
   const state = result.kind === 'settled' ? result.state : 'failed';
   const error = state === 'applied' ? undefined : errorOf(end, context);

@@ -17,7 +17,7 @@ import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
 export interface TrialPace {
   /**
    * Runs `find`, unless a trial of that name has found nothing within the second before `at` (receiver's clock, Unix
-   * ms). Whoever comes while one is under way waits for its end: what comes in a burst is as good as its first.
+   * ms). A delivery that comes while one is under way waits for its end: what comes in a burst is as good as its first.
    */
   readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
 }
@@ -112,7 +112,7 @@ async function byStore(
   return { offsetMs, why: `by the clock of the ${context.store.name} store` };
 }
 
-/** Whoever publishes the keys: several agents of one operator have one clock. */
+/** The operator that publishes the keys: several agents of one operator have one clock. */
 function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
   return new URL(brandJsonUrl ?? agentUrl).host;
 }

@@ -59,11 +59,11 @@ function createSleeper(): Sleeper {
   return {
     async sleep(sender) {
       const { done, end } = interruptible(POLL_MS);
-      const naps = sleeping.get(sender) ?? new Set();
-      sleeping.set(sender, naps.add(end));
+      const ends = sleeping.get(sender) ?? new Set();
+      sleeping.set(sender, ends.add(end));
       await done;
-      naps.delete(end);
-      if (naps.size === 0) sleeping.delete(sender);
+      ends.delete(end);
+      if (ends.size === 0) sleeping.delete(sender);
     },
     wake(sender) {
       for (const end of sleeping.get(sender) ?? []) end();
@@ -74,7 +74,7 @@ function createSleeper(): Sleeper {
 /** One poll a record, shared by all who may wait for each other; it ends when nobody does. */
 function createPolls(
   store: Pick<Store, 'peek'>,
-  naps: Sleeper,
+  sleeper: Sleeper,
   shared: boolean,
 ): (request: WaitRequest) => Poll {
   const polls = new Map<string, Poll>();
@@ -87,7 +87,7 @@ function createPolls(
       const seen = await store.peek(sender, key);
       const isTaken = seen === 'busy' || (seen === 'free' && isRunning());
       if (!isTaken || state.waiters === 0) return seen;
-      await naps.sleep(sender);
+      await sleeper.sleep(sender);
     }
   }
 
@@ -109,8 +109,8 @@ function createPolls(
 /** Where one delivery may not wait for what another began (`requestsMayShare`), each polls for itself. */
 export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
   const shared = requestsMayShare();
-  const naps = createSleeper();
-  const join = createPolls(store, naps, shared);
+  const sleeper = createSleeper();
+  const join = createPolls(store, sleeper, shared);
   let waiting = 0;
 
   async function until(request: WaitRequest): Promise<PeekResult> {
@@ -133,5 +133,5 @@ export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
     }
   }
 
-  return { until, wake: shared ? naps.wake : () => {} };
+  return { until, wake: shared ? sleeper.wake : () => {} };
 }

@@ -221,7 +221,7 @@ export interface LoadResult {
 
 /** How many due rows a worker wants. */
 export interface DueRequest {
-  /** Suspects alone, the one with the fewest crashes first, of those the oldest, whoever sent them; else none. */
+  /** Suspects alone, the one with the fewest crashes first, of those the oldest, of any sender; else none. */
   readonly suspects: boolean;
   readonly max: number;
   readonly holdMs: number;

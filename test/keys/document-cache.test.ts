@@ -235,7 +235,7 @@ describe('one fetch in flight a URL', () => {
     expect(fetches()).toBe(1);
   });
 
-  test('a fetch whose runtime let it die in silence is not waited for for ever', async () => {
+  test('a fetch whose runtime let it die in silence is not waited for with no limit', async () => {
     const { cache, url, current, advance, server, say, fetches } = await setup();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);

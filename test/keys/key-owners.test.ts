@@ -305,7 +305,7 @@ describe('where two publish one key', () => {
 });
 
 describe('pins', () => {
-  test('one that is configured is its own sender’s, whoever publishes it', async () => {
+  test('one that is configured is its own sender’s, also where others publish it', async () => {
     const key = publicJwk('k');
     const thief = await startSeller(key);
     const pinned = senderEntry('https://pinned.example/mcp', { pins: [key] });

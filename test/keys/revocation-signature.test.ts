@@ -203,7 +203,7 @@ describe('a signed list is in force', () => {
 
 test('keys that hang hold no delivery up while the list in force is fresh', async () => {
   const { server, sender } = await startSeller(ed25519.publicJwk);
-  // Whoever waited for the keys would wait longer than the test may take.
+  // A caller that waited for the keys would wait longer than the test may take.
   const { keys, advance } = await setup({ limits: { patienceMs: 1, deadlineMs: 600_000 } });
   const check = async (keyid: string): Promise<string> => await keys.revocation(sender, keyid);
   await signed(server, ed25519);

@@ -203,7 +203,7 @@ describe('several senders on one endpoint', () => {
     });
   });
 
-  it('a senders function that hangs is 503, and holds nothing up for ever', async () => {
+  it('a senders function that hangs is 503, and holds nothing up without end', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { deliver } = await testReceiver({ senders: () => new Promise(() => {}) });

@@ -31,7 +31,7 @@ describe('the form in which ids are stored', () => {
   });
 });
 
-it('deliveryId: UUID version 8 of the sender and its key, the same for ever', () => {
+it('deliveryId: UUID version 8 of the sender and its key, always the same', () => {
   expect(deliveryId(hashes, 'https://seller.example/mcp', 'event-0001-of-the-seller')).toBe(
     '77a8ffba-2670-8ee1-a91e-b80f34839945',
   );

@@ -23,7 +23,7 @@ async function twice(store: Store): Promise<{ id: string; isNew: readonly boolea
 
 const folderIn = (parent: string): string => mkdtempSync(join(parent, 'proto-webhooks-'));
 
-describe('a store that is made says so once, whoever asks; one that was there and had no identity does not', () => {
+describe('a store that is made says so once, by whichever call; one that was there and had no identity does not', () => {
   it('SQLite', async () => {
     const folder = folderIn(tmpdir());
     const file = join(folder, 'webhooks.db');

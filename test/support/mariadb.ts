@@ -71,6 +71,8 @@ export async function startServer(
     [
       '--no-defaults',
       `--datadir=${data}`,
+      // It runs a server too, which deletes the temporary tables of another one that has the same folder for them.
+      `--tmpdir=${folder}`,
       '--auth-root-authentication-method=normal',
       '--skip-test-db',
       '--skip-name-resolve',

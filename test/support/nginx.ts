@@ -26,7 +26,7 @@ async function needNginx(): Promise<string> {
   throw new Error('These tests need nginx (Debian: apt-get install nginx-light; macOS: brew install nginx).');
 }
 
-/** Whoever runs it, everything that it writes goes to its own folder; what is not said here is nginx's default. */
+/** Under any user, everything that it writes goes to its own folder; what is not said here is nginx's default. */
 const configuration = (folder: string, port: number, server: string): string => `
 daemon off;
 master_process off;

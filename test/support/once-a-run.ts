@@ -14,7 +14,7 @@ const fileOf = (folder: string, name: string): string => join(folder, `${name}.j
  * Makes a thing that all test files of a run share: the first who asks makes it, the others wait for that.
  * @param folder `inject('shared')`.
  * @param make gives what JSON can say.
- * @throws Error whoever asks, where it could not be made.
+ * @throws Error for every caller, where it could not be made.
  */
 export async function onceARun<T>(folder: string, name: string, make: () => Promise<T>): Promise<T> {
   const file = fileOf(folder, name);
@@ -54,7 +54,7 @@ function isFirst(folder: string): boolean {
   }
 }
 
-/** Whoever looks sees all of it, or nothing. */
+/** Every reader sees all of it, or nothing. */
 function write(file: string, said: Said): void {
   writeFileSync(`${file}.new`, JSON.stringify(said));
   renameSync(`${file}.new`, file);

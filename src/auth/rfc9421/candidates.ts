@@ -59,7 +59,7 @@ async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialRe
   if (request.senders.length === 1 || !(revocation instanceof Promise)) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
-  // Whoever signed, if not this one, must not wait for this one's list (verification.md §5.21).
+  // The seller that signed, if not this one, must not wait for this one's list (verification.md §5.21).
   revocation.catch(() => undefined);
   const result = await verifyWith(trial, candidate, usable);
   return result.kind === 'verified' ? (unfit(await revocation) ?? result) : result;
@@ -99,7 +99,7 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
 /**
  * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
  * shadow or block the other (verification.md §5.6), so no failure ends the search.
- * @returns the first that verifies, or the furthest failure; undefined where there was no candidate.
+ * @returns the first that verifies, or the failure that came furthest in the checks; undefined where there was no candidate.
  */
 export async function tryCandidates(
   trial: Trial,

@@ -52,7 +52,7 @@ const lookAtTag: Look = async ({ request }, step) => {
 };
 
 const HALF_HOUR_S = 1_800;
-/** The zone that is furthest from UTC. */
+/** The zone with the largest offset from UTC. */
 const WIDEST_ZONE_S = 14 * 3_600;
 /** How far from a whole half hour it may be, for transit and clocks that differ a little. */
 const ZONE_SLACK_S = 120;

@@ -160,7 +160,7 @@ interface HttpRequest {
   readonly body?: Uint8Array | undefined;
   /** Bytes of the answer's body that its reader takes at most. */
   readonly maxBytes: number;
-  /** Whoever fires it destroys the socket; its reason is then what the body fails with. */
+  /** Firing it destroys the socket; its reason is then what the body fails with. */
   readonly signal: AbortSignal;
 }
 

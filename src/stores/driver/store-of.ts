@@ -290,7 +290,7 @@ async function sweepSome(
   try {
     for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
   } catch {
-    // Whoever comes later sweeps what could not be swept now: a backend that is down is not waited for each time.
+    // A later call sweeps what could not be swept now: a backend that is down is not waited for each time.
   }
 }
 

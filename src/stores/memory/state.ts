@@ -79,7 +79,7 @@ export function keepBody(slab: Slab, body: Uint8Array): KeptBody {
   return { bytes, start, end: slab.used };
 }
 
-/** A copy again: whoever gets it may change it. */
+/** A copy again: the caller may change it. */
 export function bodyOf({ bytes, start, end }: KeptBody): Uint8Array {
   return bytes.slice(start, end);
 }

@@ -114,7 +114,7 @@ async function waitForLock(
   const waiting = queue.length;
   await options.delay(ms);
   const left: CommitJob[] = [];
-  // Whoever came meanwhile stands behind them, and has not waited yet.
+  // Those that came meanwhile stand behind them, and have not waited yet.
   for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
     if (job.waitedMs < options.busyMs) left.push(job);

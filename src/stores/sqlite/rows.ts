@@ -19,7 +19,7 @@ type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'next
  *     next     → when the earliest of all is due, or was
  *     far      sender, instant, limit → its rows due later than that, the latest first
  *     farther  instant, limit → suspects due later than that
- *     suspect  now → of the suspects that are due the one with the fewest crashes, of those the oldest, whoever sent them
+ *     suspect  now → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
  *     sooner   → when the earliest suspect is due, or was; suspects are few
  *     parked   sender, task → the oldest row that waits for the task
  *     list     sender, list, id, now, limit → its unexpired rows on the list behind that one, oldest first

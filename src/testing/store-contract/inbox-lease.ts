@@ -213,7 +213,7 @@ export const inboxLeaseCases: Cases = {
       );
     }
   },
-  'of one sender the oldest is leased first, whoever has a turn in between': async (kit) => {
+  'of one sender the oldest is leased first, while others have a turn in between': async (kit) => {
     for (const sender of [SENDER, OTHER]) {
       for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, sender, key: key(n) });
     }

@@ -201,7 +201,7 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
-  'an inline process that died does not hold its task for ever': async (kit) => {
+  'an inline process that died does not hold its task without end': async (kit) => {
     await kit.win({ key: key(1), task: 't' });
     await kit.accept(second);
     await leaseNone(kit);

@@ -30,7 +30,7 @@ async function world(): Promise<{
   const dial: Dial = (address, port) => {
     dialled.push(address);
     if (address !== DEAD) return network.dial(address, port);
-    // A lookup that never calls back: the socket stays on its way for ever.
+    // A lookup that never calls back: the socket stays on its way without end.
     const socket = connect({ host: 'nowhere.example', port, lookup: () => undefined });
     pending += 1;
     socket.once('close', () => {

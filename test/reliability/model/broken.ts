@@ -6,7 +6,7 @@ import { REAL, consequence } from './system.ts';
 
 type Owned = { readonly sender: string; readonly key: string; readonly owner: string };
 
-/** Whoever calls passes for the owner of the lease. */
+/** Every caller passes for the owner of the lease. */
 function unfenced<Request extends Owned, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> {
   return (rows, request, now) => {
     const owner = rows.record(request.sender, request.key, now)?.owner;

@@ -61,7 +61,7 @@ function withDecision(play: Play, world: World, thread: Thread, decision: Accept
   const { leases, attempts } = accountOf(world, thread.event);
   const { fence, suspect = false } = decision.lease;
   const leased = { ...decided, fence, suspect, until: heldUntil(world) };
-  // The first run is one, whoever brings it.
+  // The first run is one, in whatever way it comes.
   const isCounted = !thread.again || leases === 0;
   const counted = { leases: leases + 1, attempts: attempts + Number(isCounted) };
   return withThread(withAccount(world, thread.event, counted), leased);

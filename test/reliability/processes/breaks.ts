@@ -59,7 +59,7 @@ export const BREAKS: Readonly<Record<Break, (store: WholeStore, ground: Ground) 
       },
     }),
 
-  /** Whoever comes back from a handler is told that it completed the event, also where its lease is another's by now. */
+  /** Every process that comes back from a handler is told that it completed the event, also where its lease is another's by now. */
   'no-owner-check': (store) =>
     storeWith(store, {
       complete: async (request) => {

@@ -32,7 +32,7 @@ const nonceFirst: Spoil = (store, gate) => ({
   },
 });
 
-/** Whoever calls is taken for the owner. */
+/** Every caller is taken for the owner. */
 function anyOwner(): Spoil {
   const owners = new Map<string, string>();
   const nameOf = ({ sender, key }: { readonly sender: string; readonly key: string }): string =>

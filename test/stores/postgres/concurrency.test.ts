@@ -163,7 +163,7 @@ describe('several processes at once', () => {
     for (const store of stores) await store.close();
   });
 
-  it('caps are exact, whoever else is at the same sender', async () => {
+  it('caps are exact, with others at the same sender', async () => {
     await at.clear();
     const stores = pools.map((pool) => at.store(pool, { timeoutMs: 30_000 }));
     for (const store of stores) await store.open();

@@ -27,7 +27,7 @@ describe('memory of a sender that fell silent', () => {
     await server.stop();
   });
 
-  /** What is left for ever, by name without the prefix; the longest that the rest is left, ms. */
+  /** What is left without an expiry, by name without the prefix; the longest that the rest is left, ms. */
   async function kept(prefix: string): Promise<{ forEver: string[]; longestMs: number }> {
     const keys = (await redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
     const lives = await Promise.all(keys.map(async (name) => ({ name, ms: await redis.pttl(name) })));

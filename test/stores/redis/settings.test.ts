@@ -194,7 +194,7 @@ describe('options', () => {
     ['a brace in prefix', { client, prefix: 'a{b' }],
     ['a brace in the client’s keyPrefix', { client: new Redis({ keyPrefix: '}', lazyConnect: true }) }],
     ['waitReplicas below 0', { client, waitReplicas: -1 }],
-    ['waitTimeoutMs 0, which would wait for ever', { client, waitTimeoutMs: 0 }],
+    ['waitTimeoutMs 0, which would wait with no limit', { client, waitTimeoutMs: 0 }],
     ['timeoutMs not whole', { client, timeoutMs: 0.5 }],
     ['another library’s client', { client: { status: 'ready', options: {}, duplicate: () => undefined } }],
   ])('%s is a ConfigError', (_name, options) => {

@@ -3,22 +3,22 @@ import { createWakeSignal } from '../../src/inbox/wake-signal.ts';
 
 const LONG_MS = 2_147_483_647;
 
-describe('bell', () => {
+describe('wake signal', () => {
   it('ends a wait', async () => {
-    const bell = createWakeSignal();
-    const waiting = bell.wait(LONG_MS);
-    bell.notify();
+    const signal = createWakeSignal();
+    const waiting = signal.wait(LONG_MS);
+    signal.notify();
     await expect(waiting).resolves.toBeUndefined();
   });
 
   it('a ring before the wait is not lost, and counts for one', async () => {
-    const bell = createWakeSignal();
-    bell.notify();
-    bell.notify();
-    await bell.wait(LONG_MS);
+    const signal = createWakeSignal();
+    signal.notify();
+    signal.notify();
+    await signal.wait(LONG_MS);
     let over = false;
     const wait = async (): Promise<void> => {
-      await bell.wait(LONG_MS);
+      await signal.wait(LONG_MS);
       over = true;
     };
     const second = wait();
@@ -26,7 +26,7 @@ describe('bell', () => {
       setImmediate(resolve);
     });
     expect(over).toBe(false);
-    bell.notify();
+    signal.notify();
     await second;
   });
 
