@@ -303,7 +303,7 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
 export function overdueSql(name: string): string {
   return `SELECT (${name}.webhook_clock($1) - min(d.due_at))::text AS answer FROM (
     SELECT f.due_at FROM ${name}.webhook_scope s CROSS JOIN LATERAL
-      (SELECT r.due_at FROM ${name}.webhook_row r WHERE r.scope_id = s.id AND r.due_at IS NOT NULL ORDER BY r.due_at LIMIT 1) f
+      (SELECT r.due_at FROM ${name}.webhook_row r WHERE -r.scope_id = -s.id AND r.due_at IS NOT NULL ORDER BY r.due_at LIMIT 1) f
       WHERE s.key = ''
     UNION ALL SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL) d`;
 }
@@ -332,7 +332,8 @@ export function turnSql(name: string): string {
     taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= $7 COLLATE "C", f.sender) AS place FROM found f)
     SELECT clock.now::text AS now, (SELECT min(r.waits_for) FROM ${of('r.waits_for', `r.waits_for > clock.latest COLLATE "C" AND r.waits_for <= $5 COLLATE "C"`, '1')}) AS next,
       t.sender, t.scope_id, $2::text AS kind, t.id, r.version::text AS version, r.data, NULL AS body
-    FROM clock LEFT JOIN (taken t JOIN ${name}.webhook_row r ON r.scope_id = t.scope_id AND r.kind = $2 COLLATE "C" AND r.id = t.id)
+    FROM clock LEFT JOIN (taken t CROSS JOIN LATERAL (SELECT x.version, x.data FROM ${name}.webhook_row x
+        WHERE x.scope_id = t.scope_id AND x.kind = $2 COLLATE "C" AND x.id = t.id OFFSET 0) r)
       ON t.place <= $6 ORDER BY t.place`;
 }
 

@@ -11,7 +11,7 @@ import { asFault, isServerError, sqlState } from './faults.ts';
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
  * is, and how a newer one is made.
  */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** Where the tables are unless another schema is named. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';

@@ -20,6 +20,7 @@ import { expectHistory, finishHistory } from '../versions/expect-history.ts';
 const RELEASED: Readonly<Record<string, string>> = {
   '0001.sql': '5054629278ac63a00b9a7a85e18f22160f75580fdd38ac27ecfaf5c73ae36ba0',
   '0002.sql': 'f9ad4ee717c3c0e0aa6e098fe3c348b1440dc62f5ec33fd8285dadbbf47aa824',
+  '0003.sql': '4a6110fcdcb7a09d815eb06a03f1e9d0b4e45a60b419c5ec6b435a437bb38001',
 };
 
 /** The whole of version 1, as it was released. */
@@ -38,6 +39,7 @@ CREATE TABLE webhook_later (n integer);
 CREATE OR REPLACE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT 42::bigint $$;
 `;
 const LATER = [...MIGRATIONS, FIX];
+const NEXT = SCHEMA_VERSION + 1;
 
 describe('the files', () => {
   it('are numbered without a gap, as many as SCHEMA_VERSION', () => {
@@ -94,6 +96,7 @@ describe('on a server', () => {
   const CLOCKS: Readonly<Record<number, () => number>> = {
     1: clockOffsetMs,
     2: clockOf(2, 'postgres-made.json'),
+    3: clockOf(3, 'postgres-made.json'),
   };
 
   /** The counts that are kept against the rows themselves. */
@@ -130,7 +133,7 @@ describe('on a server', () => {
     expect(catalogue['functions']).toHaveLength(64);
   });
 
-  it.each([1, 2])(
+  it.each([1, 2, 3])(
     'a database of version %i is brought up to date: every state, mark and nonce',
     async (version) => {
       const schema = await dumpOf(version);
@@ -151,33 +154,43 @@ describe('on a server', () => {
     expect(await catalogueOf(pool, upgraded)).toEqual(await catalogueOf(pool, made));
   });
 
-  it('what version 2 makes is what was released', async () => {
+  it.each([2, 3])('what version %i makes is what was released', async (version) => {
     const schema = fresh();
-    await migrateBy(MIGRATIONS.slice(0, 2), pool, { schema });
-    expect(await catalogueOf(pool, schema)).toEqual(JSON.parse(dumped(2, 'postgres-catalogue.json')));
+    await migrateBy(MIGRATIONS.slice(0, version), pool, { schema });
+    expect(await catalogueOf(pool, schema)).toEqual(JSON.parse(dumped(version, 'postgres-catalogue.json')));
+  });
+
+  it('what a process of version 2 calls until it looks at the version again is there: the same arguments and answers', () => {
+    const callsOf = (catalogue: string): readonly unknown[] =>
+      (JSON.parse(catalogue) as { functions: readonly Record<string, unknown>[] }).functions.map(
+        ({ name, arguments: taken, result }) => [name, taken, result],
+      );
+    const [before, after] = [2, 3].map((version) => callsOf(dumped(version, 'postgres-catalogue.json')));
+    expect(after).toEqual(before);
+    expect(before).toHaveLength(13);
   });
 
   it('a fix of a rule reaches it, and its rows stay', async () => {
     const schema = await versionOne();
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
     expect(await nowOf(schema)).toBe(42);
     const { rows } = await pool.query(
       `SELECT count(*)::integer AS n FROM ${schema}.webhook_row WHERE kind = 'r'`,
     );
     expect(rows).toEqual([{ n: 7 }]);
-    await expectVersion(schema, 3);
+    await expectVersion(schema, NEXT);
     // Done already.
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 3, to: 3 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: NEXT, to: NEXT });
   });
 
   it('all that are missing run, in their order', async () => {
     const later = [...LATER, 'INSERT INTO webhook_later VALUES (3)', 'UPDATE webhook_later SET n = n + 1'];
     const [old, none] = [await versionOne(), fresh()];
-    expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: 5 });
-    expect(await migrateBy(later, pool, { schema: none })).toEqual({ from: 0, to: 5 });
+    expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: NEXT + 2 });
+    expect(await migrateBy(later, pool, { schema: none })).toEqual({ from: 0, to: NEXT + 2 });
     for (const schema of [old, none]) {
       expect((await pool.query(`SELECT n FROM ${schema}.webhook_later`)).rows).toEqual([{ n: 4 }]);
-      await expectVersion(schema, 5);
+      await expectVersion(schema, NEXT + 2);
     }
   });
 
@@ -188,8 +201,8 @@ describe('on a server', () => {
       migrateBy(LATER, pool, { schema }),
       migrateBy(LATER, other, { schema }),
     ]);
-    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([1, 3]);
-    await expectVersion(schema, 3);
+    expect(results.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([1, NEXT]);
+    await expectVersion(schema, NEXT);
     await other.end();
   });
 
@@ -198,7 +211,7 @@ describe('on a server', () => {
     const broken = [...LATER, 'CREATE TABLE webhook_last (n integer); SELECT 1 / 0'];
     await expect(migrateBy(broken, pool, { schema })).rejects.toThrow(/division by zero/);
     await expectUntouched(schema);
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
   });
 
   it('one whose process dies in the middle leaves the version before, and keeps nobody waiting', async () => {
@@ -220,7 +233,7 @@ describe('on a server', () => {
     gate.release();
     await dying.end();
     await expectUntouched(schema);
-    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: 3 });
+    expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
   });
 
   it('a process of the version before that is at work stops within 10 s', async () => {
@@ -256,14 +269,32 @@ describe('on a server', () => {
     expect(await migrating).toEqual({ from: 1, to: SCHEMA_VERSION });
   });
 
-  it.each([[3], [4], [1000], [-1]])(
+  it('a transaction that is open on the rows of version 2 holds the migration up, and nobody else', async () => {
+    const schema = await dumpOf(2);
+    const other = await pool.connect();
+    await other.query(`BEGIN; LOCK TABLE ${schema}.webhook_row IN ROW EXCLUSIVE MODE`);
+    const own = new Pool({ connectionString: url, max: 1, application_name: schema });
+    const migrating = migrate(own, { schema });
+    const waits = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    await expect.poll(async () => (await pool.query(waits, [schema])).rows).toHaveLength(1);
+    // Between two of its tries: the lock that it waits for would keep this out.
+    await pool.query(`UPDATE ${schema}.webhook_row SET version = version`);
+    await other.query('COMMIT');
+    other.release();
+    expect(await migrating).toEqual({ from: 2, to: SCHEMA_VERSION });
+    await own.end();
+  });
+
+  it.each([[NEXT], [NEXT + 1], [1000], [-1]])(
     'a version that the files do not lead to (%i) is refused, and left as it is',
     async (version) => {
       const schema = await versionOne();
       await pool.query(`UPDATE ${schema}.webhook_schema SET version = $1`, [version]);
       const refused = migrateBy(MIGRATIONS, pool, { schema });
       await expect(refused).rejects.toMatchObject({ name: 'ConfigError' });
-      await expect(refused).rejects.toThrow(`schema version ${version}, this package knows 2. Upgrade`);
+      await expect(refused).rejects.toThrow(
+        `schema version ${version}, this package knows ${SCHEMA_VERSION}. Upgrade`,
+      );
       await expectVersion(schema, version);
       expect(await catalogueOf(pool, schema)).toEqual(stored);
     },

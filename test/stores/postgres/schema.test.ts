@@ -50,9 +50,12 @@ describe('migrate', () => {
   it('refuses a newer schema, and leaves it as it is', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
-    await pool.query(`UPDATE ${schema}.webhook_schema SET version = 3`);
-    await expect(migrate(pool, { schema })).rejects.toThrow(/version 3, this package knows 2\. Upgrade/);
-    expect((await pool.query(`SELECT version FROM ${schema}.webhook_schema`)).rows).toEqual([{ version: 3 }]);
+    const version = SCHEMA_VERSION + 1;
+    await pool.query(`UPDATE ${schema}.webhook_schema SET version = ${version}`);
+    await expect(migrate(pool, { schema })).rejects.toThrow(
+      `version ${version}, this package knows ${SCHEMA_VERSION}. Upgrade`,
+    );
+    expect((await pool.query(`SELECT version FROM ${schema}.webhook_schema`)).rows).toEqual([{ version }]);
   });
 
   it('takes a schema of any name', async () => {

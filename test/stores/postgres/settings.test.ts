@@ -4,6 +4,7 @@ import { ConfigError, Fault } from '../../../src/errors.ts';
 import { createReceiver } from '../../../src/index.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
+import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
@@ -86,13 +87,13 @@ describe('open: what the schema must be', () => {
 
   it.each([
     [0, /Run migrate\(pool\) when you deploy/],
-    [7, /schema version 7, this package knows 2\. Upgrade proto-webhooks/],
+    [7, /schema version 7, this package knows 3\. Upgrade proto-webhooks/],
   ])('of this version: %s is refused', async (version, message) => {
     await at.sql('UPDATE webhook_schema SET version = $1', [version]);
     try {
       expect(await refusal(at.store().open())).toMatch(message);
     } finally {
-      await at.sql('UPDATE webhook_schema SET version = 2');
+      await at.sql('UPDATE webhook_schema SET version = $1', [SCHEMA_VERSION]);
     }
   });
 
