@@ -6,7 +6,7 @@ import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
 import { checkEach } from './table.ts';
-import { describeMissing, onlyKnown } from './validate.ts';
+import { describeMissing, onlyKnown, requireLogger } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
   submitted: true,
@@ -150,13 +150,7 @@ function checkFunctions(options: ReceiverOptions): void {
   if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
     throw new ConfigError('registrations: pass what createRegistrations returns.');
   }
-  const { logger } = options;
-  if (logger === undefined) return;
-  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
-    if (typeof logger?.[level] !== 'function') {
-      throw new ConfigError(`logger: has no function ${level}. Pass a pino logger, console, or the like.`);
-    }
-  }
+  requireLogger(options.logger);
 }
 
 /** Where signatures are verified. @throws ConfigError also where `sodium` is no libsodium, or could never be used. */

@@ -1,3 +1,4 @@
+import type { Logger } from '../alarms.ts';
 import { ConfigError } from '../errors.ts';
 
 /**
@@ -63,4 +64,14 @@ export function oneOf<T extends string>(
 ): T | undefined {
   if (value === undefined || allowed.includes(value)) return value;
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not one of ${allowed.join(', ')}.`);
+}
+
+/** @throws ConfigError unless `logger` is absent or has a function for each level. */
+export function requireLogger(logger: Logger | undefined): void {
+  if (logger === undefined) return;
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) {
+    if (typeof logger?.[level] !== 'function') {
+      throw new ConfigError(`logger: has no function ${level}. Pass a pino logger, console, or the like.`);
+    }
+  }
 }

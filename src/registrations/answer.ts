@@ -1,3 +1,4 @@
+import { MAX_TEXT } from '../codec/printable.ts';
 import { normaliseState, taskStatus } from '../events/status.ts';
 import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';
@@ -83,12 +84,22 @@ function unwrapped(answer: unknown): unknown {
 export function answerIn(given: unknown): SellerAnswer {
   const answer = unwrapped(given);
   const found = statusIn(answer);
-  if (found) return found;
+  if (found) return withinBounds(found);
   const reason = notAResult(given, answer);
   if (reason === undefined) return { status: 'completed' };
   throw new RegistrationError(
     'answer_invalid',
     `The answer ${reason}: whether the operation was done is not known, and it stays to be repeated. Give the object that the operation answered.`,
+  );
+}
+
+/** Of a task's id so much is shown of a webhook's too. */
+function withinBounds(answer: SellerAnswer): SellerAnswer {
+  const length = answer.taskId?.length ?? 0;
+  if (length <= MAX_TEXT) return answer;
+  throw new RegistrationError(
+    'answer_invalid',
+    `The answer has a task_id of ${length} characters, at most ${MAX_TEXT} are kept: tell the seller. The operation stays to be repeated.`,
   );
 }
 

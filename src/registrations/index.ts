@@ -20,7 +20,7 @@ export type {
   Rewrapped,
 } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
-export type { RouteScheme, Seller } from './routes.ts';
+export type { RouteScheme, Seller } from './seller.ts';
 
 /**
  * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. No store is asked

@@ -1,10 +1,11 @@
+import { MAX_TEXT } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
 import type { JsonObject } from './json.ts';
-import type { RouteScheme, Seller } from './routes.ts';
+import type { RouteScheme, Seller } from './seller.ts';
 import { storedObject } from './rows.ts';
 
 /*
@@ -212,7 +213,9 @@ export function found(step: Step, told: OperationTold): OperationFound | undefin
   if (!is) return undefined;
   const isMismatch = differ(operationId, owner) || differ(taskId, namedTask);
   const of = { agentUrl, operationId: is.row.id };
-  const answer = !isMismatch && status && { status, ...(taskId !== undefined && { taskId }) };
+  // A task_id that is too long is not kept: what the event tells counts all the same.
+  const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
+  const answer = !isMismatch && status && { status, ...(isKept && { taskId }) };
   const isSettled = answer && settled(step, of, is.stored, answer) === 'settled';
   if (!isSettled) keepLonger(step, of, is);
   return { operation: seenOf(is.row, is.stored), isMismatch };

@@ -1,4 +1,5 @@
 import type { Hashes } from '../crypto/engine.ts';
+import { storedId } from '../stages/ids.ts';
 import type {
   RegistrationKind,
   RegistrationRow,
@@ -36,7 +37,8 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
-import { type Route, type Routes, type RouteScheme, type Seller, sellerIn } from './routes.ts';
+import type { Route, Routes } from './routes.ts';
+import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, storedObject } from './rows.ts';
 
 /*
@@ -107,7 +109,7 @@ export interface Operations {
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
-  /** How many that are to be called need a secret that is not given. */
+  /** How many that have not ended need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
   /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
   readonly rewrap: () => Promise<{ readonly rewrapped: number; readonly needed: number }>;
@@ -198,7 +200,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     plan: (row: RegistrationRow, stored: Stored, rows: RegistrationRows, now: number) => T,
   ): Promise<T | undefined> =>
     registrations.run(agentUrl, (rows, now) => {
-      const row = rows.get('operation', operationId);
+      const row = rows.get('operation', storedId(operationId, hashes));
       return row && plan(row, storedIn(row), rows, now);
     });
 
@@ -334,8 +336,11 @@ export function operationsOf(options: OperationsOptions): Operations {
     },
     unreadable: async () => {
       let count = 0;
-      for await (const row of allRows(registrations, { kind: 'operation', list: 'calling' })) {
-        if (!canRead(storedIn(row))) count += 1;
+      // Of one that is open its token is needed.
+      for (const list of ['calling', 'open'] as const) {
+        for await (const row of allRows(registrations, { kind: 'operation', list })) {
+          if (!canRead(storedIn(row))) count += 1;
+        }
       }
       return count;
     },

@@ -1,12 +1,21 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
-import { flag, MAX_TIMER_MS, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
 import { answerIn, isFinal, refusalIn, SellerError } from './answer.ts';
+import {
+  requireAgentUrl,
+  requireCall,
+  requireName,
+  requireQuery,
+  requireReportingAlone,
+  requireRequest,
+  requireSellerAlone,
+} from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
 import type { OperationName, OperationSeen, Settled } from './operation.ts';
@@ -21,7 +30,7 @@ import {
   toolArguments,
 } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
-import type { Seller } from './routes.ts';
+import { checked, requestInvalid, type Seller } from './seller.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
@@ -73,7 +82,7 @@ export interface Registrations extends EventRegistrations {
   readonly start: (options: { readonly call: CallSeller }) => void;
   /** No call is begun from now on; resolves when those that run have ended. */
   readonly stop: () => Promise<void>;
-  /** Rejects with ConfigError where URLs, or calls that are not settled, need a secret that is not given. */
+  /** Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not given. */
   readonly ready: () => Promise<void>;
   /**
    * Encrypts all that is kept under the newest secret. Any number of times, while everything runs; then `needed` says what
@@ -152,6 +161,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const shared = { registrations, secrets, ...parts };
   const routes = routesOf({ ...shared, baseUrl, allowLoopback });
   const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
+  requireLogger(options.logger);
+  if (options.onAlarm !== undefined && typeof options.onAlarm !== 'function') {
+    throw new ConfigError('onAlarm: is not a function. Give (alarm) => …, or leave it out.');
+  }
   const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
   const raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
@@ -167,19 +180,35 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     publicUrl: `${baseUrl}/*`,
     senders: routes.senders,
     ofEvent: ofEvent(operations),
-    create: async (request) => registrationOf(await operations.create(request), operations),
+    create: async (request) => {
+      requireRequest(request);
+      return registrationOf(await operations.create(request), operations);
+    },
     reportingWebhook: async (seller, reporting) => {
+      requireSellerAlone('reportingWebhook', seller);
+      requireReportingAlone(reporting);
       requireReporting(reporting);
       return reportingWebhook(await routes.routeOf(seller), reporting);
     },
-    adopt: routes.adopt,
-    forget: async (agentUrl) => {
+    adopt: async (seller, url) => {
+      requireSellerAlone('adopt', seller);
+      return routes.adopt(seller, url);
+    },
+    forget: async (given) => {
+      const agentUrl = requireAgentUrl(given);
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
     },
-    get: operations.get,
-    list: operations.list,
-    start: ({ call }) => {
+    get: async (of) => operations.get(requireName(of)),
+    list: async (query) => {
+      requireQuery(query);
+      return operations.list(query).catch((error: unknown) => {
+        throw requestInvalid(error);
+      });
+    },
+    start: (given) => {
+      onlyKnown('start', given, { call: true });
+      const { call } = given;
       if (typeof call !== 'function') {
         throw new ConfigError(
           'start: call is not a function. Give your client: start({ call: (agentUrl, operation, args, { signal }) => … }).',
@@ -204,7 +233,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       const [urls, calls] = await Promise.all([routes.unreadable(), operations.unreadable()]);
       if (urls + calls === 0) return;
       throw new ConfigError(
-        `secrets: ${urls} URLs that sellers were given and ${calls} calls that are not answered yet need a secret that is not given any more. Add it at the end of the list.`,
+        `secrets: ${urls} URLs that sellers were given and ${calls} calls that have not ended need a secret that is not given any more. Add it at the end of the list.`,
       );
     },
     rewrap: async () => {
@@ -291,6 +320,7 @@ function registrationOf(operation: Operation, operations: Operations): Registrat
   return {
     ...of,
     call: async (call, signal) => {
+      requireCall(call, signal);
       const ask = async (asked: Operation): Promise<unknown> => {
         try {
           return await call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {});
@@ -304,8 +334,8 @@ function registrationOf(operation: Operation, operations: Operations): Registrat
       return answer;
     },
     toolArguments: toolArguments(is),
-    agentConfiguration: (version = '0.3') => agentConfiguration(is, version),
-    agentRequest: (version = '0.3') => agentRequest(is, version),
+    agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
+    agentRequest: (version) => agentRequest(is, requireVersion(version)),
     settle: async (answer) => {
       const refusal = refusalIn(answer);
       if (!refusal) return settle(answer);
@@ -313,6 +343,11 @@ function registrationOf(operation: Operation, operations: Operations): Registrat
       throw refusal;
     },
   };
+}
+
+/** @throws RegistrationError */
+function requireVersion(version: AgentVersion | undefined): AgentVersion {
+  return checked(() => oneOf('version', version, ['0.3', '1.0'])) ?? '0.3';
 }
 
 /** A refusal that a client threw is an answer. @throws any other error: the call may have been made, and is repeated. */

@@ -1,10 +1,6 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { putBounded } from '../bounded.ts';
-import { requireUrl } from '../config/public-url.ts';
-import { oneOf } from '../config/validate.ts';
-import { editionFor, type EditionName } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
-import type { Transport } from '../events/event.ts';
 import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Sender } from '../senders.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
@@ -22,7 +18,7 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
-import { RegistrationError } from './errors.ts';
+import { requireSeller, type RouteScheme, SCHEMES, type Seller, sellerIn } from './seller.ts';
 import { allRows, storedObject } from './rows.ts';
 
 /*
@@ -30,19 +26,6 @@ import { allRows, storedObject } from './rows.ts';
  * of no sender, by the token's random part, whose the token is. The second is made where it is missing: two senders' rows
  * are two steps. URLs that sellers have already are adopted: they prove nothing, and are held in memory.
  */
-
-/** How a seller authenticates its webhooks. */
-export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
-
-/** What is known of a seller when it is called. */
-export interface Seller {
-  /** Its `agents[].url`, byte for byte. */
-  readonly agentUrl: string;
-  /** As in `Sender`, and the other two. */
-  readonly brandJsonUrl?: string;
-  readonly edition?: EditionName;
-  readonly format?: Transport;
-}
 
 /** Where a seller is to send. */
 export interface Route {
@@ -94,8 +77,6 @@ const MOST = 10_000;
 /** Bytes of legacy credentials: 43 characters. */
 const CREDENTIAL_BYTES = 32;
 
-const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
-
 /** What both rows of a route say, and one of an adopted URL. */
 interface StoredRoute extends Seller {
   readonly scheme: RouteScheme;
@@ -122,28 +103,6 @@ const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
   sender: agentUrl,
   id: scheme,
 });
-
-/** What is kept of a seller, and no other member. */
-export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
-  agentUrl,
-  ...(brandJsonUrl && { brandJsonUrl }),
-  ...(edition && { edition }),
-  ...(format && { format }),
-});
-
-/** @throws RegistrationError `request_invalid`: else deliveries would be refused, long after. */
-function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
-  const { agentUrl, brandJsonUrl, edition, format } = seller;
-  try {
-    requireUrl('agentUrl', agentUrl, allowLoopback);
-    if (brandJsonUrl !== undefined) requireUrl('brandJsonUrl', brandJsonUrl, allowLoopback);
-    if (edition !== undefined) editionFor(edition, 'edition');
-    oneOf('format', format, ['tool', 'agent']);
-    oneOf('scheme', scheme, SCHEMES);
-  } catch (error) {
-    throw new RegistrationError('request_invalid', (error as Error).message, { cause: error });
-  }
-}
 
 /** A row that has gone: past its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });

@@ -431,6 +431,13 @@ describe('find', () => {
     },
   );
 
+  it('settles a call by a task_id that is too long to be kept', async () => {
+    const made = await one.create(request);
+    await one.find({ ...made, taskId: 'x'.repeat(4097), status: 'working' });
+    const seen = await one.get(made);
+    expect([seen?.state, seen?.taskId]).toEqual(['open', undefined]);
+  });
+
   it('settles one that was given up, too', async () => {
     const made = await one.create({ ...request, requestKeyMs: 0 });
     at.pass(2 * CALL_MS);

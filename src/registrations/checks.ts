@@ -1,0 +1,100 @@
+import { requireUrl } from '../config/public-url.ts';
+import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
+import { RegistrationError } from './errors.ts';
+import type { OperationName, OperationState } from './operation.ts';
+import type { OperationQuery, OperationRequest } from './operations.ts';
+import type { Reporting } from './request.ts';
+import { checked, type Seller } from './seller.ts';
+
+/*
+ * Arguments of the methods. What is wrong with one is said before anything is written or called, as a RegistrationError
+ * `request_invalid`.
+ */
+
+const STATES: readonly OperationState[] = ['calling', 'open', 'ended', 'orphaned', 'refused'];
+
+const SELLER: Readonly<Record<keyof Seller, true>> = {
+  agentUrl: true,
+  brandJsonUrl: true,
+  edition: true,
+  format: true,
+};
+
+const REQUEST: Readonly<Record<keyof OperationRequest, true>> = {
+  ...SELLER,
+  taskType: true,
+  arguments: true,
+  context: true,
+  ref: true,
+  scheme: true,
+  token: true,
+  requestKeyMs: true,
+};
+
+const REPORTING: Readonly<Record<keyof Reporting, true>> = { frequency: true, requestedMetrics: true };
+
+const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
+  state: true,
+  agentUrl: true,
+  limit: true,
+  after: true,
+};
+
+const MOST_LISTED = 1000;
+
+/** Of `reportingWebhook` and `adopt`, before what `requireSeller` asks. @throws RegistrationError */
+export function requireSellerAlone(method: string, seller: Seller): void {
+  checked(() => onlyKnown(method, seller, SELLER));
+}
+
+/** @throws RegistrationError */
+export function requireReportingAlone(reporting: Reporting): void {
+  checked(() => onlyKnown('reportingWebhook', reporting, REPORTING));
+}
+
+/** What the members are is checked where they are read. @throws RegistrationError */
+export function requireRequest(request: OperationRequest): void {
+  checked(() => {
+    onlyKnown('create', request, REQUEST);
+    flag('token', request.token);
+  });
+}
+
+/** A registration is a name too: its other members are not looked at. @throws RegistrationError */
+export function requireName(of: Partial<OperationName> | null | undefined): OperationName {
+  return checked(() => {
+    const { agentUrl, operationId } = of ?? {};
+    return { agentUrl: requireAgentUrl(agentUrl), operationId: text('operationId', operationId) };
+  });
+}
+
+/** Of a seller that may have been registered with `allowLoopback`. @throws RegistrationError */
+export function requireAgentUrl(agentUrl: unknown): string {
+  return checked(() => {
+    requireUrl('agentUrl', agentUrl, true);
+    return agentUrl as string;
+  });
+}
+
+/** @throws RegistrationError */
+export function requireQuery(query: OperationQuery): void {
+  checked(() => {
+    onlyKnown('list', query, QUERY);
+    oneOf('state', query.state, STATES);
+    wholeNumber('limit', query.limit, Number.NaN, 1, MOST_LISTED);
+    if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
+    if (query.after !== undefined) text('after', query.after);
+  });
+}
+
+/** @throws RegistrationError */
+export function requireCall(call: unknown, signal: unknown): void {
+  if (typeof call !== 'function') {
+    throw new RegistrationError(
+      'request_invalid',
+      'call: is not a function. Give your client: call((agentUrl, operation, args, { signal }) => …).',
+    );
+  }
+  if (signal === undefined || signal instanceof AbortSignal) return;
+  throw new RegistrationError('request_invalid', 'signal: is not an AbortSignal. Give one, or leave it out.');
+}

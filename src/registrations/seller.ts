@@ -1,0 +1,58 @@
+import { requireUrl } from '../config/public-url.ts';
+import { oneOf } from '../config/validate.ts';
+import { ConfigError } from '../errors.ts';
+import type { Transport } from '../events/event.ts';
+import { editionFor, type EditionName } from '../protocol.ts';
+import { RegistrationError } from './errors.ts';
+import type { LegacyAuthentication } from './request.ts';
+
+/** How a seller authenticates its webhooks. */
+export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
+
+/** What is known of a seller when it is called. */
+export interface Seller {
+  /** Its `agents[].url`, byte for byte. */
+  readonly agentUrl: string;
+  /** As in `Sender`, and the other two. */
+  readonly brandJsonUrl?: string;
+  readonly edition?: EditionName;
+  readonly format?: Transport;
+}
+
+export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
+
+/** What is kept of a seller, and no other member. */
+export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
+  agentUrl,
+  ...(brandJsonUrl && { brandJsonUrl }),
+  ...(edition && { edition }),
+  ...(format && { format }),
+});
+
+/** @throws RegistrationError `request_invalid` for what `check` refuses as a ConfigError. */
+export function checked<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw requestInvalid(error);
+  }
+}
+
+/** A ConfigError as it is said of an argument; any other error as it is. */
+export function requestInvalid(error: unknown): unknown {
+  return error instanceof ConfigError
+    ? new RegistrationError('request_invalid', error.message, { cause: error })
+    : error;
+}
+
+/** Else deliveries would be refused, long after. @throws RegistrationError */
+export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
+  const { agentUrl, brandJsonUrl, edition, format } = seller;
+  checked(() => {
+    requireUrl('agentUrl', agentUrl, allowLoopback);
+    if (brandJsonUrl !== undefined) requireUrl('brandJsonUrl', brandJsonUrl, allowLoopback);
+    if (edition !== undefined) editionFor(edition, 'edition');
+    oneOf('format', format, ['tool', 'agent']);
+    oneOf('scheme', scheme, SCHEMES);
+  });
+}

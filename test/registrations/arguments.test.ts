@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError } from '../../src/errors.ts';
+import { RegistrationError } from '../../src/registrations/errors.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
+import type { Registrations } from '../../src/registrations/registrations.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { NEWEST } from './kit.ts';
+
+const SELLER = { agentUrl: 'https://seller.example/mcp' };
+const REQUEST = { ...SELLER, taskType: 'create_media_buy', arguments: {} };
+const DAILY = { frequency: 'daily' };
+const options = { baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] };
+
+/** What a caller without types may give. */
+type Loose = Record<
+  'create' | 'reportingWebhook' | 'adopt' | 'forget' | 'get' | 'list',
+  (...given: unknown[]) => Promise<unknown>
+>;
+
+const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
+  ['create', [], 'create: is not an object'],
+  ['create', [{ ...REQUEST, args: {} }], 'args is not known'],
+  ['create', [{ ...REQUEST, token: 'yes' }], 'token: "yes" is not true or false'],
+  ['create', [{ ...REQUEST, agentUrl: 5 }], 'agentUrl'],
+  ['reportingWebhook', [], 'reportingWebhook: is not an object'],
+  ['reportingWebhook', [{ ...SELLER, agent: 1 }, DAILY], 'agent is not known'],
+  ['reportingWebhook', [SELLER], 'reportingWebhook: is not an object'],
+  ['reportingWebhook', [SELLER, { ...DAILY, metrics: [] }], 'metrics is not known'],
+  ['adopt', [], 'adopt: is not an object'],
+  ['adopt', [{ url: 'https://buyer.example/webhooks/a' }], 'url is not known'],
+  ['forget', [], 'agentUrl'],
+  ['forget', [''], 'agentUrl'],
+  ['forget', [SELLER], 'agentUrl'],
+  ['get', [], 'agentUrl'],
+  ['get', [null], 'agentUrl'],
+  ['get', [SELLER], 'operationId'],
+  ['get', [{ ...SELLER, operationId: 5 }], 'operationId'],
+  ['list', [], 'list: is not an object'],
+  ['list', [{}], 'limit'],
+  ['list', [{ limit: Number.NaN }], 'limit: NaN'],
+  ['list', [{ limit: 0 }], 'limit'],
+  ['list', [{ limit: 1001 }], 'limit'],
+  ['list', [{ limit: '5' }], 'limit'],
+  ['list', [{ limit: 5, state: 'done' }], 'state: "done"'],
+  ['list', [{ limit: 5, agentUrl: 5 }], 'agentUrl'],
+  ['list', [{ limit: 5, after: 5 }], 'after'],
+  ['list', [{ limit: 5, after: 'no page gave this' }], 'after'],
+  ['list', [{ limit: 5, sender: SELLER.agentUrl }], 'sender is not known'],
+];
+
+describe.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore(':memory:')],
+] as const)('wrong arguments, %s', (_name, storeOf) => {
+  let store: Store;
+  let registrations: Registrations;
+  beforeEach(async () => {
+    store = storeOf();
+    await store.open();
+    registrations = createRegistrations({ ...options, store });
+  });
+  afterEach(() => store.close());
+
+  it.each(wrong)('%s(…%j): request_invalid, %s', async (method, given, message) => {
+    const calling = (registrations as unknown as Loose)[method](...given);
+    await expect(calling).rejects.toBeInstanceOf(RegistrationError);
+    await expect(calling).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining(message) as string,
+    });
+  });
+
+  it('an operation_id that no store could keep is of no operation', async () => {
+    for (const operationId of ['x'.repeat(5000), 'a\0b\ud800']) {
+      expect(await registrations.get({ ...SELLER, operationId })).toBeUndefined();
+    }
+  });
+
+  it('of a registration: call, its signal, and the version of the agent transport', async () => {
+    const made = await registrations.create(REQUEST);
+    const code = 'request_invalid';
+    await expect(made.call(undefined as never)).rejects.toMatchObject({ code });
+    await expect(made.call(async () => ({}), {} as AbortSignal)).rejects.toMatchObject({ code });
+    expect((await registrations.get(made))?.state).toBe('calling');
+    for (const make of [made.agentRequest, made.agentConfiguration]) {
+      expect(() => make('2.0' as '1.0')).toThrow(/version: "2.0"/);
+    }
+  });
+
+  it('a task_id over 4,096 characters is answer_invalid', async () => {
+    const made = await registrations.create(REQUEST);
+    const answer = (length: number) => ({ status: 'submitted', task_id: 'x'.repeat(length) });
+    await expect(made.settle(answer(4097))).rejects.toMatchObject({ code: 'answer_invalid' });
+    expect((await registrations.get(made))?.state).toBe('calling');
+    expect(await made.settle(answer(4096))).toBe('settled');
+  });
+
+  it('ready counts the token of an operation whose task is open', async () => {
+    const before = createRegistrations({
+      ...options,
+      store,
+      secrets: ['an-older-secret-of-forty-characters-0001'],
+    });
+    const made = await before.create({ ...REQUEST, token: true });
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    await expect(registrations.ready()).rejects.toThrow(/1 URLs .* and 1 calls/);
+    await made.settle({ status: 'completed', task_id: 'task-1' });
+    await expect(registrations.ready()).rejects.toThrow(/1 URLs .* and 0 calls/);
+  });
+});
+
+describe('options', () => {
+  it.each([
+    [{ logger: 5 }, 'logger: has no function debug'],
+    [{ onAlarm: 'page me' }, 'onAlarm'],
+  ])('%j is a ConfigError', (more, message) => {
+    const store = memoryStore();
+    const make = (): unknown => createRegistrations({ ...options, store, ...(more as object) });
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(message);
+  });
+
+  it.each([[], [null], [{ call: 5 }], [{ call: async () => ({}), everyMs: 5 }]])(
+    'start(%j) is a ConfigError',
+    (...given) => {
+      const { start } = createRegistrations({ ...options, store: memoryStore() });
+      expect(() => (start as (...args: unknown[]) => void)(...given)).toThrow(ConfigError);
+    },
+  );
+});
