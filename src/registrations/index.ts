@@ -20,6 +20,7 @@ export type {
   Rewrapped,
 } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
+export type { Damage, DamagedRow } from './rows.ts';
 export type { RouteScheme, Seller } from './seller.ts';
 
 /**

@@ -131,7 +131,7 @@ function watchOf(
 }
 
 /** What is encrypted goes when nobody has to call it any more. */
-function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
+export function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
   return stored;
 }
 

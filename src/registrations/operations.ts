@@ -24,6 +24,7 @@ import {
   settled,
   type Stored,
   storedIn,
+  withoutArguments,
 } from './operation.ts';
 import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
@@ -39,7 +40,7 @@ import {
 } from './secrets.ts';
 import type { Route, Routes } from './routes.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, storedObject } from './rows.ts';
+import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
@@ -112,7 +113,7 @@ export interface Operations {
   /** How many that have not ended need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
   /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
-  readonly rewrap: () => Promise<{ readonly rewrapped: number; readonly needed: number }>;
+  readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
 }
 
@@ -207,7 +208,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   const orphan = (of: OperationName): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling') return undefined;
-      const orphaned: Stored = { ...stored, state: 'orphaned' };
+      const orphaned: Stored = { ...withoutArguments(stored), state: 'orphaned' };
       rows.save(rowOf(of, orphaned, null, now + retentionMs));
       return seenOf(row, orphaned);
     });
@@ -300,15 +301,15 @@ export function operationsOf(options: OperationsOptions): Operations {
       const came = await Promise.all(
         found.rows.map(async (row): Promise<Came> => {
           const of = { agentUrl: row.sender, operationId: row.id };
-          const stored = storedIn(row);
-          // It was put off by `callMs` from the store's now.
-          if ((row.dueAt ?? 0) - callMs < stored.keyUntil) {
-            try {
+          try {
+            const stored = storedIn(row);
+            // It was put off by `callMs` from the store's now.
+            if ((row.dueAt ?? 0) - callMs < stored.keyUntil) {
               return { operation: await operationOf(of, stored) };
-            } catch (error) {
-              const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
-              if (!isLost) return { failed: { ...of, error } };
             }
+          } catch (error) {
+            const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
+            if (!isLost) return { failed: { ...of, error } };
           }
           return { orphaned: await orphan(of) };
         }),
@@ -347,11 +348,11 @@ export function operationsOf(options: OperationsOptions): Operations {
     rewrap: async () => {
       let rewrapped = 0;
       let needed = 0;
-      for await (const row of allRows(registrations, { kind: 'operation' })) {
+      const damage = await eachRow(registrations, { kind: 'operation' }, async (row) => {
         const of = { agentUrl: row.sender, operationId: row.id };
         const { sealed, token, state } = storedIn(row);
         if (token !== undefined && token !== secrets.newest.id && isOpen(state)) needed += 1;
-        if (sealed === undefined || !isOlder(secrets, sealed)) continue;
+        if (sealed === undefined || !isOlder(secrets, sealed)) return;
         const text = await unseal(secrets, placeOf(of), sealed);
         const anew = await seal(secrets, placeOf(of), text, options.randomBytes);
         await change(of, (found, stored, rows) => {
@@ -361,8 +362,8 @@ export function operationsOf(options: OperationsOptions): Operations {
           }
         });
         rewrapped += 1;
-      }
-      return { rewrapped, needed };
+      });
+      return { rewrapped, needed, ...damage };
     },
     forget: async (agentUrl) => {
       await forget('operation', agentUrl);

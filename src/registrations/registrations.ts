@@ -30,6 +30,7 @@ import {
   toolArguments,
 } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
+import type { Damage } from './rows.ts';
 import { checked, requestInvalid, type Seller } from './seller.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
@@ -86,13 +87,14 @@ export interface Registrations extends EventRegistrations {
   readonly ready: () => Promise<void>;
   /**
    * Encrypts all that is kept under the newest secret. Any number of times, while everything runs; then `needed` says what
-   * still needs an older one: URLs that sellers were given, and tokens of operations that have not ended.
+   * still needs an older one: URLs that sellers were given, and tokens of operations that have not ended. One damaged row does
+   * not stop it: `damaged` counts them, and a line of the log says so.
    */
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
 /** What `rewrap` did. */
-export interface Rewrapped {
+export interface Rewrapped extends Damage {
   /** Texts that were encrypted anew. */
   readonly rewrapped: number;
   /** URLs and tokens that were made by an older secret: it has to stay in `secrets`. */
@@ -238,9 +240,20 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     rewrap: async () => {
       const [ofRoutes, ofCalls] = [await routes.rewrap(), await operations.rewrap()];
+      const damaged = ofRoutes.damaged + ofCalls.damaged;
+      const firstDamaged = [...ofRoutes.firstDamaged, ...ofCalls.firstDamaged];
+      if (damaged > 0) {
+        const { kind, id, error } = firstDamaged[0] ?? {};
+        logger.error(
+          { damaged, kind, id, error },
+          `rewrap: ${damaged} rows could not be encrypted anew and are as they were; the first: ${error?.message}`,
+        );
+      }
       return {
         rewrapped: ofRoutes.rewrapped + ofCalls.rewrapped,
         needed: ofRoutes.needed + ofCalls.needed,
+        damaged,
+        firstDamaged,
       };
     },
   };

@@ -19,7 +19,7 @@ import {
   unseal,
 } from './secrets.ts';
 import { requireSeller, type RouteScheme, SCHEMES, type Seller, sellerIn } from './seller.ts';
-import { allRows, storedObject } from './rows.ts';
+import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
 
 /*
  * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
@@ -46,7 +46,7 @@ export interface Routes {
   /** How many routes need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
   /** Credentials under the newest secret; `needed`: URLs that an older one has made. */
-  readonly rewrap: () => Promise<{ readonly rewrapped: number; readonly needed: number }>;
+  readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
 }
 
 export interface RouteOptions {
@@ -232,12 +232,12 @@ export function routesOf(options: RouteOptions): Routes {
     rewrap: async () => {
       let rewrapped = 0;
       let needed = 0;
-      for await (const { id, value } of allRows(registrations, OF_NO_SENDER)) {
+      const damage = await eachRow(registrations, OF_NO_SENDER, async ({ id, value }) => {
         const route = routeIn({ value });
         const { agentUrl, scheme, secretId } = route;
         if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
         const credentials = isOlder(secrets, route.sealed) ? await credentialsOf(route) : undefined;
-        if (credentials === undefined) continue;
+        if (credentials === undefined) return;
         const sealed = await seal(secrets, placeOf(route), credentials, randomBytes);
         // The same text in both rows of the route. Where one was written meanwhile it stays as it is.
         for (const [sender, place] of [
@@ -253,8 +253,8 @@ export function routesOf(options: RouteOptions): Routes {
         }
         known.forget(id);
         rewrapped += 1;
-      }
-      return { rewrapped, needed };
+      });
+      return { rewrapped, needed, ...damage };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../errors.ts';
+import { RegistrationError } from './errors.ts';
 import type { RegistrationQuery, RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
 
 /** All rows that a page would have, page by page. */
@@ -14,6 +15,60 @@ export async function* allRows(
     if (page.next === undefined) return;
     page = await registrations.page({ ...which, limit: 1000, after: page.next });
   }
+}
+
+/** A row that cannot be encrypted anew, and why. */
+export interface DamagedRow {
+  readonly kind: 'operation' | 'route';
+  /** operation_id, or by what the store knows a URL. */
+  readonly id: string;
+  /** Absent: of a URL, and it cannot be read either. */
+  readonly agentUrl?: string;
+  /** Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is no JSON any more. */
+  readonly error: RegistrationError | Fault;
+}
+
+/** What rows were passed over. */
+export interface Damage {
+  /** Rows that could not be encrypted anew. */
+  readonly damaged: number;
+  /** The first of them, at most 100 of each kind. */
+  readonly firstDamaged: readonly DamagedRow[];
+}
+
+const MOST_TOLD = 100;
+
+/** Goes on where one row is damaged. What the store fails with ends it. */
+export async function eachRow(
+  registrations: StoreRegistrations,
+  which: Pick<RegistrationQuery, 'sender'> & { readonly kind: DamagedRow['kind'] },
+  step: (row: RegistrationRow) => Promise<void>,
+): Promise<Damage> {
+  let damaged = 0;
+  const firstDamaged: DamagedRow[] = [];
+  for await (const row of allRows(registrations, which)) {
+    try {
+      await step(row);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      damaged += 1;
+      const agentUrl = agentUrlOf(row);
+      if (firstDamaged.length >= MOST_TOLD) continue;
+      firstDamaged.push({ kind: which.kind, id: row.id, ...(agentUrl !== undefined && { agentUrl }), error });
+    }
+  }
+  return { damaged, firstDamaged };
+}
+
+function isDamage(error: unknown): error is RegistrationError | Fault {
+  return error instanceof RegistrationError || (error instanceof Fault && error.code === 'misconfigured');
+}
+
+function agentUrlOf({ sender, value }: RegistrationRow): string | undefined {
+  if (sender !== '') return sender;
+  const parsed = parseStrictObject(utf8(value));
+  const agentUrl = parsed.ok ? parsed.value['agentUrl'] : undefined;
+  return typeof agentUrl === 'string' ? agentUrl : undefined;
 }
 
 /**

@@ -49,11 +49,8 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
     test: async () => {
       const process = registering();
       await process(OTHER).create({ ...REQUEST, scheme: 'Bearer' });
-      return thrownBy(
-        process(OTHER)
-          .rewrap()
-          .then(() => process(SECRET).rewrap()),
-      );
+      const { firstDamaged } = await process(SECRET).rewrap();
+      return firstDamaged[0]?.error;
     },
     message: 'Add it at the end of secrets',
   },
@@ -76,7 +73,8 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
           rows.save({ ...row, id, value: row.value.replace(/("sealed":".{30}).{4}/, '$1AAAA') });
         }
       });
-      return thrownBy(registrations.rewrap());
+      const { firstDamaged } = await registrations.rewrap();
+      return firstDamaged[0]?.error;
     },
     message: 'cannot be decrypted',
   },

@@ -6,6 +6,9 @@ export const NEWEST = 'newest-secret-of-forty-two-characters-0001';
 export const OLDER = 'older-secret-of-forty-two-characters-00002';
 export const FOREIGN = 'a-secret-of-somebody-else-of-40-characters';
 
+/** What `rewrap` says where no row is damaged. */
+export const WHOLE = { damaged: 0, firstDamaged: [] } as const;
+
 export const hashes = createHashes();
 
 /** 0, 1, 2 … and on with each call, so that no two calls give the same. */

@@ -4,7 +4,7 @@ import { agentRequest, toolArguments } from '../../src/registrations/request.ts'
 import { operationToken, secretsOf } from '../../src/registrations/secrets.ts';
 import { routesOf } from '../../src/registrations/routes.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';
+import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const SELLER = 'https://seller.example/mcp';
 const OTHER = 'https://other.example/mcp';
@@ -212,6 +212,8 @@ describe('a caller that dies', () => {
     const made = await one.create({ ...request, requestKeyMs: 0 });
     at.pass(CALL_MS);
     await two.due(9, []);
+    // Nobody calls it any more.
+    expect(kept()).not.toContain('sealed');
     at.pass(RETENTION_MS - 1);
     expect(await one.get(made)).toMatchObject({ state: 'orphaned' });
     at.pass(1);
@@ -249,15 +251,15 @@ describe('rewrap', () => {
     ];
     const settled = await before.create({ ...request, agentUrl: OTHER });
     await before.settle(settled, { status: 'submitted', taskId: 'task-1' });
-    expect(await one.rewrap()).toEqual({ rewrapped: 2, needed: 1 });
-    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 1 });
+    expect(await one.rewrap()).toEqual({ rewrapped: 2, needed: 1, ...WHOLE });
+    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 1, ...WHOLE });
     at.pass(CALL_MS);
     const { operations } = await two.due(9, []);
     expect(operations.map(wire).toSorted()).toEqual([plain, withToken].map(wire).toSorted());
     for (const { operationId, agentUrl } of [plain, withToken]) {
       await one.settle({ agentUrl, operationId }, { status: 'completed' });
     }
-    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 0 });
+    expect(await one.rewrap()).toEqual({ rewrapped: 0, needed: 0, ...WHOLE });
   });
 
   it('leaves alone what is settled meanwhile', async () => {

@@ -4,7 +4,7 @@ import { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from '../../src/regi
 import { makeRouteToken, secretsOf } from '../../src/registrations/secrets.ts';
 import type { StoreRegistrations } from '../../src/stores/contract.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { counted, FOREIGN, hashes, NEWEST, OLDER } from './kit.ts';
+import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const BASE = 'https://buyer.example/webhooks';
 const SELLER = { agentUrl: 'https://seller.example/mcp' } as const;
@@ -295,14 +295,14 @@ describe('rewrap', () => {
     const { url, authentication } = await before.routeOf(SELLER, 'HMAC-SHA256');
     await before.routeOf(SELLER);
     const both = at.process(NEWEST, OLDER);
-    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 2 });
-    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2 });
+    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 2, ...WHOLE });
+    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2, ...WHOLE });
     // By either row of the route: nothing changes for the seller.
     expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toEqual({ url, authentication });
     const auth = { hmac: { secret: authentication?.credentials } };
     expect(await at.process(NEWEST, OLDER).senders(new URL(url))).toEqual([{ ...SELLER, auth }]);
     await both.routeOf(OTHER, 'Bearer');
-    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2 });
+    expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2, ...WHOLE });
   });
 
   it('what it has encrypted needs the new secret: unreadable counts it', async () => {
@@ -318,7 +318,7 @@ describe('rewrap', () => {
     at.failAfter(1);
     await expect(both.rewrap()).rejects.toThrow('away');
     at.fail(undefined);
-    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 1 });
+    expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 1, ...WHOLE });
     expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'Bearer')).toMatchObject({ authentication });
   });
 });
