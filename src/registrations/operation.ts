@@ -42,8 +42,11 @@ export interface SellerAnswer {
   readonly taskId?: string;
 }
 
-/** `known`: nothing new. `other-task`: the operation is another task's already; nothing was changed. */
-export type Settled = 'settled' | 'known' | 'other-task' | 'absent';
+/**
+ * `known`: nothing new. `other-task`: the operation is another task's already; nothing was changed. `task-taken`: settled, but
+ * the task is another operation's already: events of it that name no operation are that one's.
+ */
+export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 
 /** What an event says of the operation that it is of. */
 export interface OperationTold {
@@ -153,10 +156,14 @@ interface Step {
   readonly retentionMs: number;
 }
 
-/** An operation that nobody has to call, and its task. */
-function keep({ rows, hashes }: Step, of: OperationName, stored: Stored, expiresAt: number | null): void {
+/** An operation that nobody has to call, and its task; that stays whose it was. @returns whether it is this one's. */
+function keep(step: Step, of: OperationName, stored: Stored, expiresAt: number | null): boolean {
+  const { rows, hashes } = step;
   rows.save(rowOf(of, stored, null, expiresAt));
-  if (stored.taskId !== undefined) rows.save(watchOf(of, storedId(stored.taskId, hashes), expiresAt));
+  if (stored.taskId === undefined) return true;
+  if (differ(ownerOf(step, stored.taskId), of.operationId)) return false;
+  rows.save(watchOf(of, storedId(stored.taskId, hashes), expiresAt));
+  return true;
 }
 
 /** Settles it by an answer, or by what a webhook tells. */
@@ -175,8 +182,8 @@ export function settled(
     status,
     ...(taskId !== undefined && { taskId }),
   };
-  keep(step, of, is, isEnd ? step.now + step.retentionMs : null);
-  return 'settled';
+  const isOwn = keep(step, of, is, isEnd ? step.now + step.retentionMs : null);
+  return isOwn ? 'settled' : 'task-taken';
 }
 
 interface Candidate {
@@ -204,7 +211,7 @@ const differ = (a: string | undefined, b: string | undefined): boolean =>
  * that fits, and known for longer where it has ended.
  */
 export function found(step: Step, told: OperationTold): OperationFound | undefined {
-  const { agentUrl, operationId, taskId, status } = told;
+  const { agentUrl, operationId, taskId } = told;
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
   // Where the operation says itself what its task is, one read is enough.
@@ -213,12 +220,16 @@ export function found(step: Step, told: OperationTold): OperationFound | undefin
   if (!is) return undefined;
   const isMismatch = differ(operationId, owner) || differ(taskId, namedTask);
   const of = { agentUrl, operationId: is.row.id };
-  // A task_id that is too long is not kept: what the event tells counts all the same.
-  const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
-  const answer = !isMismatch && status && { status, ...(isKept && { taskId }) };
-  const isSettled = answer && settled(step, of, is.stored, answer) === 'settled';
-  if (!isSettled) keepLonger(step, of, is);
+  const answer = isMismatch ? undefined : answerTold(told);
+  const done = answer ? settled(step, of, is.stored, answer) : 'known';
+  if (done === 'known' || done === 'other-task') keepLonger(step, of, is);
   return { operation: seenOf(is.row, is.stored), isMismatch };
+}
+
+/** A task_id that is too long is not kept: what the event tells counts all the same. */
+function answerTold({ status, taskId }: OperationTold): SellerAnswer | undefined {
+  const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
+  return status && { status, ...(isKept && { taskId }) };
 }
 
 /** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */

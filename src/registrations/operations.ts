@@ -229,11 +229,12 @@ export function operationsOf(options: OperationsOptions): Operations {
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
-    const route = await routes.routeOf(seller, scheme);
+    let route = await routes.routeOf(seller, scheme);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
-    const writing = registrations.run(agentUrl, (rows, now): Stored => {
+    const write = (rows: RegistrationRows, now: number): Stored | undefined => {
+      if (!rows.get('route', scheme)) return undefined;
       const made: Stored = {
         seller,
         taskType,
@@ -250,8 +251,15 @@ export function operationsOf(options: OperationsOptions): Operations {
       };
       rows.save(rowOf(of, made, now + callMs, null));
       return made;
-    });
-    const stored = await writing.finally(isWritten);
+    };
+    const storing = async (): Promise<Stored> => {
+      const stored = await registrations.run(agentUrl, write);
+      if (stored) return stored;
+      // The seller was forgotten meanwhile, and its URL with it.
+      route = await routes.routeOf(seller, scheme);
+      return storing();
+    };
+    const stored = await storing().finally(isWritten);
     return operationOf(of, stored, route);
   };
 

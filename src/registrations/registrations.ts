@@ -184,7 +184,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ofEvent: ofEvent(operations),
     create: async (request) => {
       requireRequest(request);
-      return registrationOf(await operations.create(request), operations);
+      return registrationOf(await operations.create(request), operations, logger);
     },
     reportingWebhook: async (seller, reporting) => {
       requireSellerAlone('reportingWebhook', seller);
@@ -220,7 +220,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         throw new ConfigError('start: was stopped before. Make new registrations to start again.');
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
-        make: (operation, signal) => registrationOf(operation, operations).call(call, signal),
+        make: (operation, signal) => registrationOf(operation, operations, logger).call(call, signal),
         tell: teller(logger, raise),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
@@ -317,7 +317,7 @@ function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): st
   return url.href.replace(/\/+$/, '');
 }
 
-function registrationOf(operation: Operation, operations: Operations): Registration {
+function registrationOf(operation: Operation, operations: Operations, logger: Logger): Registration {
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
   /** Whether it may be called once more, as what; else the refusal is the caller's. */
@@ -329,7 +329,16 @@ function registrationOf(operation: Operation, operations: Operations): Registrat
     if (isFinal(refusal)) await operations.reject(of);
     throw refusal;
   };
-  const settle = (answer: unknown): Promise<Settled> => operations.settle(of, answerIn(answer));
+  const settle = async (answer: unknown): Promise<Settled> => {
+    const done = await operations.settle(of, answerIn(answer));
+    if (done === 'task-taken') {
+      logger.warn(
+        { sender: agentUrl, operationId },
+        "The seller answers with a task_id that is another operation's already: events of the task that name no operation_id are that one's.",
+      );
+    }
+    return done;
+  };
   return {
     ...of,
     call: async (call, signal) => {

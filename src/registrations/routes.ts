@@ -1,7 +1,8 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { putBounded } from '../bounded.ts';
 import { ConfigError } from '../errors.ts';
-import { encodeBase64Url } from '../codec/encoding.ts';
+import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../senders.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
 import type { LegacyAuthentication } from './request.ts';
@@ -24,7 +25,7 @@ import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
 /*
  * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
  * of no sender, by the token's random part, whose the token is. The second is made where it is missing: two senders' rows
- * are two steps. URLs that sellers have already are adopted: they prove nothing, and are held in memory.
+ * are two steps, and who made it looks whether the first was forgotten in between. URLs that sellers have already are adopted: they prove nothing, and are held in memory.
  */
 
 /** Where a seller is to send. */
@@ -91,6 +92,12 @@ interface StoredRoute extends Seller {
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
+/** Undefined for a row that is damaged. */
+function readable({ value }: RegistrationRow): StoredRoute | undefined {
+  const parsed = parseStrictObject(utf8(value));
+  return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
+}
+
 function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow {
   const list = route.path === undefined ? null : ADOPTED;
   return { kind: 'route', sender, id, value: JSON.stringify(route), dueAt: null, list, expiresAt: null };
@@ -147,11 +154,18 @@ export function routesOf(options: RouteOptions): Routes {
       return is;
     });
     const id = route.random ?? '';
-    await registrations.run('', (rows) => {
+    const isWritten = await registrations.run('', (rows) => {
       const row = rowOf('', id, route);
-      if (rows.get('route', id)?.value !== row.value) rows.save(row);
+      if (rows.get('route', id)?.value === row.value) return false;
+      rows.save(row);
+      return true;
     });
     known.forget(id);
+    // Forgotten between the two steps: this URL goes too, and the seller has a new one.
+    if (isWritten && !(await isOwn(agentUrl, scheme, id))) {
+      await drop('', [id]);
+      return routeOf(seller, scheme);
+    }
     const of = routeTokenOf(secrets, hashes, { id, secretId: route.secretId ?? '' });
     if (!of) {
       throw new ConfigError(
@@ -164,6 +178,25 @@ export function routesOf(options: RouteOptions): Routes {
       ...(scheme !== 'signature' && credentials !== undefined && { authentication: { scheme, credentials } }),
     };
   };
+
+  /** Whether the seller's own row says this token. */
+  const isOwn = (agentUrl: string, scheme: RouteScheme, id: string): Promise<boolean> =>
+    registrations.run(agentUrl, (rows) => {
+      const row = rows.get('route', scheme);
+      return row !== undefined && routeIn(row).random === id;
+    });
+
+  /** Takes rows away, of those that `which` says; @returns them. */
+  const drop = (
+    sender: string,
+    ids: readonly string[],
+    which: (row: RegistrationRow) => boolean = () => true,
+  ): Promise<readonly RegistrationRow[]> =>
+    registrations.run(sender, (rows) => {
+      const found = ids.flatMap((id) => rows.get('route', id) ?? []).filter(which);
+      for (const row of found) rows.save(gone(row));
+      return found;
+    });
 
   const lookUp = async (id: string): Promise<Sender[]> => {
     const row = await registrations.run('', (rows) => rows.get('route', id));
@@ -197,26 +230,15 @@ export function routesOf(options: RouteOptions): Routes {
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
-      const own = await registrations.run(agentUrl, (rows) =>
-        SCHEMES.flatMap((id) => rows.get('route', id) ?? []),
-      );
-      const adoptedOf = (await adoptedRows(registrations)).filter(
-        (row) => routeIn(row).agentUrl === agentUrl,
-      );
-      const ids = [...own.map((row) => routeIn(row).random ?? ''), ...adoptedOf.map(({ id }) => id)];
-      // The seller's own rows last: what is left of a process that dies in between is found again by them.
-      await registrations.run('', (rows) => {
-        for (const id of ids) {
-          const row = rows.get('route', id);
-          if (row) rows.save(gone(row));
-        }
-      });
-      await registrations.run(agentUrl, (rows) => {
-        for (const id of SCHEMES) {
-          const row = rows.get('route', id);
-          if (row) rows.save(gone(row));
-        }
-      });
+      // The seller's own rows first: who makes a URL meanwhile sees that they have gone. Then all that lead to it, whoever
+      // left them behind.
+      const ids = (await drop(agentUrl, SCHEMES)).flatMap((row) => readable(row)?.random ?? []);
+      for await (const row of allRows(registrations, OF_NO_SENDER)) {
+        if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
+      }
+      await drop('', ids);
+      // What was made anew in between, and has lost its URL just now.
+      await drop(agentUrl, SCHEMES, (row) => ids.includes(readable(row)?.random ?? ''));
       for (const id of ids) known.forget(id);
       await adopted.refresh();
     },

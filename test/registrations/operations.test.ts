@@ -387,6 +387,26 @@ describe('list and forget', () => {
   });
 });
 
+describe('two operations of one task', () => {
+  it('the task stays the first one’s; the second is told, and is known by its own id', async () => {
+    const [first, second] = [await one.create(request), await one.create(request)];
+    const answer = { status: 'submitted', taskId: 'task-1' } as const;
+    expect(await one.settle(first, answer)).toBe('settled');
+    expect(await two.settle(second, answer)).toBe('task-taken');
+    expect(await one.get(second)).toMatchObject({ state: 'open', taskId: 'task-1' });
+    const task = { agentUrl: SELLER, taskId: 'task-1' };
+    const isOf = (operationId: string) => ({ operation: { operationId }, isMismatch: false });
+    const completed = { ...task, status: 'completed' } as const;
+    expect(await two.find(completed)).toMatchObject(isOf(first.operationId));
+    expect((await one.get(second))?.state).toBe('open');
+    // By name, and the end of it takes nothing over either.
+    const named = { ...completed, operationId: second.operationId };
+    expect(await two.find(named)).toMatchObject(isOf(second.operationId));
+    expect((await one.get(second))?.state).toBe('ended');
+    expect(await two.find(task)).toMatchObject(isOf(first.operationId));
+  });
+});
+
 describe('find', () => {
   const task = { agentUrl: SELLER, taskId: 'task-1' };
   const open = async (): Promise<Operation> => {

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createRegistrations } from '../../src/registrations/index.ts';
+import type { Registrations } from '../../src/registrations/registrations.ts';
+import type { RegistrationKind, Store } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { NEWEST } from './kit.ts';
+
+const SELLER = { agentUrl: 'https://seller.example/mcp' };
+const request = { ...SELLER, taskType: 'create_media_buy', arguments: {} };
+
+describe.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore(':memory:')],
+] as const)('forget while a URL is made, %s', (_name, storeOf) => {
+  let store: Store;
+  beforeEach(async () => {
+    store = storeOf();
+    await store.open();
+  });
+  afterEach(() => store.close());
+
+  const process = (between: (run: number) => Promise<void> = async () => {}): Registrations => {
+    const { registrations } = store;
+    if (!registrations) return expect.fail('it has them');
+    let runs = 0;
+    const run: typeof registrations.run = async (sender, plan) => {
+      await between((runs += 1));
+      return registrations.run(sender, plan);
+    };
+    return createRegistrations({
+      store: { ...store, registrations: { ...registrations, run } },
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+    });
+  };
+
+  const kept = async (kind: RegistrationKind, sender: string): Promise<number> =>
+    (await store.registrations?.page({ kind, sender, limit: 99 }))?.rows.length ?? -1;
+
+  /** Forgets before the store runs the nth step of another process. */
+  const forgetBefore = (nth: number): Registrations => {
+    const other = process();
+    return process(async (run) => {
+      if (run === nth) await other.forget(SELLER.agentUrl);
+    });
+  };
+
+  // Its steps: the seller's own row, the row of the URL, whether the seller's own is still there.
+  it.each([1, 2, 3, 4])(
+    'before step %i of reportingWebhook: one URL at most, which forget finds',
+    async (nth) => {
+      await forgetBefore(nth).reportingWebhook(SELLER, { frequency: 'daily' });
+      expect(await kept('route', '')).toBe(await kept('route', SELLER.agentUrl));
+      await process().forget(SELLER.agentUrl);
+      expect([await kept('route', ''), await kept('route', SELLER.agentUrl)]).toEqual([0, 0]);
+    },
+  );
+
+  it.each([1, 2, 3, 4])(
+    'before step %i of create: what the call tells is a URL that is known',
+    async (nth) => {
+      const { toolArguments } = await forgetBefore(nth).create(request);
+      const { url } = toolArguments['push_notification_config'] as { url: string };
+      expect(await process().senders(new URL(url))).toEqual([SELLER]);
+      expect(await kept('operation', SELLER.agentUrl)).toBe(1);
+    },
+  );
+
+  it('a URL that an earlier process has left alone is found by its seller', async () => {
+    await process().reportingWebhook(SELLER, { frequency: 'daily' });
+    await store.registrations?.run(SELLER.agentUrl, (rows) => {
+      const row = rows.get('route', 'signature') ?? expect.fail('a row');
+      rows.save({ ...row, expiresAt: 1 });
+    });
+    expect(await kept('route', '')).toBe(1);
+    await process().forget(SELLER.agentUrl);
+    expect(await kept('route', '')).toBe(0);
+  });
+});
