@@ -40,7 +40,7 @@ export async function readInput(file: string, expected: string, context: CliCont
   }
 }
 
-/** @throws UsageError where the file is not JSON object. */
+/** @throws UsageError where the file is not a JSON object. */
 export async function readJsonObject(
   file: string,
   expected: string,

@@ -5,16 +5,12 @@ import { ConfigError } from '../errors.ts';
  * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
  *   would silently do nothing.
  */
-export function onlyKnown(
-  where: string,
-  describeMissing: unknown,
-  known: Readonly<Record<string, true>>,
-): void {
+export function onlyKnown(where: string, options: unknown, known: Readonly<Record<string, true>>): void {
   const names = Object.keys(known);
-  if (typeof describeMissing !== 'object' || describeMissing === null) {
+  if (typeof options !== 'object' || options === null) {
     throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);
   }
-  const unknown = Object.keys(describeMissing).find((name) => !Object.hasOwn(known, name));
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (unknown !== undefined) {
     throw new ConfigError(`${where}: ${unknown} is not known. Known: ${names.join(', ')}.`);
   }

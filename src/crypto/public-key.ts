@@ -70,7 +70,7 @@ function isOnCurve(point: Uint8Array): boolean {
  * cofactorless equation decides each of its signatures.
  * @param point 32 bytes.
  */
-export function ed25519KeyFlaw(point: Uint8Array): string | undefined {
+export function ed25519InvalidReason(point: Uint8Array): string | undefined {
   if (!isCanonical(point, 0)) return 'the Ed25519 public key is not canonically encoded';
   if (isSmallOrder(point, 0)) return 'the Ed25519 public key is a point of small order';
   return isOnCurve(point) ? undefined : 'the Ed25519 public key is not a point of the curve';
@@ -118,7 +118,7 @@ function isScalar(signature: Uint8Array, at: number): boolean {
  * infinity, which this form cannot write, has order n).
  * @param point 65 bytes, `04 ‖ x ‖ y` (SEC 1 §2.3.3).
  */
-export function p256KeyFlaw(point: Uint8Array): string | undefined {
+export function p256InvalidReason(point: Uint8Array): string | undefined {
   const x = coordinate(point, 1);
   const y = coordinate(point, 33);
   if (x >= FIELD_P256 || y >= FIELD_P256) return 'the P-256 public key has a coordinate outside the field';
@@ -160,14 +160,20 @@ interface KeyKind {
 
 const KINDS: Record<SignatureAlgorithm, KeyKind> = {
   // RFC 8037 §2
-  ed25519: { kty: 'OKP', crv: 'Ed25519', coordinates: ['x'], prefix: [], invalidReason: ed25519KeyFlaw },
+  ed25519: {
+    kty: 'OKP',
+    crv: 'Ed25519',
+    coordinates: ['x'],
+    prefix: [],
+    invalidReason: ed25519InvalidReason,
+  },
   // RFC 7518 §6.2.1
   'ecdsa-p256-sha256': {
     kty: 'EC',
     crv: 'P-256',
     coordinates: ['x', 'y'],
     prefix: [4],
-    invalidReason: p256KeyFlaw,
+    invalidReason: p256InvalidReason,
   },
 };
 

@@ -60,7 +60,7 @@ function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {
   }
   const header = decodedObject(head);
   if (header === undefined)
-    return { ok: false, reason: 'the protected header of the JWS is not JSON object' };
+    return { ok: false, reason: 'the protected header of the JWS is not a JSON object' };
   const { kid, alg } = header;
   // Keys are named, never brought along: `jwk`, `jku`, `x5c` and `x5u` are not looked at (RFC 7515 §4.1.2 to §4.1.6).
   if (typeof kid !== 'string') return { ok: false, reason: 'the protected header of the JWS names no kid' };
@@ -69,7 +69,7 @@ function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {
   }
   if ('crit' in header) return { ok: false, reason: 'the JWS has critical extensions' };
   const content = decodedObject(payload);
-  if (content === undefined) return { ok: false, reason: 'the payload of the JWS is not JSON object' };
+  if (content === undefined) return { ok: false, reason: 'the payload of the JWS is not a JSON object' };
   const list = parseList(content, url);
   if (typeof list === 'string') return { ok: false, reason: list };
   const jws = { protected: head, payload, signature };

@@ -36,12 +36,16 @@ const LATE = `onChallenge ran over ${DEADLINE_MS} ms`;
 const refused = (detail: string): Refusal => ({ kind: 'refused', code: 'challenge_refused', detail });
 
 /** A fingerprint that is absent says nothing of a credential, so it does not match. */
-function authMatches({ delivery_auth: payload }: ChallengeBody, auth: AuthPolicy, hashes: Hashes): boolean {
-  if (auth.scheme === 'signature') return payload?.mode === 'rfc9421';
+function authMatches(
+  { delivery_auth: deliveryAuth }: ChallengeBody,
+  auth: AuthPolicy,
+  hashes: Hashes,
+): boolean {
+  if (auth.scheme === 'signature') return deliveryAuth?.mode === 'rfc9421';
   const [mode, credentials] =
     auth.scheme === 'hmac' ? ['HMAC-SHA256', auth.secrets] : ['Bearer', auth.tokens];
-  const fingerprint = payload?.credential_fingerprint?.toLowerCase();
-  if (payload?.mode !== mode || fingerprint === undefined) return false;
+  const fingerprint = deliveryAuth?.credential_fingerprint?.toLowerCase();
+  if (deliveryAuth?.mode !== mode || fingerprint === undefined) return false;
   const accepted = credentials.map((credential) => hashes.sha256Hex(utf8(credential)));
   return comparedWith(fingerprint, hashes)(accepted);
 }
@@ -62,8 +66,9 @@ function questionOf(
   if (identity.scheme !== 'signature') return 'it is not signed (RFC 9421), as a proof of control always is';
   const body = readChallenge(reading.payload);
   if (typeof body === 'string') return body;
-  const { seller_agent_url: payload } = body;
-  if (payload !== sender) return `its seller_agent_url is ${quoted(payload)}, and ${sender} signed it`;
+  const { seller_agent_url: claimedSeller } = body;
+  if (claimedSeller !== sender)
+    return `its seller_agent_url is ${quoted(claimedSeller)}, and ${sender} signed it`;
   if (!ask) return 'there is no onChallenge to ask: give createReceiver one';
   // Frozen: what is echoed is read from it after it was handed out.
   const challenge = Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) });
@@ -74,15 +79,15 @@ async function called(
   { ask, challenge, sender }: Question,
   signal: AbortSignal,
   { log }: ChallengeDelivery,
-): Promise<{ readonly payload: unknown }> {
-  return { payload: await ask(challenge, { sender, signal, log }) };
+): Promise<{ readonly accepted: unknown }> {
+  return { accepted: await ask(challenge, { sender, signal, log }) };
 }
 
 /** What the owner says; undefined where that takes too long. */
 async function asked(
   question: Question,
   delivery: ChallengeDelivery,
-): Promise<{ readonly payload: unknown } | undefined> {
+): Promise<{ readonly accepted: unknown } | undefined> {
   const abort = new AbortController();
   const answering = called(question, abort.signal, delivery);
   const answer = await settledWithin(answering, DEADLINE_MS);
@@ -101,10 +106,10 @@ async function answerOf(
   try {
     const answer = await asked(question, delivery);
     if (!answer) return unavailable('handler_timeout', LATE);
-    if (answer.payload === true) return { kind: 'challenge', challenge };
-    if (answer.payload === false)
+    if (answer.accepted === true) return { kind: 'challenge', challenge };
+    if (answer.accepted === false)
       return refused(`onChallenge said no (authMatches: ${challenge.authMatches})`);
-    return refused(`onChallenge gave ${typeof answer.payload}: it has to return true or false`);
+    return refused(`onChallenge gave ${typeof answer.accepted}: it has to return true or false`);
   } catch (error) {
     delivery.log.error({ err: error }, 'onChallenge failed');
     return unavailable('handler_failed', 'onChallenge failed');

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ed25519KeyFlaw, ed25519SignatureFits } from '../../src/crypto/public-key.ts';
+import { ed25519InvalidReason, ed25519SignatureFits } from '../../src/crypto/public-key.ts';
 import { NON_CANONICAL_ENCODINGS, OFF_CURVE, SMALL_ORDER_ENCODINGS } from './ed25519-cases.ts';
 import { concat, ed, edSign, littleEndian, TORSION, utf8 } from './make.ts';
 
@@ -8,17 +8,18 @@ const { A, signature } = edSign({ a: 5n, r: 7n, message: utf8('m') });
 const withR = (R: Uint8Array): Uint8Array => concat(R, signature.subarray(32));
 const withS = (S: bigint): Uint8Array => concat(signature.subarray(0, 32), littleEndian(S));
 
-describe('ed25519KeyFlaw', () => {
+describe('ed25519InvalidReason', () => {
   it('finds none in a multiple of the base point, nor in one of mixed order', () => {
-    expect(ed25519KeyFlaw(A)).toBeUndefined();
-    for (const T of TORSION) expect(ed25519KeyFlaw(ed.B.multiplyUnsafe(5n).add(T).toBytes())).toBeUndefined();
+    expect(ed25519InvalidReason(A)).toBeUndefined();
+    for (const T of TORSION)
+      expect(ed25519InvalidReason(ed.B.multiplyUnsafe(5n).add(T).toBytes())).toBeUndefined();
   });
 
   it('finds all 14 encodings of the 8 points of small order, canonical or not', () => {
     expect(SMALL_ORDER_ENCODINGS).toHaveLength(14);
-    const flaws = SMALL_ORDER_ENCODINGS.map(ed25519KeyFlaw);
-    expect(flaws.filter((flaw) => flaw?.includes('small order'))).toHaveLength(10);
-    expect(flaws.filter((flaw) => flaw?.includes('not canonically encoded'))).toHaveLength(4);
+    const reasons = SMALL_ORDER_ENCODINGS.map(ed25519InvalidReason);
+    expect(reasons.filter((reason) => reason?.includes('small order'))).toHaveLength(10);
+    expect(reasons.filter((reason) => reason?.includes('not canonically encoded'))).toHaveLength(4);
   });
 
   it('a point is of small order by all of its bytes', () => {
@@ -26,15 +27,15 @@ describe('ed25519KeyFlaw', () => {
       for (let at = 0; at < 32; at += 1) {
         const bytes = Uint8Array.from(encoding);
         bytes[at] = (bytes[at] ?? 0) ^ 0x10;
-        expect(ed25519KeyFlaw(bytes) ?? '', `byte ${at}`).not.toContain('small order');
+        expect(ed25519InvalidReason(bytes) ?? '', `byte ${at}`).not.toContain('small order');
       }
     }
   });
 
   it('finds y ≥ p', () => {
     expect(NON_CANONICAL_ENCODINGS.length).toBeGreaterThan(0);
-    for (const bytes of NON_CANONICAL_ENCODINGS) expect(ed25519KeyFlaw(bytes)).toContain('canonical');
-    expect(ed25519KeyFlaw(new Uint8Array(32).fill(0xff))).toContain('canonical');
+    for (const bytes of NON_CANONICAL_ENCODINGS) expect(ed25519InvalidReason(bytes)).toContain('canonical');
+    expect(ed25519InvalidReason(new Uint8Array(32).fill(0xff))).toContain('canonical');
   });
 
   it('y < p is canonical, whichever byte says so', () => {
@@ -43,12 +44,12 @@ describe('ed25519KeyFlaw', () => {
       const bytes = new Uint8Array(32).fill(0xff);
       bytes[31] = 0x7f;
       bytes[at] = (bytes[at] ?? 0) ^ 0x01;
-      expect(ed25519KeyFlaw(bytes) ?? '', `byte ${at}`).not.toContain('canonical');
+      expect(ed25519InvalidReason(bytes) ?? '', `byte ${at}`).not.toContain('canonical');
     }
   });
 
   it('finds y that no point of the curve has', () => {
-    expect(ed25519KeyFlaw(OFF_CURVE)).toContain('not a point of the curve');
+    expect(ed25519InvalidReason(OFF_CURVE)).toContain('not a point of the curve');
   });
 
   it('agrees with a decoder by the letter of RFC 8032 §5.1.3 on what is a point', () => {
@@ -69,7 +70,7 @@ describe('ed25519KeyFlaw', () => {
           sound = false;
         }
         seen[`${sound}`] += 1;
-        expect(ed25519KeyFlaw(bytes) === undefined).toBe(sound);
+        expect(ed25519InvalidReason(bytes) === undefined).toBe(sound);
       }),
       { numRuns: 300 },
     );

@@ -1,33 +1,33 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { p256KeyFlaw, p256SignatureFits } from '../../src/crypto/public-key.ts';
+import { p256InvalidReason, p256SignatureFits } from '../../src/crypto/public-key.ts';
 import { bigEndian, concat, p, pointAbove, rs } from './make.ts';
 
 const point = (x: bigint, y: bigint): Uint8Array => concat(Uint8Array.of(4), bigEndian(x), bigEndian(y));
 const G = p.G.toAffine();
 
-describe('p256KeyFlaw', () => {
+describe('p256InvalidReason', () => {
   it('finds none in any multiple of the base point', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1n, max: p.N - 1n }), (k) => {
         const { x, y } = p.G.multiplyUnsafe(k).toAffine();
-        expect(p256KeyFlaw(point(x, y))).toBeUndefined();
+        expect(p256InvalidReason(point(x, y))).toBeUndefined();
       }),
       { numRuns: 20 },
     );
   });
 
   it('finds points off the curve, (0, 0) among them', () => {
-    expect(p256KeyFlaw(point(G.x, G.y + 1n))).toContain('not a point of the curve');
-    expect(p256KeyFlaw(point(G.x + 1n, G.y))).toContain('not a point of the curve');
-    expect(p256KeyFlaw(point(0n, 0n))).toContain('not a point of the curve');
+    expect(p256InvalidReason(point(G.x, G.y + 1n))).toContain('not a point of the curve');
+    expect(p256InvalidReason(point(G.x + 1n, G.y))).toContain('not a point of the curve');
+    expect(p256InvalidReason(point(0n, 0n))).toContain('not a point of the curve');
   });
 
   it('finds coordinates that are not reduced, though their residues are a point', () => {
     const { x, y } = pointAbove(5n).toAffine();
-    expect(p256KeyFlaw(point(x, y))).toBeUndefined();
-    expect(p256KeyFlaw(point(x + p.P, y))).toContain('outside the field');
-    expect(p256KeyFlaw(point(x, p.P))).toContain('outside the field');
+    expect(p256InvalidReason(point(x, y))).toBeUndefined();
+    expect(p256InvalidReason(point(x + p.P, y))).toContain('outside the field');
+    expect(p256InvalidReason(point(x, p.P))).toContain('outside the field');
   });
 });
 

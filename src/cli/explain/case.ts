@@ -6,7 +6,7 @@ import type { Capture } from '../capture/capture.ts';
 
 /** What is known of the senders' revocation list. The key ids that it revokes are with the senders. */
 export interface KnownRevocations {
-  /** `none`: there is not a list, and none is required. `unusable`: stale, or none that a receiver takes, which answers 503. */
+  /** `none`: there is no list, and none is required. `unusable`: stale, or none that a receiver takes, which answers 503. */
   readonly state: 'fresh' | 'none' | 'unusable' | 'unknown';
   /** In words. */
   readonly detail?: string;

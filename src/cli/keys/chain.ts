@@ -156,7 +156,7 @@ function asAbsent(link: Link): Link {
   return { document, url, state: 'absent' };
 }
 
-async function signatureFlaw(
+async function listSignatureReason(
   { signature }: PublishedList,
   jwks: readonly Jwk[],
 ): Promise<string | undefined> {
@@ -202,7 +202,7 @@ async function stateOf(
 ): Promise<RevocationState> {
   const { list } = value;
   if (!list) return NONE;
-  const invalidReason = await signatureFlaw(value, jwks);
+  const invalidReason = await listSignatureReason(value, jwks);
   if (invalidReason !== undefined)
     faults.push(`revocation list at ${url}: ${invalidReason}. It is not taken. Deliveries get 503.`);
   const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
@@ -222,7 +222,7 @@ async function stateOf(
 export interface ChainKey {
   readonly kid: string;
   readonly source: 'JWKS' | 'adagents.json';
-  /** Editions whose receivers take it (check 8); empty: no receiver does, and `flaw` says why. */
+  /** Editions whose receivers take it (check 8); empty: no receiver does, and `invalidReason` says why. */
   readonly editions: readonly EditionName[];
   readonly invalidReason?: string;
   readonly revoked: boolean;
@@ -268,22 +268,22 @@ async function judgeKey(
 ): Promise<ChainKey> {
   const { protocol, engine } = context;
   const verifyKey = await engine.importKey(jwk);
-  const flaws = EDITIONS.map((name) => {
+  const verdicts = EDITIONS.map((name) => {
     const alg = typeof verifyKey === 'string' ? 'ed25519' : verifyKey.alg;
     const usable = usableKey(jwk, verifyKey, { protocol, purposes: editionFor(name).keyPurposes, alg });
-    return { name, flaw: typeof usable === 'string' ? usable : undefined };
+    return { name, invalidReason: typeof usable === 'string' ? usable : undefined };
   });
-  const editions = flaws
-    .filter(({ flaw: invalidReason }) => invalidReason === undefined)
+  const editions = verdicts
+    .filter(({ invalidReason }) => invalidReason === undefined)
     .map(({ name }) => name);
-  const [first] = flaws;
+  const [first] = verdicts;
   const kid = String(jwk['kid']);
   return {
     kid,
     source,
     editions,
     revoked: revoked.has(kid),
-    ...(first?.flaw !== undefined && { invalidReason: first.flaw }),
+    ...(first?.invalidReason !== undefined && { invalidReason: first.invalidReason }),
   };
 }
 

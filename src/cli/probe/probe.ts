@@ -72,7 +72,7 @@ const isStatus = (expected: Expected['status'], status: number): boolean =>
   expected === '2xx' ? status >= 200 && status < 300 : status === expected;
 
 /** contract.md §5.10 writes the code bare, verification.md §2.24 in quotes; nothing else may stand there. */
-function challengeFlaw(answer: PostResult, code: string): string | undefined {
+function challengeInvalidReason(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
   if (header === undefined) return '401 without WWW-Authenticate: the seller cannot tell why';
   const found = /^Signature error="?([a-z0-9_]+)"?$/.exec(header)?.[1];
@@ -81,7 +81,7 @@ function challengeFlaw(answer: PostResult, code: string): string | undefined {
   return found === code ? undefined : `the code is ${found}`;
 }
 
-function bodyFlaw({ body, code }: PostResult, expected: string): string | undefined {
+function bodyInvalidReason({ body, code }: PostResult, expected: string): string | undefined {
   if (code === undefined)
     return `the body is ${JSON.stringify(body.slice(0, 80))}, expected {"error":{"code":"${expected}","message":"…"}}`;
   return code === expected ? undefined : `the code is ${code}`;
@@ -89,10 +89,10 @@ function bodyFlaw({ body, code }: PostResult, expected: string): string | undefi
 
 /** What has to go with a status, besides the status. */
 const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) => string | undefined>>> = {
-  400: bodyFlaw,
-  401: challengeFlaw,
+  400: bodyInvalidReason,
+  401: challengeInvalidReason,
   405: ({ headers }) => (/\bPOST\b/.test(headers['allow'] ?? '') ? undefined : '405 without Allow: POST'),
-  409: bodyFlaw,
+  409: bodyInvalidReason,
   429: ({ headers }) =>
     /^\d+$/.test(headers['retry-after'] ?? '') ? undefined : '429 without Retry-After in seconds',
 };
