@@ -43,7 +43,7 @@ const noPath = (path: unknown): ConfigError =>
  * It takes `path` (`/webhooks/*` for a `publicUrl` that ends so) in a scope of its own and reads the body itself,
  * before any content-type parser: parsers, body limits and other routes are left as they are. Hooks of the surrounding
  * scope run (`onRequest` before it, `onResponse` after it); `request.body` is never set.
- * @throws ConfigError for something that is no receiver, or a path that does not begin with `/`.
+ * @throws ConfigError for something that is not a receiver, or a path that does not begin with `/`.
  */
 export function webhookPlugin(
   receiver: DoorReceiver,

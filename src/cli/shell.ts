@@ -33,7 +33,7 @@ export function instant(option: string, text: string): number {
   const ms = number === undefined ? Date.parse(text) : number < MS_FROM ? number * 1000 : number;
   if (isInstant(ms)) return ms;
   throw new UsageError(
-    `${option}: ${JSON.stringify(text)} is no instant. Expected Unix seconds or ISO 8601, e.g. 2026-01-31T12:00:00Z.`,
+    `${option}: ${JSON.stringify(text)} is not an instant. Expected Unix seconds or ISO 8601, e.g. 2026-01-31T12:00:00Z.`,
   );
 }
 
@@ -96,7 +96,7 @@ export function inLines<T>(value: T): T {
 /** Ways in which text is set off on a terminal. */
 export type Style = 'good' | 'bad' | 'warn' | 'dim' | 'bold';
 
-/** Sets text off, or leaves it as it is where the output is no terminal. */
+/** Sets text off, or leaves it as it is where the output is not a terminal. */
 export type Paint = (style: Style, text: string) => string;
 
 /** What a verb came to: `main` prints it and ends with 0 or 1. */

@@ -153,7 +153,7 @@ function checkFunctions(options: ReceiverOptions): void {
   requireLogger(options.logger);
 }
 
-/** Where signatures are verified. @throws ConfigError also where `sodium` is no libsodium, or could never be used. */
+/** Where signatures are verified. @throws ConfigError also where `sodium` is not libsodium, or could never be used. */
 export function verificationOf({ verification, sodium }: ReceiverOptions): Verification {
   const where = verification ?? 'auto';
   if (sodium === undefined) return where;

@@ -292,7 +292,7 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
   const [jwksUri] = uris;
   if (uris.size > 1) return refuse('agent_not_listed', `brand.json at ${at} has several entries that differ`);
   if (jwksUri === undefined) {
-    return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is no absolute URL`);
+    return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is not an absolute URL`);
   }
   return { location: { ok: true, jwksUri } };
 }

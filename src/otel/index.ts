@@ -55,7 +55,7 @@ function partsOf(receiver: Receiver): Parts {
   const parts = (receiver as Partial<Receiver & WithParts> | undefined)?.[PARTS];
   if (parts) return parts;
   throw new ConfigError(
-    'instrument: the first argument is no receiver. Give what createReceiver returned: instrument(receiver).',
+    'instrument: the first argument is not a receiver. Give what createReceiver returned: instrument(receiver).',
   );
 }
 
@@ -63,7 +63,7 @@ function partsOf(receiver: Receiver): Parts {
  * Counts, measures and traces what a receiver does, in this process, from now on. What a provider throws changes no
  * delivery and no handler's run.
  * @returns what takes it off again.
- * @throws ConfigError for what is no receiver, for one that is instrumented, and for options that are not known.
+ * @throws ConfigError for what is not a receiver, for one that is instrumented, and for options that are not known.
  */
 export function instrument(receiver: Receiver, options: InstrumentOptions = {}): () => void {
   onlyKnown('instrument', options, OPTION_NAMES);

@@ -80,7 +80,7 @@ function requireQueue(queue: unknown): void {
   const { add } = (queue ?? {}) as Partial<BullQueue<unknown, object>>;
   if (typeof add === 'function') return;
   throw new ConfigError(
-    "bullmq enqueue: the first argument is no queue. Write enqueue(new Queue('webhooks', { connection })), with Queue of 'bullmq'.",
+    "bullmq enqueue: the first argument is not a queue. Write enqueue(new Queue('webhooks', { connection })), with Queue of 'bullmq'.",
   );
 }
 

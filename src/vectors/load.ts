@@ -144,7 +144,7 @@ export function keysBeside(file: string): readonly Jwk[] {
   if (found === undefined) return [];
   requireRegular(found);
   const keys = keysIn(readJson(found));
-  if (!keys) throw new VectorError(`${found}: is no key set: expected {keys: [JWK, …]}`);
+  if (!keys) throw new VectorError(`${found}: is not a key set: expected {keys: [JWK, …]}`);
   return keys;
 }
 

@@ -166,7 +166,7 @@ describe('bad input ends with 2 and one line on stderr that says what was expect
     [
       'an instant past all dates',
       ['explain', 'good.http', '--keys', 'jwks.json', '--received-at', '9999999999999999'],
-      /is no instant. Expected Unix seconds/,
+      /is not an instant. Expected Unix seconds/,
     ],
     ['an unknown verb', ['nonsense'], /^proto-webhooks: unknown command 'nonsense'/],
     ['an unknown option', ['explain', 'x', '--nonsense'], /^proto-webhooks: unknown option '--nonsense'/],

@@ -76,7 +76,7 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
   });
 
   it.each(['soon', 5])(
-    'a timestamp that is no instant (%j) → invalid_timestamp, not ordered',
+    'a timestamp that is not an instant (%j) → invalid_timestamp, not ordered',
     (timestamp) => {
       const reading = readOk(agentTask('working', { status: { state: 'working', timestamp } }));
       expect(warningCodes(reading.event)).toEqual(['invalid_timestamp']);

@@ -4,7 +4,7 @@ import { type Instant, parseInstant } from '../../src/events/instant.ts';
 
 function instant(text: string): Instant {
   const parsed = parseInstant(text);
-  if (!parsed) throw new Error(`${text} is no instant`);
+  if (!parsed) throw new Error(`${text} is not an instant`);
   return parsed;
 }
 

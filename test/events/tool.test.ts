@@ -189,7 +189,7 @@ describe('tool transport: expected members are reported, not refused', () => {
   });
 
   it.each(['yesterday', '', '2026-03-01T12:00:00', 1772366400, {}])(
-    'a timestamp that is no instant (%j) → warning invalid_timestamp, not ordered',
+    'a timestamp that is not an instant (%j) → warning invalid_timestamp, not ordered',
     (timestamp) => {
       const reading = readOk(toolEnvelope({ timestamp }));
       expect(warningCodes(reading.event)).toEqual(['invalid_timestamp']);

@@ -186,11 +186,14 @@ describe('step 2: the entry', () => {
     expect(await locate(senderEntry(AGENT))).toEqual({ ok: true, jwksUri: spelled });
   });
 
-  test.each(['/jwks.json', '', 7, false, {}])('a jwks_uri that is no absolute URL: %j', async (jwksUri) => {
-    const { locate, alarms } = web({ [BRAND]: listing(jwksUri) });
-    expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false });
-    expect(alarms).toMatchObject([{ code: 'key_document_invalid', sender: AGENT }]);
-  });
+  test.each(['/jwks.json', '', 7, false, {}])(
+    'a jwks_uri that is not an absolute URL: %j',
+    async (jwksUri) => {
+      const { locate, alarms } = web({ [BRAND]: listing(jwksUri) });
+      expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: false });
+      expect(alarms).toMatchObject([{ code: 'key_document_invalid', sender: AGENT }]);
+    },
+  );
 
   test('a jwks_uri that is null: the well-known path, and one entry with another that has none', async () => {
     const { locate, alarms } = web({ [BRAND]: listing(null, { house: { agents: [{ url: AGENT }] } }) });

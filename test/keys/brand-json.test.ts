@@ -84,7 +84,7 @@ describe('a file that only points elsewhere', () => {
   });
 
   test.each(['', '/b.json', 'house.example', 7, false])(
-    'an authoritative_location that is no absolute URL makes the file invalid: %j',
+    'an authoritative_location that is not an absolute URL makes the file invalid: %j',
     (authoritative_location) => {
       expect(parse({ authoritative_location })).toEqual({
         ok: false,

@@ -89,7 +89,7 @@ describe('a signed list', () => {
     ['no protected header', { payload: base64url(good), signature: 'c2ln' }, /without protected/],
     ['a detached payload', { protected: base64url(header), signature: 'c2ln' }, /without protected/],
     ['no signature', { ...flattened(), signature: undefined }, /without protected/],
-    ['a signature that is no text', { ...flattened(), signature: 1 }, /without protected/],
+    ['a signature that is not text', { ...flattened(), signature: 1 }, /without protected/],
     ['a payload that is not an object', flattened(header, '"text"'), /payload/],
     ['a payload with a member twice', flattened(header, '{"a":1,"a":2}'), /payload/],
   ])('with %s is refused', (_what, document, reason) => {

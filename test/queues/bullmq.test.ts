@@ -226,7 +226,7 @@ describe('enqueue: what would lose or double an event is refused', () => {
   it.each([[undefined], ['events'], [{ connection: {} }]])('%j for a queue', (given) => {
     const make = () => enqueue(given as unknown as typeof queue);
     expect(make).toThrow(ConfigError);
-    expect(make).toThrow(/no queue\. Write enqueue\(new Queue/);
+    expect(make).toThrow(/not a queue\. Write enqueue\(new Queue/);
   });
 
   it('an option that does not exist', () => {

@@ -8,7 +8,7 @@ describe('errorText: what an event’s owner is told of a failed run', () => {
     ['text', 'down', 'down'],
     ['nothing', undefined, 'undefined'],
     ['what has no text', Object.create(null), 'an error that has no text'],
-    ['an error whose message is no text', Object.assign(new Error('a'), { message: 422 }), '422'],
+    ['an error whose message is not text', Object.assign(new Error('a'), { message: 422 }), '422'],
     [
       'one whose message has no text',
       Object.assign(new Error('a'), { message: Object.create(null) }),

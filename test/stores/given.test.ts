@@ -26,9 +26,14 @@ describe('what a store cannot be made of is a ConfigError with the line to write
       'nothing for MySQL',
       mysqlStore as Make,
       [],
-      /pool is no pool of mysql2\/promise\. Write: .*mysqlStore\(\{ pool \}\)/,
+      /pool is not a pool of mysql2\/promise\. Write: .*mysqlStore\(\{ pool \}\)/,
     ],
-    ['a pool of callbacks', mysqlStore as Make, [{ pool: mysqlPool.pool }], /is no pool of mysql2\/promise/],
+    [
+      'a pool of callbacks',
+      mysqlStore as Make,
+      [{ pool: mysqlPool.pool }],
+      /is not a pool of mysql2\/promise/,
+    ],
     [
       'a misspelt timeoutMs',
       mysqlStore as Make,

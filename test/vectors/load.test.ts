@@ -61,7 +61,7 @@ describe('bad input ends with one line that says what was expected', () => {
       /test_harness_state\.replay_cache_entries\[1\]\.nonce is missing or wrong: expected a string/,
     ],
     [
-      'a body that is no base64',
+      'a body that is not base64',
       { request: { ...request, body_base64: '%' }, reference_now: 1, expected_outcome: { success: true } },
       /body_base64 is missing or wrong: expected base64/,
     ],
@@ -98,11 +98,11 @@ describe('bad input ends with one line that says what was expected', () => {
     expect((await failure({ dir: path(dir) })).message).toMatch(message);
   });
 
-  test('a keys.json that is no key set', async () => {
+  test('a keys.json that is not a key set', async () => {
     const vector = { request, reference_now: 1, expected_outcome: { success: true } };
     const file = join(folderOf({ 'keys.json': { keys: 1 }, 'positive/a.json': vector }), 'positive/a.json');
     expect((await failure({ files: [file] })).message).toMatch(
-      /keys\.json: is no key set: expected \{keys: \[JWK, …\]\}$/,
+      /keys\.json: is not a key set: expected \{keys: \[JWK, …\]\}$/,
     );
   });
 

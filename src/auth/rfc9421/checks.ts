@@ -49,11 +49,11 @@ function readSignature(field: string): Uint8Array | string {
   const members = readDictionary(field);
   if (typeof members === 'string') return members;
   if ([...members.values()].some((member) => member.base64 === undefined)) {
-    return 'has a member that is no byte sequence';
+    return 'has a member that is not a byte sequence';
   }
   const base64 = members.get(LABEL)?.base64;
   if (base64 === undefined) return `lacks the label ${LABEL}`;
-  return decodeBase64(base64) ?? 'is no base64';
+  return decodeBase64(base64) ?? 'is not base64';
 }
 
 const USUAL_SIGNATURE = `${LABEL}=:`;

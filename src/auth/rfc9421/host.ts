@@ -41,7 +41,7 @@ function toAscii(host: string): string {
   try {
     ascii = new URL(`https://${host}`).hostname;
   } catch (cause) {
-    throw new TargetUriError('Host is no internationalized domain name.', { cause });
+    throw new TargetUriError('Host is not an internationalized domain name.', { cause });
   }
   if (/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(ascii))
     throw new TargetUriError('Host is a number in disguise.');

@@ -86,7 +86,7 @@ function readMember(text: string): Member | string {
   const [whole, start = '', base64 = ''] = bytes ?? [''];
   const standard = base64.replaceAll('-', '+').replaceAll('_', '/');
   const parsed = parseAlone(bytes ? `${start}${standard}:${text.slice(whole.length)}` : text);
-  if (!parsed) return 'is no dictionary of structured fields';
+  if (!parsed) return 'is not a dictionary of structured fields';
   const [label, value] = parsed;
   const rawParameters = rawParametersOf(text, value);
   if (!rawParameters) return 'has a parameter twice';
@@ -278,7 +278,7 @@ function readComponent([name, parameters]: Item): string | undefined {
 
 function readInput(member: Member): SignatureInput | Refusal {
   const list = innerListOf(member);
-  if (!list) return malformed('has a member that is no inner list');
+  if (!list) return malformed('has a member that is not an inner list');
   const components: string[] = [];
   for (const item of list[0]) {
     const component = readComponent(item);
@@ -303,7 +303,7 @@ export function parseAnySignatureInput(field: string): SignatureInput | Refusal 
   const members = readDictionary(field);
   if (typeof members === 'string') return malformed(members);
   for (const member of members.values()) {
-    if (!innerListOf(member)) return malformed('has a member that is no inner list');
+    if (!innerListOf(member)) return malformed('has a member that is not an inner list');
   }
   const member = members.get(LABEL);
   return member ? readInput(member) : malformed(`lacks the label ${LABEL}`);

@@ -71,7 +71,7 @@ export function headerPairs(value: unknown, owner: string): [string, string][] {
   return Object.entries(record).flatMap(([name, lines]) =>
     [lines].flat().map((line): [string, string] => {
       if (isPlain(line)) return [name, String(line)];
-      throw new UsageError(`${owner} has a header that is no text in request.headers`);
+      throw new UsageError(`${owner} has a header that is not text in request.headers`);
     }),
   );
 }

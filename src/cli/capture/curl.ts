@@ -19,7 +19,7 @@ const ANSI: Readonly<Record<string, string>> = {
 function characterOf(digits: string): string {
   const code = Number.parseInt(digits, 16);
   if (code <= 0x10ffff) return String.fromCodePoint(code);
-  throw new UsageError(`\\U${digits} in the curl command is no character`);
+  throw new UsageError(`\\U${digits} in the curl command is not a character`);
 }
 
 function ansiText(raw: string): string {

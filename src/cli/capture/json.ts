@@ -100,7 +100,7 @@ export function readVector(json: JsonObject): Capture {
   const url = absoluteUrl(request['url'], 'the vector');
   const now = json['reference_now'];
   if (typeof now === 'number' && !isInstant(now * 1000)) {
-    throw new UsageError('the vector has a reference_now that is no instant: expected Unix seconds');
+    throw new UsageError('the vector has a reference_now that is not an instant: expected Unix seconds');
   }
   const base64 = request['body_base64'];
   if (request['body'] === undefined && base64 === undefined) {

@@ -41,7 +41,7 @@ export const HEADERS: readonly Refusal[] = [
   },
   {
     name: 'not-base64',
-    sends: 'a Signature that is no base64',
+    sends: 'a Signature that is not base64',
     code: 'header_malformed',
     spoil: (delivery) => withHeader(delivery, 'Signature', 'sig1=:?!:'),
   },

@@ -196,7 +196,7 @@ interface ParsedBlock extends Block {
 
 function parsed(block: Block): ParsedBlock {
   const first = parseAddress(block.network);
-  if (first === undefined) throw new TypeError(`${block.network} is no address`);
+  if (first === undefined) throw new TypeError(`${block.network} is not an address`);
   return { ...block, first };
 }
 

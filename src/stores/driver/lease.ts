@@ -76,7 +76,7 @@ export interface SenderTurn {
 /**
  * `StoreInbox.lease`: rows that are due are taken off the others' way for a moment, planned one after the other, and
  * those whose plans hold are leased. Several rounds where many of them cannot run; each leaves the due ones.
- * @throws ConfigError for a `leaseMs` that is no length of time.
+ * @throws ConfigError for a `leaseMs` that is not a length of time.
  */
 export async function leaseDue(
   backend: Backend,

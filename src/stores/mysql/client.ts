@@ -43,7 +43,7 @@ export function requirePool(who: string, write: string, given: unknown): void {
   // A pool of callbacks has the method too, which gives no promise.
   if (typeof getConnection === 'function' && typeof pool === 'object') return;
   throw new ConfigError(
-    `${who}: pool is no pool of mysql2/promise. Write: import { createPool } from 'mysql2/promise'; const pool = createPool(…); ${write}.`,
+    `${who}: pool is not a pool of mysql2/promise. Write: import { createPool } from 'mysql2/promise'; const pool = createPool(…); ${write}.`,
   );
 }
 

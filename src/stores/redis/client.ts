@@ -109,7 +109,7 @@ export function primaries(connection: RedisConnection): readonly RedisConnection
   return connection.nodes?.('master') ?? [connection];
 }
 
-/** @throws ConfigError for anything that is no ioredis client, or whose prefix would cut a hash tag short. */
+/** @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short. */
 export function checkClient(client: RedisClient): void {
   const given = client as unknown as Partial<Record<string, unknown>> | undefined;
   const known = ['duplicate', 'evalshaBuffer', 'evalBuffer', 'pipeline', 'call', 'connect'];

@@ -63,7 +63,7 @@ describe('check 1: header_malformed', () => {
     ['another label only', SIGNATURE.replace('sig1', 'sig2')],
     ['a label twice', `${SIGNATURE}, ${SIGNATURE}`],
     ['a parameter twice', `${SIGNATURE};a;a`],
-    ['another member that is no byte sequence', `${SIGNATURE}, b=1`],
+    ['another member that is not a byte sequence', `${SIGNATURE}, b=1`],
     ['a string', 'sig1="AAAA"'],
     ['a token', 'sig1=AAAA'],
     ['an inner list', 'sig1=("a")'],
@@ -80,7 +80,7 @@ describe('check 1: header_malformed', () => {
   });
 
   test.each([
-    ['is no inner list', 'sig1="x"'],
+    ['is not an inner list', 'sig1="x"'],
     ['has a label twice', `${INPUT}, ${INPUT}`],
     ['has a parameter twice', `${INPUT};tag="a"`],
     ['has created as a decimal', INPUT.replace(`created=${NOW}`, `created=${NOW}.0`)],

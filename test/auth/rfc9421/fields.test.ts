@@ -88,7 +88,7 @@ describe('the scanner in front of structured-headers (verification.md §3.2)', (
     ['byte sequence without its end', 'a=:YQ=='],
     ['a quote in a byte sequence', 'a=:Y"Q:, b=:Y"Q:'],
     ['a comma in a byte sequence', 'a=:YQ,b=YQ:'],
-  ])('%s is no dictionary', (_, field) => {
+  ])('%s is not a dictionary', (_, field) => {
     expect(typeof readDictionary(field)).toBe('string');
   });
 

@@ -61,10 +61,10 @@ describe('Signature-Input (verification.md §2.1)', () => {
   });
 
   test.each([
-    ['a member that is no inner list', 'sig1="x"'],
+    ['a member that is not an inner list', 'sig1="x"'],
     ['a member that is a flag', 'sig1'],
     ['a member that is a byte sequence', 'sig1=:YQ==:'],
-    ['another member that is no inner list', `sig1=("x")${TAIL}, b=1`],
+    ['another member that is not an inner list', `sig1=("x")${TAIL}, b=1`],
     ['no label sig1', `sig2=("x")${TAIL}`],
     ['an upper-case label', `Sig1=("x")${TAIL}`],
     ['created as a decimal', 'sig1=("x");created=1.0'],

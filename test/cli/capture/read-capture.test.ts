@@ -251,14 +251,14 @@ describe('a capture made to break its reader', () => {
     [
       'a header that is an object',
       JSON.stringify({ request: { ...request, headers: { a: twisted } } }),
-      'a header that is no text',
+      'a header that is not text',
     ],
     [
       'a pair with an object',
       JSON.stringify({ request: { ...request, headers: [['a', twisted]] } }),
       'no request.headers',
     ],
-    ['a character past Unicode', String.raw`curl ${url} -d $'\UFFFFFFFF'`, 'is no character'],
+    ['a character past Unicode', String.raw`curl ${url} -d $'\UFFFFFFFF'`, 'is not a character'],
     ['a quote of many escapes that does not end', `curl ${url} -d $'${'\\n'.repeat(1e7)}`, 'does not end'],
     ['CONNECT', 'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n', 'a CONNECT request'],
   ])('%s', async (_, content, message) => {

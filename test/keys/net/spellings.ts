@@ -3,7 +3,7 @@ import { type Block, parseAddress } from '../../../src/keys/net/addresses.ts';
 /** An address as one number. */
 export function toNumber(text: string): bigint {
   const bytes = parseAddress(text);
-  if (bytes === undefined) throw new Error(`${text} is no address`);
+  if (bytes === undefined) throw new Error(`${text} is not an address`);
   return bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
 }
 
