@@ -97,6 +97,9 @@ const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
 
 const STORE_EXAMPLE = "Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.";
 
+/** Those of the package that have an inbox and an identity, and survive a restart. */
+const DURABLE_STORES = 'SQLite, Postgres, MySQL, Redis';
+
 /** @throws ConfigError unless `store` is one; what is often given instead is told by its shape. */
 function requireStore(store: unknown): asserts store is Store {
   if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
@@ -117,7 +120,7 @@ export function checkParts(options: ReceiverOptions): void {
   }
   if (options.mode === 'inbox' && !options.store.inbox) {
     throw new ConfigError(
-      `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (SQLite, Postgres, Redis), or mode: 'inline'.`,
+      `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (${DURABLE_STORES}), or mode: 'inline'.`,
     );
   }
   if (options.dns !== undefined && options.transport !== undefined) {
@@ -138,7 +141,7 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   }
   if (!store.identity) {
     throw new ConfigError(
-      `expectStoreId: the ${store.name} store has no identity. Leave the option out, or use a store that has one (SQLite, Postgres, Redis).`,
+      `expectStoreId: the ${store.name} store has no identity. Leave the option out, or use a store that has one (${DURABLE_STORES}).`,
     );
   }
 }

@@ -26,7 +26,7 @@ function refuseWhere(
 ): asserts store is Store & Required<Pick<Store, 'transaction'>> {
   if (!store.transaction) {
     throw new ConfigError(
-      `ctx.transaction: the ${store.name} store has no transactions. Use the SQLite or Postgres store, or make the effect idempotent by ctx.deliveryId.`,
+      `ctx.transaction: the ${store.name} store has no transactions. Use the SQLite, Postgres or MySQL store, or make the effect idempotent by ctx.deliveryId.`,
     );
   }
   if (phase !== 'idle') throw new ConfigError(REFUSED[phase]);

@@ -93,14 +93,14 @@ describe('design: imports point one way', () => {
     expect(up).toEqual([]);
   });
 
-  it('lets stores import their contract, their own folder and errors only', () => {
+  it('lets stores import nothing but stores, errors and time limits', () => {
     const breaches = imports.filter(
       ({ from, to }) => from.startsWith('stores/') && !/^(stores\/|(errors|time-limits)\.ts$|node:)/.test(to),
     );
     expect(breaches).toEqual([]);
   });
 
-  it('imports node: modules only in adapters, the SQLite store and testing', () => {
+  it('imports node: modules only in adapters, testing, the command line, the SQLite store and the loader of vectors', () => {
     const breaches = imports.filter(({ from, to }) => to.startsWith('node:') && !mayUseNode(from));
     expect(breaches).toEqual([]);
   });
