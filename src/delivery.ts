@@ -51,7 +51,7 @@ function addLine(fields: Fields, name: string, value: string): void {
   else lines.push(trimmed(value));
 }
 
-/** Names and values by turns, as in `rawHeaders`; false where it is anything else. */
+/** Names and values, alternating, as in `rawHeaders`; false where it is anything else. */
 function addFlat(fields: Fields, input: readonly unknown[]): boolean {
   if (input.length % 2 !== 0) return false;
   for (let i = 0; i < input.length; i += 2) {

@@ -49,7 +49,7 @@ export interface Parts {
   readonly running: Running;
   readonly startup: Startup<ReadyContext>;
   readonly lifecycle: Lifecycle;
-  /** Rings when there is work for a worker of this process. */
+  /** Notified when there is work for a worker of this process. */
   readonly wakeSignal: WakeSignal;
   readonly logger: Logger;
   readonly raiseAlarm: RaiseAlarm;
@@ -120,7 +120,7 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
 }
 
 /** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
-function heardByMany(closing: AbortController): AbortController {
+function withoutListenerLimit(closing: AbortController): AbortController {
   if (globalThis.process?.versions?.node?.startsWith('20.')) {
     globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, closing.signal);
   }
@@ -179,7 +179,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   };
   const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm };
-  const closing = heardByMany(new AbortController());
+  const closing = withoutListenerLimit(new AbortController());
   const parts: Parts = {
     config,
     protocol,

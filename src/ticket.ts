@@ -62,10 +62,10 @@ export function createPieces(): Pieces {
 }
 
 /** Room for bodies that are being read or not yet answered: what uploads can take of this process. */
-export interface Room {
+export interface BufferBudget {
   /** False: no room for that many bytes more; nothing was counted. */
-  readonly take: (sender: string, bytes: number) => boolean;
-  readonly give: (sender: string, bytes: number) => void;
+  readonly reserve: (sender: string, bytes: number) => boolean;
+  readonly release: (sender: string, bytes: number) => void;
 }
 
 /**
@@ -74,11 +74,11 @@ export interface Room {
  * @param maxBytes of all of them.
  * @param assured bytes: one body; all, where there are no others.
  */
-export function createRoom(maxBytes: number, assured: number): Room {
+export function createBufferBudget(maxBytes: number, assured: number): BufferBudget {
   let held = 0;
   const bySender = new Map<string, number>();
   return {
-    take(sender, bytes) {
+    reserve(sender, bytes) {
       const own = (bySender.get(sender) ?? 0) + bytes;
       const free = maxBytes - held - bytes;
       if (free < 0 || own > Math.max(free, assured)) return false;
@@ -86,7 +86,7 @@ export function createRoom(maxBytes: number, assured: number): Room {
       bySender.set(sender, own);
       return true;
     },
-    give(sender, bytes) {
+    release(sender, bytes) {
       held -= bytes;
       const own = (bySender.get(sender) ?? 0) - bytes;
       if (own > 0) bySender.set(sender, own);
@@ -176,12 +176,12 @@ function createBody(hashes: Hashes, signed: boolean): Body {
 export function createTickets(parts: TicketParts): Tickets {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = parts.config;
   const isAlone = senders.fixed?.length === 1;
-  const proved = createRoom(maxBufferedBytes, isAlone ? maxBufferedBytes : maxBodyBytes);
+  const proved = createBufferBudget(maxBufferedBytes, isAlone ? maxBufferedBytes : maxBodyBytes);
   const shared = Math.max(maxBodyBytes, maxBufferedBytes / UNPROVED_SHARE);
-  const unproved = createRoom(shared, shared);
+  const unproved = createBufferBudget(shared, shared);
   const coming = new Set<string>();
 
-  function noRoom(): Unavailability {
+  function bufferFull(): Unavailability {
     const detail = `the bodies of deliveries under way fill maxBufferedBytes (${maxBufferedBytes}), or its sender's share of it; raise it, or add processes`;
     parts.raiseAlarm({ code: 'overloaded', message: detail });
     return unavailable('overloaded', detail);
@@ -195,11 +195,11 @@ export function createTickets(parts: TicketParts): Tickets {
   return (upload) => {
     const { proof, hashes, maxBytes, finish, fail } = upload;
     const owner = proof.sender?.agentUrl ?? '';
-    const room: Room = proof.sender ? proved : unproved;
+    const budget: BufferBudget = proof.sender ? proved : unproved;
     // Only looked at: what surely does not fit need not come. Counted is what has come, and not what was announced.
     const { declared = 0 } = upload;
-    if (!room.take(owner, declared)) return noRoom();
-    room.give(owner, declared);
+    if (!budget.reserve(owner, declared)) return bufferFull();
+    budget.release(owner, declared);
     const name = proof.nonce && `${proof.nonce.keyid} ${proof.nonce.nonce}`;
     if (name !== undefined && coming.has(name)) {
       return unavailable('in_flight', 'another body with the same keyid and nonce is being read');
@@ -213,7 +213,7 @@ export function createTickets(parts: TicketParts): Tickets {
     const outcome = new Promise<Outcome | undefined>((resolve) => {
       settle = resolve;
     });
-    const release = (): void => room.give(owner, held);
+    const release = (): void => budget.release(owner, held);
     /** No body comes any more. */
     const close = (): void => {
       ended = true;
@@ -240,7 +240,7 @@ export function createTickets(parts: TicketParts): Tickets {
         const { byteLength } = chunk;
         const tooLarge = guardBody(body.size() + byteLength, maxBytes);
         if (tooLarge) return failed(tooLarge);
-        if (!room.take(owner, byteLength)) return failed(noRoom());
+        if (!budget.reserve(owner, byteLength)) return failed(bufferFull());
         held += byteLength;
         body.add(chunk);
         return true;

@@ -1,23 +1,23 @@
-/** A sleep that can be ended early; a ring that comes before the sleep ends it too, so that none is lost. */
+/** A sleep that can be ended early; a notification that comes before the sleep ends it too, so that none is lost. */
 export interface WakeSignal {
   readonly notify: () => void;
   /** Whether a worker of this process was started. */
   listened: boolean;
-  /** Resolves after `ms`, or when it rings. For one who waits. */
+  /** Resolves after `ms`, or at `notify`. For one that waits. */
   readonly wait: (ms: number) => Promise<void>;
 }
 
 export function createWakeSignal(): WakeSignal {
-  let rung = false;
+  let notified = false;
   let wake = (): void => {};
   return {
     listened: false,
     notify() {
-      rung = true;
+      notified = true;
       wake();
     },
     async wait(ms) {
-      if (!rung) {
+      if (!notified) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, ms);
           wake = () => {
@@ -26,7 +26,7 @@ export function createWakeSignal(): WakeSignal {
           };
         });
       }
-      rung = false;
+      notified = false;
     },
   };
 }

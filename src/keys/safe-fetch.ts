@@ -167,7 +167,7 @@ export function unlimitedBudget(seller: string): FetchBudget {
 
 /** What one delivery may have fetched, and how long it waits for documents in all (verification.md §5.21). */
 export interface DeliveryBudget {
-  /** Leave for one sender's chain, or for one publisher's file: it counts once, however many fetches that takes. */
+  /** The budget for one sender's chain, or for one publisher's file: it counts once, however many fetches that takes. */
   readonly fetchBudget: (seller: string) => FetchBudget;
   /** Ms that are left. */
   readonly waitMs: () => number;
@@ -184,12 +184,12 @@ interface BudgetLimits {
 
 /** By delivery: begun when the first thing is asked for that may have to be waited for. */
 export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyRequest) => DeliveryBudget {
-  const allowances = new WeakMap<KeyRequest, DeliveryBudget>();
+  const budgets = new WeakMap<KeyRequest, DeliveryBudget>();
   return (request) => {
-    const known = allowances.get(request);
+    const known = budgets.get(request);
     if (known !== undefined) return known;
     const made = newDeliveryBudget(limits);
-    allowances.set(request, made);
+    budgets.set(request, made);
     return made;
   };
 }

@@ -206,7 +206,7 @@ export function clockTrial(
 /** What was found by one sender's signatures. */
 interface Trials {
   /** Several keys of one sender under one `kid` take turns. */
-  turn: number;
+  nextKey: number;
   /** The form under which a signature verified. Holds until one verifies as configured. */
   found: UrlForm | undefined;
 }
@@ -258,8 +258,8 @@ async function tryForms(
   trials: Trials,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  const at = trials.turn % own.length;
-  trials.turn += 1;
+  const at = trials.nextKey % own.length;
+  trials.nextKey += 1;
   const signed = await firstSigned(delivered, URL_FORMS, own.slice(at, at + 1));
   trials.found = signed?.form;
   return signed;
@@ -274,7 +274,7 @@ async function trySender(
   // What was found before one verified as configured holds no more.
   if (known.urlRight.has(agentUrl)) return undefined;
   const its =
-    trials.get(agentUrl) ?? putBounded(trials, agentUrl, { turn: 0, found: undefined }, MAX_SENDERS);
+    trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
   if (!its.found) {
     const find = (): Promise<Signed | undefined> => tryForms(delivered, its, own);
     const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);

@@ -130,50 +130,50 @@ interface WatchedRun extends Waiter {
 
 const silent = (): void => {};
 
-function finish(course: WatchedRun, end: RunEnd): void {
-  if (course.hasEnded) return;
-  course.hasEnded = true;
-  if (course.timer !== undefined) clearTimeout(course.timer);
-  course.tell(end);
+function finish(run: WatchedRun, end: RunEnd): void {
+  if (run.hasEnded) return;
+  run.hasEnded = true;
+  if (run.timer !== undefined) clearTimeout(run.timer);
+  run.tell(end);
 }
 
-function overrun(course: WatchedRun): void {
-  const { tell } = course;
+function overrun(run: WatchedRun): void {
+  const { tell } = run;
   const finished = new Promise<RunEnd>((resolve) => {
-    course.tell = resolve as WatchedRun['tell'];
+    run.tell = resolve as WatchedRun['tell'];
   });
   tell({ kind: 'overrun', finished });
 }
 
-function arm(course: WatchedRun): void {
-  const { request } = course;
+function arm(run: WatchedRun): void {
+  const { request } = run;
   if (!request) return;
   const { lease, began, abort, handlerDeadlineMs, givenUp } = request;
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
     const why = new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over');
     abort.abort(why);
     givenUp(why);
-    finish(course, { kind });
+    finish(run, { kind });
   };
-  course.keeper = keepLease(lease);
-  void course.keeper.ended.then(giveUp);
-  if (course.hasEnded) return;
+  run.keeper = keepLease(lease);
+  void run.keeper.ended.then(giveUp);
+  if (run.hasEnded) return;
   const leftMs = handlerDeadlineMs - (performance.now() - began);
-  course.timer = setTimeout(
+  run.timer = setTimeout(
     () => {
       abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
-      overrun(course);
+      overrun(run);
     },
     Math.max(0, leftMs),
   );
   // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
-  unref(course.timer);
+  unref(run.timer);
 }
 
 /** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
 export function watchRun(turns: NextTurn, request: WatchRequest): Watch {
   const { tell } = request;
-  const course: WatchedRun = {
+  const run: WatchedRun = {
     place: -1,
     begin: arm,
     request,
@@ -182,14 +182,14 @@ export function watchRun(turns: NextTurn, request: WatchRequest): Watch {
     timer: undefined,
     tell,
   };
-  turns.wait(course);
+  turns.wait(run);
   return {
-    ended: (end) => finish(course, end),
+    ended: (end) => finish(run, end),
     stop() {
-      turns.leave(course);
-      course.request = undefined;
-      course.tell = silent;
-      course.keeper?.stop();
+      turns.leave(run);
+      run.request = undefined;
+      run.tell = silent;
+      run.keeper?.stop();
     },
   };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import type { ReceiverOptions, Ticket } from '../../src/options.ts';
 import type { Outcome } from '../../src/outcome.ts';
-import { createRoom } from '../../src/ticket.ts';
+import { createBufferBudget } from '../../src/ticket.ts';
 import { bearerDelivery, signHmac } from '../../src/sender/legacy.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
@@ -210,11 +210,15 @@ describe('what uploads can hold', () => {
   });
 
   it('gives back what it took, of all and of each', () => {
-    const room = createRoom(100, 10);
-    expect([room.take('a', 50), room.take('a', 1)]).toEqual([true, false]);
-    expect([room.take('b', 25), room.take('b', 1)]).toEqual([true, false]);
-    expect([room.take('c', 10), room.take('d', 10), room.take('e', 6)]).toEqual([true, true, false]);
-    room.give('a', 50);
-    expect([room.take('e', 6), room.take('a', 10)]).toEqual([true, true]);
+    const budget = createBufferBudget(100, 10);
+    expect([budget.reserve('a', 50), budget.reserve('a', 1)]).toEqual([true, false]);
+    expect([budget.reserve('b', 25), budget.reserve('b', 1)]).toEqual([true, false]);
+    expect([budget.reserve('c', 10), budget.reserve('d', 10), budget.reserve('e', 6)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    budget.release('a', 50);
+    expect([budget.reserve('e', 6), budget.reserve('a', 10)]).toEqual([true, true]);
   });
 });

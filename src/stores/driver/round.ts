@@ -175,7 +175,7 @@ function planAll(jobs: readonly Job[], batch: Batch, now: number): Planned {
     if (guessed.length > 0) {
       for (const { id } of guessed) needs.push({ row: id });
       waiting.push(job);
-    } else if (isAtHand(job, attempt)) job.resolve(job.answer);
+    } else if (isAnswerable(job, attempt)) job.resolve(job.answer);
     else join(drafts, job, attempt);
   }
   return { drafts: [...drafts], needs, waiting };
@@ -188,7 +188,7 @@ function guesses(job: Job, { reads, writes }: Attempt): readonly Entry[] {
 }
 
 /** Rests on nothing that a plan of this round has written. */
-function isAtHand(job: Job, { reads, writes }: Attempt): boolean {
+function isAnswerable(job: Job, { reads, writes }: Attempt): boolean {
   return writes.size === 0 && !job.isBarrier(job.answer) && ![...reads].some(({ writer }) => writer);
 }
 

@@ -19,7 +19,7 @@ import { leaseDue, type SenderTurn } from './lease.ts';
 import { registrationsIn } from './registrations.ts';
 import { type CountBook, type Remembered, runJobs, type Shared } from './round.ts';
 import { PROCESSES, scopeName, unpacked } from './row-data.ts';
-import { type Queued, turnsOf } from './turns.ts';
+import { type Queued, createBatches } from './batches.ts';
 
 /** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
 export function versions(): () => number {
@@ -138,7 +138,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   };
   const turn: SenderTurn = { last: '' };
   const state = stateOf(backend);
-  const turns = turnsOf({
+  const turns = createBatches({
     lanes: backend.lanes,
     bySender: backend.bySender,
     timeoutMs: backend.timeoutMs,

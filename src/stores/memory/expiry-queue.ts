@@ -15,7 +15,7 @@ export interface ExpiringTable {
 
 /** A row to look at when its time has come: it may be gone by then, or live longer. */
 export interface Expiry extends Timed {
-  readonly shelf: ExpiringTable;
+  readonly table: ExpiringTable;
   readonly key: string;
 }
 
@@ -73,13 +73,13 @@ function sink<T extends Timed>(queue: TimedQueue<T>, moved: T): void {
  */
 export function noteExpiry(
   queue: ExpiryQueue,
-  shelf: ExpiringTable,
+  table: ExpiringTable,
   key: string,
   before: number | null | undefined,
   after: number | null,
 ): void {
   if (after === null) return;
-  if (before === undefined || before === null || after < before) push(queue, { at: after, shelf, key });
+  if (before === undefined || before === null || after < before) push(queue, { at: after, table, key });
 }
 
 /** Forgets what has expired, of at most so many rows whose time seems to have come. */
@@ -87,10 +87,10 @@ export function purge(queue: ExpiryQueue, now: number, atMost: number): void {
   for (let taken = 0; taken < atMost; taken += 1) {
     const due = takeDue(queue, now);
     if (due === undefined) return;
-    const { shelf, key } = due;
-    const at = shelf.expiresAt(key);
+    const { table, key } = due;
+    const at = table.expiresAt(key);
     if (at === undefined || at === null) continue;
-    if (at <= now) shelf.forget(key);
-    else push(queue, { at, shelf, key });
+    if (at <= now) table.forget(key);
+    else push(queue, { at, table, key });
   }
 }

@@ -30,9 +30,9 @@ function registrationRows(state: MemoryState): RegistrationSearch {
     },
     saveRegistration: (row, now) => {
       purge(state.expiry, now, PURGE_A_SAVE);
-      const { registrations, shelves } = senderState(state, row.sender);
+      const { registrations, expiring } = senderState(state, row.sender);
       const table = registrations[row.kind];
-      noteExpiry(state.expiry, shelves[row.kind], row.id, find(table, row.id)?.expiresAt, row.expiresAt);
+      noteExpiry(state.expiry, expiring[row.kind], row.id, find(table, row.id)?.expiresAt, row.expiresAt);
       put(table, row.id, row);
     },
     dueRegistrations: (of, now) => {
@@ -287,7 +287,7 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
     const last = before ?? expired;
     of.pendingBytes += row.bodyBytes - (last?.bodyBytes ?? 0);
     noteDue(state, of, row, before, serial);
-    noteExpiry(state.expiry, of.shelves.records, row.key, last?.expiresAt, row.expiresAt);
+    noteExpiry(state.expiry, of.expiring.records, row.key, last?.expiresAt, row.expiresAt);
   };
   return {
     record: (sender, key, now) => unexpired(find(senderState(state, sender).records, key)?.row, now),
@@ -318,15 +318,15 @@ function markRows(state: MemoryState): Pick<Rows, 'task' | 'saveTask' | 'notific
   return {
     task: (sender, id, now) => unexpired(find(senderState(state, sender).tasks, id), now),
     saveTask: (row) => {
-      const { tasks, shelves } = senderState(state, row.sender);
-      noteExpiry(state.expiry, shelves.tasks, row.id, find(tasks, row.id)?.expiresAt, row.expiresAt);
+      const { tasks, expiring } = senderState(state, row.sender);
+      noteExpiry(state.expiry, expiring.tasks, row.id, find(tasks, row.id)?.expiresAt, row.expiresAt);
       put(tasks, row.id, row);
     },
     notification: (sender, id, now) => unexpired(find(senderState(state, sender).notifications, id), now),
     saveNotification: (row) => {
-      const { notifications, shelves } = senderState(state, row.sender);
+      const { notifications, expiring } = senderState(state, row.sender);
       const before = find(notifications, row.id)?.expiresAt;
-      noteExpiry(state.expiry, shelves.notifications, row.id, before, row.expiresAt);
+      noteExpiry(state.expiry, expiring.notifications, row.id, before, row.expiresAt);
       put(notifications, row.id, row);
     },
   };

@@ -129,7 +129,7 @@ export interface HeldRecord {
 interface KeyNonces {
   readonly keyid: string;
   readonly rows: Table<NonceRow>;
-  readonly shelf: ExpiringTable;
+  readonly expiring: ExpiringTable;
 }
 
 /** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
@@ -146,7 +146,9 @@ export interface SenderState {
   nonceCount: number;
   /** By kind. */
   readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
-  readonly shelves: Readonly<Record<'records' | 'tasks' | 'notifications' | RegistrationKind, ExpiringTable>>;
+  readonly expiring: Readonly<
+    Record<'records' | 'tasks' | 'notifications' | RegistrationKind, ExpiringTable>
+  >;
   pendingBytes: number;
 }
 
@@ -179,7 +181,7 @@ export function senderState(state: MemoryState, sender: string): SenderState {
   return known;
 }
 
-function shelfOf(table: Table<{ readonly expiresAt: number | null }>): ExpiringTable {
+function expiringTableOf(table: Table<{ readonly expiresAt: number | null }>): ExpiringTable {
   return {
     expiresAt: (key) => table.byKey.get(key)?.expiresAt,
     forget: (key) => void drop(table, key),
@@ -203,7 +205,7 @@ function newSender(sender: string): SenderState {
     nonces: new Map(),
     nonceCount: 0,
     registrations,
-    shelves: {
+    expiring: {
       records: {
         expiresAt: (key) => records.byKey.get(key)?.row.expiresAt,
         forget: (key) => {
@@ -211,11 +213,11 @@ function newSender(sender: string): SenderState {
           drop(records, key);
         },
       },
-      tasks: shelfOf(tasks),
-      notifications: shelfOf(notifications),
-      operation: shelfOf(registrations.operation),
-      route: shelfOf(registrations.route),
-      watch: shelfOf(registrations.watch),
+      tasks: expiringTableOf(tasks),
+      notifications: expiringTableOf(notifications),
+      operation: expiringTableOf(registrations.operation),
+      route: expiringTableOf(registrations.route),
+      watch: expiringTableOf(registrations.watch),
     },
     pendingBytes: 0,
   };
@@ -229,7 +231,7 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
   const known = nonces.get(keyid);
   if (known) return known;
   const rows = newTable<NonceRow>();
-  const shelf: ExpiringTable = {
+  const expiring: ExpiringTable = {
     expiresAt: (nonce) => rows.byKey.get(nonce)?.expiresAt,
     forget: (nonce) => {
       if (!drop(rows, nonce)) return;
@@ -237,7 +239,7 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
       of.nonceCount -= 1;
     },
   };
-  const created: KeyNonces = { keyid, rows, shelf };
+  const created: KeyNonces = { keyid, rows, expiring };
   nonces.set(keyid, created);
   return created;
 }
@@ -245,7 +247,7 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
 /** Puts a nonce in the place of the one of its name, where there is one. */
 export function putNonce(state: MemoryState, given: NonceRow): void {
   const { sender, key, acceptId, expiresAt } = given;
-  const { keyid, rows, shelf } = noncesOf(state, sender, given.keyid);
+  const { keyid, rows, expiring } = noncesOf(state, sender, given.keyid);
   const before = find(rows, given.nonce);
   const nonce = before?.nonce ?? given.nonce;
   if (!before) {
@@ -253,5 +255,5 @@ export function putNonce(state: MemoryState, given: NonceRow): void {
     senderState(state, sender).nonceCount += 1;
   }
   put(rows, nonce, { sender, keyid, nonce, key, acceptId, expiresAt });
-  noteExpiry(state.nonceExpiry, shelf, nonce, before?.expiresAt, expiresAt);
+  noteExpiry(state.nonceExpiry, expiring, nonce, before?.expiresAt, expiresAt);
 }

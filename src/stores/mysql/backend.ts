@@ -44,21 +44,22 @@ function sessionsOf(
   timeoutMs: number,
   begin: (idleMs: number) => string,
 ): Sessions<MysqlConnection, ResultSets> {
-  const said = <T>(running: Promise<T>): Promise<T> =>
+  const withMappedErrors = <T>(running: Promise<T>): Promise<T> =>
     running.catch((error: unknown) => {
       throw isEnded(error) ? new ConfigError(ENDED, { cause: error }) : asFault(error);
     });
   const run = async (connection: MysqlConnection, ...statements: readonly string[]): Promise<void> => {
-    for (const sql of statements) await said(within(connection.query(sql), timeoutMs, `MySQL: ${sql}`));
+    for (const sql of statements)
+      await withMappedErrors(within(connection.query(sql), timeoutMs, `MySQL: ${sql}`));
   };
   return {
-    checkOut: () => said(checkOut(pool, timeoutMs)),
+    checkOut: () => withMappedErrors(checkOut(pool, timeoutMs)),
     begin: async (connection, idleMs) => {
       // A process that is frozen inside would hold the rows that it has written for hours.
       await run(connection, begin(idleMs));
       return '';
     },
-    queryOn: (connection) => (sql, values) => said(askOn(connection, timeoutMs)(sql, values)),
+    queryOn: (connection) => (sql, values) => withMappedErrors(askOn(connection, timeoutMs)(sql, values)),
     commit: (connection) => run(connection, BACK, 'COMMIT'),
     rollBack: (connection) => run(connection, 'ROLLBACK', BACK),
     giveBack,

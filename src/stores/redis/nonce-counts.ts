@@ -27,7 +27,7 @@ export interface NonceCounts {
   /** What was noted since the last time, to tell the other processes. */
   take(): readonly NonceCount[];
   /** What the others told; of senders that were noted since, this process knows better. */
-  hear(counts: readonly NonceCount[]): void;
+  merge(counts: readonly NonceCount[]): void;
 }
 
 export function nonceCounts(): NonceCounts {
@@ -55,8 +55,8 @@ export function nonceCounts(): NonceCounts {
       noted.clear();
       return told;
     },
-    hear: (heard) => {
-      for (const count of heard) if (!noted.has(count.sender)) counts.set(count.sender, count);
+    merge: (received) => {
+      for (const count of received) if (!noted.has(count.sender)) counts.set(count.sender, count);
     },
   };
 }

@@ -1,9 +1,9 @@
 import type { ListRequest, Row, TurnRequest, TurnResult } from '../port.ts';
-import { byTurn, forEach } from './senders.ts';
+import { byRank, forEach } from './senders.ts';
 import { letterOf, rowOf, textOf } from './rows.ts';
 import type { Session } from './registry.ts';
 
-/** Names and rows by turns. */
+/** Names and rows, alternating. */
 function rowsOf(sender: string, reply: readonly unknown[]): readonly Row[] {
   const rows: Row[] = [];
   for (let at = 0; at < reply.length; at += 2) {
@@ -25,8 +25,8 @@ export async function turns(
     return { now, waitMs, rows: rowsOf(sender, rows) };
   });
   const found = asked
-    .flatMap(({ rows }) => rows.map((row, turn) => ({ row, turn, sender: row.scope.sender })))
-    .toSorted(byTurn(after));
+    .flatMap(({ rows }) => rows.map((row, rank) => ({ row, rank, sender: row.scope.sender })))
+    .toSorted(byRank(after));
   const waitMs = found.length > max ? 0 : Math.min(...asked.map((one) => one.waitMs));
   return {
     now: asked.length === 0 ? await session.clock() : Math.min(...asked.map(({ now }) => now)),

@@ -72,18 +72,22 @@ export function registryOf(parts: RegistryParts): Registry {
 async function exchange(
   { lane, scripts, keys, counts }: RegistryParts,
   senders: readonly string[],
-  told: readonly NonceCount[],
+  ownCounts: readonly NonceCount[],
 ): Promise<void> {
-  const said = told.map(({ sender, nonces, untilMs }) => [columnText(sender), nonces, Math.ceil(untilMs)]);
-  const args = [JSON.stringify({ senders: senders.map(columnText), counts: said })];
+  const encoded = ownCounts.map(({ sender, nonces, untilMs }) => [
+    columnText(sender),
+    nonces,
+    Math.ceil(untilMs),
+  ]);
+  const args = [JSON.stringify({ senders: senders.map(columnText), counts: encoded })];
   const reply = await lane.run({ script: scripts.register, keys: keys.registry, args });
   const texts = (reply as readonly unknown[]).map(textOf);
-  const heard: NonceCount[] = [];
+  const received: NonceCount[] = [];
   for (let at = 0; at + 2 < texts.length; at += 3) {
     const sender = fromColumnText(texts[at] ?? '');
-    heard.push({ sender, nonces: Number(texts[at + 1]), untilMs: Number(texts[at + 2]) });
+    received.push({ sender, nonces: Number(texts[at + 1]), untilMs: Number(texts[at + 2]) });
   }
-  counts.hear(heard);
+  counts.merge(received);
 }
 
 /** What a script is told: its `ARGV[1]`, as JSON, and what follows. */

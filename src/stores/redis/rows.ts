@@ -64,7 +64,7 @@ export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): numb
 /** A row that was inserted before: `place` is when, in microseconds. */
 export type PlacedWrite = Write & { readonly place?: number };
 
-/** By turns index and score: false where the row leaves it, true for the place that the script gives the row. */
+/** Index and score, alternating: false where the row leaves it, true for the place that the script gives the row. */
 export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
   const { kind, scope, expiresAt, list, waitsFor, before, place = true } = write;
   const was = before ?? NOT_INDEXED;

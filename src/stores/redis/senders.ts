@@ -49,21 +49,21 @@ async function schedules(session: Session, senders: readonly string[], max: numb
   });
 }
 
-interface Turn {
+interface SenderRank {
   readonly sender: string;
   /** How many of its sender come before it. */
-  readonly turn: number;
+  readonly rank: number;
 }
 
-interface Found extends Turn {
+interface Found extends SenderRank {
   readonly id: RowId;
 }
 
 /** The first of each sender, then the second of each; senders by their names, from the one behind `after` on. */
-export function byTurn(after: string): (a: Turn, b: Turn) => number {
+export function byRank(after: string): (a: SenderRank, b: SenderRank) => number {
   const isBefore = (sender: string): number => Number(sender <= after);
   return (a, b) =>
-    a.turn - b.turn || isBefore(a.sender) - isBefore(b.sender) || (a.sender < b.sender ? -1 : 1);
+    a.rank - b.rank || isBefore(a.sender) - isBefore(b.sender) || (a.sender < b.sender ? -1 : 1);
 }
 
 /** `Backend.due`: first each sender is asked when its rows come due, then they are taken from those that have some. */
@@ -82,7 +82,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
     const [ids] = taken.more as readonly unknown[][];
     for (const [place, id] of (ids ?? []).entries()) {
       if (place % 2 === 1) continue;
-      found.push({ id: { scope: { sender }, kind: 'record', id: textOf(id) }, sender, turn: place / 2 });
+      found.push({ id: { scope: { sender }, kind: 'record', id: textOf(id) }, sender, rank: place / 2 });
     }
   });
   const next = Math.min(
@@ -93,7 +93,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
     rows: seen.flatMap(({ rows }) => rows),
     counts: [],
     nonces: undefined,
-    due: found.toSorted(byTurn(after)).map(({ id }) => id),
+    due: found.toSorted(byRank(after)).map(({ id }) => id),
     nextDueMs: next === Infinity ? undefined : Math.max(0, next),
     isSuspectDue: asked.some(({ suspectAt, now }) => suspectAt <= now),
   };
@@ -152,10 +152,10 @@ export async function far(session: Session, { afterMs, max, senders }: FarReques
 /** How many of the `max` rows that are to be taken are whose: senders take turns. */
 function sharesOf(asked: readonly Schedule[], max: number, after: string): ReadonlyMap<string, number> {
   const all = asked.flatMap(({ sender, now, at }) =>
-    at.filter((one) => one <= now).map((_, turn) => ({ sender, turn })),
+    at.filter((one) => one <= now).map((_, rank) => ({ sender, rank })),
   );
   const shares = new Map<string, number>();
-  for (const { sender } of all.toSorted(byTurn(after)).slice(0, max)) {
+  for (const { sender } of all.toSorted(byRank(after)).slice(0, max)) {
     shares.set(sender, (shares.get(sender) ?? 0) + 1);
   }
   return shares;

@@ -150,9 +150,9 @@ function runOf(
   { scripts, keys }: SessionOptions,
   offsetMs: () => number,
 ): RunScript {
-  return (script, sender, asked, args = []) => {
-    const told = [JSON.stringify({ offset: offsetMs(), ...asked }), ...args];
-    return way({ script: scripts[script], keys: keys.of(sender), args: told });
+  return (script, sender, asked, more = []) => {
+    const args = [JSON.stringify({ offset: offsetMs(), ...asked }), ...more];
+    return way({ script: scripts[script], keys: keys.of(sender), args });
   };
 }
 

@@ -81,7 +81,7 @@ function batchOf(kept: Kept): Batch {
 /** Answers that rest on what was read, and that nothing is written for. */
 const AT_HAND: ReadonlySet<unknown> = new Set([undefined, 'lost', 'busy', 'free', 'absent']);
 
-function isAtHand(result: unknown, { writes }: Attempt): boolean {
+function isAnswerable(result: unknown, { writes }: Attempt): boolean {
   if (writes.size > 0) return false;
   return AT_HAND.has(result) || (typeof result === 'object' && result !== null && 'events' in result);
 }
@@ -108,7 +108,8 @@ export function driven<T>(
     page: () => ({ rows: [...seen.kept.records.values()] }),
   };
   const result = operation(rows, seen.now);
-  if (isAtHand(result, attempt)) return { after: { ...world, view: { ...view, outcome: 'taken' } }, result };
+  if (isAnswerable(result, attempt))
+    return { after: { ...world, view: { ...view, outcome: 'taken' } }, result };
   if (!view?.seen) return { after: { ...world, view: { outcome: 'unseen' } }, result };
   if (!isTaken(world, protocol, view.seen, attempt)) {
     return { after: { ...world, view: { ...view, outcome: 'refused' } }, result };

@@ -4,8 +4,8 @@ import { storeClock } from '../../../src/stores/driver/state.ts';
 import { attemptOf, type Batch, type Entry, newEntry } from '../../../src/stores/driver/journal.ts';
 import { countBook, rememberedRows } from '../../../src/stores/driver/store-of.ts';
 import { nameOf, scopeName } from '../../../src/stores/driver/row-data.ts';
-import type { Queued } from '../../../src/stores/driver/turns.ts';
-import { turnsOf } from '../../../src/stores/driver/turns.ts';
+import type { Queued } from '../../../src/stores/driver/batches.ts';
+import { createBatches } from '../../../src/stores/driver/batches.ts';
 
 const SENDER = 'https://seller.example/mcp';
 
@@ -103,7 +103,7 @@ describe('storeClock', () => {
   });
 });
 
-describe('turnsOf', () => {
+describe('createBatches', () => {
   beforeEach(() => {
     vi.spyOn(performance, 'now').mockImplementation(() => at);
   });
@@ -131,7 +131,7 @@ describe('turnsOf', () => {
       new Promise((resolve) => {
         batches.push({ jobs, end: resolve });
       });
-    return { batches, turns: turnsOf({ run, bySender: false, timeoutMs: 3000, ...of }) };
+    return { batches, turns: createBatches({ run, bySender: false, timeoutMs: 3000, ...of }) };
   }
   const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

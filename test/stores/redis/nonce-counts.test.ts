@@ -35,7 +35,7 @@ describe('nonces of all senders (verification.md §2.9a)', () => {
     expect(counts.take()).toEqual([{ sender: 'a', nonces: 3, untilMs: 361_000 }]);
     expect(counts.take()).toEqual([]);
     counts.seen('b', at(2));
-    counts.hear([
+    counts.merge([
       { sender: 'a', nonces: 30, untilMs: 361_000 },
       { sender: 'b', nonces: 20, untilMs: 361_000 },
       { sender: 'c', nonces: 10, untilMs: 361_000 },

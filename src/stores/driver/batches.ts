@@ -12,7 +12,7 @@ export interface Queued extends Job {
   readonly since: number;
 }
 
-export interface TurnOptions {
+export interface BatchOptions {
   /** Never rejects. */
   readonly run: (jobs: readonly Queued[]) => Promise<void>;
   /** Batches under way at once, of a sender where each has its own. */
@@ -51,7 +51,7 @@ interface Queue {
   busy: number;
 }
 
-export function turnsOf(options: TurnOptions): Batches {
+export function createBatches(options: BatchOptions): Batches {
   const queues = new Map<string, Queue>();
   const idlers: (() => void)[] = [];
   let running = 0;
