@@ -46,6 +46,8 @@ export type AlarmCode =
   | 'queue_unattended'
   /** A call that nobody has settled cannot be repeated any more: what came of it is not known. */
   | 'operation_orphaned'
+  /** Two channels tell that a task has ended, and what they say of it differs: the first is kept. */
+  | 'terminal_differs'
   /** A seller has refused a repeated call for good. */
   | 'operation_refused'
   /** The store was made just now: where an older one should be there, its volume may not be. */

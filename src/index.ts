@@ -8,6 +8,7 @@ export type { EditionName } from './protocol.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
 export type { EventRegistrations, KnownRegistration } from './events/registration.ts';
+export type { Observation, Observe, Observed } from './events/observation.ts';
 export type { AdmissionPressure } from './keys/admission-pressure.ts';
 export type {
   DiscardManyQuery,

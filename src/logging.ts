@@ -105,6 +105,7 @@ const SUBJECTS: Readonly<Record<AlarmCode, readonly string[] | 'each'>> = {
   durability_lowered: [],
   store_created: 'each',
   operation_orphaned: 'each',
+  terminal_differs: 'each',
   operation_refused: 'each',
   senders_failed: [],
   overloaded: [],

@@ -5,6 +5,7 @@ import type { EditionName } from './protocol.ts';
 import type { WebhookChallenge } from './events/challenge.ts';
 import type { Event, ResultSchemas, TaskEvent } from './events/event.ts';
 import type { Handlers } from './events/handlers.ts';
+import type { Observe } from './events/observation.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
@@ -365,6 +366,12 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   readonly health: () => Promise<Health>;
   /** Events that are DEAD or stuck: look at them, run them again, let them go. */
   readonly inbox: ReceiverInbox;
+  /**
+   * What another channel told of a task, the answer of a call or of a poll, as an event: kept, ordered and handled like a
+   * webhook's, and never twice. Durable when it resolves; a worker (`start`, in both modes) runs its handler. Bound.
+   * @throws ConfigError (rejects) for the caller's mistakes; Fault where the store cannot take it now: observe it again.
+   */
+  readonly observe: Observe;
   /**
    * The first half of `verifyAndDispatch`, for headers whose body is still coming: checks 1 to 10. Bound.
    * @returns the outcome, where the headers decide: answer it and read nothing; else a ticket that takes the body.

@@ -181,6 +181,7 @@ export function receiverOf(parts: Parts): Receiver {
   const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
   const curious = createCurious(parts);
+  const observe = once(async () => (await import('./observe.ts')).observeWith(parts));
   const health = once(async () => (await import('./health.ts')).createHealth(parts));
 
   function headOf(headers: unknown, { method, url }: RequestInfo): Head {
@@ -289,6 +290,7 @@ export function receiverOf(parts: Parts): Receiver {
     ...running(parts, lifecycle),
     health: async () => (await health())(),
     inbox: inboxOnDemand(parts, lifecycle),
+    observe: async (observation) => (await observe())(observation),
     door: createDoor(parts),
   };
 }

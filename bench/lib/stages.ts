@@ -46,10 +46,15 @@ function bodySteps({ parts }: WalkContext): Readonly<Partial<Record<PartName | '
     'decode and JSON.parse': ({ body }) => JSON.parse(decoder.decode(body)) as unknown,
     strict: ({ body }) => parseStrictObject(body).ok || undefined,
     reading: ({ authentic: { identity }, body }) =>
-      readFrom(identity.sender, body, parts, identity.bodyHash).ok || undefined,
+      readFrom(identity.sender, body, parts, { hash: identity.bodyHash }).ok || undefined,
     'claim, delivery id, request to the store': ({ authentic: { identity }, body, reading }) => {
       const { sender, bodyHash } = identity;
-      const claim = claimOf(sender.edition, body, reading.reading, hashes, bodyHash);
+      const claim = claimOf(
+        body,
+        reading.reading,
+        { edition: sender.edition, hashes, registrations: undefined },
+        bodyHash,
+      );
       deliveryId(hashes, sender.agentUrl, claim.key);
       return acceptRequest(reading, parts);
     },

@@ -46,10 +46,11 @@ function baseOf<K extends Event['kind']>(
   sender: string,
   more: readonly EventWarning[],
 ): Base & { readonly kind: K } {
-  const { idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
+  const { source = 'webhook', idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
   const warnings = more.length === 0 ? draft.warnings : [...draft.warnings, ...more];
   const base: Writable<Base> & { kind: K } = {
     kind,
+    source,
     transport,
     sender,
     idempotencyKey,

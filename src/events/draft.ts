@@ -1,11 +1,13 @@
 import type { EnvelopeCode } from '../outcome.ts';
-import type { EventWarning, TaskStatus, Transport } from './event.ts';
+import type { EventChannel, EventWarning, TaskStatus, Transport } from './event.ts';
 import type { JsonObject } from '../codec/members.ts';
 
 /** What both transports come to: an envelope that passed its rules, before its kind is decided. */
 export interface Draft {
   readonly ok: true;
   readonly transport: Transport;
+  /** Absent: a webhook. */
+  readonly source?: EventChannel;
   readonly envelope: JsonObject;
   readonly idempotencyKey: string;
   readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';

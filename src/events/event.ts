@@ -97,7 +97,9 @@ export type WarningCode =
   /** With `registrations`: the event names one operation, and its task is another one's. */
   | 'operation_id_mismatch'
   /** With `registrations`: `context` is not what the call was given (compared as canonical JSON). */
-  | 'context_mismatch';
+  | 'context_mismatch'
+  /** With `registrations`: the call was answered with the result at once, and no webhook should have followed. */
+  | 'webhook_after_terminal_response';
 
 /** `result` of a `working` status, where its members have these types. */
 export interface WorkingProgress {
@@ -125,7 +127,15 @@ export interface EventRegistration {
   readonly createdAt: number;
 }
 
+/**
+ * By which channel a buyer learns of a task: the seller's webhook, the answer of the call that began it, or a question of the
+ * buyer's own, about the task (`poll`) or about what it works on (`pull`).
+ */
+export type EventChannel = 'webhook' | 'response' | 'poll' | 'pull';
+
 interface EventBase {
+  /** By which channel it came; all but `webhook` were given to `receiver.observe`. */
+  readonly source: EventChannel;
   readonly transport: Transport;
   /** Agent URL of the authenticated sender: from verification, never from the payload. */
   readonly sender: string;
@@ -157,6 +167,7 @@ interface EventBase {
 /** A task's status changed. */
 export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends EventBase {
   readonly kind: 'task';
+  /** Empty where the first answer (`source: 'response'`) ended the operation and named no task: see `operationId`. */
   readonly taskId: string;
   readonly status: TaskStatus;
   /** `working` only, where the result has the shape. */

@@ -4,9 +4,10 @@ import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
-import type { Transport } from './event.ts';
+import type { EventChannel, Transport } from './event.ts';
 import { formOf } from './families.ts';
-import type { JsonObject } from '../codec/members.ts';
+import { type JsonObject, textMember } from '../codec/members.ts';
+import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
 
 /** `readEvent`'s options. */
@@ -42,20 +43,56 @@ export interface ChallengeReading {
 /** `readEvent` where somebody else hashes, and answers a proof of control. */
 export type ReadBody = (
   bytes: Uint8Array,
-  options: ReadOptions & Required<Pick<ReadOptions, 'hash'>>,
+  options: ReadOptions &
+    Required<Pick<ReadOptions, 'hash'>> & {
+      /** Of what `receiver.observe` has made; absent: a webhook. */
+      readonly source?: EventChannel | undefined;
+    },
 ) => EventReading | ChallengeReading;
 
 /**
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
-export const readBody: ReadBody = (bytes, { hash, sender = '', protocol = protocolFor(), format }) => {
+export const readBody: ReadBody = (
+  bytes,
+  { hash, sender = '', protocol = protocolFor(), format, source = 'webhook' },
+) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
+  if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), sender, protocol);
   if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
   const draft = draftOf(json.value, format, () => hash(bytes));
   return draft.ok ? assembleEvent(draft, sender, protocol) : draft;
 };
+
+/** A body that `receiver.observe` has made, in the members of a tool-transport envelope. Its task may have no id. */
+function readObservation(payload: JsonObject, source: EventChannel): Draft {
+  const status = textMember(payload, 'status');
+  return {
+    ok: true,
+    source,
+    transport: 'tool',
+    envelope: payload,
+    idempotencyKey: textMember(payload, 'idempotency_key') ?? '',
+    idempotencyKeySource: 'envelope',
+    data: payload['result'],
+    status,
+    taskStatus: taskStatus(status),
+    taskId: textMember(payload, 'task_id') ?? '',
+    operationId: textMember(payload, 'operation_id'),
+    taskType: textMember(payload, 'task_type'),
+    timestamp: textMember(payload, 'timestamp'),
+    message: undefined,
+    context: payload['context'],
+    contextId: undefined,
+    notificationId: undefined,
+    taskEnvelope: true,
+    family: undefined,
+    reportShaped: false,
+    warnings: [],
+  };
+}
 
 function draftOf(
   payload: JsonObject,

@@ -24,6 +24,8 @@ const SENTENCES: Record<WarningCode, string> = {
   operation_id_unknown: 'no operation registered with this seller has the operation_id',
   operation_id_mismatch: 'the operation_id is of one registered operation, and the task of another',
   context_mismatch: 'the context is not the one of the call',
+  webhook_after_terminal_response:
+    'the call was answered with its result at once, and no webhook should follow that',
 };
 
 /** @param detail added in brackets; for the owner, and already sanitized where it comes from the body. */

@@ -22,13 +22,13 @@ interface Kept {
 
 /** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
 function acceptRequest({ sender, body, copy }: Kept, parts: ReadyContext): AcceptRequest {
-  const { config, hashes } = parts;
+  const { config, hashes, registrations } = parts;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
   return {
     acceptId: parts.newId(),
     sender,
     mode: 'inline',
-    event: claimOf(known?.edition ?? config.edition, body, copy, hashes),
+    event: claimOf(body, copy, { edition: known?.edition ?? config.edition, hashes, registrations }),
     leaseMs: config.leaseMs,
     process: parts.running.process(),
     limits: config.limits,
@@ -93,7 +93,12 @@ export async function redriveInline(
   // Its lease may be over, and what runs here is not started again here.
   const id = deliveryId(parts.hashes, sender, key);
   if (parts.running.has(id)) return 'busy';
-  const kept = { sender, key, body, copy: readStored(originOf(parts.config, sender), key, body, parts) };
+  const kept = {
+    sender,
+    key,
+    body,
+    copy: readStored(originOf(parts.config, sender), { ...record, body }, parts),
+  };
   if (record.state === 'dead') await inbox.redrive(sender, key);
   const decision = await acceptAlone(acceptRequest(kept, parts), id, parts);
   announce(decision, { sender, key }, parts.raiseAlarm);

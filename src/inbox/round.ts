@@ -52,7 +52,7 @@ export function createFailures({ config, logger, raiseAlarm, random, notes, now 
 
 /** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
 export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
-  const { sender, key, lease, waitedMs, traceparent, body } = event;
+  const { sender, key, lease, waitedMs, traceparent } = event;
   const origin = originOf(parts.config, sender);
   return {
     kind: 'won',
@@ -63,7 +63,7 @@ export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
     ...(waitedMs !== undefined && { waitedMs }),
     ...(traceparent !== undefined && { traceparent }),
     place: event,
-    firstCopy: () => readStored(origin, key, body, parts),
+    firstCopy: () => readStored(origin, event, parts),
     once: false,
   };
 }

@@ -119,7 +119,7 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
 }
 
 const NO_WORKER =
-  "start: in mode 'inline' handlers run before the reply and there is no worker. Leave start out, or set mode: 'inbox'.";
+  "start: in mode 'inline' handlers run before the reply, and without registrations there is nothing else to run. Leave start out, or set mode: 'inbox'.";
 
 /**
  * `Receiver.start` (admission.md §4.14). A store that is away is no reason to give up: a process that starts with its database would else have
@@ -128,9 +128,9 @@ const NO_WORKER =
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
  */
 export async function startWorker(parts: Parts, begin: (make: () => Worker) => void): Promise<void> {
-  const { config, store, wakeSignal, startup, lifecycle, notes } = parts;
+  const { config, store, registrations, wakeSignal, startup, lifecycle, notes } = parts;
   const { inbox } = store;
-  if (config.mode !== 'inbox' || !inbox) throw new ConfigError(NO_WORKER);
+  if ((config.mode !== 'inbox' && !registrations) || !inbox) throw new ConfigError(NO_WORKER);
   if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
   wakeSignal.listened = true;
   if (notes.worker.state === 'off') notes.worker.state = 'starting';

@@ -32,7 +32,7 @@ const REF: Part = { name: 'ref', maxBytes: 1024 };
 const MAX_DEPTH = 256;
 
 /** Where a value is what JSON cannot keep, or would make something else of; undefined where there is no such place. */
-function misfit(value: unknown, at: string, depth: number): string | undefined {
+export function misfit(value: unknown, at: string, depth: number): string | undefined {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${at} is ${value}`;
   if (typeof value !== 'object') return `${at} is ${describe(value)}`;

@@ -10,7 +10,9 @@ import type { Operations } from './operations.ts';
  */
 export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
   return async (event) => {
-    const { sender, operationId, taskId } = event;
+    const { sender, operationId } = event;
+    // Empty where an answer ended the operation.
+    const taskId = event.taskId === '' ? undefined : event.taskId;
     // Nothing to look for: no store is asked.
     if (operationId === undefined && taskId === undefined) return undefined;
     const told = {

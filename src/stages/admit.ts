@@ -149,6 +149,7 @@ export async function admit(
   const name = { sender: request.sender, key: read.claim.key };
   announce(result, name, context.raiseAlarm);
   if (hasDied(result)) await tellDead(name, context);
+  if (isToldBefore(result)) return beforeIt(result, read, context);
   return decide(result, read, context) ?? waitForOther(result, read, context, signal);
 }
 
@@ -185,7 +186,7 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
     taskId: claim.task?.id,
     lease,
     place: win,
-    firstCopy: () => (body ? readStored(origin, claim.key, body, context) : reading),
+    firstCopy: () => (body ? readStored(origin, { key: claim.key, body }, context) : reading),
     once: false,
     event: reading.event,
     changed,
@@ -201,6 +202,24 @@ function isPutOff(result: AcceptDecision): boolean {
 async function tellDead(name: EventName, context: EndedContext): Promise<void> {
   const { tellEnded } = await import('./ended.ts');
   return tellEnded(name, 'dead', context);
+}
+
+type Done = Extract<AcceptDecision, { kind: 'done' }>;
+type ToldBefore = Done & Required<Pick<Done, 'first'>>;
+
+/** Another channel has told of the task's end. */
+function isToldBefore(result: AcceptDecision): result is ToldBefore {
+  return result.kind === 'done' && result.first !== undefined;
+}
+
+/** Rare: its code is loaded for it. */
+async function beforeIt(
+  { first }: ToldBefore,
+  read: ReadEvent,
+  { raiseAlarm }: AdmitContext,
+): Promise<Verdict> {
+  const { toldBefore } = await import('./told.ts');
+  return toldBefore(first, read, raiseAlarm);
 }
 
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */
@@ -324,5 +343,6 @@ async function takeOver(
   const result = await acceptAlone({ ...request, ...(replay && { replay }) }, read.deliveryId, context);
   announce(result, name, context.raiseAlarm);
   if (hasDied(result)) await tellDead(name, context);
+  if (isToldBefore(result)) return beforeIt(result, read, context);
   return decide(result, read, context);
 }

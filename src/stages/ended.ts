@@ -77,10 +77,10 @@ function staleOf(event: Event, id: string): Handled {
 
 /** The stored event; undefined where its body is dropped or cannot be read any more. */
 export function storedEvent(
-  { sender, body }: Pick<InboxRecord, 'sender' | 'body'>,
+  { sender, body, source }: Pick<InboxRecord, 'sender' | 'body' | 'source'>,
   context: ReadContext,
 ): Event | undefined {
-  const reading = body && readFrom({ agentUrl: sender }, body, context);
+  const reading = body && readFrom({ agentUrl: sender }, body, context, { source });
   return reading?.ok ? reading.event : undefined;
 }
 

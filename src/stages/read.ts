@@ -3,11 +3,18 @@ import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { deliveryId } from '../delivery.ts';
-import type { DeliveryReportEvent, Event, TaskEvent } from '../events/event.ts';
+import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../events/event.ts';
+import type { EventRegistrations } from '../events/registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
 import type { Edition, Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { EventClaim, ReportClaim, TaskClaim } from '../stores/contract.ts';
+import {
+  type EventClaim,
+  operationRowId,
+  type ReportClaim,
+  type TaskClaim,
+  type ToldClaim,
+} from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
 
@@ -75,19 +82,20 @@ export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'>;
 
 /**
  * Reads bytes of a known sender: this delivery's, or a stored first copy's.
- * @param hash their SHA-256 in hex, where it is known.
+ * @param known their SHA-256 in hex, and by which channel they came.
  */
 export function readFrom(
   sender: Origin,
   bytes: Uint8Array,
   context: ReadContext,
-  hash?: string,
+  { hash, source }: { readonly hash?: string | undefined; readonly source?: EventChannel | undefined } = {},
 ): EventReading | ChallengeReading {
   return context.readBody(bytes, {
     sender: sender.agentUrl,
     protocol: context.protocol,
     hash: (raw) => hash ?? context.hashes.sha256Hex(raw),
     format: sender.format,
+    source,
   });
 }
 
@@ -121,9 +129,48 @@ function claimMediaBuy(
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-function taskClaim({ taskId }: TaskEvent, { instant, terminal }: Readable, hashes: Hashes): TaskClaim {
-  const id = storedId(taskId, hashes);
-  return instant ? { id, terminal, instant: instant.key, instantMs: instant.ms } : { id, terminal };
+function taskClaim(
+  event: TaskEvent,
+  { instant, terminal }: Readable,
+  { hashes, registrations }: ClaimContext,
+): TaskClaim {
+  const operation = operationRow(event, hashes);
+  const { taskId } = event;
+  const id = taskId === '' && operation !== undefined ? operation : storedId(taskId, hashes);
+  const told =
+    registrations &&
+    toldClaim(event, { operation: id === operation ? undefined : operation, terminal }, hashes);
+  return {
+    id,
+    terminal,
+    ...(instant && { instant: instant.key, instantMs: instant.ms }),
+    ...(told && { told }),
+  };
+}
+
+function operationRow({ operationId }: TaskEvent, hashes: Hashes): string | undefined {
+  return operationId === undefined ? undefined : operationRowId(storedId(operationId, hashes));
+}
+
+/** What channels tell of a task is compared across them: of a terminal status its data, wherever that stood. */
+function toldClaim(
+  { source, status, data }: TaskEvent,
+  { operation, terminal }: { readonly operation: string | undefined; readonly terminal: boolean },
+  hashes: Hashes,
+): ToldClaim {
+  return {
+    source,
+    status,
+    ...(operation !== undefined && { operation }),
+    ...(terminal && { hash: hashes.sha256Hex(canonicalJson({ status, data: data ?? null })) }),
+  };
+}
+
+/** How an event is claimed. */
+export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
+  /** Where there are any, other channels than webhooks may tell of a task. */
+  readonly registrations: EventRegistrations | undefined;
+  readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
 }
 
 /**
@@ -131,12 +178,12 @@ function taskClaim({ taskId }: TaskEvent, { instant, terminal }: Readable, hashe
  * @param rawHash SHA-256 of the body in hex, where it is known.
  */
 export function claimOf(
-  edition: Edition,
   rawBody: Uint8Array,
   reading: Readable,
-  hashes: Hashes,
-  rawHash: string = hashes.sha256Hex(rawBody),
+  context: ClaimContext,
+  rawHash: string = context.hashes.sha256Hex(rawBody),
 ): EventClaim {
+  const { edition, hashes } = context;
   const { event, at = reading.instant, terminal } = reading;
   const claim: Writable<EventClaim> = {
     key: event.idempotencyKey,
@@ -149,7 +196,7 @@ export function claimOf(
   }
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') {
-    claim.task = taskClaim(event, reading, hashes);
+    claim.task = taskClaim(event, reading, context);
     if (terminal && edition.secondTerminal === 'refused') claim.terminalHash = terminalHash(event, hashes);
   }
   if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
@@ -171,11 +218,15 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
 }
 
 /** Check 14, then the envelope rules of verification.md §7. No I/O. */
-export function read({ rawBody, identity }: Authentic, context: ReadContext): Read | ReadChallenge {
+export function read(
+  { rawBody, identity }: Authentic,
+  context: ReadContext & Pick<ClaimContext, 'registrations'>,
+): Read | ReadChallenge {
   const { sender, bodyHash } = identity;
-  const reading = readFrom(sender, rawBody, context, bodyHash);
+  const reading = readFrom(sender, rawBody, context, { hash: bodyHash });
   if (!reading.ok) return unreadable({ kind: 'read', identity, rawBody }, reading);
-  const claim = claimOf(sender.edition, rawBody, reading, context.hashes, bodyHash);
-  const id = deliveryId(context.hashes, sender.agentUrl, claim.key);
+  const { hashes, registrations } = context;
+  const claim = claimOf(rawBody, reading, { edition: sender.edition, hashes, registrations }, bodyHash);
+  const id = deliveryId(hashes, sender.agentUrl, claim.key);
   return { kind: 'read', identity, rawBody, reading, claim, deliveryId: id };
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/resolve.ts';
 import { Fault } from '../errors.ts';
 import type { EventReading } from '../events/reading.ts';
-import type { AcceptDecision, Lease } from '../stores/contract.ts';
+import type { AcceptDecision, Lease, LeasedEvent } from '../stores/contract.ts';
 import { type Origin, type ReadContext, readFrom } from './read.ts';
 import type { Running } from './running.ts';
 
@@ -17,8 +17,12 @@ export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string)
  * Reads a body that was read before, at its admission: the same bytes give the same event.
  * @throws Fault `misconfigured` where they do not any more, say in another version of the package.
  */
-export function readStored(origin: Origin, key: string, body: Uint8Array, context: ReadContext): FirstCopy {
-  const reading = readFrom(origin, body, context);
+export function readStored(
+  origin: Origin,
+  { key, body, source }: Pick<LeasedEvent, 'key' | 'body' | 'source'>,
+  context: ReadContext,
+): FirstCopy {
+  const reading = readFrom(origin, body, context, { source });
   if (reading.ok && reading.event.idempotencyKey === key) return reading;
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }

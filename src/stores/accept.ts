@@ -1,3 +1,5 @@
+import type { EventChannel } from '../events/event.ts';
+
 /** One delivery, as the store sees it. */
 export interface AcceptRequest {
   /** Random per call of `verifyAndDispatch`; sent again it is the same accept and gets the same answer. */
@@ -95,12 +97,27 @@ export interface MediaBuyClaim {
 
 /** The task that an event belongs to. */
 export interface TaskClaim {
+  /** Of an event that names its operation alone: `operationRowId` of that. */
   readonly id: string;
   /** Present where the event has a valid timestamp: `instantKey` of it, ordered by plain byte comparison. */
   readonly instant?: string;
   /** The same instant in Unix ms, for "more than 5 min ahead". */
   readonly instantMs?: number;
   readonly terminal: boolean;
+  /** Present where several channels tell of the sender's tasks (`Receiver.observe`). */
+  readonly told?: ToldClaim;
+}
+
+/** What a channel tells of a task (admission.md §5.9). */
+export interface ToldClaim {
+  readonly source: EventChannel;
+  readonly status: string;
+  /** `operationRowId` of the operation, where the event names that and its task. */
+  readonly operation?: string;
+  /** Of a terminal status: SHA-256 of what every channel says of it, lower-case hex. */
+  readonly hash?: string;
+  /** Of a non-terminal one without `instant`, where the buyer asked: when, on the store's clock. Unix ms. */
+  readonly askedAt?: number;
 }
 
 /** What one sender, and all of them, may have stored. */
@@ -165,6 +182,8 @@ export type AcceptDecision =
       readonly kind: 'done';
       readonly state: 'applied' | 'stale' | 'dead';
       readonly died: boolean;
+      /** The task ended before, by another channel's word; `hash`: that of its status, where it says something else. */
+      readonly first?: { readonly source: EventChannel; readonly hash?: string };
     })
   /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
   | (OnRecord & {

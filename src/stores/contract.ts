@@ -215,6 +215,15 @@ export interface StoreOptions {
   readonly clockOffsetMs?: () => number;
 }
 
+/** The control character keeps operations and tasks apart, for receivers hand in ids of printable ASCII. */
+const OPERATION = '\u0001';
+
+/** Of the row that an operation has among the tasks. @param id of printable ASCII. */
+export const operationRowId = (id: string): string => OPERATION + id;
+
+/** Whether an id among the tasks is an operation's. */
+export const isOperationRow = (id: string): boolean => id.startsWith(OPERATION);
+
 /** An instant more than this ahead of the store's clock does not raise its task's mark. Ms. */
 export const MARK_AHEAD_MS = 300_000;
 

@@ -1,4 +1,5 @@
 import type { Lease, RetryLimits } from './accept.ts';
+import type { EventChannel } from '../events/event.ts';
 
 /** What workers and operators ask of a store (mode `inbox`). Every rule of `Store` holds for these methods too. */
 export interface StoreInbox {
@@ -93,6 +94,8 @@ export interface LeasedEvent {
   readonly waitedMs?: number;
   /** As its claim had it. */
   readonly traceparent?: string;
+  /** By which channel it came, where its claim said so. */
+  readonly source?: EventChannel;
   readonly body: Uint8Array;
   readonly reemission: boolean;
   readonly afterTerminal: boolean;
@@ -133,6 +136,8 @@ export interface InboxRecord {
   /** A lease of it ended by a crash: workers run it alone. Until it is completed, its handler fails, or it is redriven. */
   readonly suspect?: true;
   readonly taskId?: string;
+  /** By which channel it came, where its claim said so. */
+  readonly source?: EventChannel;
   readonly bodyBytes: number;
   /** `FailRequest.error` of the last run that failed. */
   readonly lastError?: string;

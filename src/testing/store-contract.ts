@@ -26,6 +26,7 @@ import {
   registrationPageCases,
 } from './store-contract/registrations.ts';
 import { registrationDueCases } from './store-contract/registrations-due.ts';
+import { toldCases } from './store-contract/told.ts';
 import { suspectCases } from './store-contract/suspects.ts';
 
 export type {
@@ -70,6 +71,7 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
   'registrations: rows and plans': registrationCases,
   'registrations: what is due': registrationDueCases,
   'registrations: what is listed': registrationPageCases,
+  'what several channels tell of a task': toldCases,
 };
 
 /**

@@ -354,6 +354,30 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: () => repeating(60_000, async () => ({ error: { code: 'AUTH_INVALID' } })),
     message: 'AUTH_INVALID. Get a new token from the seller',
   },
+  terminal_differs: {
+    test: async () => {
+      const store = memoryStore();
+      const registrations = createRegistrations({
+        store,
+        baseUrl: 'https://buyer.example',
+        secrets: [TOKEN],
+      });
+      const at = await testReceiver({ store, registrations });
+      onTestFinished(() => at.receiver.stop());
+      const done = payloads.tool('completed', { task_id: 'task-1' });
+      await at.deliver(done);
+      await at.receiver.observe({
+        sender: AGENT,
+        taskId: 'task-1',
+        status: 'failed',
+        askedAt: Date.now(),
+        source: 'poll',
+        observation: '1',
+      });
+      return at.alarms;
+    },
+    message: 'says something else than the one that webhook told first',
+  },
   store_created: {
     test: async () => {
       const store = storeWith(() => ({ identity: async () => ({ id: 'a-new-one', isNew: true }) }));

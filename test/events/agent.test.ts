@@ -39,6 +39,7 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
     });
     expect(eventOf(payload, { sender: 'https://seller.example/a2a' })).toEqual({
       kind: 'task',
+      source: 'webhook',
       transport: 'agent',
       sender: 'https://seller.example/a2a',
       idempotencyKey: KEY,

@@ -52,6 +52,7 @@ describe('an authentic object with a key that is no task envelope is another fam
       const payload = keyed({ notification_type: 'x.y', task_id: 't', status: 'active', result: { a: 1 } });
       expect(eventOf(payload, { format })).toEqual({
         kind: 'other',
+        source: 'webhook',
         transport: 'tool',
         sender: '',
         idempotencyKey: KEY,

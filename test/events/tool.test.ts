@@ -19,6 +19,7 @@ describe('tool transport: a task event', () => {
     const payload = toolEnvelope({ context: { trace: 'x' }, notification_id: 'n_1', unknown_member: [1] });
     expect(eventOf(payload, { sender: 'https://seller.example/mcp' })).toEqual({
       kind: 'task',
+      source: 'webhook',
       transport: 'tool',
       sender: 'https://seller.example/mcp',
       idempotencyKey: KEY,

@@ -20,8 +20,14 @@ describe('readStored: the first copy, as it was read at its admission', () => {
       const origin = { agentUrl: AGENT, ...(format && { format }) };
       const tool = payloads.tool('completed');
       const agent = payloads.agent('completed', { idempotency_key: 'agent-event-of-16-characters' });
-      expect(readStored(origin, tool.idempotency_key, bytes(tool), context).event.transport).toBe('tool');
-      const { event, terminal } = readStored(origin, 'agent-event-of-16-characters', bytes(agent), context);
+      expect(
+        readStored(origin, { key: tool.idempotency_key, body: bytes(tool) }, context).event.transport,
+      ).toBe('tool');
+      const { event, terminal } = readStored(
+        origin,
+        { key: 'agent-event-of-16-characters', body: bytes(agent) },
+        context,
+      );
       expect([event.transport, event.sender, terminal]).toEqual(['agent', AGENT, true]);
     },
   );
@@ -30,7 +36,7 @@ describe('readStored: the first copy, as it was read at its admission', () => {
     const { idempotency_key: _, ...agent } = payloads.agent('working');
     const body = bytes(agent);
     const key = context.hashes.sha256Hex(body);
-    expect(readStored({ agentUrl: AGENT }, key, body, context).event).toMatchObject({
+    expect(readStored({ agentUrl: AGENT }, { key, body }, context).event).toMatchObject({
       idempotencyKey: key,
       idempotencyKeySource: 'derived',
     });
@@ -38,10 +44,10 @@ describe('readStored: the first copy, as it was read at its admission', () => {
 
   it('what cannot be read, or is another event, is a fault of ours', () => {
     const tool = payloads.tool('completed');
-    expect(() => readStored({ agentUrl: AGENT }, 'another-key-of-the-seller', bytes(tool), context)).toThrow(
-      Fault,
-    );
-    expect(() => readStored({ agentUrl: AGENT }, 'k', new Uint8Array([123]), context)).toThrow(
+    expect(() =>
+      readStored({ agentUrl: AGENT }, { key: 'another-key-of-the-seller', body: bytes(tool) }, context),
+    ).toThrow(Fault);
+    expect(() => readStored({ agentUrl: AGENT }, { key: 'k', body: new Uint8Array([123]) }, context)).toThrow(
       /cannot be read/,
     );
   });

@@ -22,6 +22,7 @@ import {
   type Usage,
 } from './rows.ts';
 import { secondTerminal, terminalAtInsert } from './terminal.ts';
+import { afterFirst, firstTold, isTold } from './told.ts';
 
 /** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;
@@ -219,7 +220,12 @@ function insertEnded(step: Step, event: EventClaim, claim: Claim): void {
 }
 
 /** Rule 5: record, task and notification id; inline and the task free, leased at once. */
-function insertEvent(step: Step, event: EventClaim, task: TaskRow | undefined): AcceptDecision {
+function insertEvent(
+  step: Step,
+  event: EventClaim,
+  task: TaskRow | undefined,
+  isFirst: boolean,
+): AcceptDecision {
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
   const record = newRecord(step, event, startOf(step, event, task, reemission));
@@ -227,9 +233,14 @@ function insertEvent(step: Step, event: EventClaim, task: TaskRow | undefined): 
   if (event.task) {
     const holder = record.state === 'leased' ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
-    const terminal = terminalAtInsert(event, task);
+    const terminal = terminalAtInsert(event, task, isFirst);
     const expiresAt = markExpiry(now, request.retentionMs);
     rows.saveTask(taskRow(task, of, { holder, terminal, expiresAt }));
+    const { operation } = event.task.told ?? {};
+    if (operation !== undefined && terminal?.told && isFirst) {
+      const known = rows.task(request.sender, operation, now);
+      rows.saveTask(taskRow(known, { sender: request.sender, id: operation }, { terminal, expiresAt }));
+    }
   }
   if (record.claim === 'won') return wonAnswer(record, false);
   if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
@@ -345,17 +356,29 @@ function decideEvent(step: Step, event: EventClaim, record: RecordRow | undefine
   const { rows, request, now } = step;
   if (record) return onRecord(step, event, record);
   const task = event.task && rows.task(request.sender, event.task.id, now);
-  if (isStale(event.task, task)) {
-    if (!entriesFull(step)) insertEnded(step, event, 'stale');
-    return { kind: 'stale', changed: false };
-  }
-  const second = secondTerminal(step, event, task);
+  const first = firstTold(step, event.task, task);
+  const ended =
+    afterFirst(step, event.task, first) ?? notNewer(event, task) ?? secondTerminal(step, event, task);
   // A duplicate is recorded too, so that its next copy is one, whatever is applied to the task meanwhile.
-  if (second?.kind === 'done' && !entriesFull(step)) insertEnded(step, event, 'waiting');
-  if (second) return second;
+  const claim = ended && RECORDED[ended.kind];
+  if (claim && !entriesFull(step)) insertEnded(step, event, claim);
+  if (ended) return ended;
   if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
   if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };
-  return insertEvent(step, event, task);
+  return insertEvent(step, event, task, first === undefined);
+}
+
+/** What is kept of an event that is never handed on. */
+const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
+
+const STALE: AcceptDecision = { kind: 'stale', changed: false };
+const DUPLICATE: AcceptDecision = { kind: 'done', changed: false, state: 'stale', died: false };
+
+/** Rule 3: older than what was applied, or told before by another channel. */
+function notNewer({ task: claim }: EventClaim, task: TaskRow | undefined): AcceptDecision | undefined {
+  if (isStale(claim, task)) return STALE;
+  if (!isTold(claim, task)) return undefined;
+  return claim?.instant !== undefined && claim.instant === task?.mark ? DUPLICATE : STALE;
 }
 
 /** Check 13: kept from the store's now for as long as it has to live on the receiver's clock. */

@@ -14,6 +14,8 @@ import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './l
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, taskRow } from './order.ts';
 import { freeTask, mend, notBeforeAt, PARKED_MS, parkedUntil, stamped, steppedMs } from './park.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rows.ts';
+import { isOperationRow } from '../contract.ts';
+import { isTold } from './told.ts';
 
 /** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
 interface Claimant extends Lessee {
@@ -49,7 +51,7 @@ export function claimRecord(
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
   const holder = holderOf(rows, task, now, claimant.runsHere);
   if (holder) return { kind: 'busy', record, holder: stamped(rows, holder, now) };
-  if (isStale(record.task, task)) {
+  if (isStale(record.task, task) || isTold(record.task, task)) {
     const expiresAt = now + claimant.retentionMs;
     return end(rows, { ...record, state: 'stale', bodyBytes: 0, expiresAt }, note('stale'), now);
   }
@@ -264,12 +266,14 @@ function overdueMs(rows: QueueRows, now: number): number | undefined {
 /** A leased record, for who runs it. */
 export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
   const { sender, key, traceparent, reemission, afterTerminal, afterFinal, ahead } = record;
+  const source = record.task?.told?.source;
   return {
     sender,
     key,
     lease: leaseOf(record, owner),
     waitedMs: Math.max(0, now - record.insertedAt),
     ...(traceparent !== undefined && { traceparent }),
+    ...(source !== undefined && { source }),
     body: rows.body(sender, key),
     reemission,
     afterTerminal,
@@ -321,7 +325,8 @@ export function seen(record: RecordRow): InboxRecord {
     leaseUntil,
     bodyBytes: record.bodyBytes,
     ...(record.suspect && { suspect: true }),
-    ...(record.task && { taskId: record.task.id }),
+    ...(record.task && !isOperationRow(record.task.id) && { taskId: record.task.id }),
+    ...(record.task?.told && { source: record.task.told.source }),
     ...(record.lastError !== null && { lastError: record.lastError }),
   };
 }

@@ -62,6 +62,7 @@ export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
   readonly mark?: string;
   readonly markTerminal?: boolean;
   readonly terminal?: TaskRow['terminal'] | undefined;
+  readonly told?: TaskRow['told'] | undefined;
 }
 
 /** The task's row after a change; `known` is undefined for a task that is new or was forgotten. */
@@ -70,7 +71,7 @@ export function taskRow(
   of: { readonly sender: string; readonly id: string },
   change: TaskChange,
 ): TaskRow {
-  const { holder, mark, markTerminal, terminal } = known ?? NEW_TASK;
+  const { holder, mark, markTerminal, terminal, told } = known ?? NEW_TASK;
   return {
     sender: of.sender,
     id: of.id,
@@ -78,8 +79,9 @@ export function taskRow(
     mark: change.mark ?? mark,
     markTerminal: change.markTerminal ?? markTerminal,
     terminal: change.terminal ?? terminal,
+    told: change.told ?? told,
     expiresAt: change.expiresAt,
   };
 }
 
-const NEW_TASK = { holder: null, mark: null, markTerminal: false, terminal: null } as const;
+const NEW_TASK = { holder: null, mark: null, markTerminal: false, terminal: null, told: null } as const;

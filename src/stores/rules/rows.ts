@@ -1,4 +1,5 @@
 import type { InboxQuery, Pressure, TaskClaim } from '../contract.ts';
+import type { EventChannel } from '../../events/event.ts';
 
 /**
  * What the store's rules read and write, one table a method pair. The rules are written once over this interface and
@@ -147,17 +148,30 @@ export interface TaskRow {
   readonly markTerminal: boolean;
   /** null: none that was told with a hash. */
   readonly terminal: FirstTerminal | null;
+  /** What was applied last, where several channels tell of the task; null: nothing, or nobody said by which one. */
+  readonly told: LastTold | null;
   readonly expiresAt: number;
 }
 
-/** A task's first terminal status, where a second one is refused (verification.md §2.19). */
+/** The status that was applied last. */
+export interface LastTold {
+  readonly status: string;
+  /** When, on the store's clock. Unix ms. */
+  readonly at: number;
+  /** The one that set the mark. */
+  readonly marked?: { readonly instant: string; readonly status: string; readonly source: EventChannel };
+}
+
+/** A task's first terminal status, where a second one is refused (verification.md §2.19), or several channels tell of it. */
 export interface FirstTerminal {
   /** Of the event that brought it. */
   readonly key: string;
-  /** `EventClaim.terminalHash`. */
+  /** `EventClaim.terminalHash`; '' where it had none. */
   readonly hash: string;
   /** `open`: not applied yet. `applied`, and nothing to the task since. `followed`: something was. */
   readonly state: 'open' | 'applied' | 'followed';
+  /** Absent: a process told it that knows of no other channel. `task`: the id of its task, where it named one. */
+  readonly told?: { readonly source: EventChannel; readonly hash?: string; readonly task?: string };
 }
 
 export interface NotificationRow {

@@ -14,6 +14,7 @@ import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask, notBeforeAt, stepLeftMs } from './park.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
 import { terminalAtEnd } from './terminal.ts';
+import { endOperation, toldAtEnd } from './told.ts';
 
 interface LeaseClaim {
   readonly sender: string;
@@ -58,6 +59,7 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     expiresAt: now + request.retentionMs,
   });
   freeTask(rows, record, now, (task) => taskChange(record, task, now, request.retentionMs));
+  endOperation(rows, record, now, request.retentionMs);
   return 'done';
 }
 
@@ -141,8 +143,9 @@ function taskChange(
 ): TaskChange | undefined {
   const mark = newMark(record, known);
   const terminal = terminalAtEnd(record, known);
-  if (!mark && !terminal) return undefined;
-  return { ...mark, terminal, expiresAt: markExpiry(now, retentionMs) };
+  const told = toldAtEnd(record, known, mark !== undefined, now);
+  if (!mark && !terminal && !told) return undefined;
+  return { ...mark, terminal, told, expiresAt: markExpiry(now, retentionMs) };
 }
 
 function newMark(

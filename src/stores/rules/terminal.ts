@@ -1,6 +1,7 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import type { FirstTerminal, RecordRow, TaskRow } from './rows.ts';
 import type { Step } from './park.ts';
+import { toldTerminal } from './told.ts';
 
 /**
  * Rule 3, behind what is stale: a second terminal status of a task (verification.md §2.19). Undefined: it is taken, as
@@ -20,16 +21,27 @@ export function secondTerminal(
     if (record?.task?.id !== task.id || record.state === 'stale') return undefined;
     if (!record.acked) return { kind: 'final-unsafe' };
   }
-  if (first.hash !== event.terminalHash) return { kind: 'already-final' };
+  if (differs(first, event.terminalHash)) return { kind: 'already-final' };
   if (first.state === 'followed') return undefined;
   return { kind: 'done', changed: false, state: 'stale', died: false };
 }
 
-/** Of the task's row, when an event is inserted that `secondTerminal` let pass; undefined: it stays. */
-export function terminalAtInsert(event: EventClaim, task: TaskRow | undefined): FirstTerminal | undefined {
-  if (event.terminalHash === undefined) return undefined;
+/** What another channel told first has no such hash. */
+const differs = ({ hash }: FirstTerminal, other: string): boolean => hash !== '' && hash !== other;
+
+/**
+ * Of the task's row, when an event is inserted that `secondTerminal` let pass; undefined: it stays.
+ * @param isFirst no channel has told of another one.
+ */
+export function terminalAtInsert(
+  { key, task: claim, terminalHash }: EventClaim,
+  task: TaskRow | undefined,
+  isFirst: boolean,
+): FirstTerminal | undefined {
+  const told = claim && toldTerminal(claim);
+  if (terminalHash === undefined && !(told && isFirst)) return undefined;
   const state = task?.terminal?.state === 'followed' ? 'followed' : 'open';
-  return { key: event.key, hash: event.terminalHash, state };
+  return { key, hash: terminalHash ?? '', state, ...(told && { told }) };
 }
 
 /** Of the task's row, when one of its events is applied; undefined: it stays. */

@@ -7,6 +7,7 @@ import type {
   FailRequest,
   RetryLimits,
   StoreLimits,
+  ToldClaim,
 } from '../../stores/contract.ts';
 
 /** A delivery in the words of a test; what it leaves out is ordinary. */
@@ -32,6 +33,8 @@ export interface Draft {
   readonly terminal?: boolean;
   /** What a terminal status says, where a second one is refused. */
   readonly says?: string | undefined;
+  /** What a channel tells of the task; `askedMs`: when it was asked for, ms from now. */
+  readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
   readonly traceparent?: string;
   /** A delivery report of these media buys, comma-separated. */
@@ -128,7 +131,9 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     ...given({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
     onChanged: draft.onChanged ?? 'first-wins',
     ...given({ notificationId: draft.notification, traceparent: draft.traceparent }),
-    ...(draft.task !== undefined && { task: { id: draft.task, ...instantOf(draft, clock) } }),
+    ...(draft.task !== undefined && {
+      task: { id: draft.task, ...instantOf(draft, clock), ...toldOf(draft, clock) },
+    }),
     ...(draft.report !== undefined && { report: reportOf(draft.report, draft.final, instant) }),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
@@ -136,6 +141,12 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
 
 const hashOf = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : sha256(text);
+
+function toldOf({ told }: Draft, clock: Clock): { told?: ToldClaim } {
+  if (!told) return {};
+  const { askedMs, ...rest } = told;
+  return { told: { ...rest, ...(askedMs !== undefined && { askedAt: clock.now() + askedMs }) } };
+}
 
 function reportOf(report: string, final = false, instant?: string): NonNullable<EventClaim['report']> {
   return { mediaBuyIds: report.split(','), final, ...given({ instant }) };

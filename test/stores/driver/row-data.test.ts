@@ -85,6 +85,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     terminal: maybe(
       fc.record({ key: text, hash: text, state: fc.constantFrom('open', 'applied', 'followed') }),
     ),
+    told: maybe(fc.record({ status: text, at: instant })),
     waiting: fc.boolean(),
     expiresAt: instant,
   }),

@@ -1,0 +1,39 @@
+import type { Refusal } from '../outcome.ts';
+import type { Event, EventChannel, TaskStatus } from './event.ts';
+
+/** What a buyer has learned of a task by another channel than a webhook. */
+export interface Observation {
+  /** Agent URL of the seller. */
+  readonly sender: string;
+  /** One of the two, or both: a first answer that ends the operation names no task. */
+  readonly taskId?: string;
+  readonly operationId?: string;
+  /** e.g. `create_media_buy`. */
+  readonly taskType?: string;
+  readonly status: TaskStatus;
+  /** The task's result, or what its status says: what a webhook has in `result`. JSON. */
+  readonly data?: unknown;
+  /** As the seller gave it back. JSON. */
+  readonly context?: unknown;
+  /** When the seller says that the status changed, RFC 3339 with a zone. Without it a status is ordered by `askedAt`. */
+  readonly timestamp?: string;
+  /** When the buyer asked. Unix ms, on the receiver's clock. */
+  readonly askedAt: number;
+  readonly source: Exclude<EventChannel, 'webhook'>;
+  /**
+   * Names the transition, and never what it says: the `updated_at` of the answer, or how many changes were seen. Given again
+   * it is the same event.
+   */
+  readonly observation: string;
+}
+
+/**
+ * What came of it. `accepted`: durable, and its handler runs in a worker. `duplicate`: it was observed before, or the task's end
+ * was told by another channel. `stale`: something newer was applied.
+ */
+export type Observed =
+  | { readonly kind: 'accepted' | 'duplicate' | 'stale'; readonly event: Event }
+  | (Refusal & { readonly code: 'sender_over_limit' });
+
+/** `Receiver.observe`. */
+export type Observe = (observation: Observation) => Promise<Observed>;

@@ -1,0 +1,211 @@
+import { utf8 } from './codec/encoding.ts';
+import { isJsonObject } from './codec/members.ts';
+import { requireUrl } from './config/public-url.ts';
+import { onlyKnown } from './config/validate.ts';
+import { ConfigError, Fault } from './errors.ts';
+import { parseInstant } from './events/instant.ts';
+import type { Observation, Observe, Observed } from './events/observation.ts';
+import { isTerminal, taskStatus } from './events/status.ts';
+import type { Parts, ReadyContext } from './parts.ts';
+import { misfit } from './registrations/json.ts';
+import { announce } from './stages/announce.ts';
+import { claimOf, readFrom } from './stages/read.ts';
+import type { FirstCopy } from './stages/stored.ts';
+import { toldBefore } from './stages/told.ts';
+import type { AcceptResult, EventClaim } from './stores/contract.ts';
+
+/*
+ * `Receiver.observe`: what another channel told becomes an event like any other, kept in the members of a tool-transport
+ * envelope. No seller brings it again, so it is acknowledged when it is inserted, in both modes, and a worker runs it.
+ */
+
+const KNOWN: Readonly<Record<keyof Observation, true>> = {
+  sender: true,
+  taskId: true,
+  operationId: true,
+  taskType: true,
+  status: true,
+  data: true,
+  context: true,
+  timestamp: true,
+  askedAt: true,
+  source: true,
+  observation: true,
+};
+
+const fail = (what: string): never => {
+  throw new ConfigError(`observe: ${what}`);
+};
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const isTextOrAbsent = (value: unknown): boolean => value === undefined || isText(value);
+
+type Checked = Exclude<keyof Observation, 'sender' | 'data' | 'context'>;
+
+const NO_TEXT = 'is not a string, or empty. Leave it out where there is none.';
+
+const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => boolean, message: string]>> = {
+  taskId: [isTextOrAbsent, NO_TEXT],
+  operationId: [isTextOrAbsent, NO_TEXT],
+  taskType: [isTextOrAbsent, NO_TEXT],
+  status: [
+    (value) => isText(value) && taskStatus(value) !== undefined,
+    'is not a task status, e.g. completed.',
+  ],
+  timestamp: [
+    (value) => value === undefined || (isText(value) && parseInstant(value) !== undefined),
+    'is not an RFC 3339 date-time with a zone. Leave it out where the seller gives none.',
+  ],
+  askedAt: [
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+    'is not a time in ms. Give Date.now() of before the question was asked.',
+  ],
+  source: [
+    (value) => value === 'response' || value === 'poll' || value === 'pull',
+    "is not 'response', 'poll' or 'pull'.",
+  ],
+  observation: [isText, 'is not a string, or empty. Give e.g. the updated_at of the answer.'],
+};
+
+/** @throws ConfigError */
+function requireObservation(given: Observation, allowLoopback: boolean): void {
+  if (!isJsonObject(given)) {
+    fail('give an object like { sender, taskId, status, askedAt, source, observation }.');
+  }
+  onlyKnown('observe', given, KNOWN);
+  requireUrl('observe: sender', given.sender, allowLoopback);
+  for (const [name, [isValid, message]] of Object.entries(CHECKS)) {
+    if (!isValid(given[name as Checked])) fail(`${name} ${message}`);
+  }
+  if (given.taskId === undefined && given.operationId === undefined) {
+    fail('give taskId, operationId, or both.');
+  }
+}
+
+/** @throws ConfigError for what JSON cannot keep. */
+function bodyOf(given: Observation, key: string, maxBytes: number): Uint8Array {
+  const { status, taskId, operationId, taskType, timestamp, data, context } = given;
+  for (const [name, value] of Object.entries({ data, context })) {
+    const wrong = value === undefined ? undefined : misfit(value, name, 0);
+    if (wrong !== undefined) fail(`${wrong}, which JSON cannot keep.`);
+  }
+  const body = utf8(
+    JSON.stringify({
+      idempotency_key: key,
+      status,
+      task_id: taskId,
+      operation_id: operationId,
+      task_type: taskType,
+      timestamp,
+      result: data,
+      context,
+    }),
+  );
+  if (body.byteLength > maxBytes)
+    fail(`${body.byteLength} bytes of JSON are over maxBodyBytes (${maxBytes}).`);
+  return body;
+}
+
+/** The same transition by the same channel has the same key. No seller can choose it: it is a hash. */
+function keyOf(
+  { taskId, operationId, status, source, observation }: Observation,
+  { hashes }: ReadyContext,
+): string {
+  const of = taskId === undefined ? { operationId } : { taskId };
+  return `observation:${hashes.sha256Hex(JSON.stringify([of, source, status, observation]))}`;
+}
+
+/** @throws ConfigError for what the reader of bodies does not take: an envelope that is too deep, say. */
+function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
+  const reading = readFrom({ agentUrl: sender }, body, ready, { source });
+  return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'it is no event.');
+}
+
+/**
+ * When it was asked, on the store's clock, and never later than that: what was applied since then is newer. The store's clock is
+ * read after the question was answered.
+ */
+async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
+  if (!store.clock) return asked;
+  const storeNow = await store.clock();
+  return storeNow - Math.max(0, now() - asked);
+}
+
+/** A status without a time, which may not be the newest any more. */
+async function ordered(given: Observation, claim: EventClaim, ready: ReadyContext): Promise<EventClaim> {
+  const { task } = claim;
+  if (!task?.told || task.instant !== undefined || isTerminal(given.status)) return claim;
+  return { ...claim, task: { ...task, told: { ...task.told, askedAt: await askedAt(given, ready) } } };
+}
+
+async function observe(given: Observation, ready: ReadyContext): Promise<Observed> {
+  const { config, hashes, registrations, store, raiseAlarm } = ready;
+  const { sender } = given;
+  const key = keyOf(given, ready);
+  const body = bodyOf(given, key, config.maxBodyBytes);
+  const reading = readingOf(given, body, ready);
+  const claim = await ordered(
+    given,
+    claimOf(body, reading, { edition: config.edition, hashes, registrations }),
+    ready,
+  );
+  const { terminalHash: _ofWebhooks, canonicalHash: _ofTheSeller, ...event } = claim;
+  const result = await store.accept({
+    acceptId: ready.newId(),
+    sender,
+    mode: 'inbox',
+    event: { ...event, onChanged: 'first-wins' },
+    leaseMs: config.leaseMs,
+    limits: config.limits,
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  });
+  announce(result, { sender, key }, raiseAlarm);
+  return observed(result, { reading, claim }, ready);
+}
+
+function observed(
+  result: AcceptResult,
+  { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
+  { queued, raiseAlarm }: ReadyContext,
+): Observed {
+  const { event } = reading;
+  const { kind } = result;
+  if (kind === 'stale') return { kind, event };
+  if (kind === 'in-flight') return { kind: 'duplicate', event };
+  if (kind === 'over-cap') {
+    return {
+      kind: 'refused',
+      code: 'sender_over_limit',
+      detail: `the sender is over its cap of ${result.limit}`,
+    };
+  }
+  if (kind !== 'queued' && kind !== 'done')
+    throw new TypeError(`the store answered ${kind} to an observation`);
+  if (kind === 'done' && result.first) toldBefore(result.first, { reading, claim }, raiseAlarm);
+  // It may have made the first one safe: that is a worker's now, too.
+  queued();
+  return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
+}
+
+/** @throws ConfigError (rejects) for the caller's mistakes, Fault where the store or the receiver cannot take it now. */
+export function observeWith(parts: Parts): Observe {
+  const { config, registrations, store, lifecycle, startup } = parts;
+  return async (given) => {
+    if (!registrations) {
+      fail(
+        'give the receiver registrations (createRegistrations): then its webhooks too say what they tell of a task.',
+      );
+    }
+    if (!store.inbox)
+      fail(`the ${store.name} store has no inbox to keep it in. Use a store of this package.`);
+    requireObservation(given, config.allowLoopback);
+    if (lifecycle.stopping()) throw new Fault('shutting_down', 'The receiver stops.');
+    lifecycle.arrived();
+    try {
+      return await observe(given, await startup.ready());
+    } finally {
+      lifecycle.answered();
+    }
+  };
+}

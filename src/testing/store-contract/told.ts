@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { operationRowId, type AcceptDecision } from '../../stores/contract.ts';
+import { inboxOf, lease, leaseOne } from './inbox-kit.ts';
+import type { Cases, Draft, Kit } from './kit.ts';
+import { DAY_MS, decision, SENDER } from './kit.ts';
+
+const OPERATION = operationRowId('operation-1');
+const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
+
+type Told = NonNullable<Draft['told']>;
+
+/** A status of the one task, by a channel; the key says both, and `more`. */
+function tells(source: Told['source'], status: string, more: Partial<Told> & Pick<Draft, 'at'> = {}): Draft {
+  const { at, ...rest } = more;
+  const terminal = TERMINAL.has(status);
+  return {
+    key: `${source}-${status}-${at ?? 'no-time'}-${rest.hash ?? ''}-of-task-1`,
+    task: 'task-1',
+    terminal,
+    ...(at !== undefined && { at }),
+    told: { source, status, ...(terminal && { hash: 'sold' }), ...rest },
+    ...(source !== 'webhook' && { mode: 'inbox', nonce: null }),
+  };
+}
+
+const decided = async (kit: Kit, draft: Draft): Promise<AcceptDecision> => decision(await kit.accept(draft));
+
+/** As a worker does. */
+async function runNext(kit: Kit): Promise<string> {
+  const { key, lease: run } = await leaseOne(kit);
+  assert.equal(await kit.complete(run.owner, { key }), 'done');
+  return key;
+}
+
+const duplicateOf = (source: Told['source'], hash?: string): AcceptDecision => ({
+  kind: 'done',
+  changed: false,
+  state: 'stale',
+  died: false,
+  first: { source, ...(hash !== undefined && { hash }) },
+});
+
+const T1 = '2026-01-01T12:00:00Z';
+const T2 = '2026-01-02T12:00:00Z';
+const T3 = '2026-01-03T12:00:00Z';
+
+/** `Receiver.observe` (admission.md §5.9). */
+export const toldCases: Cases = {
+  'a terminal status is taken once, whichever channel tells first, and is known to differ': async (kit) => {
+    await kit.apply(tells('webhook', 'completed', { at: T2 }));
+    assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook'));
+    const other = tells('poll', 'completed', { at: T1, hash: 'not sold' });
+    assert.deepEqual(
+      await decided(kit, other),
+      duplicateOf('webhook', 'sold'),
+      'older ones are compared too',
+    );
+    assert.equal(await kit.peek(other), 'stale', 'it is recorded');
+  },
+  'a webhook after what a poll told is a duplicate, from the insertion of that on': async (kit) => {
+    assert.equal((await kit.accept(tells('poll', 'completed'))).kind, 'queued');
+    assert.deepEqual(await decided(kit, tells('webhook', 'completed', { at: T1 })), duplicateOf('poll'));
+    const failed = tells('webhook', 'failed', { at: T2, hash: 'not sold' });
+    assert.deepEqual(await decided(kit, failed), duplicateOf('poll', 'sold'));
+    assert.equal(await runNext(kit), tells('poll', 'completed').key);
+    assert.deepEqual(await decided(kit, tells('webhook', 'completed', { at: T3 })), duplicateOf('poll'));
+    assert.deepEqual(await decided(kit, tells('pull', 'completed')), duplicateOf('poll'));
+  },
+  'two webhooks are the edition’s affair, as ever': async (kit) => {
+    await kit.apply(tells('webhook', 'completed', { at: T1 }));
+    const second = await kit.accept(tells('webhook', 'failed', { at: T2, hash: 'not sold' }));
+    assert.equal(second.kind, 'won');
+  },
+  'while an inline webhook runs, or has failed, another channel makes it safe: a worker runs it, and no second event':
+    async (kit) => {
+      const webhook = tells('webhook', 'completed', { at: T1 });
+      const { lease: running } = await kit.win(webhook);
+      assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook'));
+      assert.equal(await kit.fail(running.owner, { ...webhook, backoffMs: 1000 }), 'queued');
+      kit.advance(DAY_MS * 2);
+      assert.equal(await kit.peek(webhook), 'free', 'it is not forgotten');
+      assert.equal(await runNext(kit), webhook.key);
+      assert.equal(await kit.peek(webhook), 'applied');
+    },
+  'one whose lease is over too: its process has died': async (kit) => {
+    const webhook = tells('webhook', 'completed', { at: T1 });
+    await kit.win({ ...webhook, leaseMs: 1000 });
+    await kit.accept(tells('poll', 'completed'));
+    kit.advance(2000);
+    assert.equal((await lease(kit)).suspectDue, true);
+    const again = await leaseOne(kit, { alone: true });
+    assert.equal(again.key, webhook.key);
+    assert.equal(await kit.complete(again.lease.owner, webhook), 'done');
+  },
+  'one that was forgotten, or discarded, before it was applied is no first': async (kit) => {
+    const webhook = tells('webhook', 'completed', { at: T1 });
+    const { lease: running } = await kit.win(webhook);
+    await kit.fail(running.owner, webhook);
+    kit.advance(DAY_MS + 1);
+    const poll = tells('poll', 'completed');
+    assert.equal((await kit.accept(poll)).kind, 'queued');
+    assert.equal(await inboxOf(kit.a).discard(SENDER, poll.key ?? '', DAY_MS), 'discarded');
+    assert.equal((await kit.accept(tells('pull', 'completed'))).kind, 'queued');
+  },
+  'an answer that names no task ends its operation: by operation the first one wins too': async (kit) => {
+    const answer = { ...tells('response', 'completed'), task: OPERATION };
+    assert.equal((await kit.accept(answer)).kind, 'queued');
+    const named = { operation: OPERATION };
+    const same = tells('webhook', 'completed', { at: T1, ...named });
+    assert.deepEqual(await decided(kit, same), duplicateOf('response'));
+    assert.equal(await runNext(kit), answer.key);
+    const other = tells('webhook', 'failed', { at: T2, hash: 'not sold', ...named });
+    assert.deepEqual(await decided(kit, other), duplicateOf('response', 'sold'));
+    assert.deepEqual(
+      await decided(kit, tells('webhook', 'working', { at: T3, ...named })),
+      duplicateOf('response'),
+    );
+    assert.equal((await kit.accept(tells('poll', 'working', { askedMs: 0, ...named }))).kind, 'stale');
+    assert.equal((await kit.accept(tells('webhook', 'working', { at: T2 }))).kind, 'won', 'of no operation');
+  },
+  'the other way round: what names both is known by the operation': async (kit) => {
+    await kit.apply(tells('webhook', 'completed', { at: T1, operation: OPERATION }));
+    const answer = { ...tells('response', 'completed'), task: OPERATION };
+    assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
+  },
+  'an operation that a seller repeats for another task does not end that': async (kit) => {
+    const named = { operation: OPERATION };
+    assert.equal((await kit.accept(tells('poll', 'completed', named))).kind, 'queued');
+    const other = { ...tells('webhook', 'completed', { at: T1, ...named }), task: 'task-2' };
+    assert.equal((await kit.accept(other)).kind, 'won');
+  },
+  'with a time: the same status at the same time was told before; another one was not': async (kit) => {
+    await kit.apply(tells('webhook', 'working', { at: T2 }));
+    const same = await decided(kit, tells('poll', 'working', { at: T2 }));
+    assert.deepEqual(same, { kind: 'done', changed: false, state: 'stale', died: false });
+    assert.equal((await kit.accept(tells('poll', 'working', { at: T1 }))).kind, 'stale');
+    assert.equal((await kit.accept(tells('poll', 'input-required', { at: T2 }))).kind, 'queued');
+    assert.equal((await kit.accept(tells('poll', 'working', { at: T3 }))).kind, 'queued');
+    await runNext(kit);
+    await runNext(kit);
+    assert.equal((await kit.accept(tells('webhook', 'working', { at: T3 }))).kind, 'done');
+  },
+  'with a time: one that waited while the other was applied is not run': async (kit) => {
+    const { lease: running } = await kit.win(tells('webhook', 'working', { at: T1 }));
+    assert.equal((await kit.accept(tells('poll', 'working', { at: T1 }))).kind, 'queued');
+    await kit.complete(running.owner, tells('webhook', 'working', { at: T1 }));
+    const { events, stale = [] } = await lease(kit);
+    assert.deepEqual([events.length, stale.length], [0, 1]);
+  },
+  'without a time: only another status than the last, and nothing applied since it was asked for': async (
+    kit,
+  ) => {
+    const asked = (status: string, askedMs: number, n: number): Draft => {
+      const draft = tells('poll', status, { askedMs });
+      return { ...draft, key: `${draft.key}-${n}` };
+    };
+    assert.equal((await kit.accept(asked('working', 0, 1))).kind, 'queued');
+    await runNext(kit);
+    kit.advance(1000);
+    assert.equal((await kit.accept(asked('working', 0, 2))).kind, 'stale', 'the status that it has');
+    assert.equal((await kit.accept(asked('input-required', -5000, 3))).kind, 'stale', 'asked for before');
+    assert.equal((await kit.accept(asked('input-required', 0, 4))).kind, 'queued');
+    await runNext(kit);
+    kit.advance(1000);
+    assert.equal((await kit.accept(asked('working', 0, 5))).kind, 'queued', 'back again is a change');
+    await runNext(kit);
+    await kit.apply(tells('webhook', 'input-required', { at: T1 }));
+    assert.equal((await kit.accept(asked('working', -5000, 6))).kind, 'stale', 'a webhook was applied since');
+  },
+  'without a time: one that waited while something was applied is not run': async (kit) => {
+    const webhook = tells('webhook', 'input-required', { at: T1 });
+    const { lease: running } = await kit.win(webhook);
+    const poll = tells('poll', 'working', { askedMs: 0 });
+    assert.equal((await kit.accept(poll)).kind, 'queued');
+    kit.advance(10);
+    await kit.complete(running.owner, webhook);
+    const { events } = await lease(kit);
+    assert.deepEqual([events.length, await kit.peek(poll)], [0, 'stale']);
+  },
+  'nothing that is not terminal is applied after a terminal one without a time': async (kit) => {
+    await kit.apply(tells('webhook', 'working', { at: T1 }));
+    await kit.accept(tells('poll', 'completed'));
+    await runNext(kit);
+    assert.equal((await kit.accept(tells('webhook', 'working', { at: T2 }))).kind, 'stale');
+    assert.equal((await kit.accept(tells('poll', 'input-required', { askedMs: 0 }))).kind, 'stale');
+  },
+  'a worker and an operator are told by which channel it came': async (kit) => {
+    const poll = tells('poll', 'completed');
+    await kit.accept(poll);
+    assert.equal((await inboxOf(kit.a).inspect(SENDER, poll.key ?? ''))?.source, 'poll');
+    assert.equal((await leaseOne(kit)).source, 'poll');
+    const answer = {
+      ...tells('response', 'completed'),
+      task: OPERATION,
+      sender: 'https://other.example/mcp',
+    };
+    await kit.accept(answer);
+    const seen = await inboxOf(kit.a).inspect(answer.sender, answer.key ?? '');
+    assert.deepEqual([seen?.source, seen?.taskId], ['response', undefined]);
+  },
+  'senders see nothing of each other': async (kit) => {
+    await kit.accept(tells('poll', 'completed', { operation: OPERATION }));
+    const other = { ...tells('webhook', 'completed', { at: T1, operation: OPERATION }) };
+    assert.equal((await kit.accept({ ...other, sender: 'https://other.example/mcp' })).kind, 'won');
+  },
+};

@@ -1,0 +1,291 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError } from '../src/errors.ts';
+import type { Event } from '../src/events/event.ts';
+import type { Observation } from '../src/events/observation.ts';
+import { type Registrations, registrationsOf } from '../src/registrations/registrations.ts';
+import type { Store } from '../src/stores/contract.ts';
+import { memoryStore } from '../src/stores/memory.ts';
+import { BACKENDS, type Backend, channel, type Channel } from './inbox/setup.ts';
+import {
+  AGENT,
+  payloads,
+  said,
+  sellerKey,
+  testReceiver,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from './receiver/setup.ts';
+import { hashes, NEWEST } from './registrations/kit.ts';
+
+const CASES = Object.keys(BACKENDS).flatMap((name) =>
+  (['inline', 'inbox'] as const).map((mode) => [mode, name] as const),
+);
+
+/** Later with each, and all of them past. */
+const minute = (n: number): string => new Date(Date.UTC(2020, 0, 1, 0, n)).toISOString();
+
+const registrationsOn = (store: Store): Registrations =>
+  registrationsOf(
+    { store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+    {
+      hashes,
+      randomBytes: (count) => new Uint8Array(randomBytes(count)),
+      newId: () => randomUUID(),
+      now: () => performance.now(),
+      sleep: async () => {},
+    },
+  );
+
+const polled = (more: Partial<Observation> = {}): Observation => ({
+  sender: AGENT,
+  taskId: 'task-1',
+  taskType: 'create_media_buy',
+  status: 'completed',
+  data: { media_buy_id: 'mb-1' },
+  askedAt: Date.now(),
+  source: 'poll',
+  observation: '1',
+  ...more,
+});
+
+const webhook = (status: 'working' | 'completed' | 'failed', more: object = {}): object =>
+  payloads.tool(status, {
+    task_id: 'task-1',
+    result: { media_buy_id: 'mb-1' },
+    timestamp: minute(1),
+    ...more,
+  });
+
+describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
+  let backend: Backend;
+  let store: Store;
+  let registrations: Registrations;
+  let handled: Channel<{ event: Event; attempt: number }>;
+  const receivers: TestReceiver[] = [];
+
+  beforeEach(async () => {
+    backend = (BACKENDS[name] ?? expect.fail(name))();
+    handled = channel();
+    store = backend.open();
+    await store.open();
+    registrations = registrationsOn(store);
+  });
+  afterEach(async () => {
+    for (const { receiver } of receivers.splice(0)) await receiver.stop();
+    backend.remove();
+  });
+
+  /** Its worker looks when it is told to, and runs what failed at once. */
+  async function open(options: TestReceiverOptions = {}): Promise<TestReceiver> {
+    const made = await testReceiver({
+      store,
+      mode,
+      registrations,
+      retry: { baseMs: 1, maxMs: 1 },
+      worker: { pollMs: 2_147_483_647 },
+      handler: (event, { attempt }) => handled.push({ event, attempt }),
+      ...options,
+    });
+    receivers.push(made);
+    await made.receiver.start();
+    return made;
+  }
+
+  const raised = ({ alarms }: TestReceiver, code: string) => alarms.filter((alarm) => alarm.code === code);
+
+  it('is an event like any other, by its own channel; given again it is a duplicate', async () => {
+    const { receiver } = await open();
+    const { operationId } = await registrations.create({
+      agentUrl: AGENT,
+      taskType: 'create_media_buy',
+      arguments: {},
+      ref: 'order 7',
+    });
+    const seen = polled({ operationId, timestamp: minute(1), context: { trace: 't' } });
+    expect((await receiver.observe(seen)).kind).toBe('accepted');
+    const { event } = await handled.next();
+    expect(event).toMatchObject({
+      kind: 'task',
+      source: 'poll',
+      sender: AGENT,
+      taskId: 'task-1',
+      operationId,
+      taskType: 'create_media_buy',
+      status: 'completed',
+      data: { media_buy_id: 'mb-1' },
+      context: { trace: 't' },
+      timestamp: minute(1),
+      registration: { operationId, ref: 'order 7' },
+    });
+    expect(await registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'ended' });
+    expect((await receiver.observe(seen)).kind).toBe('duplicate');
+  });
+
+  it('a webhook that tells the same end is a duplicate, and one that tells another is an alarm', async () => {
+    const made = await open();
+    await made.receiver.observe(polled());
+    await handled.next();
+    expect(said(await made.deliver(webhook('completed')))).toBe('duplicate 200');
+    expect(raised(made, 'terminal_differs')).toEqual([]);
+    const failed = webhook('failed', { timestamp: minute(2), result: { reason: 'no' } });
+    expect(said(await made.deliver(failed))).toBe('duplicate 200');
+    const [alarm] = raised(made, 'terminal_differs');
+    expect(alarm).toMatchObject({ sender: AGENT, taskId: 'task-1', source: 'webhook', firstSource: 'poll' });
+    expect(alarm?.['hash']).toMatch(/^[0-9a-f]{64}$/);
+    expect(alarm?.['firstHash']).toMatch(/^[0-9a-f]{64}$/);
+    expect(alarm?.['hash']).not.toBe(alarm?.['firstHash']);
+    expect(made.seen).toHaveLength(1);
+  });
+
+  it('what a webhook told before is a duplicate, and stays a webhook’s', async () => {
+    const made = await open();
+    expect(said(await made.deliver(webhook('completed')))).toBe('accepted 200');
+    expect((await handled.next()).event.source).toBe('webhook');
+    expect((await made.receiver.observe(polled())).kind).toBe('duplicate');
+    expect((await made.receiver.observe(polled({ status: 'working', observation: '2' }))).kind).toBe('stale');
+    expect(made.seen).toHaveLength(1);
+    expect(raised(made, 'terminal_differs')).toEqual([]);
+  });
+
+  it('one whose handler failed is run again', async () => {
+    let failures = 2;
+    const made = await open({
+      handler: (event, { attempt }) => {
+        if (failures > 0) {
+          failures -= 1;
+          throw new Error('the database is away');
+        }
+        handled.push({ event, attempt });
+      },
+    });
+    await made.receiver.observe(polled());
+    expect((await handled.next()).attempt).toBe(3);
+  });
+
+  it('makes safe what a webhook told whose handler failed: that one is run again, and no second event', async () => {
+    let failures = 1;
+    const made = await open({
+      handler: (event, { attempt }) => {
+        if (failures > 0) {
+          failures -= 1;
+          throw new Error('the database is away');
+        }
+        handled.push({ event, attempt });
+      },
+      // The worker of the inbox does not come before the poll.
+      ...(mode === 'inbox' && { retry: { baseMs: 50, maxMs: 50 } }),
+    });
+    const told = await made.deliver(webhook('completed'));
+    expect(said(told)).toBe(mode === 'inline' ? 'unavailable handler_failed 503' : 'accepted 200');
+    expect((await made.receiver.observe(polled())).kind).toBe('duplicate');
+    const { event, attempt } = await handled.next();
+    expect([event.source, attempt]).toEqual(['webhook', 2]);
+    expect(made.seen).toHaveLength(2);
+  });
+
+  it('an answer that ended the operation has no task; a webhook after it is warned of', async () => {
+    const made = await open();
+    const { operationId } = await registrations.create({
+      agentUrl: AGENT,
+      taskType: 'create_media_buy',
+      arguments: {},
+    });
+    const { taskId: _none, ...rest } = polled({ operationId, source: 'response' });
+    expect((await made.receiver.observe(rest)).kind).toBe('accepted');
+    const { event } = await handled.next();
+    expect(event).toMatchObject({
+      kind: 'task',
+      source: 'response',
+      taskId: '',
+      registration: { operationId },
+    });
+    const outcome = await made.deliver(webhook('completed', { operation_id: operationId }));
+    expect(said(outcome)).toBe('duplicate 200');
+    const warnings = 'event' in outcome ? outcome.event?.warnings.map(({ code }) => code) : [];
+    expect(warnings).toEqual(['webhook_after_terminal_response']);
+    expect(raised(made, 'nonconforming_sender')).toMatchObject([
+      { warning: 'webhook_after_terminal_response' },
+    ]);
+    expect(made.seen).toHaveLength(1);
+  });
+
+  it('a status without a time is stale where something was applied since it was asked for', async () => {
+    const { receiver, deliver } = await open();
+    const before = Date.now() - 60_000;
+    expect(said(await deliver(webhook('working')))).toBe('accepted 200');
+    await handled.next();
+    const late = polled({ status: 'input-required', askedAt: before });
+    expect((await receiver.observe(late)).kind).toBe('stale');
+    backend.advance(60_000);
+    const { timestamp: _none, ...now } = polled({
+      status: 'input-required',
+      askedAt: Date.now() + 30_000,
+      observation: '2',
+    });
+    expect((await receiver.observe(now)).kind).toBe('accepted');
+    expect((await handled.next()).event).toMatchObject({ status: 'input-required', source: 'poll' });
+  });
+
+  it('is read as what it is, whatever format its sender’s webhooks have', async () => {
+    const { receiver } = await open({
+      senders: [{ agentUrl: AGENT, pins: [(await sellerKey()).publicJwk], format: 'agent' }],
+    });
+    await receiver.observe(polled({ taskType: 'media_buy_delivery', data: { media_buy_deliveries: [] } }));
+    expect((await handled.next()).event).toMatchObject({ kind: 'task', taskType: 'media_buy_delivery' });
+  });
+
+  it('is within its sender’s caps', async () => {
+    const { receiver } = await open({ maxRecordsPerSender: 1 });
+    await receiver.observe(polled());
+    expect(await receiver.observe(polled({ taskId: 'task-2' }))).toMatchObject({
+      kind: 'refused',
+      code: 'sender_over_limit',
+    });
+  });
+});
+
+describe('what cannot be observed', () => {
+  const cyclic: Record<string, unknown> = {};
+  cyclic['self'] = cyclic;
+  const wrong: readonly (readonly [string, unknown, RegExp])[] = [
+    ['nothing', undefined, /give an object/],
+    ['an unknown member', { ...polled(), task_id: 'x' }, /task_id/],
+    ['no URL', polled({ sender: 'seller' }), /sender/],
+    ['neither task nor operation', { ...polled(), taskId: undefined }, /taskId, operationId, or both/],
+    ['an empty task', polled({ taskId: '' }), /taskId is not a string/],
+    ['a status that is none', { ...polled(), status: 'active' }, /status is not a task status/],
+    ['a time without a zone', polled({ timestamp: '2026-01-01T12:00:00' }), /timestamp/],
+    ['no time of asking', { ...polled(), askedAt: undefined }, /askedAt/],
+    ['NaN as one', polled({ askedAt: Number.NaN }), /askedAt/],
+    ['a webhook', { ...polled(), source: 'webhook' }, /source/],
+    ['no observation', { ...polled(), observation: '' }, /observation is not a string/],
+    ['what is no JSON', polled({ data: { at: 1n } }), /data\.at/],
+    ['NaN in it', polled({ data: [Number.NaN] }), /data\[0\]/],
+    ['a cycle', polled({ data: cyclic }), /levels deep, or contains itself/],
+    ['more than a body may have', polled({ data: 'x'.repeat(2_000_000) }), /maxBodyBytes/],
+  ];
+
+  it.each(wrong)('%s', async (_name, observation, message) => {
+    const store = memoryStore();
+    const { receiver } = await testReceiver({ store, registrations: registrationsOn(store) });
+    const observing = receiver.observe(observation as Observation);
+    await expect(observing).rejects.toThrow(ConfigError);
+    await expect(observing).rejects.toThrow(message);
+    await receiver.stop();
+  });
+
+  it('anything, without registrations', async () => {
+    const { receiver } = await testReceiver();
+    await expect(receiver.observe(polled())).rejects.toThrow(/registrations/);
+    await expect(receiver.start()).rejects.toThrow(ConfigError);
+    await receiver.stop();
+  });
+
+  it('anything, after stop', async () => {
+    const store = memoryStore();
+    const { receiver } = await testReceiver({ store, registrations: registrationsOn(store) });
+    await receiver.stop();
+    await expect(receiver.observe(polled())).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+});
