@@ -271,6 +271,9 @@ export function receiverOf(parts: Parts): Receiver {
     }
   }
 
+  const observing: Receiver['observe'] = async (observation) => (await observe())(observation);
+  if (parts.store.inbox) parts.registrations?.observeBy?.(observing);
+
   const { instruments } = parts;
   const inside: WithParts = { [PARTS]: parts };
   return {
@@ -290,7 +293,7 @@ export function receiverOf(parts: Parts): Receiver {
     ...running(parts, lifecycle),
     health: async () => (await health())(),
     inbox: inboxOnDemand(parts, lifecycle),
-    observe: async (observation) => (await observe())(observation),
+    observe: observing,
     door: createDoor(parts),
   };
 }

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '../src/errors.ts';
 import type { Event } from '../src/events/event.ts';
 import type { Observation } from '../src/events/observation.ts';
@@ -242,6 +242,90 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
       kind: 'refused',
       code: 'sender_over_limit',
     });
+  });
+});
+
+describe('the answer that ends a call', () => {
+  const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, context: { trace: 't' } };
+
+  /** With a receiver in the same process. */
+  async function open(options: TestReceiverOptions = {}) {
+    const store = memoryStore();
+    await store.open();
+    const registrations = registrationsOn(store);
+    const handled = channel<Event>();
+    const made = await testReceiver({
+      store,
+      registrations,
+      handler: (event) => handled.push(event),
+      worker: { pollMs: 2_147_483_647 },
+      ...options,
+    });
+    onTestFinished(() => made.receiver.stop());
+    await made.receiver.start();
+    return { ...made, registrations, handled };
+  }
+
+  const agentTask = {
+    kind: 'task',
+    id: 'task-9',
+    contextId: 'c',
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data: { media_buy_id: 'mb-1' } }] }],
+  };
+  const answers: readonly (readonly [string, object, string])[] = [
+    ['the result itself', { media_buy_id: 'mb-1' }, ''],
+    ['a status with the result beside it', { status: 'completed', context: {}, media_buy_id: 'mb-1' }, ''],
+    [
+      'a status with a result',
+      { status: 'completed', task_id: 'task-9', result: { media_buy_id: 'mb-1' } },
+      'task-9',
+    ],
+    ['what a client gives around it', { structuredContent: { media_buy_id: 'mb-1' } }, ''],
+    ['a task of the agent transport', agentTask, 'task-9'],
+  ];
+
+  it.each(answers)('%s: is an event, once', async (_name, answer, taskId) => {
+    const { registrations, handled, seen, receiver } = await open();
+    const made = await registrations.create({ ...request, ref: 'order 7' });
+    expect(await made.call(async () => answer)).toBe(answer);
+    const event = await handled.next();
+    expect(event).toMatchObject({
+      kind: 'task',
+      source: 'response',
+      status: 'completed',
+      taskId,
+      operationId: made.operationId,
+      taskType: 'create_media_buy',
+      data: { media_buy_id: 'mb-1' },
+      context: { trace: 't' },
+      registration: { operationId: made.operationId, ref: 'order 7' },
+      warnings: [],
+    });
+    expect((await registrations.get(made))?.state).toBe('ended');
+    await made.settle(answer);
+    await receiver.stop();
+    expect(seen).toHaveLength(1);
+  });
+
+  it('is durable before the call counts as answered: where it cannot be kept, the call is repeated', async () => {
+    const { registrations, handled, receiver } = await open({ maxRecordsPerSender: 3 });
+    const fill = (n: number): Promise<unknown> =>
+      receiver.observe(polled({ taskId: `task-${n}`, observation: `${n}` }));
+    const made = await registrations.create(request);
+    await Promise.all([1, 2, 3].map(fill));
+    await expect(made.call(async () => ({ done: true }))).rejects.toMatchObject({ code: 'overloaded' });
+    expect((await registrations.get(made))?.state).toBe('calling');
+    expect((await handled.next()).source).toBe('poll');
+  });
+
+  it('one that does not end it is none', async () => {
+    const { registrations, seen, receiver } = await open();
+    const made = await registrations.create(request);
+    await made.call(async () => ({ status: 'submitted', task_id: 'task-1' }));
+    expect((await registrations.get(made))?.state).toBe('open');
+    await receiver.stop();
+    expect(seen).toEqual([]);
   });
 });
 

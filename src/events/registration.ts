@@ -1,4 +1,5 @@
 import type { Event, EventRegistration, WarningCode } from './event.ts';
+import type { Observe } from './observation.ts';
 
 /** What registrations know of an event. */
 export interface KnownRegistration {
@@ -14,4 +15,6 @@ export interface EventRegistrations {
    * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
    */
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
+  /** Of a receiver that has these registrations: by it an answer that ends an operation becomes an event. */
+  readonly observeBy?: (observe: Observe) => void;
 }

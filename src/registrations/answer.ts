@@ -1,4 +1,5 @@
 import { MAX_TEXT } from '../codec/printable.ts';
+import { agentData } from '../events/agent.ts';
 import { normaliseState, taskStatus } from '../events/status.ts';
 import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';
@@ -86,7 +87,7 @@ export function answerIn(given: unknown): SellerAnswer {
   const found = statusIn(answer);
   if (found) return withinBounds(found);
   const reason = notAResult(given, answer);
-  if (reason === undefined) return { status: 'completed' };
+  if (reason === undefined) return { status: 'completed', data: answer };
   throw new RegistrationError(
     'answer_invalid',
     `The answer ${reason}: whether the operation was done is not known, and it stays to be repeated. Give the object that the operation answered.`,
@@ -133,5 +134,20 @@ function taskIn(given: Members): SellerAnswer | undefined {
   if (status === undefined) return undefined;
   const taskId =
     state === undefined ? textIn(given['task_id']) : (textIn(given['taskId']) ?? textIn(given['id']));
-  return { status, ...(taskId !== undefined && { taskId }) };
+  const data = state === undefined ? toolResult(given) : agentResult(given);
+  return { status, ...(taskId !== undefined && { taskId }), ...(data !== undefined && { data }) };
+}
+
+/** Members that an answer has beside a result that is not in a member of its own. */
+const BESIDE: ReadonlySet<string> = new Set(['status', 'task_id', 'context', 'message']);
+
+function toolResult(given: Members): unknown {
+  if (Object.hasOwn(given, 'result')) return given['result'];
+  const members = Object.entries(given).filter(([name]) => !BESIDE.has(name));
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+}
+
+/** As of a webhook of the agent transport. */
+function agentResult(given: Members): unknown {
+  return agentData({ form: 'task', body: given }).data;
 }

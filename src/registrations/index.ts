@@ -12,13 +12,8 @@ export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
 export type { Json, JsonObject } from './json.ts';
 export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';
 export type { OperationPage, OperationQuery, OperationRequest } from './operations.ts';
-export type {
-  CallSeller,
-  Registration,
-  Registrations,
-  RegistrationsOptions,
-  Rewrapped,
-} from './registrations.ts';
+export type { CallSeller, Registration } from './registration.ts';
+export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
 export type { Damage, DamagedRow } from './rows.ts';
 export type { RouteScheme, Seller } from './seller.ts';

@@ -10,9 +10,9 @@ import { requireUrl } from '../config/public-url.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { SellerError } from './answer.ts';
-import type { CallSeller } from './registrations.ts';
+import type { CallSeller } from './registration.ts';
 
-export type { CallSeller } from './registrations.ts';
+export type { CallSeller } from './registration.ts';
 export { SellerError, type SellerErrorCode } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */

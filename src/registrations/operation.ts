@@ -40,6 +40,8 @@ export interface OperationSeen {
 export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
+  /** The result, or what the status says: what a webhook would have in `result`. */
+  readonly data?: unknown;
 }
 
 /**

@@ -1,15 +1,15 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
-import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
+import type { Observe } from '../events/observation.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
-import { answerIn, isFinal, refusalIn, SellerError } from './answer.ts';
+import { isFinal, SellerError } from './answer.ts';
 import {
   requireAgentUrl,
-  requireCall,
   requireName,
   requireQuery,
   requireReportingAlone,
@@ -18,45 +18,22 @@ import {
 } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
-import type { OperationName, OperationSeen, Settled } from './operation.ts';
-import type { Operation, OperationPage, OperationQuery, OperationRequest, Operations } from './operations.ts';
+import type { OperationName, OperationSeen } from './operation.ts';
+import type { OperationPage, OperationQuery, OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
-import type { AgentVersion, Reporting } from './request.ts';
 import {
-  agentConfiguration,
-  agentRequest,
-  reportingWebhook,
-  requireReporting,
-  toolArguments,
-} from './request.ts';
+  type CallSeller,
+  type Registration,
+  type RegistrationContext,
+  registrationOf,
+} from './registration.ts';
+import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Damage } from './rows.ts';
-import { checked, requestInvalid, type Seller } from './seller.ts';
+import { requestInvalid, type Seller } from './seller.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
-
-/** Calls an operation of a seller over the tool transport: the caller's own client. */
-export type CallSeller = (
-  agentUrl: string,
-  operation: string,
-  args: JsonObject,
-  options: { readonly signal?: AbortSignal },
-) => Promise<unknown>;
-
-/** An operation that is registered, and how to call it. */
-export interface Registration extends OperationName {
-  /** Calls it, once more without the registration where the seller refuses that, and settles it. @throws SellerError */
-  readonly call: (call: CallSeller, signal?: AbortSignal) => Promise<unknown>;
-  /** For a call by hand over the tool transport; then `settle`. */
-  readonly toolArguments: JsonObject;
-  /** `configuration` of a call by hand over the agent transport. */
-  readonly agentConfiguration: (version?: AgentVersion) => JsonObject;
-  /** `message` and `configuration`. */
-  readonly agentRequest: (version?: AgentVersion) => JsonObject;
-  /** What the seller has answered, as it came. @throws SellerError */
-  readonly settle: (answer: unknown) => Promise<Settled>;
-}
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
@@ -171,6 +148,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
   let isStopped = false;
+  let observe: Observe | undefined;
+  const context = (): RegistrationContext => ({ operations, logger, observe });
   const operations = operationsOf({
     ...shared,
     routes,
@@ -182,9 +161,12 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     publicUrl: `${baseUrl}/*`,
     senders: routes.senders,
     ofEvent: ofEvent(operations),
+    observeBy: (given) => {
+      observe = given;
+    },
     create: async (request) => {
       requireRequest(request);
-      return registrationOf(await operations.create(request), operations, logger);
+      return registrationOf(await operations.create(request), context());
     },
     reportingWebhook: async (seller, reporting) => {
       requireSellerAlone('reportingWebhook', seller);
@@ -220,7 +202,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         throw new ConfigError('start: was stopped before. Make new registrations to start again.');
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
-        make: (operation, signal) => registrationOf(operation, operations, logger).call(call, signal),
+        make: (operation, signal) => registrationOf(operation, context()).call(call, signal),
         tell: teller(logger, raise),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
@@ -315,66 +297,4 @@ function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): st
     );
   }
   return url.href.replace(/\/+$/, '');
-}
-
-function registrationOf(operation: Operation, operations: Operations, logger: Logger): Registration {
-  const { agentUrl, operationId, call: is } = operation;
-  const of = { agentUrl, operationId };
-  /** Whether it may be called once more, as what; else the refusal is the caller's. */
-  const refused = async (answer: unknown): Promise<Operation | undefined> => {
-    const refusal = refusalIn(answer);
-    if (!refusal) return undefined;
-    const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(of) : undefined;
-    if (again) return again;
-    if (isFinal(refusal)) await operations.reject(of);
-    throw refusal;
-  };
-  const settle = async (answer: unknown): Promise<Settled> => {
-    const done = await operations.settle(of, answerIn(answer));
-    if (done === 'task-taken') {
-      logger.warn(
-        { sender: agentUrl, operationId },
-        "The seller answers with a task_id that is another operation's already: events of the task that name no operation_id are that one's.",
-      );
-    }
-    return done;
-  };
-  return {
-    ...of,
-    call: async (call, signal) => {
-      requireCall(call, signal);
-      const ask = async (asked: Operation): Promise<unknown> => {
-        try {
-          return await call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {});
-        } catch (error) {
-          return refusalThrown(error);
-        }
-      };
-      let answer = await ask(operation);
-      for (let again = await refused(answer); again; again = await refused(answer)) answer = await ask(again);
-      await settle(answer);
-      return answer;
-    },
-    toolArguments: toolArguments(is),
-    agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
-    agentRequest: (version) => agentRequest(is, requireVersion(version)),
-    settle: async (answer) => {
-      const refusal = refusalIn(answer);
-      if (!refusal) return settle(answer);
-      if (isFinal(refusal)) await operations.reject(of);
-      throw refusal;
-    },
-  };
-}
-
-/** @throws RegistrationError */
-function requireVersion(version: AgentVersion | undefined): AgentVersion {
-  return checked(() => oneOf('version', version, ['0.3', '1.0'])) ?? '0.3';
-}
-
-/** A refusal that a client threw is an answer. @throws any other error: the call may have been made, and is repeated. */
-function refusalThrown(error: unknown): unknown {
-  const refusal = refusalIn(error);
-  if (refusal) return refusal;
-  throw error;
 }

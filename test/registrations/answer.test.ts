@@ -10,7 +10,7 @@ describe('what a first answer says of the task', () => {
     [{ status: 'rejected' }, { status: 'rejected' }],
     [
       { status: 'failed', task_id: 't', error: { code: 'X', message: 'y' } },
-      { status: 'failed', taskId: 't' },
+      { status: 'failed', taskId: 't', data: { error: { code: 'X', message: 'y' } } },
     ],
     [
       { kind: 'task', id: 'task-2', status: { state: 'working' } },
@@ -26,9 +26,15 @@ describe('what a first answer says of the task', () => {
       { status: 'submitted', taskId: 'task-5' },
     ],
     // The result itself: a media buy's own status is none of a task's.
-    [{ media_buy_id: 'mb-1', status: 'active' }, { status: 'completed' }],
-    [{ products: [] }, { status: 'completed' }],
-    [{ media_buy_id: 'mb-1', errors: [{ code: 'LATE' }] }, { status: 'completed' }],
+    [
+      { media_buy_id: 'mb-1', status: 'active' },
+      { status: 'completed', data: { media_buy_id: 'mb-1', status: 'active' } },
+    ],
+    [{ products: [] }, { status: 'completed', data: { products: [] } }],
+    [
+      { media_buy_id: 'mb-1', errors: [{ code: 'LATE' }] },
+      { status: 'completed', data: { media_buy_id: 'mb-1', errors: [{ code: 'LATE' }] } },
+    ],
     [
       { content: [], structuredContent: { status: 'submitted', task_id: 'task-6' } },
       { status: 'submitted', taskId: 'task-6' },

@@ -4,11 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, Fault } from '../../src/errors.ts';
 import type { Event } from '../../src/events/event.ts';
 import type { EventRegistrations } from '../../src/events/registration.ts';
-import {
-  type Registration,
-  type Registrations,
-  registrationsOf,
-} from '../../src/registrations/registrations.ts';
+import type { Registration } from '../../src/registrations/registration.ts';
+import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxHouse } from '../inbox/setup.ts';

@@ -3,11 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import type { Operation } from '../../src/registrations/operations.ts';
-import {
-  type CallSeller,
-  type Registrations,
-  registrationsOf,
-} from '../../src/registrations/registrations.ts';
+import type { CallSeller } from '../../src/registrations/registration.ts';
+import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
 import { LOOK_MS, type RepeaterNews, repeaterOf } from '../../src/registrations/repeater.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';

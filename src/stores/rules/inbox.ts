@@ -1,20 +1,21 @@
 import { ConfigError } from '../../errors.ts';
-import type {
-  InboxPage,
-  InboxQuery,
-  InboxRecord,
-  LeasedEvent,
-  LeaseDueRequest,
-  LeaseDueResult,
-  RetryLimits,
-  StoreInbox,
+import {
+  type InboxPage,
+  type InboxQuery,
+  type InboxRecord,
+  isOperationRow,
+  type LeasedEvent,
+  type LeaseDueRequest,
+  type LeaseDueResult,
+  type RetryLimits,
+  type StoreInbox,
+  type TaskClaim,
 } from '../contract.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './lease.ts';
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, taskRow } from './order.ts';
 import { freeTask, mend, notBeforeAt, PARKED_MS, parkedUntil, stamped, steppedMs } from './park.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rows.ts';
-import { isOperationRow } from '../contract.ts';
 import { isTold } from './told.ts';
 
 /** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
@@ -325,11 +326,14 @@ export function seen(record: RecordRow): InboxRecord {
     leaseUntil,
     bodyBytes: record.bodyBytes,
     ...(record.suspect && { suspect: true }),
-    ...(record.task && !isOperationRow(record.task.id) && { taskId: record.task.id }),
+    ...(record.task && namesTask(record.task) && { taskId: record.task.id }),
     ...(record.task?.told && { source: record.task.told.source }),
     ...(record.lastError !== null && { lastError: record.lastError }),
   };
 }
+
+/** Not an event that names its operation alone. */
+const namesTask = ({ id, told }: TaskClaim): boolean => !(told && isOperationRow(id));
 
 /** `StoreInbox.redrive`. */
 export function redrive(rows: Rows, { sender, key }: RecordName, now: number): 'queued' | 'absent' | 'other' {
