@@ -1,5 +1,5 @@
 import { createHashes } from '../crypto/hashes.ts';
-import { agentData } from './agent.ts';
+import { agentData } from './agent-data.ts';
 import { envelopeFailure } from './draft.ts';
 import type { Transport } from './event.ts';
 import { formOf } from './families.ts';

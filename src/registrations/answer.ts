@@ -1,5 +1,5 @@
 import { MAX_TEXT } from '../codec/printable.ts';
-import { agentData } from '../events/agent.ts';
+import { agentData } from '../events/agent-data.ts';
 import { normaliseState, taskStatus } from '../events/status.ts';
 import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';

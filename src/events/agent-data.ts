@@ -1,0 +1,43 @@
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { type AgentPayload, hasState } from './format.ts';
+import { isTerminal, normaliseState, taskStatus } from './status.ts';
+
+/** The data part that the extraction rules choose, and whether it is the sender's wrapper mistake. */
+export interface AgentData {
+  /** Unchanged; undefined where there is none, and for the mistake. */
+  readonly data: unknown;
+  /** The part was only `{response: {…}}`. */
+  readonly wrappedResponse: boolean;
+}
+
+/** verification.md §7.16: which part holds the data, by state; none without a state, or with an unknown one (§7.20). */
+export function agentData({ form, body }: AgentPayload): AgentData {
+  const data = hasState(form) ? statusData(body) : undefined;
+  const wrappedResponse =
+    data !== undefined && isJsonObject(data['response']) && Object.keys(data).length === 1;
+  return { data: wrappedResponse ? undefined : data, wrappedResponse };
+}
+
+/** The state of a status object, normalised; undefined where it is not a string. */
+export function stateOf(status: unknown): string | undefined {
+  const state = isJsonObject(status) ? status['state'] : undefined;
+  return typeof state === 'string' ? normaliseState(state) : undefined;
+}
+
+function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
+  const known = taskStatus(stateOf(status));
+  if (known === undefined) return undefined;
+  const interim = dataParts(isJsonObject(status) ? status['message'] : undefined).at(0);
+  if (!isTerminal(known)) return interim;
+  return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
+}
+
+/** The data of each data part: `data` is an object, with or without `kind`. */
+function dataParts(holder: unknown): readonly JsonObject[] {
+  return partsOf(holder).flatMap((part) => (isJsonObject(part['data']) ? [part['data']] : []));
+}
+
+export function partsOf(holder: unknown): readonly JsonObject[] {
+  const parts = isJsonObject(holder) ? holder['parts'] : undefined;
+  return Array.isArray(parts) ? parts.filter((part) => isJsonObject(part)) : [];
+}
