@@ -29,7 +29,7 @@ export interface Delivery extends Head {
 type Fields = Map<string, string[]>;
 
 /** Spellings that nearly every delivery has, with the one string for each that the checks ask for later. */
-const USUAL_NAMES: ReadonlyMap<string, string> = new Map(
+const COMMON_NAMES: ReadonlyMap<string, string> = new Map(
   [
     'Host',
     'User-Agent',
@@ -45,7 +45,7 @@ const USUAL_NAMES: ReadonlyMap<string, string> = new Map(
 );
 
 function addLine(fields: Fields, name: string, value: string): void {
-  const key = USUAL_NAMES.get(name) ?? name.toLowerCase();
+  const key = COMMON_NAMES.get(name) ?? name.toLowerCase();
   const lines = fields.get(key);
   if (lines === undefined) fields.set(key, [trimmed(value)]);
   else lines.push(trimmed(value));

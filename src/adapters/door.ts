@@ -156,10 +156,10 @@ const wiring = (message: string): ConfigError =>
   // Frameworks answer with it: a fault on our side is 503.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
-/** For a caller that calls a handler with something that is no HTTP request. */
+/** For a caller that calls a handler with something that is not an HTTP request. */
 export const noRequest = (door: DoorName): ConfigError =>
   wiring(
-    `The handler of 'proto-webhooks/${door}' was called with something that is no HTTP request. ` +
+    `The handler of 'proto-webhooks/${door}' was called with something that is not an HTTP request. ` +
       `It is used like this: ${USE[door]}.`,
   );
 

@@ -176,7 +176,7 @@ async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefi
  * worker's leases run out. REST APIs and load balancers give the query as parsed: with a `publicUrl` that ends in `/*`
  * it is put together again, which is the seller's spelling for plain queries only.
  *
- * It rejects only with a `ConfigError` where the first event is no HTTP request; later ones are answered 503.
+ * It rejects only with a `ConfigError` where the first event is not an HTTP request; later ones are answered 503.
  */
 export function webhookHandler(receiver: DoorReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
   const check = wiringOf('lambda', receiver);

@@ -31,7 +31,7 @@ function checkSchemas(schemas: unknown): void {
     const standard: unknown = (schema as Partial<StandardSchema> | null | undefined)?.['~standard'];
     if (typeof (standard as Partial<StandardSchema['~standard']> | undefined)?.validate !== 'function') {
       throw new ConfigError(
-        `resultSchemas.${taskType}: is no Standard Schema. Use zod, valibot, arktype or another library that implements it; a JSON Schema has to be compiled by one.`,
+        `resultSchemas.${taskType}: is not a Standard Schema. Use zod, valibot, arktype or another library that implements it; a JSON Schema has to be compiled by one.`,
       );
     }
   }

@@ -4,7 +4,7 @@ const SENTENCES: Record<WarningCode, string> = {
   missing_operation_id: 'the envelope has no operation_id: it cannot be correlated with the request',
   missing_task_type: 'the envelope has no task_type',
   missing_timestamp: 'the envelope has no timestamp: it is not ordered',
-  invalid_timestamp: 'the timestamp is no RFC 3339 date-time with a zone: the event is not ordered',
+  invalid_timestamp: 'the timestamp is not an RFC 3339 date-time with a zone: the event is not ordered',
   unknown_status: 'the status is none of those that are known',
   after_terminal: 'a non-terminal status came after a terminal one of the same task',
   wrapped_response: 'the data part is only {response: {…}}: the sender wrapped the result once too often',

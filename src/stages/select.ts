@@ -64,12 +64,12 @@ export async function select({ delivery }: Guarded, context: SelectContext): Pro
     return refuseStray(delivery, publicUrl, context);
   }
   const found = await sendersFor(target, senders, context.raiseAlarm);
-  if (isUsual(found)) return { kind: 'selected', delivery, target, senders: found };
+  if (isWithinLimit(found)) return { kind: 'selected', delivery, target, senders: found };
   const { unusualSenders } = await import('./unusual-senders.ts');
   return unusualSenders(delivery, target, found, context);
 }
 
-function isUsual(senders: readonly SenderEntry[]): senders is Selected['senders'] {
+function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['senders'] {
   return senders.length > 0 && senders.length <= MAX_SENDERS;
 }
 

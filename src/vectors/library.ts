@@ -63,8 +63,8 @@ function placeOf(url: string): VectorUrl {
   const scheme = schemeText.toLowerCase();
   const authority = authorityOf(authorityText, scheme);
   if (authority === undefined) return { publicUrl: ELSEWHERE, requestTarget: url };
-  const usual = !authorityText.includes('@') && !/[#*]/.test(url);
-  if (usual && hasCanonicalForm(url)) return { publicUrl: url };
+  const isPlain = !authorityText.includes('@') && !/[#*]/.test(url);
+  if (isPlain && hasCanonicalForm(url)) return { publicUrl: url };
   const target = rest.startsWith('/') ? rest : `/${rest}`;
   return { publicUrl: `${scheme}://${authority}/*`, requestTarget: target };
 }

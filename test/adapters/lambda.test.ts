@@ -135,7 +135,7 @@ describe('events that are no HTTP request, or cannot be read, are never answered
   ])('%s, after it was called rightly: 503, and the log says how it is used', async (_, event) => {
     const { status, fault } = await handler(event);
     expect(status).toBe(503);
-    expect(fault).toMatch(/was called with something that is no HTTP request.*export const handler/);
+    expect(fault).toMatch(/was called with something that is not an HTTP request.*export const handler/);
   });
 
   test.each([[{ a: 1 }], [7], [false]])(
@@ -155,7 +155,7 @@ describe('events that are no HTTP request, or cannot be read, are never answered
     const receiver = recordingReceiver();
     const result = await webhookHandler(receiver)({ requestContext: {}, headers: {} });
     expect(result.statusCode).toBe(503);
-    expect(receiver.faults.map(String)).toEqual([expect.stringContaining('no HTTP request')]);
+    expect(receiver.faults.map(String)).toEqual([expect.stringContaining('not an HTTP request')]);
   });
 
   test.each([

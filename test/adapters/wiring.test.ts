@@ -119,7 +119,7 @@ describe('the door of another framework fails at first use, with the line to wri
     const receiver = recordingReceiver();
     const handle = lambdaHandler(receiver);
     await expect(handle({ Records: [{ eventSource: 'aws:sqs' }] } as Any)).rejects.toThrow(
-      /something that is no HTTP request\. It is used like this: .*'proto-webhooks\/lambda'/,
+      /something that is not an HTTP request\. It is used like this: .*'proto-webhooks\/lambda'/,
     );
     expect(receiver.faults).toHaveLength(1);
   });

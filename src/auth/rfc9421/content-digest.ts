@@ -1,5 +1,5 @@
 import type { Hashes } from '../../crypto/engine.ts';
-import { decodeBase64, isHexOf, usualBytes } from '../../codec/encoding.ts';
+import { decodeBase64, isHexOf, fastBytes } from '../../codec/encoding.ts';
 import { readDictionary } from './signature-input.ts';
 
 /** What `Content-Digest` says. Members other than `sha-256` are ignored; without it nothing can match. */
@@ -9,7 +9,7 @@ export interface ContentDigest {
 
 const SHA256_BYTES = 32;
 
-const USUAL = 'sha-256=:';
+const FAST_START = 'sha-256=:';
 
 function fromBase64(base64: string | undefined): ContentDigest | string {
   const sha256 = base64 === undefined ? undefined : decodeBase64(base64);
@@ -24,8 +24,8 @@ function fromBase64(base64: string | undefined): ContentDigest | string {
 export function readContentDigest(lines: readonly string[]): ContentDigest | string {
   const [line = ''] = lines;
   if (lines.length > 1) return 'is repeated';
-  const usual = usualBytes(line, USUAL);
-  if (usual?.length === SHA256_BYTES) return { sha256: usual };
+  const fast = fastBytes(line, FAST_START);
+  if (fast?.length === SHA256_BYTES) return { sha256: fast };
   const members = readDictionary(line);
   if (typeof members === 'string') return members;
   const member = members.get('sha-256');

@@ -61,7 +61,7 @@ function canonicalName(host: string): string {
 function canonicalLiteral(literal: string): string {
   if (literal.includes('%')) throw new TargetUriError('Host is an IPv6 address with a zone id.');
   const address = literal.toLowerCase();
-  if (!isIpv6(address)) throw new TargetUriError('Host is no IPv6 address.');
+  if (!isIpv6(address)) throw new TargetUriError('Host is not an IPv6 address.');
   return `[${address}]`;
 }
 
@@ -152,7 +152,7 @@ function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
 export const SAME: HostComparison = { kind: 'same' };
 
 /** One `Host` line that is our authority as it is written in canonical form, and no other name of it. */
-function isUsual({ headers, url }: Head, { authority }: Target): boolean {
+function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
   const lines = headers.get('host');
   const alone = lines?.length === 1 && lines[0] === authority && !headers.has(':authority');
   return alone && (url === undefined || url.startsWith('/'));
@@ -163,7 +163,7 @@ function isUsual({ headers, url }: Head, { authority }: Target): boolean {
  * @param hostCheck `off`: the configured URL stands alone; contradictions inside the request remain.
  */
 export function compareHost(delivery: Head, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
-  if (isUsual(delivery, target)) return SAME;
+  if (isPlainHost(delivery, target)) return SAME;
   if (isRepeated(delivery, 'host') || isRepeated(delivery, ':authority')) {
     return { kind: 'contradiction', detail: 'Host is repeated.' };
   }

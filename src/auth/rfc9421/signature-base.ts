@@ -171,9 +171,9 @@ export function signatureBase(
   signatureParams: string,
 ): string | undefined {
   if (!/^[\x20-\x7e]*$/.test(signatureParams)) return undefined;
-  // The usual list is this very one: see `parseUsualSignatureInput`.
-  const usual = components === REQUIRED_COMPONENTS;
-  const lines = usual ? requiredLines(facts) : linesOf(components, facts);
+  // The fast path gives this very list: see `parseSignatureInputFast`.
+  const isRequired = components === REQUIRED_COMPONENTS;
+  const lines = isRequired ? requiredLines(facts) : linesOf(components, facts);
   return lines === undefined ? undefined : `${lines}"@signature-params": ${signatureParams}`;
 }
 

@@ -66,14 +66,14 @@ function authorities({ parts: { authority }, headers, captured }: UrlEvidence): 
 }
 
 /** Ports that proxies and development servers listen on. */
-const USUAL_PORTS = ['', ':443', ':80', ':8443', ':8080', ':8000', ':5000', ':3000'];
+const COMMON_PORTS = ['', ':443', ':80', ':8443', ':8080', ':8000', ':5000', ':3000'];
 
 function ports(evidence: UrlEvidence): Candidate[] {
   const { parts, headers } = evidence;
   const host = hostOf(parts.authority);
   const shown = authorities(evidence).filter(([text]) => text !== undefined && hostOf(text) === host);
   const forwarded = fieldValue(headers, 'x-forwarded-port');
-  const all = forwarded === undefined ? USUAL_PORTS : [`:${forwarded}`, ...USUAL_PORTS];
+  const all = forwarded === undefined ? COMMON_PORTS : [`:${forwarded}`, ...COMMON_PORTS];
   return [...shown, ...all.map((port): Candidate => [host + port])];
 }
 
@@ -87,7 +87,7 @@ const ORIGINAL_PATH = [
 ];
 
 /** Prefixes that routers, gateways and stages usually cut off. */
-const USUAL_PREFIXES =
+const COMMON_PREFIXES =
   '/api /v1 /api/v1 /webhooks /webhook /hooks /app /prod /production /stage /staging /dev /default /latest /public /proto'.split(
     ' ',
   );
@@ -104,7 +104,7 @@ function prefixed({ parts: { path }, headers, target }: UrlEvidence): Candidate[
     return [value === undefined ? value : pathOf(value), proxyPasses(name)];
   });
   const forwarded = fieldValue(headers, 'x-forwarded-prefix');
-  const longer = [...(forwarded === undefined ? [] : [forwarded]), ...USUAL_PREFIXES].map(
+  const longer = [...(forwarded === undefined ? [] : [forwarded]), ...COMMON_PREFIXES].map(
     (prefix): Candidate => [
       prefix.replace(/\/$/, '') + path,
       `: a router or proxy of yours cuts ${prefix} off`,
