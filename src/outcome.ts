@@ -83,6 +83,13 @@ export interface Refusal {
   readonly challenge?: 'bearer';
 }
 
+export const refused = (code: RefusedCode, detail: string, check?: CheckId): Refusal => ({
+  kind: 'refused',
+  code,
+  detail,
+  ...(check !== undefined && { check }),
+});
+
 /** A fault on our side: 503 with `Retry-After`. `detail` is for the owner's log only. */
 export interface Unavailability {
   readonly kind: 'unavailable';

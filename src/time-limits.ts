@@ -72,6 +72,12 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
+/** Begins nothing where the signal has fired already; else as `orAborted`. */
+export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  return await orAborted(start(), signal);
+}
+
 /** Runs `work` under a signal that also fires after `ms`, with `reason` as its message. */
 export async function limited<T>(
   limit: { readonly ms: number; readonly reason: string },

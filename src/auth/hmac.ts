@@ -1,7 +1,7 @@
 import { hex } from '../codec/encoding.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import type { Head } from '../delivery.ts';
-import type { Refusal, RefusedCode } from '../outcome.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Authenticate, AuthContext, HeadRequest, Prove, WholeBody } from './contract.ts';
 import { whole } from './whole.ts';
@@ -12,10 +12,6 @@ const MAX_SKEW = 300;
 /** Lower case only: the digest is compared as text, as senders write it (contract.md §5.14). */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
-function refuse(code: RefusedCode, detail: string): Refusal {
-  return { kind: 'refused', code, detail };
-}
-
 /**
  * A field that must be there once and say something: a repeated one leaves open which line was signed. Neither value
  * has a comma of its own, so one means lines that a framework joined.
@@ -23,9 +19,9 @@ function refuse(code: RefusedCode, detail: string): Refusal {
 function single({ headers }: Head, name: string): string | Refusal {
   const [line = '', ...more] = headers.get(name) ?? [];
   if (more.length > 0 || line.includes(',')) {
-    return refuse('webhook_signature_header_malformed', `${name} came more than once`);
+    return refused('webhook_signature_header_malformed', `${name} came more than once`);
   }
-  return line === '' ? refuse('webhook_signature_header_malformed', `${name} is missing`) : line;
+  return line === '' ? refused('webhook_signature_header_malformed', `${name} is missing`) : line;
 }
 
 /**
@@ -35,7 +31,7 @@ function single({ headers }: Head, name: string): string | Refusal {
 function checkTimestamp(text: string, context: AuthContext, request: HeadRequest): Refusal | undefined {
   const name = context.protocol.hmacTimestampHeader;
   if (!/^[0-9]+$/.test(text)) {
-    return refuse('webhook_signature_header_malformed', `${name} is not a number of seconds`);
+    return refused('webhook_signature_header_malformed', `${name} is not a number of seconds`);
   }
   const now = Math.floor(request.arrivedAt / 1000);
   const skew = Number(text) - now;
@@ -52,7 +48,7 @@ function checkTimestamp(text: string, context: AuthContext, request: HeadRequest
     // Nothing is proved yet: only where one sender may call this URL is it worth a name.
     ...(only && others.length === 0 && { sender: only.agentUrl }),
   });
-  return refuse('webhook_signature_window_invalid', detail);
+  return refused('webhook_signature_window_invalid', detail);
 }
 
 /**
@@ -96,7 +92,7 @@ export const proveHmac: Prove = (context, request) => {
     complete: (body) => {
       const sender = signerOf({ timestamp, signature }, body, request.senders, context);
       if (sender) return { kind: 'authentic', sender, scheme: 'hmac' };
-      return refuse('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
+      return refused('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
     },
   };
 };

@@ -1,5 +1,5 @@
 import type { HeaderFields } from '../delivery.ts';
-import type { Refusal } from '../outcome.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy } from '../senders.ts';
 import { bearerToken } from './credentials.ts';
@@ -37,7 +37,7 @@ const FOREIGN: Readonly<Record<Scheme, Found>> = {
 };
 
 function mismatch(detail: string): Refusal {
-  return { kind: 'refused', code: 'webhook_mode_mismatch', detail };
+  return refused('webhook_mode_mismatch', detail);
 }
 
 /**

@@ -2,15 +2,8 @@ import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import {
-  DAY_MS,
-  type JobSettings,
-  optionsFor,
-  requireOptions,
-  webhookJob,
-  type WebhookJob,
-  within,
-} from './job.ts';
+import { unlessAborted } from '../time-limits.ts';
+import { DAY_MS, type JobSettings, optionsFor, requireOptions, webhookJob, type WebhookJob } from './job.ts';
 
 export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
 
@@ -129,7 +122,9 @@ export function enqueue(
     const name = typeof jobName === 'string' ? jobName : jobName(event);
     // The id alone is free again when the job is removed; the deduplication key lasts for its time.
     const given = { ...own, jobId: id, deduplication: { id, ttl } };
-    const job = await within(ctx.signal, () => queue.add(name, data(event, ctx), given));
+    // Clients wait for a server that is away, some without end. What comes after the handler's deadline, or after its lease
+    // was lost, does no harm: the id is the same.
+    const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), given));
     requireOwnJob(job, id, queue.name);
   };
 }

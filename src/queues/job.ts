@@ -65,21 +65,3 @@ export function optionsFor<E, Options extends object>(
   // Callers in JavaScript may return nothing.
   return typeof given === 'function' ? (given(event) ?? {}) : given;
 }
-
-/**
- * Clients wait for a server that is away, some without end. What comes after the handler's deadline, or after its lease
- * was lost, does no harm: the id is the same.
- */
-export async function within<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  let onAbort = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([start(), aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}

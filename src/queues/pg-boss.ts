@@ -3,15 +3,8 @@ import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
-import {
-  DAY_MS,
-  type JobSettings,
-  optionsFor,
-  requireOptions,
-  storableJson,
-  webhookJob,
-  within,
-} from './job.ts';
+import { unlessAborted } from '../time-limits.ts';
+import { DAY_MS, type JobSettings, optionsFor, requireOptions, storableJson, webhookJob } from './job.ts';
 
 export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
 
@@ -196,12 +189,13 @@ export function enqueue(
   }
 
   return async (event, ctx) => {
-    const job = await within(ctx.signal, () => jobOf(event, ctx));
-    if (!transaction) return within(ctx.signal, () => put(boss, job));
+    // As of `enqueue` for BullMQ: what comes late does no harm, the id is the same.
+    const job = await unlessAborted(ctx.signal, () => jobOf(event, ctx));
+    if (!transaction) return unlessAborted(ctx.signal, () => put(boss, job));
     await ctx.transaction((tx) => {
       const database = databaseOf(tx, ctx.signal);
       // A transaction whose function never ends would keep its connection, and the event.
-      return within(ctx.signal, () => put(boss, job, database));
+      return unlessAborted(ctx.signal, () => put(boss, job, database));
     });
   };
 }

@@ -10,6 +10,7 @@ import type { OnChallenge } from '../options.ts';
 import {
   type ChallengeEcho,
   type Refusal,
+  refused,
   unavailable,
   type Unavailability,
   type Verdict,
@@ -33,7 +34,7 @@ export interface ChallengeDelivery {
 const DEADLINE_MS = 5_000;
 const LATE = `onChallenge ran over ${DEADLINE_MS} ms`;
 
-const refused = (detail: string): Refusal => ({ kind: 'refused', code: 'challenge_refused', detail });
+const refusedChallenge = (detail: string): Refusal => refused('challenge_refused', detail);
 
 /** A fingerprint that is absent says nothing of a credential, so it does not match. */
 function authMatches(
@@ -108,8 +109,8 @@ async function answerOf(
     if (!answer) return unavailable('handler_timeout', LATE);
     if (answer.accepted === true) return { kind: 'challenge', challenge };
     if (answer.accepted === false)
-      return refused(`onChallenge said no (authMatches: ${challenge.authMatches})`);
-    return refused(`onChallenge gave ${typeof answer.accepted}: it has to return true or false`);
+      return refusedChallenge(`onChallenge said no (authMatches: ${challenge.authMatches})`);
+    return refusedChallenge(`onChallenge gave ${typeof answer.accepted}: it has to return true or false`);
   } catch (error) {
     delivery.log.error({ err: error }, 'onChallenge failed');
     return unavailable('handler_failed', 'onChallenge failed');
@@ -126,7 +127,8 @@ export async function answerChallenge(
   delivery: ChallengeDelivery,
 ): Promise<Verdict> {
   const question = questionOf(body, parts);
-  const answer = typeof question === 'string' ? refused(question) : await answerOf(question, delivery);
+  const answer =
+    typeof question === 'string' ? refusedChallenge(question) : await answerOf(question, delivery);
   if (answer.kind === 'unavailable') return answer;
   const verdict = await burn(body, answer, parts);
   if (verdict === answer && answer.kind === 'refused') {

@@ -4,7 +4,7 @@ import { quoted } from '../auth/rfc9421/refuse.ts';
 import { isAdmissible } from '../config/content-types.ts';
 import type { Config } from '../config/resolve.ts';
 import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';
-import type { Refusal, RefusedCode } from '../outcome.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
@@ -28,8 +28,6 @@ const MEDIA_TYPE = /^[^ \t;]*/;
  * could share out the white space between semicolons in exponentially many ways, on a header that anybody can send.
  */
 const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`);
-
-const refuse = (code: RefusedCode, detail: string): Refusal => ({ kind: 'refused', code, detail });
 
 function contentTypeProblem(
   headers: HeaderFields,
@@ -93,7 +91,7 @@ function refuseMedia(
   if (field !== undefined) {
     raiseAlarm({ code, message: `415 to a request with ${field}: ${detail}. ${ADVICE[code](headers)}.` });
   }
-  return refuse(code, detail);
+  return refused(code, detail);
 }
 
 /** What headers alone decide (verification.md §7.23 to §7.27). */
@@ -102,7 +100,7 @@ export function guardHeaders(
   headers: HeaderFields,
   context: GuardContext,
 ): Refusal | undefined {
-  if (method !== 'POST') return refuse('method_not_allowed', `method ${quoted(method.slice(0, 16))}`);
+  if (method !== 'POST') return refused('method_not_allowed', `method ${quoted(method.slice(0, 16))}`);
   const problem = contentTypeProblem(headers, context.config);
   if (problem) return refuseMedia('unsupported_media_type', problem, headers, context);
   const encoding = fieldValue(headers, 'content-encoding')?.toLowerCase() ?? '';
@@ -123,13 +121,13 @@ export function declaredLength(headers: HeaderFields): number | undefined {
 export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
   const declared = declaredLength(headers);
   if (declared === undefined || declared <= maxBodyBytes) return undefined;
-  return refuse('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
+  return refused('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
 }
 
 /** A body as it was read. */
 export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefined {
   if (bytes <= maxBodyBytes) return undefined;
-  return refuse('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
+  return refused('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
 }
 
 /** A delivery up to its body. */

@@ -5,7 +5,7 @@ import type { Hashes } from '../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../delivery.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import { eventWarning } from '../events/warnings.ts';
-import type { Refusal } from '../outcome.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import type { TokenPolicy } from '../senders.ts';
 import type { Read, ReadChallenge } from './read.ts';
 
@@ -61,5 +61,5 @@ export function checkToken<R extends Read | ReadChallenge>(
     message: `A delivery whose sender is proved carries another token than notificationToken: it was ${refuses ? 'refused, 401' : 'taken'}. Compare it with the one that the seller was given; during a rotation set previousToken.`,
   });
   if (!refuses) return warned(read, 'token_mismatch');
-  return { kind: 'refused', code: 'webhook_token_mismatch', detail: 'the token is none of those registered' };
+  return refused('webhook_token_mismatch', 'the token is none of those registered');
 }

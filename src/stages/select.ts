@@ -6,7 +6,7 @@ import type { Config } from '../config/resolve.ts';
 import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
 import type { Head } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
-import type { Refusal, Unavailability } from '../outcome.ts';
+import { type Refusal, refused, type Unavailability } from '../outcome.ts';
 import type { KeyResolver } from '../keys/contract.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -26,12 +26,7 @@ export interface Selected {
 function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
   const target = canonicalOrUndefined(publicUrl.origin + pathAndQuery(url));
   if (!target) {
-    return {
-      kind: 'refused',
-      code: 'webhook_target_uri_malformed',
-      check: 10,
-      detail: 'the request target has no canonical form',
-    };
+    return refused('webhook_target_uri_malformed', 'the request target has no canonical form', 10);
   }
   return target;
 }

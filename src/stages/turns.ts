@@ -2,8 +2,6 @@ import { requestsMayShare } from '../single-flight.ts';
 
 /** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
 export interface Waiter {
-  /** Among those that wait; -1 where it does not. `NextTurn` keeps it. */
-  place: number;
   begin(self: Waiter): void;
 }
 
@@ -17,30 +15,21 @@ export interface NextTurn {
 /** Where one request's timer may not serve another (`requestsMayShare`), `begin` is called at once. */
 export function createNextTurn(): NextTurn {
   if (!requestsMayShare()) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
-  let waiting: Waiter[] = [];
+  let waiting = new Set<Waiter>();
   let timed = false;
   const turn = (): void => {
     const due = waiting;
-    waiting = [];
+    waiting = new Set();
     timed = false;
-    for (const waiter of due) waiter.place = -1;
     for (const waiter of due) waiter.begin(waiter);
   };
   return {
     wait(waiter) {
-      waiter.place = waiting.push(waiter) - 1;
+      waiting.add(waiter);
       if (timed) return;
       timed = true;
       setTimeout(turn, 0);
     },
-    leave(waiter) {
-      const { place } = waiter;
-      if (place < 0) return;
-      waiter.place = -1;
-      const last = waiting.pop();
-      if (last === undefined || last === waiter) return;
-      waiting[place] = last;
-      last.place = place;
-    },
+    leave: (waiter) => void waiting.delete(waiter),
   };
 }

@@ -6,7 +6,7 @@ import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/pu
 import { MAX_SENDERS } from '../config/senders.ts';
 import type { Head } from '../delivery.ts';
 import { Fault, textOf } from '../errors.ts';
-import { type Refusal, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
+import { type Refusal, refused, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { inTime, type SelectContext, type Selected } from './select.ts';
@@ -29,12 +29,7 @@ export function unusualSenders(
 ): Selected | Refusal {
   const [first, ...others] = senders.slice(0, MAX_SENDERS);
   if (!first) {
-    return {
-      kind: 'refused',
-      code: 'webhook_signature_key_unknown',
-      check: 7,
-      detail: `no sender is registered for ${nameOf(target)}`,
-    };
+    return refused('webhook_signature_key_unknown', `no sender is registered for ${nameOf(target)}`, 7);
   }
   raiseAlarm({ code: 'misconfigured', message: TOO_MANY, url: nameOf(target) });
   return { kind: 'selected', delivery, target, senders: [first, ...others], refused: ofAnother };

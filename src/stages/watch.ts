@@ -1,6 +1,7 @@
 import type { Logger } from '../alarms.ts';
 import { Fault } from '../errors.ts';
 import type { Store } from '../stores/contract.ts';
+import { backgroundTimer } from '../time-limits.ts';
 import type { NextTurn, Waiter } from './turns.ts';
 
 export interface LeaseKeeper {
@@ -8,11 +9,6 @@ export interface LeaseKeeper {
   readonly ended: Promise<'lost' | 'abandoned'>;
   /** Stops renewing; the lease stays as it is. */
   readonly stop: () => void;
-}
-
-/** Timers of Node can let the process end; those of other runtimes are numbers. */
-function unref(timer: unknown): void {
-  (timer as { unref?: () => void } | undefined)?.unref?.();
 }
 
 interface LeaseRequest {
@@ -64,18 +60,21 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
       stop();
       resolve(why);
     };
-    const tick = async (): Promise<void> => {
+    const renew = async (): Promise<void> => {
       beat();
       if (!(await isHeld())) end('lost');
     };
-    const timer = setInterval(() => void tick(), renewMs);
-    const limit = setTimeout(() => end('abandoned'), maxRunMs);
     // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
-    unref(timer);
-    unref(limit);
+    const tick = (): (() => void) =>
+      backgroundTimer(() => {
+        cancelTick = tick();
+        void renew();
+      }, renewMs);
+    let cancelTick = tick();
+    const cancelLimit = backgroundTimer(() => end('abandoned'), maxRunMs);
     stop = () => {
-      clearInterval(timer);
-      clearTimeout(limit);
+      cancelTick();
+      cancelLimit();
       closed.removeEventListener('abort', stop);
     };
     if (closed.aborted) stop();
@@ -123,7 +122,7 @@ interface WatchedRun extends Waiter {
   request: WatchRequest | undefined;
   hasEnded: boolean;
   keeper: LeaseKeeper | undefined;
-  timer: ReturnType<typeof setTimeout> | undefined;
+  cancelDeadline: (() => void) | undefined;
   /** Told of the end, or of the overrun; after an overrun, of the end that comes then. */
   tell: (end: RunEnd | DeadlineExceeded) => void;
 }
@@ -133,7 +132,7 @@ const silent = (): void => {};
 function finish(run: WatchedRun, end: RunEnd): void {
   if (run.hasEnded) return;
   run.hasEnded = true;
-  if (run.timer !== undefined) clearTimeout(run.timer);
+  run.cancelDeadline?.();
   run.tell(end);
 }
 
@@ -159,27 +158,25 @@ function arm(run: WatchedRun): void {
   void run.keeper.ended.then(giveUp);
   if (run.hasEnded) return;
   const leftMs = handlerDeadlineMs - (performance.now() - began);
-  run.timer = setTimeout(
+  // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
+  run.cancelDeadline = backgroundTimer(
     () => {
       abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
       overrun(run);
     },
     Math.max(0, leftMs),
   );
-  // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
-  unref(run.timer);
 }
 
 /** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
 export function watchRun(turns: NextTurn, request: WatchRequest): Watch {
   const { tell } = request;
   const run: WatchedRun = {
-    place: -1,
     begin: arm,
     request,
     hasEnded: false,
     keeper: undefined,
-    timer: undefined,
+    cancelDeadline: undefined,
     tell,
   };
   turns.wait(run);

@@ -1,8 +1,8 @@
-import type { AuthenticationCode, CheckId, Refusal } from '../../outcome.ts';
+import { type AuthenticationCode, type CheckId, type Refusal, refused } from '../../outcome.ts';
 
 /** A refusal of one of the checks of verification.md §2. `detail` is for the owner's log only. */
 export function refuse(check: CheckId, code: AuthenticationCode, detail: string): Refusal {
-  return { kind: 'refused', code, check, detail };
+  return refused(code, detail, check);
 }
 
 /** A sender's text in a `detail` or an alarm: quoted and short, whatever it holds. */

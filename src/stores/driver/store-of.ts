@@ -19,7 +19,8 @@ import { leaseDue, type SenderTurn } from './lease.ts';
 import { registrationsIn } from './registrations.ts';
 import { type CountBook, type Remembered, runJobs, type Shared } from './round.ts';
 import { PROCESSES, scopeName, unpacked } from './row-data.ts';
-import { type Queued, createBatches } from './batches.ts';
+import { createBatches, type Queued } from './batches.ts';
+import { unlessAborted } from '../../time-limits.ts';
 
 /** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
 export function versions(): () => number {
@@ -138,7 +139,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   };
   const turn: SenderTurn = { last: '' };
   const state = stateOf(backend);
-  const turns = createBatches({
+  const batches = createBatches({
     lanes: backend.lanes,
     bySender: backend.bySender,
     timeoutMs: backend.timeoutMs,
@@ -151,7 +152,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   const run = <T>(sender: string, plan: Plan<T>, ask: Ask): Promise<T> =>
     new Promise((resolve, reject) => {
       state.check();
-      turns.add({
+      batches.add({
         ...jobOf(plan, ask, resolve, (error) => reject(backend.asFault(error))),
         sender,
         bytes: ask.bytes ?? 0,
@@ -224,7 +225,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
     ...registrationsIn(backend, shared, run, direct),
     sweep: (scopes) => direct(() => sweepAll(backend, scopes)),
-    close: () => state.close(() => turns.idle()),
+    close: () => state.close(() => batches.idle()),
   };
   if (!backend.transaction) return store;
   const { transaction } = backend;
@@ -241,7 +242,8 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
             const runIn = <A>(plan: (rows: Rows, now: number) => A): Promise<A> =>
               runOne(plan, READING, within, shared);
             if (!(await runIn((rows, now) => heldBy(rows, request, now) !== undefined))) throw leaseLost();
-            const value = await unlessOver(async () => fn(tx), over);
+            const work = async (): Promise<T> => fn(tx);
+            const value = await (over ? unlessAborted(over, work) : work());
             const end = (rows: Rows, now: number): CompleteResult =>
               heldBy(rows, request, now) ? complete(rows, request, now) : 'lost';
             if ((await runIn(end)) === 'lost') throw leaseLost();
@@ -251,22 +253,6 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
         ),
       ),
   });
-}
-
-/** @throws the signal's reason where it aborts first. */
-async function unlessOver<T>(work: () => Promise<T>, over: AbortSignal | undefined): Promise<T> {
-  if (!over) return work();
-  over.throwIfAborted();
-  let leave = (): void => {};
-  const ended = new Promise<never>((_, reject) => {
-    leave = () => reject(over.reason);
-  });
-  over.addEventListener('abort', leave);
-  try {
-    return await Promise.race([work(), ended]);
-  } finally {
-    over.removeEventListener('abort', leave);
-  }
 }
 
 /** Beside the batches. */

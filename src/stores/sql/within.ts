@@ -1,5 +1,5 @@
 import { Fault } from '../../errors.ts';
-import { sleep } from '../../time-limits.ts';
+import { orLate, sleep } from '../../time-limits.ts';
 
 /** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
 const MOST_TRIES = 5;
@@ -84,28 +84,20 @@ export function slotsOf(most: number): Slots {
  * @param what took longer, and whose, e.g. `Postgres: a statement`.
  * @throws Fault `store_unavailable` after that time.
  */
-export async function within<T>(
+export function within<T>(
   running: Promise<T>,
   ms: number,
   what: string,
   late: (value: T) => void = () => undefined,
 ): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
   let isLate = false;
-  const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      isLate = true;
-      reject(new Fault('store_unavailable', `${what} took longer than ${ms} ms.`));
-    }, ms);
-  });
   const passOn = async (): Promise<void> => {
     const value = await running;
     if (isLate) late(value);
   };
   passOn().catch(() => undefined);
-  try {
-    return await Promise.race([running, over]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return orLate(running, ms, () => {
+    isLate = true;
+    return new Fault('store_unavailable', `${what} took longer than ${ms} ms.`);
+  });
 }

@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Fault } from '../../src/errors.ts';
+import { createNextTurn } from '../../src/stages/turns.ts';
+import {
+  type DeadlineExceeded,
+  keepLease,
+  type LeaseKeeper,
+  type RunEnd,
+  watchRun,
+  type WatchRequest,
+} from '../../src/stages/watch.ts';
+import type { RenewRequest } from '../../src/stores/contract.ts';
+
+const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me', leaseMs: 8000 };
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+
+beforeEach(() => void vi.useFakeTimers());
+
+afterEach(() => void vi.useRealTimers());
+
+describe('keepLease', () => {
+  let asked: RenewRequest[];
+  let beats: number;
+  let keeper: LeaseKeeper;
+  let ended: string | undefined;
+  let closing: AbortController;
+
+  function keep(renew: () => Promise<'renewed' | 'lost'>, maxRunMs = 900_000): void {
+    const store = {
+      renew: (request: RenewRequest) => {
+        asked.push(request);
+        return renew();
+      },
+    };
+    const beat = (): void => {
+      beats += 1;
+    };
+    keeper = keepLease({ ...LEASE, renewMs: 2000, maxRunMs, store, log, closed: closing.signal, beat });
+    void keeper.ended.then((why) => (ended = why));
+  }
+
+  beforeEach(() => {
+    asked = [];
+    beats = 0;
+    closing = new AbortController();
+    ended = undefined;
+  });
+
+  afterEach(() => {
+    keeper.stop();
+  });
+
+  it('renews no more once the receiver has stopped', async () => {
+    keep(async () => 'renewed');
+    await vi.advanceTimersByTimeAsync(4_000);
+    closing.abort();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect([asked.length, vi.getTimerCount(), ended]).toEqual([2, 0, undefined]);
+  });
+
+  it('renews every renewMs, until it is stopped', async () => {
+    keep(async () => 'renewed');
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(asked).toEqual(Array.from({ length: 10 }, () => LEASE));
+    keeper.stop();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect([asked.length, ended]).toEqual([10, undefined]);
+  });
+
+  it('brings a beat with every renewal', async () => {
+    keep(async () => 'renewed');
+    await vi.advanceTimersByTimeAsync(7999);
+    expect([asked.length, beats]).toEqual([3, 3]);
+  });
+
+  it('ends as lost where the store says so', async () => {
+    keep(async () => 'lost');
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(ended).toBe('lost');
+  });
+
+  it('a renewal that fails is tried again: the lease holds', async () => {
+    let failing = true;
+    keep(() => {
+      failing = !failing;
+      return failing ? Promise.resolve('renewed') : Promise.reject(new Fault('store_unavailable', 'away'));
+    });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(ended).toBeUndefined();
+  });
+
+  it('a store that refuses for longer than a lease is asked on, and what it says then counts', async () => {
+    let answer: () => Promise<'renewed' | 'lost'> = () =>
+      Promise.reject(new Fault('store_unavailable', 'away'));
+    keep(() => answer());
+    await vi.advanceTimersByTimeAsync(40_000);
+    expect([asked.length, ended]).toEqual([20, undefined]);
+    answer = async () => 'renewed';
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([asked.length, ended]).toEqual([21, undefined]);
+    answer = async () => 'lost';
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(ended).toBe('lost');
+  });
+
+  it('a store that does not answer is asked once, for as long as a run may take', async () => {
+    keep(() => new Promise<never>(() => {}), 60_000);
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect([asked.length, ended]).toEqual([1, undefined]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toBe('abandoned');
+  });
+
+  it('ends as abandoned when maxRunMs is over', async () => {
+    keep(async () => 'renewed', 10_000);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(ended).toBe('abandoned');
+  });
+});
+
+describe('watchRun', () => {
+  let abort: AbortController;
+  let given: Fault[];
+  let told: (RunEnd | DeadlineExceeded)[];
+
+  /** @param ranMs how long the run had been under way when it was watched. */
+  function request(ranMs = 0): WatchRequest {
+    const store = { renew: async (): Promise<'renewed'> => 'renewed' };
+    const of = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
+    const closed = new AbortController().signal;
+    const began = performance.now() - ranMs;
+    const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
+    const givenUp = (why: Fault): void => void given.push(why);
+    return {
+      lease: { ...of, ...times, store, log, closed, beat() {} },
+      began,
+      abort,
+      handlerDeadlineMs: 8_000,
+      givenUp,
+      tell: (end) => void told.push(end),
+    };
+  }
+
+  /** How a run ended that was over its deadline before. */
+  function finished(): Promise<RunEnd> {
+    const [first] = told;
+    if (first?.kind !== 'overrun') throw new Error('the run is not over its deadline');
+    return first.finished;
+  }
+
+  beforeEach(() => {
+    abort = new AbortController();
+    given = [];
+    told = [];
+  });
+
+  it('makes no timer for a run that is settled within its turn', async () => {
+    const { ended, stop } = watchRun(createNextTurn(), request());
+    ended({ kind: 'returned' });
+    expect(told).toEqual([{ kind: 'returned' }]);
+    stop();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('renews the lease of a run that has ended and is not settled', async () => {
+    const { ended, stop } = watchRun(createNextTurn(), request());
+    ended({ kind: 'returned' });
+    await vi.advanceTimersByTimeAsync(0);
+    // Renewal and `maxRunMs`, and no deadline.
+    expect(vi.getTimerCount()).toBe(2);
+    stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('the deadline counts from the beginning of the run', async () => {
+    const { ended, stop } = watchRun(createNextTurn(), request());
+    await vi.advanceTimersByTimeAsync(7_999);
+    expect([told, abort.signal.aborted]).toEqual([[], false]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(abort.signal.aborted).toBe(true);
+    ended({ kind: 'returned' });
+    // Told once; how it ended is what the overrun carries.
+    expect(told).toEqual([{ kind: 'overrun', finished: expect.any(Promise) as unknown }]);
+    expect(await finished()).toEqual({ kind: 'returned' });
+    stop();
+  });
+
+  it('the deadline counts from when the run began, not from when it was watched', async () => {
+    watchRun(createNextTurn(), request(5_000));
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(told).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told).toMatchObject([{ kind: 'overrun' }]);
+  });
+
+  it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {
+    const lost = request();
+    const store = { renew: async (): Promise<'lost'> => 'lost' };
+    const { ended } = watchRun(createNextTurn(), { ...lost, lease: { ...lost.lease, store } });
+    await vi.advanceTimersByTimeAsync(2_000);
+    // The handler may end after it.
+    ended({ kind: 'returned' });
+    expect(told).toEqual([{ kind: 'lost' }]);
+    expect(given).toEqual([expect.objectContaining({ code: 'lease_lost' })]);
+    expect(abort.signal.reason).toBe(given[0]);
+  });
+
+  it('a run over maxRunMs is given up, and its deadline was over before', async () => {
+    watchRun(createNextTurn(), request());
+    await vi.advanceTimersByTimeAsync(900_000);
+    expect(await finished()).toEqual({ kind: 'abandoned' });
+    expect(given).toEqual([expect.objectContaining({ code: 'handler_timeout' })]);
+    expect(abort.signal.reason).toMatchObject({ message: 'the handler ran over 8000 ms' });
+  });
+});
