@@ -62,9 +62,9 @@ function printable(verdict: Verdict): Verdict {
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function noteRefusal(outcome: Outcome & Refusal, trace: OutcomeContext, parts: Parts): void {
+function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
   import('./refusal-line.ts')
-    .then((it) => it.noteRefusal(outcome, trace, parts))
+    .then((it) => it.noteRefusal(outcome, known, parts))
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
@@ -84,8 +84,8 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm }: Parts): void {
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function finishOutcome(given: Verdict, trace: OutcomeContext, parts: Parts): Outcome {
-  const { who, event } = trace;
+export function finishOutcome(given: Verdict, known: OutcomeContext, parts: Parts): Outcome {
+  const { who, event } = known;
   const verdict = printable(given);
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
@@ -93,10 +93,10 @@ export function finishOutcome(given: Verdict, trace: OutcomeContext, parts: Part
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
   parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
-  if (outcome.kind === 'refused') noteRefusal(outcome, trace, parts);
+  if (outcome.kind === 'refused') noteRefusal(outcome, known, parts);
   raiseAlarms(outcome, parts);
-  parts.notes.outcome?.(outcome, trace);
-  trace.watch?.ended(outcome, trace.delivery?.headers);
+  parts.notes.outcome?.(outcome, known);
+  known.watch?.ended(outcome, known.delivery?.headers);
   parts.onOutcome(outcome);
   return outcome;
 }

@@ -11,15 +11,15 @@ const EVERY_MS = 1_000;
  */
 export function createCurious(
   parts: Parts,
-): (verdict: Verdict, trace: OutcomeContext) => Verdict | Promise<Verdict | Upload> {
+): (verdict: Verdict, known: OutcomeContext) => Verdict | Promise<Verdict | Upload> {
   const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;
   let last = Number.NEGATIVE_INFINITY;
-  return (verdict, trace) => {
-    if (maxBytes === 0 || verdict.kind !== 'refused' || !trace.selected) return verdict;
+  return (verdict, known) => {
+    if (maxBytes === 0 || verdict.kind !== 'refused' || !known.selected) return verdict;
     const now = parts.now();
     if (Math.abs(now - last) < EVERY_MS) return verdict;
     return import('./refused-body.ts').then(async (it) => {
-      const upload = await it.refusedUpload(verdict, trace, parts, maxBytes);
+      const upload = await it.refusedUpload(verdict, known, parts, maxBytes);
       if (upload) last = now;
       return upload ?? verdict;
     });

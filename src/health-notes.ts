@@ -19,7 +19,7 @@ export interface HealthNotes {
   /** Notes an outcome; loaded before the first delivery that can have a sender. */
   outcome?: (
     outcome: Outcome,
-    trace: { readonly selected?: { readonly senders: readonly SenderEntry[] | undefined } },
+    known: { readonly selected?: { readonly senders: readonly SenderEntry[] | undefined } },
   ) => void;
 }
 

@@ -51,14 +51,14 @@ async function challenged(body: ReadChallenge, parts: ReadyContext): Promise<Ver
 }
 
 /** What is known of an event before it is admitted. */
-function note(trace: OutcomeContext, body: Read): void {
+function note(known: OutcomeContext, body: Read): void {
   if (!body.claim) return;
-  trace.event = body.reading.event;
-  trace.who = { ...trace.who, deliveryId: body.deliveryId };
+  known.event = body.reading.event;
+  known.who = { ...known.who, deliveryId: body.deliveryId };
 }
 
 /** An event that is to be run by another process takes along whose work it is. */
-function traced(body: Read, { watch }: OutcomeContext): Read {
+function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
   const traceparent = watch?.traceparent;
   if (traceparent === undefined || !body.claim) return body;
   return { ...body, claim: { ...body.claim, traceparent } };
@@ -87,25 +87,25 @@ function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch['passe
 async function enter(
   { parts, lifecycle }: Pipeline,
   head: Head,
-  trace: OutcomeContext,
+  known: OutcomeContext,
 ): Promise<Verdict | Entered> {
   const arrivedAt = parts.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
   // A body that is there already declares its length best.
-  const { rawBytes } = trace;
+  const { rawBytes } = known;
   const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, parts) : guardHead(head, parts);
   if (isRejection(guarded)) return guarded;
 
   const ready = await parts.startup.ready();
   const selected = await select(guarded, ready);
   if (isRejection(selected)) return selected;
-  trace.selected = selected;
+  known.selected = selected;
 
   const auth = await ready.authContext();
   const proof = await authenticate(selected, auth, arrivedAt);
   if (isRejection(proof)) return proof;
-  passed(trace, 'headers');
+  passed(known, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
@@ -115,23 +115,23 @@ async function proceed(
   { parts, selected, proof, arrivedAt }: Entered,
   whole: WholeBody,
   signal: AbortSignal | undefined,
-  trace: OutcomeContext,
+  known: OutcomeContext,
 ): Promise<Verdict> {
-  passed(trace, 'body');
+  passed(known, 'body');
   const authentic = await authenticateBody(proof, whole, selected);
   if (isRejection(authentic)) return authentic;
-  passed(trace, 'verified');
+  passed(known, 'verified');
   const sender = authentic.identity.sender.agentUrl;
-  trace.who = { sender };
+  known.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
 
   const body = await withToken(read(authentic, parts), selected.delivery, parts);
   if (isRejection(body)) return body;
   if (isChallenge(body)) return challenged(body, parts);
-  note(trace, body);
+  note(known, body);
 
-  const admitted = await admit(traced(body, trace), parts, signal);
-  passed(trace, 'admitted');
+  const admitted = await admit(withTraceparent(body, known), parts, signal);
+  passed(known, 'admitted');
   if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
 
@@ -190,6 +190,18 @@ export function receiverOf(parts: Parts): Receiver {
     return head;
   }
 
+  /** Counts it as under way until it is answered; a fault is an outcome too. */
+  async function counted<T>(known: OutcomeContext, work: () => Promise<T>): Promise<T | Outcome> {
+    lifecycle.arrived();
+    try {
+      return await work();
+    } catch (error) {
+      return finishOutcome(faultVerdict(error, parts), known, parts);
+    } finally {
+      lifecycle.answered();
+    }
+  }
+
   async function deliver(
     rawBytes: unknown,
     headers: unknown,
@@ -199,18 +211,13 @@ export function receiverOf(parts: Parts): Receiver {
     const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
     const head = headOf(headers, request);
-    const trace: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
-    lifecycle.arrived();
-    try {
-      const entered = await enter(pipeline, head, trace);
-      if (entered.kind !== 'entered') return finishOutcome(entered, trace, parts);
+    const known: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
+    return counted(known, async () => {
+      const entered = await enter(pipeline, head, known);
+      if (entered.kind !== 'entered') return finishOutcome(entered, known, parts);
       const whole = { rawBody, wholeAt: entered.arrivedAt };
-      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, trace), trace, parts);
-    } catch (error) {
-      return finishOutcome(faultVerdict(error, parts), trace, parts);
-    } finally {
-      lifecycle.answered();
-    }
+      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, known), known, parts);
+    });
   }
 
   /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
@@ -218,20 +225,15 @@ export function receiverOf(parts: Parts): Receiver {
     entered: Entered,
     whole: WholeBody,
     signal: AbortSignal | undefined,
-    trace: OutcomeContext,
+    known: OutcomeContext,
   ) {
-    trace.rawBytes = whole.rawBody;
-    lifecycle.arrived();
-    try {
+    known.rawBytes = whole.rawBody;
+    return counted(known, async () => {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
-        : await proceed(pipeline, entered, whole, signal, trace);
-      return finishOutcome(verdict, trace, parts);
-    } catch (error) {
-      return finishOutcome(faultVerdict(error, parts), trace, parts);
-    } finally {
-      lifecycle.answered();
-    }
+        : await proceed(pipeline, entered, whole, signal, known);
+      return finishOutcome(verdict, known, parts);
+    });
   }
 
   async function openTicket(
@@ -241,10 +243,9 @@ export function receiverOf(parts: Parts): Receiver {
   ): Promise<Outcome | Ticket> {
     const request = given ?? {};
     const head = headOf(headers, request);
-    const trace: OutcomeContext = { watch, who: {}, delivery: head };
-    lifecycle.arrived();
-    try {
-      const entered = await enter(pipeline, head, trace);
+    const known: OutcomeContext = { watch, who: {}, delivery: head };
+    return counted(known, async () => {
+      const entered = await enter(pipeline, head, known);
       const upload: Upload | Verdict =
         entered.kind === 'entered'
           ? {
@@ -254,21 +255,17 @@ export function receiverOf(parts: Parts): Receiver {
               declared: declaredLength(head.headers),
               maxBytes: parts.config.maxBodyBytes,
               finish: (whole) => {
-                const second = () => finish(entered, whole, request.signal, trace);
+                const second = () => finish(entered, whole, request.signal, known);
                 return watch ? watch.resumed(second) : second();
               },
-              fail: (verdict) => finishOutcome(verdict, trace, parts),
+              fail: (verdict) => finishOutcome(verdict, known, parts),
             }
-          : await curious(entered, trace);
-      if (upload.kind !== 'upload') return finishOutcome(upload, trace, parts);
+          : await curious(entered, known);
+      if (upload.kind !== 'upload') return finishOutcome(upload, known, parts);
       const { tickets } = await parts.startup.ready();
       const opened = tickets(upload);
-      return opened.kind === 'ticket' ? opened : finishOutcome(opened, trace, parts);
-    } catch (error) {
-      return finishOutcome(faultVerdict(error, parts), trace, parts);
-    } finally {
-      lifecycle.answered();
-    }
+      return opened.kind === 'ticket' ? opened : finishOutcome(opened, known, parts);
+    });
   }
 
   const observing: Receiver['observe'] = async (observation) => (await observe())(observation);

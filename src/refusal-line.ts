@@ -23,13 +23,13 @@ function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: Parts): 
 }
 
 /** What the owner is told of a refusal, beside the line at level info that each has. */
-export function noteRefusal(outcome: Outcome & Refusal, trace: OutcomeContext, parts: Parts): void {
-  const { delivery, rawBytes } = trace;
+export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
+  const { delivery, rawBytes } = known;
   if (!delivery) return;
-  const sender = whoseIs(trace, parts);
-  logFirst(outcome, sender, trace, parts);
+  const sender = whoseIs(known, parts);
+  logFirst(outcome, sender, known, parts);
   if (sender !== undefined) {
-    const note = noteOf(parts.notes, sender, trace.selected?.senders);
+    const note = noteOf(parts.notes, sender, known.selected?.senders);
     note.lastRefusedAt = parts.now();
     note.lastCode = outcome.code;
   }

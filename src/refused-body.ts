@@ -9,11 +9,11 @@ import type { Upload } from './ticket.ts';
 /** The body of a delivery that its headers refused, and nothing is done with it but to show it; undefined: unwanted. */
 export async function refusedUpload(
   refusal: Refusal,
-  trace: OutcomeContext,
+  known: OutcomeContext,
   parts: Parts,
   maxBytes: number,
 ): Promise<Upload | undefined> {
-  const { delivery, selected } = trace;
+  const { delivery, selected } = known;
   if (!delivery) return undefined;
   const keyid = keyidOf(delivery.headers);
   if (keyid === undefined || parts.keys.whose(keyid, selected?.senders) === undefined) return undefined;
@@ -26,9 +26,9 @@ export async function refusedUpload(
     declared,
     maxBytes,
     finish: async ({ rawBody }) => {
-      trace.rawBytes = rawBody;
-      return finishOutcome(refusal, trace, parts);
+      known.rawBytes = rawBody;
+      return finishOutcome(refusal, known, parts);
     },
-    fail: () => finishOutcome(refusal, trace, parts),
+    fail: () => finishOutcome(refusal, known, parts),
   };
 }

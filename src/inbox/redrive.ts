@@ -56,7 +56,7 @@ async function runHere(
     key,
     deliveryId: id,
     lease: win.lease,
-    place: win,
+    flags: win,
     firstCopy: () => copy,
     once: true,
   };

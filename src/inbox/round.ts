@@ -13,7 +13,7 @@ import { originOf, readStored, type Started, type AdmittedEvent } from '../stage
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
 
 /** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
-const LONGEST_NAP_MS = 30_000;
+const LONGEST_IDLE_MS = 30_000;
 
 /** What a worker is told by its store, and its owner has to mend. */
 const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
@@ -23,7 +23,7 @@ const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
 
 interface Failures {
   /** How long to wait before the next try, ms. */
-  readonly napAfter: (error: unknown, what: string) => number;
+  readonly delayAfter: (error: unknown, what: string) => number;
   readonly over: () => void;
 }
 
@@ -31,14 +31,14 @@ interface Failures {
 export function createFailures({ config, logger, raiseAlarm, random, notes, now }: Parts): Failures {
   let failures = 0;
   return {
-    napAfter(error, what) {
+    delayAfter(error, what) {
       failures += 1;
       notes.worker.error = messageOf(error);
       if (notes.worker.state === 'running') notes.worker.state = 'failing';
       logger.error({ err: error, failures }, what);
       const alarm = isOfKind(error, Fault) ? FAULT_ALARMS[error.code] : undefined;
       if (alarm) raiseAlarm({ code: alarm, message: (error as Fault).message });
-      const longest = Math.min(LONGEST_NAP_MS, config.worker.pollMs * 2 ** Math.min(failures, 20));
+      const longest = Math.min(LONGEST_IDLE_MS, config.worker.pollMs * 2 ** Math.min(failures, 20));
       return longest * (0.5 + random() / 2);
     },
     over: () => {
@@ -62,7 +62,7 @@ export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
     lease,
     ...(waitedMs !== undefined && { waitedMs }),
     ...(traceparent !== undefined && { traceparent }),
-    place: event,
+    flags: event,
     firstCopy: () => readStored(origin, event, parts),
     once: false,
   };
@@ -107,7 +107,7 @@ interface RoundRequest {
 
 interface RoundResult {
   /** How long to wait for the next round. Ms. */
-  readonly napMs: number;
+  readonly idleMs: number;
   /** What the next one is for. */
   readonly next: Next;
 }
@@ -120,11 +120,11 @@ interface Round {
     take: (event: LeasedEvent) => Promise<unknown>,
   ) => Promise<RoundResult>;
   /** The worker has slept for so long because it wanted to: no gap with the store. Ms. */
-  readonly napped: (ms: number) => void;
+  readonly wasIdle: (ms: number) => void;
 }
 
 /** However soon something is due, an idle worker does not look more often than this. Ms. */
-const SHORTEST_NAP_MS = 20;
+const SHORTEST_IDLE_MS = 20;
 
 /**
  * How long the store has not been heard of, though it was asked, or the process stood still. After more than a lease
@@ -134,7 +134,7 @@ interface Gap {
   /** @param at when the call began that was answered, on the clock of `performance.now()`. */
   readonly heard: (at: number) => void;
   readonly failed: () => void;
-  readonly napped: (ms: number) => void;
+  readonly wasIdle: (ms: number) => void;
   readonly ms: () => number;
 }
 
@@ -149,7 +149,7 @@ function createGap(leaseMs: number): Gap {
     failed: () => {
       isAway = true;
     },
-    napped(ms) {
+    wasIdle(ms) {
       // A timer is a little late each time; one that is a lease late stood still with its process.
       if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
     },
@@ -205,21 +205,21 @@ export function createRound(parts: ReadyContext, inbox: StoreInbox): Round {
   }
 
   return {
-    napped: gap.napped,
+    wasIdle: gap.wasIdle,
     async lease(request, take) {
       try {
         const quiet = await quietMs();
-        if (quiet > 0) return { napMs: quiet, next: request.next };
+        if (quiet > 0) return { idleMs: quiet, next: request.next };
         const { events, died, suspectDue, nextDueMs = worker.pollMs } = await ask(request, take);
         failures.over();
         // After a suspect, or where another worker has it, the others have their turn.
         const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
         const hasMore = next === 'alone' || events.length + died.length > 0;
-        const napMs = hasMore ? 0 : Math.max(SHORTEST_NAP_MS, Math.min(nextDueMs, worker.pollMs));
-        return { napMs, next };
+        const idleMs = hasMore ? 0 : Math.max(SHORTEST_IDLE_MS, Math.min(nextDueMs, worker.pollMs));
+        return { idleMs, next };
       } catch (error) {
         gap.failed();
-        return { napMs: failures.napAfter(error, 'the inbox could not be read'), next: request.next };
+        return { idleMs: failures.delayAfter(error, 'the inbox could not be read'), next: request.next };
       }
     },
   };

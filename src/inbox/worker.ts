@@ -87,18 +87,18 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
     if (max <= 0) return pollMs;
     const result = await round.lease({ max, next }, take);
     next = result.next;
-    return result.napMs;
+    return result.idleMs;
   }
 
   async function work(): Promise<void> {
     for (;;) {
       if (stopping) return;
       parts.watchQueue();
-      const napMs = await look();
-      if (napMs <= 0 || stopping) continue;
+      const idleMs = await look();
+      if (idleMs <= 0 || stopping) continue;
       const began = performance.now();
-      await wakeSignal.wait(napMs);
-      round.napped(Math.min(napMs, performance.now() - began));
+      await wakeSignal.wait(idleMs);
+      round.wasIdle(Math.min(idleMs, performance.now() - began));
     }
   }
 
@@ -146,7 +146,7 @@ export async function startWorker(parts: Parts, begin: (make: () => Worker) => v
         notes.worker.state = 'off';
         throw error;
       }
-      await wakeSignal.wait(failures.napAfter(error, 'the worker could not start yet'));
+      await wakeSignal.wait(failures.delayAfter(error, 'the worker could not start yet'));
     }
   }
 }

@@ -185,7 +185,7 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
     deliveryId,
     taskId: claim.task?.id,
     lease,
-    place: win,
+    flags: win,
     firstCopy: () => (body ? readStored(origin, { key: claim.key, body }, context) : reading),
     once: false,
     event: reading.event,

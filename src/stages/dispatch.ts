@@ -48,7 +48,7 @@ async function eventToHandle(
   won: AdmittedEvent,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal } = won.place;
+  const { reemission, afterTerminal, afterFinal } = won.flags;
   const { event: first, terminal } = won.firstCopy();
   const codes: WarningCode[] = [];
   if (afterTerminal && !terminal) codes.push('after_terminal');
@@ -151,8 +151,7 @@ async function work(
 ): Promise<void> {
   const { won, transaction } = run;
   try {
-    const made = eventToHandle(won, context);
-    const event = made instanceof Promise ? await made : made;
+    const event = await eventToHandle(won, context);
     run.event = event;
     const own = handlerFor(context.handlers, event);
     const { handler } = context.instruments;

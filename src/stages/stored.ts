@@ -41,7 +41,7 @@ export interface AdmittedEvent {
   readonly waitedMs?: number;
   /** A worker's: of the delivery that brought it. W3C `traceparent`. */
   readonly traceparent?: string | undefined;
-  readonly place: AdmissionFlags;
+  readonly flags: AdmissionFlags;
   /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;
   /** Nobody would bring it again: if it fails, it is DEAD. */
