@@ -194,7 +194,7 @@ export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] 
 export interface RetryOptions {
   /** Runs of the handler before the event is DEAD. 12. */
   readonly attempts?: number;
-  /** First back-off of a worker, ms. 1000. */
+  /** First back-off of a worker, ms. 1 000. */
   readonly baseMs?: number;
   /** Longest back-off of a worker, ms. 300 000. */
   readonly maxMs?: number;

@@ -1,6 +1,7 @@
 import { singleFlight } from './single-flight.ts';
 import type { RaiseAlarm } from './alarms.ts';
 import type { Config } from './config/resolve.ts';
+import { OPTIONS } from './config/table.ts';
 import { ConfigError, Fault, messageOf } from './errors.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
@@ -16,7 +17,7 @@ async function checkDurability(
   options: ReceiverOptions,
   lowered: (message: string) => void,
 ): Promise<void> {
-  const required = options.requireDurability ?? 'disk';
+  const required = options.requireDurability ?? OPTIONS.requireDurability.standard;
   const read = await store.durability();
   const actual = read === 'unknown' ? options.declaredDurability : read;
   if (actual !== undefined && !isLess(actual, required)) {

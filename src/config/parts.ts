@@ -5,7 +5,7 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
-import { checkEach } from './table.ts';
+import { checkEach, OPTIONS } from './table.ts';
 import { describeMissing, onlyKnown, requireLogger } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
@@ -158,7 +158,7 @@ function checkFunctions(options: ReceiverOptions): void {
 
 /** Where signatures are verified. @throws ConfigError also where `sodium` is not libsodium, or could never be used. */
 export function verificationOf({ verification, sodium }: ReceiverOptions): Verification {
-  const where = verification ?? 'auto';
+  const where = verification ?? OPTIONS.verification.standard;
   if (sodium === undefined) return where;
   if (typeof sodium?.crypto_sign_verify_detached !== 'function') {
     throw new ConfigError(

@@ -9,8 +9,7 @@ import { contentTypes } from './content-types.ts';
 import { checkParts, pressureThresholds, verificationOf } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
-import { type Mode, type Numbers, numbersIn } from './table.ts';
-import { MAX_TIMER_MS, onlyKnown, wholeNumber } from './validate.ts';
+import { DAY_MS, type Mode, type Numbers, numbersIn, numbersOf, OPTIONS, RETRY, WORKER } from './table.ts';
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
@@ -41,8 +40,6 @@ export interface Config {
   readonly allowLoopback: boolean;
 }
 
-const DAY_MS = 86_400_000;
-
 /** @throws ConfigError where records are forgotten sooner than senders were told. */
 function checkRetention({ retentionMs }: Numbers, { shorterRetentionToldToSenders }: ReceiverOptions): void {
   if (retentionMs >= DAY_MS || shorterRetentionToldToSenders) return;
@@ -51,24 +48,11 @@ function checkRetention({ retentionMs }: Numbers, { shorterRetentionToldToSender
   );
 }
 
-/** @throws ConfigError unless it is an object: a bare number would silently count for nothing. */
-function requireObject(name: string, value: unknown, example: string): void {
-  if (typeof value === 'object' && value !== null) return;
-  throw new ConfigError(`${name}: must be an object like ${example}.`);
-}
-
+/** As many are leased at once as may run, unless `batch` says otherwise. */
 function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
-  requireObject('worker', worker, '{ concurrency: 10 }');
-  onlyKnown('worker', worker, { concurrency: true, batch: true, pollMs: true });
-  const concurrency = wholeNumber('worker.concurrency', worker.concurrency, 10, 1, 10_000);
-  return {
-    concurrency,
-    batch: wholeNumber('worker.batch', worker.batch, concurrency, 1, 10_000),
-    pollMs: wholeNumber('worker.pollMs', worker.pollMs, 1_000, 1, MAX_TIMER_MS),
-  };
+  const { concurrency, batch, pollMs } = numbersOf('worker', worker, WORKER);
+  return { concurrency, batch: worker.batch ? batch : concurrency, pollMs };
 }
-
-const RETRY_NAMES = { attempts: true, baseMs: true, maxMs: true, crashes: true } as const;
 
 /** Checks and completes the options. @throws ConfigError with the fix in the message. */
 export function resolveOptions(options: ReceiverOptions): Config {
@@ -76,9 +60,12 @@ export function resolveOptions(options: ReceiverOptions): Config {
     throw new ConfigError('createReceiver takes an object: { publicUrl, senders, store, handlers }.');
   }
   checkParts(options);
-  const { retry = {}, mode = 'inline', hostCheck = 'strict', allowLoopback = false } = options;
-  requireObject('retry', retry, '{ attempts: 12 }');
-  onlyKnown('retry', retry, RETRY_NAMES);
+  const {
+    mode = OPTIONS.mode.standard,
+    hostCheck = OPTIONS.hostCheck.standard,
+    allowLoopback = false,
+    retry = {},
+  } = options;
   const protocol = protocolFor(options.protocol);
   const edition = editionFor(options.edition);
   const numbers = numbersIn(options);
@@ -109,12 +96,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
       maxNoncesPerSender,
       maxNonces,
     },
-    retry: {
-      attempts: wholeNumber('retry.attempts', retry.attempts, 12),
-      crashes: wholeNumber('retry.crashes', retry.crashes, 5),
-      baseMs: wholeNumber('retry.baseMs', retry.baseMs, 1_000),
-      maxMs: wholeNumber('retry.maxMs', retry.maxMs, 300_000),
-    },
+    retry: numbersOf('retry', retry, RETRY),
     admissionPressure: pressureThresholds(options.admissionPressure),
     verification: verificationOf(options),
   };

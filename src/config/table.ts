@@ -1,5 +1,6 @@
 import { ConfigError } from '../errors.ts';
-import type { ReceiverOptions } from '../options.ts';
+import type { WorkerOptions } from '../inbox/contract.ts';
+import type { ReceiverOptions, RetryOptions } from '../options.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** When handlers run: before the reply, or later from the inbox. */
@@ -16,32 +17,44 @@ export type Numbers = Readonly<Record<NumberName, number>>;
 /** What is read before a default that depends on it. */
 type Before = Pick<Numbers, 'maxBodyBytes' | 'leaseMs'> & { readonly mode: Mode };
 
-interface NumberRule {
+interface NumberRule<S = number | ((before: Before) => number)> {
   readonly kind: 'number';
-  readonly standard: number | ((before: Before) => number);
+  readonly standard: S;
   readonly min: number;
   readonly max?: number;
 }
 
-/** `special`: checked by a function of its own. */
-type Rule =
-  | NumberRule
-  | { readonly kind: 'choice'; readonly of: readonly string[] }
-  | { readonly kind: 'flag' | 'function' | 'special' };
+/** Without a default, `S` is undefined. */
+interface ChoiceRule<T, S = T> {
+  readonly kind: 'choice';
+  readonly of: readonly T[];
+  readonly standard: S;
+}
 
-const count = (standard: NumberRule['standard'], min = 1, max?: number): NumberRule => ({
+/** Options that are one of some words, and have a default. */
+type ChoiceName = 'mode' | 'requireDurability' | 'verification' | 'hostCheck';
+
+/** `special`: checked by a function of its own. A flag is off by default. */
+type Rule =
+  NumberRule | ChoiceRule<string, string | undefined> | { readonly kind: 'flag' | 'function' | 'special' };
+
+const count = <S extends NumberRule['standard']>(standard: S, min = 1, max?: number): NumberRule<S> => ({
   kind: 'number',
   standard,
   min,
   ...(max !== undefined && { max }),
 });
-const timer = (standard: NumberRule['standard'], min = 1): NumberRule => count(standard, min, MAX_TIMER_MS);
-const choice = (...of: readonly string[]): Rule => ({ kind: 'choice', of });
+const timer = <S extends NumberRule['standard']>(standard: S, min = 1): NumberRule<S> =>
+  count(standard, min, MAX_TIMER_MS);
+const choice = <T extends string, S extends T | undefined>(
+  of: readonly T[],
+  standard: S,
+): ChoiceRule<T, S> => ({ kind: 'choice', of, standard });
 const FLAG: Rule = { kind: 'flag' };
 const FUNCTION: Rule = { kind: 'function' };
 const SPECIAL: Rule = { kind: 'special' };
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
 const MIN_RETENTION_MS = 600_000;
 
@@ -51,9 +64,15 @@ const byMode =
   ({ mode }: Before): number =>
     mode === 'inbox' ? inbox : inline;
 
+const DURABILITIES = ['process', 'disk', 'failover'] as const;
+
 /** Every option: its kind, default and bounds. What it is for says `ReceiverOptions`. */
 export const OPTIONS: {
-  readonly [K in keyof Required<ReceiverOptions>]: K extends NumberName ? NumberRule : Rule;
+  readonly [K in keyof Required<ReceiverOptions>]: K extends NumberName
+    ? NumberRule
+    : K extends ChoiceName
+      ? ChoiceRule<NonNullable<ReceiverOptions[K]>>
+      : Rule;
 } = {
   publicUrl: SPECIAL,
   senders: SPECIAL,
@@ -62,7 +81,7 @@ export const OPTIONS: {
   onChallenge: FUNCTION,
   protocol: SPECIAL,
   edition: SPECIAL,
-  mode: choice('inline', 'inbox'),
+  mode: choice(['inline', 'inbox'], 'inline'),
   worker: SPECIAL,
   queueUnattendedMs: timer(60_000),
   resultSchemas: SPECIAL,
@@ -84,19 +103,20 @@ export const OPTIONS: {
   maxNoncesPerKey: count(100_000),
   maxNoncesPerSender: count(1_000_000),
   maxNonces: count(10_000_000),
-  requireDurability: choice('process', 'disk', 'failover'),
-  declaredDurability: choice('process', 'disk', 'failover'),
+  requireDurability: choice(DURABILITIES, 'disk'),
+  declaredDurability: choice(DURABILITIES, undefined),
   expectStoreId: SPECIAL,
-  verification: choice('main', 'pool', 'auto'),
+  verification: choice(['main', 'pool', 'auto'], 'auto'),
   sodium: SPECIAL,
-  hostCheck: choice('strict', 'off'),
+  hostCheck: choice(['strict', 'off'], 'strict'),
   allowLoopback: FLAG,
   retry: SPECIAL,
   admissionPressure: SPECIAL,
   retryAfterSeconds: count(5, 0, DAY_MS / 1000),
   now: FUNCTION,
   transport: FUNCTION,
-  dns: choice('direct', 'system'),
+  // `direct`, where connections are made: src/keys/net/transport.ts.
+  dns: choice(['direct', 'system'], undefined),
   logger: SPECIAL,
   onOutcome: FUNCTION,
   onHandled: FUNCTION,
@@ -104,12 +124,24 @@ export const OPTIONS: {
   onRefused: FUNCTION,
 };
 
-const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, true] as const));
+/** Options that are objects of numbers. */
+export const RETRY: { readonly [K in keyof Required<RetryOptions>]: NumberRule<number> } = {
+  attempts: count(12),
+  baseMs: count(1_000),
+  maxMs: count(300_000),
+  crashes: count(5),
+};
+/** `batch` is `concurrency` where that is given. */
+export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule<number> } = {
+  concurrency: count(10, 1, 10_000),
+  batch: count(10, 1, 10_000),
+  pollMs: timer(1_000),
+};
 
 /** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
 export function checkEach(options: ReceiverOptions): void {
   // A misspelt one would silently do nothing.
-  onlyKnown('options', options, NAMES);
+  onlyKnown('options', options, OPTIONS);
   for (const [name, rule] of Object.entries(OPTIONS) as [keyof ReceiverOptions, Rule][]) {
     const value: unknown = options[name];
     if (rule.kind === 'choice') oneOf(name, value as string | undefined, rule.of);
@@ -124,7 +156,7 @@ export function checkEach(options: ReceiverOptions): void {
 /** @throws ConfigError where one is not a whole number within its bounds, or two contradict each other. */
 export function numbersIn(options: ReceiverOptions): Numbers {
   const before: { -readonly [K in keyof Before]: Before[K] } & Partial<Record<NumberName, number>> = {
-    mode: options.mode ?? 'inline',
+    mode: options.mode ?? OPTIONS.mode.standard,
     maxBodyBytes: 0,
     leaseMs: 0,
   };
@@ -137,6 +169,29 @@ export function numbersIn(options: ReceiverOptions): Numbers {
   const { mode: _mode, ...numbers } = before;
   checkTogether(numbers as Numbers);
   return numbers as Numbers;
+}
+
+/**
+ * What a table of numbers says of `given`.
+ * @throws ConfigError where it is not an object (a bare number would silently count for nothing), or has another member.
+ */
+export function numbersOf<N extends string>(
+  where: string,
+  given: { readonly [K in N]?: number },
+  rules: Readonly<Record<N, NumberRule<number>>>,
+): Readonly<Record<N, number>> {
+  const entries = Object.entries(rules) as [N, NumberRule<number>][];
+  const [[example, { standard }] = ['', { standard: 0 }]] = entries;
+  if (typeof given !== 'object' || given === null) {
+    throw new ConfigError(`${where}: must be an object like { ${example}: ${standard} }.`);
+  }
+  onlyKnown(where, given, rules);
+  return Object.fromEntries(
+    entries.map(([name, { standard: fallback, min, max }]) => [
+      name,
+      wholeNumber(`${where}.${name}`, given[name], fallback, min, max),
+    ]),
+  ) as Record<N, number>;
 }
 
 function checkTogether(numbers: Numbers): void {

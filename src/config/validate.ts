@@ -5,7 +5,7 @@ import { ConfigError } from '../errors.ts';
  * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
  *   would silently do nothing.
  */
-export function onlyKnown(where: string, options: unknown, known: Readonly<Record<string, true>>): void {
+export function onlyKnown(where: string, options: unknown, known: object): void {
   const names = Object.keys(known);
   if (typeof options !== 'object' || options === null) {
     throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);

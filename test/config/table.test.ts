@@ -1,17 +1,20 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { numbersIn, OPTIONS } from '../../src/config/table.ts';
+import { numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/table.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 
-const file = new URL('../../src/options.ts', import.meta.url);
-const source = ts.createSourceFile('options.ts', readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
+const source = (file: string): ts.SourceFile => {
+  const text = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8');
+  return ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+};
+const statements = ['options.ts', 'inbox/contract.ts'].flatMap((file) => [...source(file).statements]);
 
-/** What the docstring of each option says. */
-function docs(): ReadonlyMap<string, string> {
+/** What the docstring of each member says. */
+function docs(of = 'ReceiverOptions'): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
-  for (const node of source.statements) {
-    if (!ts.isInterfaceDeclaration(node) || node.name.text !== 'ReceiverOptions') continue;
+  for (const node of statements) {
+    if (!ts.isInterfaceDeclaration(node) || node.name.text !== of) continue;
     for (const member of node.members) {
       const doc = ts.getJSDocCommentsAndTags(member)[0]?.getText() ?? '';
       if (member.name) found.set(member.name.getText(), doc);
@@ -37,6 +40,22 @@ describe('the table of options', () => {
     expect(said.get(name)).toContain(spaced(value));
     const inbox = standard('inbox')[name as keyof ReturnType<typeof standard>];
     expect(said.get(name)).toContain(spaced(inbox));
+  });
+
+  const choices = Object.entries(OPTIONS).flatMap(([name, rule]) =>
+    rule.kind === 'choice' && rule.standard !== undefined ? [[name, rule.standard] as const] : [],
+  );
+  it.each(choices)('%s: the word that its docstring says is its default', (name, value) => {
+    expect(said.get(name)).toMatch(new RegExp(`\\. \`${value}\`\\.\\s*\\*/$`));
+  });
+
+  it.each([
+    ['RetryOptions', RETRY],
+    ['WorkerOptions', WORKER],
+  ])('%s: the defaults that its docstrings say', (name, rules) => {
+    const members = docs(name);
+    for (const [member, { standard: value }] of Object.entries(rules).filter(([one]) => one !== 'batch'))
+      expect(members.get(member)).toContain(spaced(value));
   });
 
   it('defaults that depend on others', () => {
