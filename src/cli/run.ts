@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
-import { TargetUriError } from '../auth/rfc9421/signature-base.ts';
+import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import { addExplain } from './explain/verb.ts';
 import { addInbox } from './inbox/verb.ts';

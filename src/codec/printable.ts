@@ -40,6 +40,12 @@ export function printableText(text: string, most: number): string {
   return shown;
 }
 
+/** A sender's text in a `detail` or an alarm: quoted and short, whatever it holds. */
+export function quoted(text: string): string {
+  const printable = text.slice(0, 64).replace(/[^\x20-\x7e]/g, '?');
+  return JSON.stringify(text.length > 64 ? `${printable}…` : printable);
+}
+
 /** Whether `text` has at most `max` code points, and each of them can be printed. */
 export function isPrintable(text: string, max: number): boolean {
   let count = 0;

@@ -1,5 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import { quoted } from '../auth/rfc9421/refuse.ts';
+import { quoted } from '../codec/printable.ts';
 import { putBounded } from '../bounded.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';

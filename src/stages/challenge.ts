@@ -1,6 +1,6 @@
 import type { Logger } from '../alarms.ts';
 import { comparedWith } from '../auth/credentials.ts';
-import { quoted } from '../auth/rfc9421/refuse.ts';
+import { quoted } from '../codec/printable.ts';
 import { utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { Fault } from '../errors.ts';

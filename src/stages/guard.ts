@@ -1,6 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import { signingField } from '../auth/mode.ts';
-import { quoted } from '../auth/rfc9421/refuse.ts';
+import { quoted } from '../codec/printable.ts';
 import { isAdmissible } from '../config/content-types.ts';
 import type { Config } from '../config/resolve.ts';
 import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';

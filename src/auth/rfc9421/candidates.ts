@@ -1,11 +1,13 @@
+import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
 import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { AuthContext, HeadRequest } from '../contract.ts';
+import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
-import type { HostComparison } from './host.ts';
+import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { refuse } from './refuse.ts';
+import { signatureBase } from './signature-base.ts';
 
 /** Everything that is the same for each candidate. */
 export interface Trial {
@@ -15,6 +17,28 @@ export interface Trial {
   /** The signature base, encoded. */
   readonly base: Uint8Array;
   readonly host: HostComparison;
+}
+
+/** The signature base for a URL, encoded; undefined where it cannot be built. */
+export function baseFor(
+  target: Target,
+  { delivery }: HeadRequest,
+  signed: CheckedSignature,
+): Uint8Array | undefined {
+  const facts = { method: delivery.method, target, headers: delivery.headers };
+  const text = signatureBase(signed.components, facts, signed.signatureParams);
+  return text === undefined ? undefined : utf8(text);
+}
+
+/** Everything that the candidates are tried on, or undefined where the base cannot be built. */
+export function trialOf(
+  context: AuthContext,
+  request: HeadRequest,
+  signed: CheckedSignature,
+): Trial | undefined {
+  const { delivery, target } = request;
+  const base = baseFor(target, request, signed);
+  return base && { context, request, signed, base, host: compareHost(delivery, target, context.hostCheck) };
 }
 
 /** The key did not verify, could not be asked about, or could not be tried. */

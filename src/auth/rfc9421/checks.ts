@@ -13,7 +13,8 @@ import {
   type SignatureInput,
   type SignatureParameters,
 } from './signature-input.ts';
-import { quoted, refuse } from './refuse.ts';
+import { quoted } from '../../codec/printable.ts';
+import { refuse } from './refuse.ts';
 import { windowHolds } from './window.ts';
 
 /** The three fields, parsed: check 1 passed. */

@@ -21,6 +21,7 @@ export type { RequestFacts } from './signature-base.ts';
 export { signatureBase } from './signature-base.ts';
 export type { SignatureInput, SignatureParameters } from './signature-input.ts';
 export { parseSignatureInput } from './signature-input.ts';
-export { canonicalTargetUri, TargetUriError } from './signature-base.ts';
+export { TargetUriError } from './host.ts';
+export { canonicalTargetUri } from './signature-base.ts';
 export type { SignedMessage, VerifiedSignature, VerifySignatureOptions } from './verify-signature.ts';
 export { verifySignature } from './verify-signature.ts';

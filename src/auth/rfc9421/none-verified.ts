@@ -5,6 +5,7 @@ import type { Refusal, Unavailability } from '../../outcome.ts';
 import { editionAccepting } from '../../protocol.ts';
 import type { VerifiesFor } from '../contract.ts';
 import {
+  baseFor,
   type Failure,
   laterFailure,
   type Trial,
@@ -14,8 +15,8 @@ import {
 } from './candidates.ts';
 import { SAME } from './host.ts';
 import { type KeyPolicy, usableKey } from './key-policy.ts';
-import { quoted, refuse } from './refuse.ts';
-import { baseFor } from './trial.ts';
+import { quoted } from '../../codec/printable.ts';
+import { refuse } from './refuse.ts';
 
 /**
  * What `tryCandidates` gives, where the key that verifies is that sender's own too (verification.md §2.36). One

@@ -2,11 +2,10 @@ import type { RaiseAlarm } from '../../alarms.ts';
 import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
-import { tryCandidates, type TrialResult } from './candidates.ts';
+import { trialOf, tryCandidates, type TrialResult } from './candidates.ts';
 import { checkSignatureFields, type SignatureFields } from './checks.ts';
-import { quoted } from './refuse.ts';
+import { quoted } from '../../codec/printable.ts';
 import type { SignatureParameters } from './signature-input.ts';
-import { trialOf } from './trial.ts';
 import { MAX_VALIDITY_S, SKEW_S } from './window.ts';
 
 /** Unix seconds reach this in the year 5138, Unix milliseconds reached it in 1973. */

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../../alarms.ts';
 import type { Unavailability } from '../../outcome.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { Target } from '../contract.ts';
-import { quoted } from './refuse.ts';
+import { quoted } from '../../codec/printable.ts';
 
 /**
  * The signature covers our URL and `Host` names another: only the seller can have signed it, so a proxy of ours

@@ -81,8 +81,6 @@ function componentValue(component: string, facts: RequestFacts): string | undefi
   return DERIVED.get(component)?.(facts) ?? plainField(component, facts.headers);
 }
 
-export { TargetUriError } from './host.ts';
-
 /** Scheme, authority, path, query with its `?`; the fragment is matched and dropped (RFC 3986, appendix B). */
 const URI = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?$/s;
 

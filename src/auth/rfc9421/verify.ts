@@ -2,14 +2,12 @@ import type { Candidate } from '../../keys/contract.ts';
 import type { Refusal, Unavailability } from '../../outcome.ts';
 import type { Authenticate, AuthResult, Proof, Prove, WholeBody } from '../contract.ts';
 import { whole } from '../whole.ts';
-import type { Trial, Verified } from './candidates.ts';
-import { tryCandidates } from './candidates.ts';
+import { type Trial, trialOf, tryCandidates, type Verified } from './candidates.ts';
 import type { CheckedSignature } from './checks.ts';
 import { checkSignatureFields, readSignatureFields } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
 import type { SenderEntry } from '../../senders.ts';
 import { refuse } from './refuse.ts';
-import { trialOf } from './trial.ts';
 import { SKEW_S, windowEnded } from './window.ts';
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */

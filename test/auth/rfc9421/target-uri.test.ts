@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalTargetUri, TargetUriError } from '../../../src/auth/rfc9421/signature-base.ts';
+import { TargetUriError } from '../../../src/auth/rfc9421/host.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
 
 function refusal(url: string): unknown {
   try {
