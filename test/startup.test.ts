@@ -8,6 +8,7 @@ import { memoryStore } from '../src/stores/memory.ts';
 import type { Durability } from '../src/stores/contract.ts';
 import { gate } from './receiver/setup.ts';
 import { onWorkerd } from './support/workerd.ts';
+import { SILENT_LOGGER } from './support/silent-logger.ts';
 
 interface Bench {
   readonly startup: Startup<string>;
@@ -85,7 +86,7 @@ describe('ready: declaredDurability counts where the settings cannot be read, an
       senders: [{ agentUrl: 'https://seller.example/mcp', pins: [{ kid: 'a', kty: 'OKP' }] }],
       store: { ...memoryStore(), durability: () => Promise.resolve(read) },
       handlers: { other: () => {} },
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: SILENT_LOGGER,
       ...more,
     }).ready();
 

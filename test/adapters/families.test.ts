@@ -9,6 +9,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { listening, type Listening } from './raw-client.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -164,8 +165,6 @@ interface Handled {
   readonly event: Event;
 }
 
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
-
 describe.each(['tool', 'agent'] as const)('signed, from a sender of format %s', (format) => {
   let seller: FakeSeller;
   let server: Listening;
@@ -182,7 +181,7 @@ describe.each(['tool', 'agent'] as const)('signed, from a sender of format %s', 
       store,
       requireDurability: 'process',
       allowLoopback: true,
-      logger: silent,
+      logger: SILENT_LOGGER,
       onOutcome: (outcome) => void outcomes.push(outcome),
       handlers: {
         completed: note('completed'),

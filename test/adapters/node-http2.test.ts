@@ -9,8 +9,9 @@ import {
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { closing, deferred } from './raw-client.ts';
+import { closing } from './raw-client.ts';
 import { header, OK, recordingReceiver, text, type RecordingReceiver } from './recording-receiver.ts';
+import { gate } from '../support/gate.ts';
 
 interface Session extends AsyncDisposable {
   readonly session: ClientHttp2Session;
@@ -138,8 +139,8 @@ test('an upload that is reset leaves nothing', async () => {
 });
 
 test('a sender that left before the answer breaks nothing', async () => {
-  const answer = deferred<typeof OK>();
-  const receiver = recordingReceiver({ answer: () => answer.promise });
+  const answer = gate<typeof OK>();
+  const receiver = recordingReceiver({ answer: () => answer.opened });
   await using http2 = await session(receiver);
   const left = open(http2);
   left.on('error', () => undefined);
@@ -147,7 +148,7 @@ test('a sender that left before the answer breaks nothing', async () => {
   await expect.poll(() => receiver.handed.length).toBe(1);
   left.close(8);
   await expect.poll(() => receiver.handed[0]?.request.signal?.aborted).toBe(true);
-  answer.resolve(OK);
+  answer.open(OK);
   const next = open(http2);
   next.end('[]');
   expect((await answerTo(next)).status).toBe(200);

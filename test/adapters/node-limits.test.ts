@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { closing, deferred, listening, POST, rawClient, statuses } from './raw-client.ts';
+import { closing, listening, POST, rawClient, statuses } from './raw-client.ts';
 import { recordingReceiver, text } from './recording-receiver.ts';
+import { gate } from '../support/gate.ts';
 
 const CAP = 64;
 
@@ -189,18 +190,18 @@ describe('an upload that breaks off', () => {
 
   test('before the handler ran leaves nothing either', async () => {
     const receiver = recordingReceiver();
-    const settled = deferred<number>();
+    const settled = gate<number>();
     await using server = await listening((req, res) => {
       req.once('close', () => {
         webhookHandler(receiver)(req, res);
-        settled.resolve(req.socket.bytesWritten);
+        settled.open(req.socket.bytesWritten);
       });
     });
     const client = await rawClient(server.port);
     client.send(...POST('Content-Length: 60'), '', '{');
     await once(server.server, 'request');
     client.socket.resetAndDestroy();
-    expect(await settled.promise).toBe(0);
+    expect(await settled.opened).toBe(0);
     expect([receiver.handed, receiver.refused, receiver.faults]).toEqual([[], [], []]);
   });
 });

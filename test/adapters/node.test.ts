@@ -3,8 +3,9 @@ import { request, type ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { NodeRequest } from '../../src/adapters/node.ts';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { deferred, listening, POST, rawClient } from './raw-client.ts';
+import { listening, POST, rawClient } from './raw-client.ts';
 import { header, OK, recordingReceiver, text } from './recording-receiver.ts';
+import { gate } from '../support/gate.ts';
 
 const post = (url: string, body: string | Uint8Array<ArrayBuffer>): Promise<Response> =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
@@ -162,22 +163,22 @@ describe('what is written', () => {
   });
 
   test('a sender that left before the answer breaks nothing, and the wait is told', async () => {
-    const answer = deferred<typeof OK>();
-    const receiver = recordingReceiver({ answer: () => answer.promise });
-    const closed = deferred<ServerResponse>();
+    const answer = gate<typeof OK>();
+    const receiver = recordingReceiver({ answer: () => answer.opened });
+    const closed = gate<ServerResponse>();
     await using server = await listening((req, res) => {
       webhookHandler(receiver)(req, res);
-      res.on('close', () => closed.resolve(res));
+      res.on('close', () => closed.open(res));
     });
     const client = await rawClient(server.port);
     client.send(...POST('Content-Length: 2'), '', '{}');
     await expect.poll(() => receiver.handed.length).toBe(1);
     expect(receiver.handed[0]?.request.signal?.aborted).toBe(false);
     client.socket.destroy();
-    const res = await closed.promise;
+    const res = await closed.opened;
     expect(receiver.handed[0]?.request.signal?.aborted).toBe(true);
-    answer.resolve(OK);
-    await answer.promise;
+    answer.open(OK);
+    await answer.opened;
     expect((await post(server.url, '{}')).status).toBe(200);
     expect(res.headersSent).toBe(false);
     expect(receiver.faults).toEqual([]);

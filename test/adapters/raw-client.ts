@@ -30,20 +30,6 @@ export async function listening(listener: RequestListener): Promise<Listening> {
 export const closing = (emitter: EventEmitter): Promise<void> =>
   new Promise((resolve) => void emitter.once('close', resolve));
 
-export interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-}
-
-/** `Promise.withResolvers`, which Node 20 lacks. */
-export function deferred<T>(): Deferred<T> {
-  let settle: (value: T) => void = () => undefined;
-  const promise = new Promise<T>((resolve) => {
-    settle = resolve;
-  });
-  return { promise, resolve: (value) => settle(value) };
-}
-
 /** A socket that writes what no HTTP client would. */
 export interface RawClient {
   readonly socket: Socket;

@@ -11,8 +11,8 @@ import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { listening, POST, rawClient, statuses } from './raw-client.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const ABSENT_TYPE = ['POST / HTTP/1.1', 'Host: a', 'Content-Length: 2', '', '{}'];
 
 let seller: FakeSeller;
@@ -30,7 +30,7 @@ const receiverAt = (publicUrl: string, more: Partial<ReceiverOptions> = {}): Rec
     store: memoryStore(),
     requireDurability: 'process',
     allowLoopback: true,
-    logger: silent,
+    logger: SILENT_LOGGER,
     handlers: { other: (event) => void handled.push(event.idempotencyKey) },
     ...more,
   });

@@ -4,6 +4,7 @@ import { AGENT_URL, makeKey, prepare, PUBLIC_URL } from '../../bench/lib/deliver
 import { stageContestants } from '../../bench/lib/stages.ts';
 import { contextOf } from '../../bench/lib/walk.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const COUNT = 3;
 
@@ -26,7 +27,7 @@ it('breakdown: each part runs alone, repeatedly, and does what it does in a deli
       senders: [{ agentUrl: AGENT_URL, pins: [key.publicJwk] }],
       store: memoryStore(),
       requireDurability: 'process',
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: SILENT_LOGGER,
       handlers: { other: ({ idempotencyKey }) => handled.push(idempotencyKey) },
     }),
   );

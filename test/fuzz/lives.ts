@@ -2,13 +2,13 @@ import { Fault } from '../../src/errors.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import { randomOf } from '../reliability/processes/random.ts';
-import { deferred } from '../adapters/raw-client.ts';
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import { NOW, type Signer } from '../auth/rfc9421/support.ts';
 import type { Code } from './codes.ts';
 import { draftAt, payloadsOf, randomId, requestOf } from './draft.ts';
 import { KEYLESS, LIVING_SENDERS, SIGNERS, STALE } from './sellers.ts';
 import { fuzzOptions, type OpenWay, type Verdict, type Way } from './ways.ts';
+import { type Gate, gate } from '../support/gate.ts';
 
 /*
  * Codes that depend on what came before: a receiver with small caps lives for a few dozen deliveries, in each of some
@@ -27,8 +27,8 @@ interface Living {
 interface Circumstances {
   down: Down;
   /** Told once a handler holds its event; it goes on once `released`. */
-  begun: ReturnType<typeof deferred<void>>;
-  released: ReturnType<typeof deferred<void>>;
+  begun: Gate<void>;
+  released: Gate<void>;
 }
 
 interface Caps {
@@ -62,8 +62,8 @@ function optionsOf(caps: Caps, circumstances: Circumstances): Partial<ReceiverOp
         const { message } = envelope;
         if (message === 'fail') throw new Error('the fuzzer wants it to fail');
         if (message !== 'hold') return;
-        circumstances.begun.resolve();
-        await circumstances.released.promise;
+        circumstances.begun.open();
+        await circumstances.released.opened;
       },
     },
   };
@@ -204,13 +204,13 @@ async function inOrder(requests: readonly WireRequest[], way: OpenWay): Promise<
 async function whileHeld([first, ...others]: readonly WireRequest[], living: Living): Promise<Verdict[]> {
   const { way, circumstances } = living;
   if (!first) return [];
-  circumstances.begun = deferred();
-  circumstances.released = deferred();
+  circumstances.begun = gate();
+  circumstances.released = gate();
   const held = way.deliver(first);
   // One that no handler takes must not hold the next.
-  await Promise.race([held.then(() => circumstances.released.resolve()), circumstances.begun.promise]);
+  await Promise.race([held.then(() => circumstances.released.open()), circumstances.begun.opened]);
   const between = await inOrder(others, way);
-  circumstances.released.resolve();
+  circumstances.released.open();
   return [await held, ...between];
 }
 
@@ -221,7 +221,7 @@ async function take(step: Step, living: Living): Promise<Verdict[]> {
 }
 
 async function born(way: Way, caps: Caps): Promise<Living> {
-  const circumstances: Circumstances = { down: undefined, begun: deferred(), released: deferred() };
+  const circumstances: Circumstances = { down: undefined, begun: gate(), released: gate() };
   return { way: await way.open('signature', optionsOf(caps, circumstances)), circumstances };
 }
 

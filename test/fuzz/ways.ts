@@ -13,6 +13,7 @@ import { sodiumNative } from '../crypto/sodium-native.ts';
 import { MAX_BODY_BYTES } from './body-mutations.ts';
 import { AUTHORITY, type Place } from './draft.ts';
 import { BEARER_SENDERS, HMAC_SENDERS, SIGNING_SENDERS } from './sellers.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 /** What a delivery came to: what every way has to say alike. */
 export interface Verdict {
@@ -54,8 +55,6 @@ const SENDERS: Readonly<Record<Place, readonly Sender[]>> = {
 
 const DAY_MS = 86_400_000;
 
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-
 export const fuzzOptions = (place: Place): ReceiverOptions => ({
   publicUrl: URLS[place],
   senders: SENDERS[place],
@@ -66,7 +65,7 @@ export const fuzzOptions = (place: Place): ReceiverOptions => ({
   // A short one may be over at some of the ways, and not at others.
   retry: { baseMs: DAY_MS, maxMs: DAY_MS },
   now: () => NOW * 1000,
-  logger: quiet,
+  logger: SILENT_LOGGER,
   handlers: { other: () => undefined },
   onChallenge: ({ authMatches }) => authMatches,
   // Keys are pinned: whatever is fetched all the same cannot be had.

@@ -20,6 +20,7 @@ import { startRedis } from '../support/redis.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { type Watch, watchBody } from './watch-body.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 /** What a delivery may cost, counted: `npm run bench` has the times. */
 
@@ -44,7 +45,7 @@ async function desk(store: Store, ...more: readonly KeyPair[]): Promise<Desk> {
     store,
     requireDurability: 'process',
     leaseMs: 600_000,
-    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    logger: SILENT_LOGGER,
     handlers: { other: () => undefined },
   });
   onTestFinished(() => receiver.stop());

@@ -217,7 +217,7 @@ describe('after a gap with the store that is longer than a lease', () => {
     expect((lease?.at ?? 0) - (alive?.at ?? 0)).toBeGreaterThanOrEqual(TIMES.renewMs - 1);
   });
 
-  it('a nap is none: an idle worker leases at once what it is told of', async () => {
+  it('an idle worker that is notified leases at once', async () => {
     let beats = 0;
     const house = await open(
       (_, real) => real(),

@@ -11,7 +11,7 @@ describe('wake signal', () => {
     await expect(waiting).resolves.toBeUndefined();
   });
 
-  it('a ring before the wait is not lost, and counts for one', async () => {
+  it('a notification before the wait is not lost, and counts once', async () => {
     const signal = createWakeSignal();
     signal.notify();
     signal.notify();
@@ -30,7 +30,7 @@ describe('wake signal', () => {
     await second;
   });
 
-  it('without a ring a wait ends by itself', async () => {
+  it('without a notification a wait ends by itself', async () => {
     await expect(createWakeSignal().wait(1)).resolves.toBeUndefined();
   });
 });

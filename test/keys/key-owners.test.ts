@@ -201,7 +201,7 @@ describe('where two publish one key', () => {
       .toMatchObject({ [one.sender.agentUrl]: 'own' });
   });
 
-  test('whoever has used it keeps it, and the alarm says that the other has it now', async () => {
+  test('the sender that has used it keeps it, and the alarm says that the other has it now', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     rotate(other, second, first);
     bench.advance(MINUTE);

@@ -243,7 +243,7 @@ test('one that does not answer does not hold up another that has the key, and st
   expect(found.undecided).toEqual(['https://s0.example/: no answer in time']);
 });
 
-test('past the deadline whoever has not answered is undecided, and nobody else is asked', async () => {
+test('past the deadline a sender that has not answered is undecided, and nobody else is asked', async () => {
   let asked = 0;
   const late = latch();
   const found = await gather(

@@ -3,8 +3,7 @@ import { createEngine } from '../../src/crypto/index.ts';
 import { editionFor, protocolFor } from '../../src/protocol.ts';
 import { keysOnDemand } from '../../src/keys/on-demand.ts';
 import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
-
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const sender = (auth: AuthPolicy): SenderEntry => ({
   agentUrl: 'https://seller.example/mcp',
@@ -26,7 +25,7 @@ function bench() {
     now: Date.now,
     allowLoopback: false,
     raiseAlarm: () => {},
-    logger: quiet,
+    logger: SILENT_LOGGER,
     thresholds: {},
   };
   return { keys: keysOnDemand(options), asked };

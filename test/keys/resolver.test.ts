@@ -352,7 +352,7 @@ describe('several senders on one endpoint', () => {
     expect(await find(await setup(), 'x', fine, down)).toEqual(UNDECIDED);
   });
 
-  test('whoever was left out comes first the next time, long after the others cooled down too', async () => {
+  test('a sender that was left out comes first the next time, long after the others cooled down too', async () => {
     const server = await startKeyServer();
     const paths = Array.from({ length: 80 }, (_, index) => `/${index}/mcp`);
     server.serve(BRAND, {

@@ -31,6 +31,7 @@ import {
   type TestReceiver,
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const ended: (() => Promise<unknown>)[] = [];
 
@@ -201,7 +202,7 @@ describe('metrics', () => {
       store: memoryStore(),
       requireDurability: 'process',
       allowLoopback: true,
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: SILENT_LOGGER,
       handlers: { other: () => undefined },
     });
     ended.push(() => receiver.stop());

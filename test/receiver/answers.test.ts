@@ -6,6 +6,7 @@ import type { Ticket } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { testReceiver, payloads, said, URL_GIVEN } from './setup.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 /** What headers alone decided. */
 function toldAtOnce(opened: Outcome | Ticket): string {
@@ -402,7 +403,7 @@ describe('ready and stop', () => {
       senders: [{ agentUrl: 'https://seller.example/mcp' }],
       store: memoryStore(),
       handlers: { other: () => {} },
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: SILENT_LOGGER,
     });
     await expect(receiver.ready()).rejects.toThrow(ConfigError);
     await expect(receiver.ready()).rejects.toThrow(/requireDurability/);

@@ -259,7 +259,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     for (const index of [0, 1, 2]) expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
   });
 
-  it('whoever is none of them cannot say it', async () => {
+  it('strangers cannot say it', async () => {
     const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     const strangers = await Promise.all(
       [0, 1, 2, 3].map((index) => generateKey('ed25519', 'webhook-signing', { kid: `k-${index}` })),

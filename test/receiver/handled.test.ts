@@ -140,7 +140,7 @@ describe('onHandled, inline', () => {
     ]);
   });
 
-  it('is not told where the lease was lost: whoever has it now tells', async () => {
+  it('is not told where the lease was lost: the process that has it now tells', async () => {
     const store = memoryStore();
     const { deliver, all } = await watched({ store: { ...store, complete: async () => 'lost' } });
     expect(said(await deliver(payload(KEY)))).toBe('unavailable lease_lost 503');

@@ -37,7 +37,7 @@ test('small and large chunks in turn keep their order; small ones share a block'
   expect(memory(kept)).toBeLessThanOrEqual(50 * 4096 + 3 + 4096);
 });
 
-test('a lone chunk is kept as it came', () => {
+test('a single chunk is kept as it came', () => {
   const chunk = byte(1);
   const pieces = createPieces();
   pieces.add(chunk);

@@ -69,7 +69,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_invalid', suppressed: 2 }]);
   });
 
-  it('whoever has no key of a sender cannot hide what it is refused for', async () => {
+  it('a stranger without a key of a sender cannot hide what it is refused for', async () => {
     const made = await loggedHouse();
     for (const kid of ['a', 'b', 'c'])
       await made.deliver(completed(), { params: { keyid: kid, tag: 'other' } });

@@ -7,10 +7,9 @@ import { createReceiver } from '../../src/receiver.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const SECRET = 'a-shared-secret-of-32-characters';
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-
 describe('legacy authentication, by registration only (verification.md §6.6)', () => {
   it('HMAC: accepted, deprecated once per sender, tampering refused', async () => {
     const { receiver, alarms } = await testReceiver({
@@ -108,7 +107,7 @@ describe('several senders on one endpoint', () => {
         url.pathname === '/webhooks/one' ? [{ agentUrl: AGENT, pins: [key.publicJwk] }] : [],
       store: memoryStore(),
       requireDurability: 'process',
-      logger: quiet,
+      logger: SILENT_LOGGER,
       handlers: { other: () => {} },
     });
     const call = async (path: string, signedPath = path) => {

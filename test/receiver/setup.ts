@@ -1,5 +1,5 @@
 import { generateKey, signDelivery, type KeyPair, type SignDeliveryOptions } from '../../src/sender/sign.ts';
-import type { Alarm, Logger } from '../../src/alarms.ts';
+import type { Alarm } from '../../src/alarms.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import type { Handler, HandlerContext, Receiver, ReceiverOptions } from '../../src/options.ts';
 import type { Event } from '../../src/events/event.ts';
@@ -7,12 +7,13 @@ import { createMemoryState, memoryStore, type MemoryState } from '../../src/stor
 import type { Outcome } from '../../src/outcome.ts';
 import type { PayloadInput } from '../../src/sender/sign.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
+
+export { gate } from '../support/gate.ts';
 
 export const URL_GIVEN = 'https://buyer.example/webhooks/proto';
 export const AGENT = 'https://seller.example/mcp';
 export const payloads = samplePayloads();
-
-const quiet: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** What a handler saw. */
 export interface Seen {
@@ -57,7 +58,7 @@ export async function testReceiver(options: TestReceiverOptions = {}): Promise<T
     senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
     store: memoryStore({ state }),
     requireDurability: 'process',
-    logger: quiet,
+    logger: SILENT_LOGGER,
     handlers: {
       other: async (event, ctx) => {
         seen.push({ event, ctx });
@@ -87,13 +88,4 @@ export async function testReceiver(options: TestReceiverOptions = {}): Promise<T
 /** `kind code status`, as one string to compare. */
 export function said(outcome: Outcome): string {
   return [outcome.kind, outcome.code, outcome.response.status].filter((part) => part !== undefined).join(' ');
-}
-
-/** A promise that the test settles: how a handler is held open. */
-export function gate<T = void>(): { readonly opened: Promise<T>; readonly open: (value: T) => void } {
-  let open: (value: T) => void = () => {};
-  const opened = new Promise<T>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
 }

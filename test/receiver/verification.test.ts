@@ -33,7 +33,7 @@ function heldHandler(): Held {
 const completed = (): object => payloads.tool('completed');
 
 describe('verification', () => {
-  it("is 'auto' by default: the main thread for a lone delivery, the pool while another is in flight", async () => {
+  it("is 'auto' by default: the main thread for a single delivery, the pool while another is in flight", async () => {
     const { handler, entered, go } = heldHandler();
     const { receiver, deliver } = await testReceiver({ handler });
     await receiver.ready();

@@ -10,10 +10,9 @@ import {
   type WatchRequest,
 } from '../../src/stages/watch.ts';
 import type { RenewRequest } from '../../src/stores/contract.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me', leaseMs: 8000 };
-const log = { debug() {}, info() {}, warn() {}, error() {} };
-
 beforeEach(() => void vi.useFakeTimers());
 
 afterEach(() => void vi.useRealTimers());
@@ -35,7 +34,15 @@ describe('keepLease', () => {
     const beat = (): void => {
       beats += 1;
     };
-    keeper = keepLease({ ...LEASE, renewMs: 2000, maxRunMs, store, log, closed: closing.signal, beat });
+    keeper = keepLease({
+      ...LEASE,
+      renewMs: 2000,
+      maxRunMs,
+      store,
+      log: SILENT_LOGGER,
+      closed: closing.signal,
+      beat,
+    });
     void keeper.ended.then((why) => (ended = why));
   }
 
@@ -132,7 +139,7 @@ describe('watchRun', () => {
     const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
     const givenUp = (why: Fault): void => void given.push(why);
     return {
-      lease: { ...of, ...times, store, log, closed, beat() {} },
+      lease: { ...of, ...times, store, log: SILENT_LOGGER, closed, beat() {} },
       began,
       abort,
       handlerDeadlineMs: 8_000,

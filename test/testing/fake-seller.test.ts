@@ -8,10 +8,9 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller, type FakeSellerOptions } from '../../src/testing/fake-seller.ts';
 import { MISTAKES, type Mistake } from '../../src/testing/mistakes.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const SECRET = 'a shared secret of 32 characters';
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
-
 interface Pair extends AsyncDisposable {
   readonly seller: FakeSeller;
   readonly receiver: Receiver;
@@ -36,7 +35,7 @@ async function pair(options: FakeSellerOptions = {}, more: More = {}): Promise<P
     store: memoryStore(),
     requireDurability: 'process',
     allowLoopback: true,
-    logger: silent,
+    logger: SILENT_LOGGER,
     onAlarm: (alarm) => alarms.push(alarm),
     handlers: { other: (event) => void handled.push(event) },
     ...more,

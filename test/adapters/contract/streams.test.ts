@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
-import { deferred, rawClient, statuses, type RawClient } from '../raw-client.ts';
+import { rawClient, statuses, type RawClient } from '../raw-client.ts';
 import { MAX_BODY_BYTES } from './cases.ts';
 import { READABLE_DOORS } from './doors.ts';
 import { givenFor, openHouse } from './house.ts';
 import { message, type WireRequest } from './wire.ts';
+import { gate } from '../../support/gate.ts';
 
 let seller: FakeSeller;
 beforeAll(async () => {
@@ -175,14 +176,14 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   });
 
   test('no room for another body: 503 overloaded, before it is read where its length says so', async () => {
-    const gate = deferred<undefined>();
-    const begun = deferred<undefined>();
+    const held = gate();
+    const begun = gate();
     const house = openHouse(seller, {
       maxBufferedBytes: MAX_BODY_BYTES,
       handlers: {
         other: async () => {
-          begun.resolve(undefined);
-          await gate.promise;
+          begun.open();
+          await held.opened;
         },
       },
     });
@@ -190,7 +191,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const large = (): string => JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
     const [first, second, third] = [await signed(large()), await signed(large()), await signed(large())];
     const running = open.ask(first);
-    await begun.promise;
+    await begun.opened;
     const client = await rawClient(open.port);
     client.socket.write(head(second, announcing(MAX_BODY_BYTES)));
     expect(statuses(await client.until(/\r\n\r\n/))).toEqual([503]);
@@ -200,7 +201,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     expect(chunked.headers).toContainEqual(['retry-after', '5']);
     expect(codes(house)).toEqual(['overloaded', 'overloaded']);
     expect(new Set(house.alarms)).toEqual(new Set(['overloaded']));
-    gate.resolve(undefined);
+    held.open();
     expect((await running).status).toBe(200);
     // Neither was stored, nor its nonce: the very same bytes are welcome.
     expect([(await open.ask(second)).status, (await open.ask(third)).status]).toEqual([200, 200]);
@@ -220,13 +221,13 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   });
 
   test('a sender that leaves while its event is handled: the event is done all the same', async () => {
-    const gate = deferred<undefined>();
-    const begun = deferred<undefined>();
+    const held = gate();
+    const begun = gate();
     const house = openHouse(seller, {
       handlers: {
         other: async () => {
-          begun.resolve(undefined);
-          await gate.promise;
+          begun.open();
+          await held.opened;
         },
       },
     });
@@ -234,10 +235,10 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const event = seller.payloads.tool('completed');
     const client = await rawClient(open.port);
     client.socket.write(message(await signed(event)));
-    await begun.promise;
+    await begun.opened;
     client.socket.resetAndDestroy();
     if (!client.socket.closed) await once(client.socket, 'close');
-    gate.resolve(undefined);
+    held.open();
     await until(() => expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted']));
     expect((await open.ask(await signed(event))).status).toBe(200);
     expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);

@@ -50,7 +50,7 @@ describe('signature base (RFC 9421 §2.5)', () => {
     expect(signatureBase([component], facts, '()')).toBe(`"${component}": ${value}\n"@signature-params": ()`);
   });
 
-  test('an absent query is a lone question mark (RFC 9421 §2.2.7), an empty one too', () => {
+  test('an absent query is a single question mark (RFC 9421 §2.2.7), an empty one too', () => {
     for (const url of ['https://example.com', 'https://example.com?']) {
       const bare = { ...facts, target: canonicalTargetUri(url) };
       expect(signatureBase(['@query', '@path'], bare, '()')).toMatch(/^"@query": \?\n"@path": \/\n/);

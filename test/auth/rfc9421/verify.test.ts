@@ -491,7 +491,7 @@ describe('a key that its sender uses for the first time (verification.md §2.36)
     expect(await deliver(found(claimed(sellerKey, 'not its own')))).toEqual(unowned);
   });
 
-  test('is another candidate’s: whoever owns it is the sender, whatever their order', async () => {
+  test('is another candidate’s: its owner is the sender, in either order', async () => {
     const copied = claimed(await candidateOf(other, signer.jwk), 'not its own');
     for (const own of [sellerKey, claimed(sellerKey)]) {
       for (const candidates of [

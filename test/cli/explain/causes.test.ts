@@ -25,6 +25,7 @@ import {
   URL_GIVEN,
   withHeaders,
 } from './captures.ts';
+import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 
 /** A mistake put in on purpose. */
 interface Injected {
@@ -299,7 +300,7 @@ describe('explain says of a URL whether the receiver finds it by itself, and it 
       requireDurability: 'process',
       allowLoopback: publicUrl.startsWith('http:'),
       now: () => NOW,
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      logger: SILENT_LOGGER,
       handlers: { other: () => {} },
       onAlarm: ({ code }) => alarms.push(code),
       ...(input.hostCheck && { hostCheck: input.hostCheck }),

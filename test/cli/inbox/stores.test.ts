@@ -19,8 +19,8 @@ import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { testSchema } from '../../stores/postgres-schemas.ts';
 import { cli, type Ended } from '../run-cli.ts';
 import { tempFolder } from '../temp-folder.ts';
+import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const URL_GIVEN = 'http://127.0.0.1:9/hook';
 
 /** A store that this process and the command line both open. */
@@ -88,7 +88,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
       senders: [seller.sender],
       store: shared.open(),
       allowLoopback: true,
-      logger: quiet,
+      logger: SILENT_LOGGER,
       mode,
       handlers: {
         other: async (event) => {

@@ -9,8 +9,7 @@ import { createReceiver } from '../../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../../src/options.ts';
 import { generateKey, type KeyPair } from '../../../src/sender/sign.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 
 let made: Promise<readonly KeyPair[]> | undefined;
 
@@ -45,7 +44,7 @@ export async function bench(
     store: memoryStore(),
     requireDurability: 'process',
     allowLoopback: true,
-    logger: quiet,
+    logger: SILENT_LOGGER,
     handlers: { other: async () => undefined },
     ...options,
   });

@@ -214,7 +214,7 @@ describe('sellers take turns', () => {
     await third;
   });
 
-  test('where all are busy the next is whoever has not had a turn for longest, however many one of them asked for', async () => {
+  test('where all are busy the next is the seller that has waited longest for a turn, however many one of them asked for', async () => {
     const { begun, run, end } = works({ perSeller: 2, inAll: 2 });
     const [one, two] = [run('a1'), run('a2')];
     for (const name of ['a3', 'a4', 'b1', 'b2', 'c1']) void run(name);

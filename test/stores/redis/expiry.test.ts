@@ -93,7 +93,7 @@ describe('memory of a sender that fell silent', () => {
       expect(longestMs).toBeLessThan(DAY_MS * 1.2);
     }));
 
-  it('is swept, indexes too, by whoever accepts events of others, one sender each 10 s', async () => {
+  it('is swept, indexes too, by a process that accepts events of others, one sender each 10 s', async () => {
     let offsetMs = 0;
     vi.useFakeTimers({ toFake: ['performance'] });
     const prefix = newPrefix();

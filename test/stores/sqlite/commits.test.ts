@@ -93,7 +93,7 @@ describe('group commit', () => {
     expect(times(handle, 'COMMIT')).toBe(1);
   });
 
-  it('a lone accept waits for the current turn only', async () => {
+  it('a single accept waits for the current turn only', async () => {
     const store = await opened();
     const running = store.accept(acceptRequest());
     expect(times(handle, 'BEGIN IMMEDIATE')).toBe(0);
