@@ -6,7 +6,8 @@ import type { Place } from './stores.ts';
 type WholeStore = Store & { readonly inbox: StoreInbox };
 
 /** Mistakes that a store can have: what the checker is checked with. */
-export type Break = 'ack-before-store' | 'pop-then-run' | 'no-owner-check' | 'effect-apart';
+export type Break =
+  'ack-before-store' | 'pop-then-run' | 'no-owner-check' | 'effect-apart' | 'knows-no-channel';
 
 interface Ground {
   readonly place: Place;
@@ -65,6 +66,17 @@ export const BREAKS: Readonly<Record<Break, (store: WholeStore, ground: Ground) 
       complete: async (request) => {
         store.complete(request).catch(() => undefined);
         return 'done';
+      },
+    }),
+
+  /** Keeps what each channel told apart, as if each were of a task of its own. */
+  'knows-no-channel': (store) =>
+    storeWith(store, {
+      accept: ({ event, ...request }) => {
+        if (!event?.task?.told) return store.accept({ ...request, ...(event && { event }) });
+        const { operation: _forgotten, ...told } = event.task.told;
+        const task = { ...event.task, id: `${event.task.id} ${told.source}`, told };
+        return store.accept({ ...request, event: { ...event, task } });
       },
     }),
 

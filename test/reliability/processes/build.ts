@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../../../src/adapters/node.ts';
 import { createReceiver } from '../../../src/receiver.ts';
+import { createRegistrations } from '../../../src/registrations/index.ts';
 import { mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
@@ -11,6 +12,7 @@ import { sqliteStore } from '../../../src/stores/sqlite.ts';
 export const OWN = {
   webhookHandler,
   createReceiver,
+  createRegistrations,
   migrate,
   postgresStore,
   mysqlStore,

@@ -29,6 +29,7 @@ export interface GroundOptions {
   readonly deadlineMs: number;
   readonly retry?: ProcessOptions['retry'];
   readonly breaks?: Break;
+  readonly observes?: true;
   /** `inject('shared')`. */
   readonly shared: string;
 }
@@ -86,7 +87,7 @@ async function groundIn(
   backend: Backend,
   open: OpenStore,
 ): Promise<Ground> {
-  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, retry, breaks } = options;
+  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, retry, breaks, observes } = options;
   const { publicJwk, privateJwk } = await sellerKey();
   const random = randomOf(seed);
   const signal = AbortSignal.timeout(deadlineMs);
@@ -101,6 +102,7 @@ async function groundIn(
     ...urls,
     ...(retry && { retry }),
     ...(breaks && { breaks }),
+    ...(observes && { observes }),
   };
   // Goes with the run.
   const fleet = startFleet(told, roles, random, join(options.shared, 'compiled'));

@@ -23,6 +23,8 @@ export interface ProcessOptions {
   /** When an event is DEAD; never, by default. */
   readonly retry?: Pick<RetryLimits, 'attempts' | 'crashes'>;
   readonly breaks?: Break;
+  /** It has registrations, and takes what other channels told at `/observe`; a worker is in each, in both modes. */
+  readonly observes?: true;
   /** Folder of another build of the package, which it runs. */
   readonly build?: string;
 }
