@@ -5,7 +5,12 @@ import type { Candidate, KeyResolver, KeySearch } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../senders.ts';
-import type { SignatureWindow } from './rfc9421/window.ts';
+
+/** When a signature was made and when it ends (RFC 9421 §2.3). Unix seconds. */
+export interface SignatureWindow {
+  readonly created: number;
+  readonly expires: number;
+}
 
 /** The canonical URL that sellers were given (verification.md §4.10): what signatures must cover. */
 export interface Target {
@@ -120,3 +125,12 @@ export type Prove = (
 ) => Proof | Refusal | Unavailability | Promise<Proof | Refusal | Unavailability>;
 
 export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
+
+/** Both halves of a scheme, for a delivery that is there as a whole. */
+export const whole =
+  (prove: Prove): Authenticate =>
+  async (context, request) => {
+    const found = await prove(context, request);
+    if (found.kind !== 'proof') return found;
+    return found.complete({ rawBody: request.delivery.rawBody, wholeAt: request.arrivedAt });
+  };

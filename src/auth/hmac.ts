@@ -3,8 +3,14 @@ import { equalBytes } from '../crypto/equal.ts';
 import type { Head } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Authenticate, AuthContext, HeadRequest, Prove, WholeBody } from './contract.ts';
-import { whole } from './whole.ts';
+import {
+  type Authenticate,
+  type AuthContext,
+  type HeadRequest,
+  type Prove,
+  type WholeBody,
+  whole,
+} from './contract.ts';
 
 /** Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;

@@ -1,7 +1,13 @@
 import { requestsMayShare } from '../single-flight.ts';
-import type { HeadRequest, LateDelivery, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
+import type {
+  HeadRequest,
+  LateDelivery,
+  SetUpWatch,
+  SignatureWindow,
+  VerifiesFor,
+} from '../auth/contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
-import { type SignatureWindow, windowHolds } from '../auth/rfc9421/window.ts';
+import { windowHolds } from '../auth/rfc9421/checks.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { formedUrl, type FormedUrl, URL_FORMS, type UrlEvidence, type UrlForm } from '../config/url-forms.ts';

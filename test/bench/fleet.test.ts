@@ -10,7 +10,7 @@ import {
   type Constants,
   type Load,
 } from '../../bench/lib/fleet.ts';
-import { MAX_VALIDITY_S, SKEW_S } from '../../src/auth/rfc9421/window.ts';
+import { MAX_VALIDITY_S, SKEW_S } from '../../src/auth/rfc9421/checks.ts';
 import { resolveOptions } from '../../src/config/resolve.ts';
 import { MARK_RETENTION_MS } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';

@@ -16,7 +16,7 @@ export interface Fault {
 export const FAULTS: readonly Fault[] = [
   {
     name: 'signatures do not expire',
-    file: 'auth/rfc9421/window.ts',
+    file: 'auth/rfc9421/checks.ts',
     from: 'expires * 1000 < nowMs - SKEW_S * 1000',
     to: 'false',
   },

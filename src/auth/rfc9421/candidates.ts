@@ -1,12 +1,11 @@
 import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
 import type { Candidate, RevocationState } from '../../keys/contract.ts';
-import type { Refusal, Unavailability } from '../../outcome.ts';
+import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
 import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
 import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
-import { refuse } from './refuse.ts';
 import { signatureBase } from './signature-base.ts';
 
 /** Everything that is the same for each candidate. */
@@ -62,12 +61,12 @@ const STALE: Unavailability = {
 
 function signatureRefusal(host: HostComparison): Refusal {
   return host.kind === 'differs'
-    ? refuse(
-        10,
+    ? refused(
         'webhook_target_uri_malformed',
         'Host differs from publicUrl, and the signature does not verify.',
+        10,
       )
-    : refuse(10, 'webhook_signature_invalid', 'The signature does not verify.');
+    : refused('webhook_signature_invalid', 'The signature does not verify.', 10);
 }
 
 /** Checks 8 to 10 for one candidate. */
@@ -78,7 +77,7 @@ async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialRe
   const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
-    return refuse(8, 'webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`);
+    return refused('webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`, 8);
   const revocation = context.keys.revocation(sender, keyid, request);
   if (request.senders.length === 1 || !(revocation instanceof Promise)) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
@@ -94,7 +93,7 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
   if (revocation === 'valid') return undefined;
   return revocation === 'stale'
     ? STALE
-    : refuse(9, 'webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.");
+    : refused('webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.", 9);
 }
 
 /** Check 10. */
@@ -103,7 +102,7 @@ async function verifyWith(
   candidate: Candidate,
   key: VerifyKey,
 ): Promise<TrialResult> {
-  if (host.kind === 'contradiction') return refuse(10, 'webhook_target_uri_malformed', host.detail);
+  if (host.kind === 'contradiction') return refused('webhook_target_uri_malformed', host.detail, 10);
   const verified = await context.engine.verify(key, base, signed.signature);
   return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
 }

@@ -1,11 +1,12 @@
 import { decodeBase64, fastBytes } from '../../codec/encoding.ts';
+import { quoted } from '../../codec/printable.ts';
 import type { SignatureAlgorithm } from '../../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../../delivery.ts';
-import type { AuthenticationCode, Refusal } from '../../outcome.ts';
+import { type AuthenticationCode, type Refusal, refused } from '../../outcome.ts';
 import type { Protocol } from '../../protocol.ts';
+import type { SignatureWindow } from '../contract.ts';
+import { type ContentDigest, readContentDigest } from './content-digest.ts';
 import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './signature-base.ts';
-import type { ContentDigest } from './content-digest.ts';
-import { readContentDigest } from './content-digest.ts';
 import {
   LABEL,
   parseSignatureInput,
@@ -13,9 +14,27 @@ import {
   type SignatureInput,
   type SignatureParameters,
 } from './signature-input.ts';
-import { quoted } from '../../codec/printable.ts';
-import { refuse } from './refuse.ts';
-import { windowHolds } from './window.ts';
+
+/** Longest validity. Seconds. */
+export const MAX_VALIDITY_S = 300;
+/** Tolerance between two clocks. Seconds. */
+export const SKEW_S = 60;
+
+/** The end of check 5. */
+export function windowEnded({ expires }: Pick<SignatureWindow, 'expires'>, nowMs: number): boolean {
+  return expires * 1000 < nowMs - SKEW_S * 1000;
+}
+
+/** Check 5. Compared in ms: a nonce is kept until just after the last instant, and nothing may be accepted then. */
+export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
+  const { created, expires } = window;
+  return (
+    expires > created &&
+    expires - created <= MAX_VALIDITY_S &&
+    created * 1000 <= nowMs + SKEW_S * 1000 &&
+    !windowEnded(window, nowMs)
+  );
+}
 
 /** The three fields, parsed: check 1 passed. */
 export interface SignatureFields {
@@ -41,7 +60,7 @@ const MIN_NONCE_BYTES = 16;
 
 const ALGORITHMS: Record<SignatureAlgorithm, true> = { ed25519: true, 'ecdsa-p256-sha256': true };
 
-const malformed = (detail: string): Refusal => refuse(1, 'webhook_signature_header_malformed', detail);
+const malformed = (detail: string): Refusal => refused('webhook_signature_header_malformed', detail, 1);
 
 /** Reads `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2); a string says what is wrong. */
 function readSignature(field: string): Uint8Array | string {
@@ -99,11 +118,11 @@ function isNonce(nonce: string): boolean {
 function windowRefusal(found: Complete, nowMs: number): Refusal | undefined {
   if (windowHolds(found, nowMs)) return undefined;
   const detail = `created=${found.created} expires=${found.expires}, now ${nowMs} ms.`;
-  return refuse(5, 'webhook_signature_window_invalid', detail);
+  return refused('webhook_signature_window_invalid', detail, 5);
 }
 
 function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusal {
-  return refuse(check, code, `Got ${quoted(got)}.`);
+  return refused(code, `Got ${quoted(got)}.`, check);
 }
 
 /** Checks 2 (second half) to 5, in their order. */
@@ -116,7 +135,7 @@ function parameterRefusal(found: Complete, protocol: Protocol, nowMs: number): R
   return windowRefusal(found, nowMs);
 }
 
-const incomplete = (detail: string): Refusal => refuse(6, 'webhook_signature_components_incomplete', detail);
+const incomplete = (detail: string): Refusal => refused('webhook_signature_components_incomplete', detail, 6);
 
 /** A list that has a component twice, or lacks one. */
 function listRefusal(components: readonly string[]): Refusal | undefined {
@@ -150,10 +169,10 @@ export function checkSignatureFields(
   const { input, signature, digest } = fields;
   const { components, parameters, raw: signatureParams } = input;
   if (!isComplete(parameters)) {
-    return refuse(
-      2,
+    return refused(
       'webhook_signature_params_incomplete',
       'Signature-Input lacks a parameter of the profile.',
+      2,
     );
   }
   const refusal = parameterRefusal(parameters, protocol, nowMs) ?? componentsRefusal(components, headers);

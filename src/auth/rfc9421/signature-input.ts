@@ -1,6 +1,5 @@
 import { type InnerList, isInnerList, type Item, parseDictionary } from 'structured-headers';
-import type { Refusal } from '../../outcome.ts';
-import { refuse } from './refuse.ts';
+import { type Refusal, refused } from '../../outcome.ts';
 import { REQUIRED_COMPONENTS } from './signature-base.ts';
 
 /*
@@ -267,7 +266,7 @@ const IS: Record<BareType, (value: unknown, raw: string) => boolean> = {
 };
 
 const malformed = (detail: string): Refusal =>
-  refuse(1, 'webhook_signature_header_malformed', `Signature-Input ${detail}.`);
+  refused('webhook_signature_header_malformed', `Signature-Input ${detail}.`, 1);
 
 /** Names are enough for a component with parameters: check 6 refuses it whatever their values. */
 function readComponent([name, parameters]: Item): string | undefined {

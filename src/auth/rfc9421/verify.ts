@@ -1,14 +1,23 @@
 import type { Candidate } from '../../keys/contract.ts';
-import type { Refusal, Unavailability } from '../../outcome.ts';
-import type { Authenticate, AuthResult, Proof, Prove, WholeBody } from '../contract.ts';
-import { whole } from '../whole.ts';
+import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
+import {
+  type Authenticate,
+  type AuthResult,
+  type Proof,
+  type Prove,
+  type WholeBody,
+  whole,
+} from '../contract.ts';
 import { type Trial, trialOf, tryCandidates, type Verified } from './candidates.ts';
-import type { CheckedSignature } from './checks.ts';
-import { checkSignatureFields, readSignatureFields } from './checks.ts';
+import {
+  type CheckedSignature,
+  checkSignatureFields,
+  readSignatureFields,
+  SKEW_S,
+  windowEnded,
+} from './checks.ts';
 import { matchingHash } from './content-digest.ts';
 import type { SenderEntry } from '../../senders.ts';
-import { refuse } from './refuse.ts';
-import { SKEW_S, windowEnded } from './window.ts';
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
 async function findSigner(trial: Trial): Promise<Verified | Refusal | Unavailability> {
@@ -16,7 +25,7 @@ async function findSigner(trial: Trial): Promise<Verified | Refusal | Unavailabi
   const search = await trial.context.keys.find(keyid, trial.request);
   const first = await tryCandidates(trial, search.candidates);
   if (first?.kind === 'verified' && !first.candidate.firstUse) return first;
-  const { afterNoneVerified } = await import('./none-verified.ts');
+  const { afterNoneVerified } = await import('./refusal-cause.ts');
   return afterNoneVerified(trial, search, first);
 }
 
@@ -46,11 +55,11 @@ function identified(
   { rawBody, hash, wholeAt }: WholeBody,
 ): AuthResult {
   if (windowEnded(signed.parameters, wholeAt)) {
-    return refuse(5, 'webhook_signature_window_invalid', 'The window ended before the body was whole.');
+    return refused('webhook_signature_window_invalid', 'The window ended before the body was whole.', 5);
   }
   const bodyHash = matchingHash(signed.digest, hash ?? context.hashes.sha256Hex(rawBody));
   if (bodyHash === undefined) {
-    return refuse(11, 'webhook_signature_digest_mismatch', 'Content-Digest does not match the body.');
+    return refused('webhook_signature_digest_mismatch', 'Content-Digest does not match the body.', 11);
   }
   return { kind: 'authentic', sender, scheme: 'signature', bodyHash, nonce };
 }
@@ -72,7 +81,7 @@ async function proved(trial: Trial, found: Verified): Promise<Proof | Unavailabi
   const { sender } = found.candidate;
   context.setUp?.verified(sender, request.arrivedAt);
   if (host.kind !== 'differs') return proofOf(trial, found.candidate);
-  const { rewrittenHost } = await import('./rewritten-host.ts');
+  const { rewrittenHost } = await import('./refusal-cause.ts');
   return rewrittenHost(context.raiseAlarm, sender, host.received, request.target);
 }
 
@@ -91,12 +100,12 @@ export const proveSignature: Prove = async (context, request) => {
   if (signed.kind === 'refused') {
     // Whose clock is wrong is asked of few deliveries: loaded for the first.
     if (signed.check !== 5) return signed;
-    const { outsideWindow } = await import('./outside-window.ts');
+    const { outsideWindow } = await import('./refusal-cause.ts');
     return outsideWindow(context, request, fields, signed);
   }
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
-  if (!trial) return refuse(6, 'webhook_signature_components_incomplete', 'The signature base has no text.');
+  if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
   const signer = await findSigner(trial);
   return signer.kind === 'verified' ? proved(trial, signer) : signer;
 };

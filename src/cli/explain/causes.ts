@@ -1,7 +1,6 @@
-import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
+import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
-import { MAX_VALIDITY_S } from '../../auth/rfc9421/window.ts';
 import { fieldValue } from '../../delivery.ts';
 import { editionFor, type EditionName } from '../../protocol.ts';
 import { MS_FROM } from '../shell.ts';

@@ -1,9 +1,11 @@
 import type { RaiseAlarm } from '../../alarms.ts';
+import { quoted } from '../../codec/printable.ts';
 import { Fault } from '../../errors.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
-import type { Refusal, Unavailability } from '../../outcome.ts';
+import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
 import { editionAccepting } from '../../protocol.ts';
-import type { VerifiesFor } from '../contract.ts';
+import type { SenderEntry } from '../../senders.ts';
+import type { VerifiesFor, Target, AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
 import {
   baseFor,
   type Failure,
@@ -12,11 +14,12 @@ import {
   type TrialResult,
   tryCandidates,
   type Verified,
+  trialOf,
 } from './candidates.ts';
+import { checkSignatureFields, type SignatureFields, MAX_VALIDITY_S, SKEW_S } from './checks.ts';
 import { SAME } from './host.ts';
 import { type KeyPolicy, usableKey } from './key-policy.ts';
-import { quoted } from '../../codec/printable.ts';
-import { refuse } from './refuse.ts';
+import type { SignatureParameters } from './signature-input.ts';
 
 /**
  * What `tryCandidates` gives, where the key that verifies is that sender's own too (verification.md §2.36). One
@@ -129,7 +132,7 @@ export async function afterNoneVerified(
   if (!first) {
     if (search.undecided.length > 0) throw undecided(search.undecided);
     const { keyid } = trial.signed.parameters;
-    return refuse(7, 'webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`);
+    return refused('webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`, 7);
   }
   // Before anything is fetched again for it.
   const ours = await signedElsewhere(trial, search.candidates, first);
@@ -148,4 +151,88 @@ export async function afterNoneVerified(
     raisePurposeAlarm(raiseAlarm, policy, [...search.candidates, ...second.candidates]);
   }
   return result;
+}
+
+/**
+ * The signature covers our URL and `Host` names another: only the seller can have signed it, so a proxy of ours
+ * rewrote `Host` (verification.md §4.12). A fault on our side, hence 503.
+ */
+export function rewrittenHost(
+  raiseAlarm: RaiseAlarm,
+  sender: SenderEntry,
+  received: string,
+  target: Target,
+): Unavailability {
+  const detail = `Host is ${quoted(received)} but publicUrl names ${target.authority}, and the signature is right: a proxy in front rewrites Host.`;
+  raiseAlarm({
+    code: 'host_rewritten',
+    sender: sender.agentUrl,
+    message: `${detail} Make it pass Host on, correct publicUrl, or set hostCheck: 'off'.`,
+  });
+  return { kind: 'unavailable', code: 'webhook_target_uri_malformed', check: 10, detail };
+}
+
+/** Unix seconds reach this in the year 5138, Unix milliseconds reached it in 1973. */
+const LOOKS_LIKE_MS = 1e11;
+
+/**
+ * Says that two clocks disagree, where a window failed by more than any honest delay. Raised before the signature
+ * is verified, hence stateless: nothing that anybody can send grows here.
+ */
+function raiseSkewAlarm(
+  raiseAlarm: RaiseAlarm,
+  { created, keyid }: SignatureParameters,
+  nowMs: number,
+): void {
+  if (created === undefined) return;
+  const offsetS = Math.round(created - nowMs / 1000);
+  const milliseconds = created >= LOOKS_LIKE_MS;
+  if (!milliseconds && Math.abs(offsetS) <= MAX_VALIDITY_S + SKEW_S) return;
+  const what = milliseconds
+    ? 'created looks like milliseconds; RFC 9421 §2.3 wants seconds'
+    : `created is ${Math.abs(offsetS)} s ${offsetS > 0 ? 'ahead of' : 'behind'} this receiver's clock; check both clocks`;
+  raiseAlarm({
+    code: 'clock_skew',
+    message: `Unverified signature with keyid ${quoted(keyid ?? '')} refused: ${what}.`,
+    offsetSeconds: offsetS,
+  });
+}
+
+function signerOf(result: TrialResult | undefined): Candidate | 'undecided' | undefined {
+  if (result === undefined || result.kind === 'refused') return undefined;
+  return result.kind === 'verified' ? result.candidate : 'undecided';
+}
+
+/** The delivery as it would be checked at a moment inside its window; undefined where no clock could put it right. */
+function lateDelivery(
+  context: AuthContext,
+  request: HeadRequest,
+  fields: SignatureFields,
+): LateDelivery | undefined {
+  // Check 2 passed: all of them are there.
+  const { created = 0, expires = 0, keyid = '' } = fields.input.parameters;
+  if (created >= LOOKS_LIKE_MS) return undefined;
+  const { headers } = request.delivery;
+  const signed = checkSignatureFields(fields, headers, context.protocol, created * 1000);
+  const trial = signed.kind === 'checked' ? trialOf(context, request, signed) : undefined;
+  if (!trial) return undefined;
+  return {
+    window: { created, expires },
+    find: async () => context.keys.find(keyid, request),
+    signer: async (candidates) => signerOf(await tryCandidates(trial, candidates)),
+  };
+}
+
+/** After check 5 failed: whether it is this receiver's clock that is wrong (verification.md §2.35). */
+export async function outsideWindow(
+  context: AuthContext,
+  request: HeadRequest,
+  fields: SignatureFields,
+  refusal: Refusal,
+): Promise<Refusal | Unavailability> {
+  const late = context.setUp && lateDelivery(context, request, fields);
+  const ours = late && (await context.setUp?.outsideWindow(request, late));
+  if (ours) return ours;
+  raiseSkewAlarm(context.raiseAlarm, fields.input.parameters, request.arrivedAt);
+  return refusal;
 }
