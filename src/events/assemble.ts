@@ -1,14 +1,74 @@
+import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
 import type { Protocol } from '../protocol.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
-import type { Event, EventWarning, OtherEvent, TaskEvent } from './event.ts';
+import type {
+  Event,
+  EventWarning,
+  OtherEvent,
+  TaskEvent,
+  TaskStatus,
+  NotificationFamily,
+  Notifications,
+} from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
-import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
-import { notificationOf } from './notifications.ts';
+import { notificationSchemas } from './notification-schemas.ts';
+import { notificationFamily } from './notification.ts';
+import { placesOf, eventWarning } from './warnings.ts';
+import { inputRequestSchema, workingProgressSchema } from './schemas.ts';
 import { isTerminal } from './status.ts';
-import { progressOf } from './progress.ts';
-import { eventWarning } from './warnings.ts';
+
+interface Progress extends Pick<TaskEvent, 'progress' | 'inputRequest'> {
+  readonly warnings: readonly EventWarning[];
+}
+
+const NONE: Pick<Progress, 'warnings'> = { warnings: [] };
+const INVALID: Progress = { warnings: [eventWarning('invalid_progress')] };
+const none = (): Progress => NONE;
+
+/** `data` itself is handed on, typed: a schema's copy is not what was sent. */
+const READ: Record<TaskStatus, (data: unknown) => Progress> = {
+  working: (data) =>
+    workingProgressSchema.safeParse(data).success
+      ? { progress: data as NonNullable<TaskEvent['progress']>, warnings: [] }
+      : INVALID,
+  'input-required': (data) =>
+    inputRequestSchema.safeParse(data).success
+      ? { inputRequest: data as NonNullable<TaskEvent['inputRequest']>, warnings: [] }
+      : INVALID,
+  submitted: none,
+  'auth-required': none,
+  completed: none,
+  failed: none,
+  canceled: none,
+  rejected: none,
+};
+
+/** The typed result of an interim status (contract.md §6.2). */
+function progressOf(status: TaskStatus, data: unknown): Progress {
+  return data === undefined || data === null ? NONE : READ[status](data);
+}
+
+interface Reading {
+  readonly notification?: Notifications[NotificationFamily];
+  readonly warnings: readonly EventWarning[];
+}
+
+/**
+ * The typed payload of a known family (verification.md §7.36): the body itself, or where that does not fit the result or data part in it. As
+ * sent: a schema's copy is not what was sent.
+ */
+function notificationOf({ envelope, data }: Draft, family: string | undefined): Reading {
+  const name = notificationFamily(family ?? '');
+  if (!Object.hasOwn(notificationSchemas, name)) return NONE;
+  const schema = notificationSchemas[name as NotificationFamily];
+  const body = schema.safeParse(envelope);
+  if (body.success) return { notification: envelope as typeof body.data, warnings: [] };
+  const inner = isJsonObject(data) ? schema.safeParse(data) : body;
+  if (inner.success) return { notification: data as typeof inner.data, warnings: [] };
+  return { warnings: [eventWarning('invalid_notification', placesOf(inner.error.issues, 'the payload'))] };
+}
 
 /** An event and what the store orders it by. */
 export interface AssembledEvent {

@@ -1,7 +1,6 @@
-import type { DeliveryReport, EventWarning } from './event.ts';
-import { REPORT_TYPES } from './report-types.ts';
 import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
-import { deliveryReportSchema } from './schemas.ts';
+import type { DeliveryReport, EventWarning } from './event.ts';
+import { deliveryReportSchema, REPORT_TYPES } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 
 /** `task_type` of a report's envelope. */

@@ -1,3 +1,13 @@
+import { type JsonObject, isJsonObject } from '../codec/members.ts';
+import { createHashes } from '../crypto/hashes.ts';
+import { agentData } from './agent-data.ts';
+import { envelopeFailure } from './draft.ts';
+import type { Transport } from './event.ts';
+import { formOf } from './families.ts';
+import { agentPayload } from './format.ts';
+import { type EventReading, readBody, type ReadOptions } from './reading.ts';
+import { toolData } from './tool.ts';
+
 export type * from './event.ts';
 export type { AssembledEvent } from './assemble.ts';
 export type { EnvelopeFailure } from './draft.ts';
@@ -7,7 +17,6 @@ export { detectFormat } from './format.ts';
 export { notificationSchemas } from './notification-schemas.ts';
 export { parseResult } from './result-schemas.ts';
 export type { BodyFailure, EventReading, ReadOptions } from './reading.ts';
-export { extractData, readEvent } from './read.ts';
 export {
   agentTaskSchema,
   agentTaskStatusUpdateSchema,
@@ -16,3 +25,32 @@ export {
   toolEnvelopeSchema,
   workingProgressSchema,
 } from './schemas.ts';
+
+const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
+  tool: toolData,
+  agent: (payload) => {
+    const found = agentPayload(payload);
+    return found === undefined || found === 'malformed' ? undefined : agentData(found).data;
+  },
+};
+
+/**
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
+ * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
+ */
+export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
+  const reading = readBody(bytes, { hash: (raw) => createHashes().sha256Hex(raw), ...options });
+  if (reading.ok || reading.code !== 'challenge') return reading;
+  return envelopeFailure('missing_idempotency_key', 'it is a proof of control, which has none, and no event');
+}
+
+/**
+ * The task-specific data of a parsed body, unchanged: tool transport `result`; agent transport the data part that
+ * its state says (contract.md §6.5).
+ * @param format the format the sender is registered with; detected where absent.
+ * @returns undefined where there is none, or where the part is only `{response: {…}}`, a mistake of the sender.
+ */
+export function extractData(payload: unknown, format?: Transport): unknown {
+  if (!isJsonObject(payload)) return undefined;
+  return EXTRACTORS[formOf(payload, format).transport](payload);
+}

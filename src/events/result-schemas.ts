@@ -1,7 +1,6 @@
 import type { Event, ParsedResult, ResultSchemas, StandardSchema, TaskEvent } from './event.ts';
-import { placesOf } from './places.ts';
+import { placesOf, eventWarning } from './warnings.ts';
 import { isTerminal } from './status.ts';
-import { eventWarning } from './warnings.ts';
 
 /**
  * Sets `event.parsed` where the result of a task that ended fits the schema given for its `task_type`; where it does

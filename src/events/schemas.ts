@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import type { DeliveryReport, InputRequest, WorkingProgress } from './event.ts';
-import { REPORT_TYPES } from './report-types.ts';
 import { isMediaBuyWord } from './status.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
 
@@ -23,6 +22,19 @@ const mediaBuyDelivery = z.looseObject({
   is_final: flag,
   finalized_at: text,
 });
+
+type ReportType = DeliveryReport['notification_type'];
+
+const TYPES: Record<ReportType, true> = {
+  scheduled: true,
+  final: true,
+  delayed: true,
+  adjusted: true,
+  window_update: true,
+};
+
+/** Every `notification_type` of a delivery report. */
+export const REPORT_TYPES: readonly ReportType[] = Object.keys(TYPES) as ReportType[];
 
 /** A delivery report: `result` of its envelope, never the body itself (contract.md §6.8, §6.10). */
 export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({

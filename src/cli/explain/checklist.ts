@@ -8,7 +8,7 @@ import { authenticateSignature, proveSignature } from '../../auth/rfc9421/verify
 import { challengeIn, isSignedChallenge } from '../../auth/signed-challenge.ts';
 import type { JsonObject } from '../../codec/members.ts';
 import { readChallenge } from '../../events/challenge.ts';
-import { readEvent } from '../../events/read.ts';
+import { readEvent } from '../../events/index.ts';
 import type { KeyResolver } from '../../keys/contract.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard, type GuardContext } from '../../stages/guard.ts';

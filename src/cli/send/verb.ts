@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
-import { REPORT_TYPES } from '../../events/report-types.ts';
+import { REPORT_TYPES } from '../../events/schemas.ts';
 import { SAMPLE_FAMILIES } from '../../testing/payloads.ts';
 import { MISTAKES } from '../../testing/mistakes.ts';
 import { makeDelivery } from '../../testing/seller-delivery.ts';
