@@ -6,6 +6,7 @@ import type { MysqlConnection, MysqlStore, MysqlStoreOptions } from '../../src/s
 import { migrate, mysqlStore } from '../../src/stores/mysql.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
+import { twoHandles } from './fixtures/two-handles.js';
 
 /** A database of its own on a server, and two pools that have it, as two processes do. */
 export interface TestDatabase {
@@ -81,29 +82,14 @@ export function ownDatabase(connectionLimit?: number, first?: string): TestDatab
 /** For `describeStoreContract`: the tables are emptied for each test. */
 export async function mysqlHarness({ pools, sql, store, clear }: TestDatabase): Promise<StoreHarness> {
   await clear();
-  let offsetMs = 0;
-  const clockOffsetMs = (): number => offsetMs;
-  const [a, b] = [store(pools[0], { clockOffsetMs }), store(pools[1], { clockOffsetMs })];
-  const stores = [a, b];
+  // By turns on the two pools: the handles are two processes.
+  let opened = 0;
   return {
-    a,
-    b,
-    setClockOffsetMs: (ms) => {
-      offsetMs = ms;
-    },
-    reopen: async () => {
-      const again = store(pools[0], { clockOffsetMs });
-      stores.push(again);
-      await again.open();
-      return again;
-    },
+    ...twoHandles((clockOffsetMs) => store(pools[opened++ % 2], { clockOffsetMs })),
     effects: {
       synchronous: false,
       write: (tx) => (tx as MysqlConnection).query('INSERT INTO note VALUES (?)', ['by the handler']),
       count: async () => Number((await sql('SELECT count(*) AS n FROM note'))[0]?.['n']),
-    },
-    cleanup: async () => {
-      for (const each of stores) await each.close();
     },
   };
 }

@@ -5,6 +5,7 @@ import type { PgClient, PostgresStore, PostgresStoreOptions } from '../../src/st
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
+import { twoHandles } from './fixtures/two-handles.js';
 
 /** From here on the offset alone is the clock of a schema: how slow the machine is changes no answer. */
 export const HANDED_CLOCK =
@@ -96,29 +97,14 @@ export async function postgresHarness({
   clear,
 }: TestSchema): Promise<StoreHarness> {
   await clear();
-  let offsetMs = 0;
-  const clockOffsetMs = (): number => offsetMs;
-  const [a, b] = [store(pools[0], { clockOffsetMs }), store(pools[1], { clockOffsetMs })];
-  const stores = [a, b];
+  // By turns on the two pools: the handles are two processes.
+  let opened = 0;
   return {
-    a,
-    b,
-    setClockOffsetMs: (ms) => {
-      offsetMs = ms;
-    },
-    reopen: async () => {
-      const again = store(pools[0], { clockOffsetMs });
-      stores.push(again);
-      await again.open();
-      return again;
-    },
+    ...twoHandles((clockOffsetMs) => store(pools[opened++ % 2], { clockOffsetMs })),
     effects: {
       synchronous: false,
       write: (tx) => (tx as PgClient).query(`INSERT INTO ${schema}.note VALUES ($1)`, ['by the handler']),
       count: async () => Number((await sql('SELECT count(*) AS n FROM note'))[0]?.['n']),
-    },
-    cleanup: async () => {
-      for (const each of stores) await each.close();
     },
   };
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
+import { afterAll, beforeAll } from 'vitest';
 import type { RedisStoreOptions } from '../../src/stores/redis.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
 import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 
 type Client = Redis | Cluster;
@@ -23,6 +25,22 @@ export const clientOf = {
 
 /** A prefix of one test's own: servers are shared. */
 export const newPrefix = (): string => `test:${randomUUID()}:`;
+
+/** A server and a client of it for the tests of the `describe` around: `redis` and `url` are there before the first of them. */
+export function ownRedis(): { readonly redis: Redis; readonly url: string } {
+  const own = {} as { redis: Redis; url: string };
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const server = await startRedis();
+    stop = server.stop;
+    Object.assign(own, { redis: clientOf.url(server.url), url: server.url });
+  });
+  afterAll(async () => {
+    own.redis.disconnect();
+    await stop();
+  });
+  return own;
+}
 
 /** Two handles, each on a client of its own, over one prefix. */
 export async function redisHarness(

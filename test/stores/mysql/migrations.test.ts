@@ -1,6 +1,3 @@
-import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
 import { migrate } from '../../../src/stores/mysql.ts';
@@ -8,36 +5,16 @@ import { MIGRATIONS } from '../../../src/stores/mysql/migrations.ts';
 import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/mysql/schema.ts';
 import { newName, ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
+import { describeMigrationFiles } from '../sql/migration-files.ts';
 
-/** SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. */
 const RELEASED: Readonly<Record<string, string>> = {
   '0001.sql': '4bf2e712feb3e40d1768304a34df1d26ae06e1f59c8f6579a26df72f7f3f4fcb',
 };
 
-const folder = join(import.meta.dirname, '../../../src/stores/mysql/migrations');
-const files = readdirSync(folder)
-  .filter((name) => name.endsWith('.sql'))
-  .toSorted();
-const texts = files.map((name) => readFileSync(join(folder, name), 'utf8'));
-
 /** What a later version may bring. */
 const LATER = [...MIGRATIONS, 'CREATE TABLE IF NOT EXISTS webhook_later (n INT) ENGINE=InnoDB;;\n'];
 
-describe('the files', () => {
-  it('are numbered without a gap, as many as SCHEMA_VERSION', () => {
-    expect(files).toEqual(files.map((_, at) => `${String(at + 1).padStart(4, '0')}.sql`));
-    expect(files).toHaveLength(SCHEMA_VERSION);
-  });
-
-  it('are what the package carries: else npm run migrations', () => {
-    expect(MIGRATIONS).toEqual(texts);
-  });
-
-  it('are as they were released', () => {
-    const hashes = texts.map((text) => createHash('sha256').update(text).digest('hex'));
-    expect(Object.fromEntries(files.map((name, at) => [name, hashes[at]]))).toEqual(RELEASED);
-  });
-});
+describeMigrationFiles('mysql', MIGRATIONS, SCHEMA_VERSION, RELEASED);
 
 describe('on a server', () => {
   const at = ownDatabase();

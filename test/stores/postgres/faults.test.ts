@@ -8,6 +8,7 @@ import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
+import { acceptDuringCrashes } from '../sql/crash-load.ts';
 import { notingPool, wrappedPool } from './wrapped-pool.ts';
 
 const UNAVAILABLE = { code: 'store_unavailable' };
@@ -22,38 +23,11 @@ describe('the server ends at once and starts again', () => {
     await migrate(pool);
     const store = postgresStore({ pool });
     await store.open();
-    const answered: string[] = [];
-    const faults: unknown[] = [];
-    let next = 0;
-    const stop = new AbortController();
-    const door = async (): Promise<void> => {
-      while (!stop.signal.aborted) {
-        next += 1;
-        const request = acceptRequest({ key: `event-${next}-of-the-seller` });
-        try {
-          if ((await store.accept(request)).kind === 'won') answered.push(request.event?.key ?? '');
-        } catch (error) {
-          faults.push(error);
-          await new Promise((resolve) => {
-            setTimeout(resolve, 5);
-          });
-        }
-      }
-    };
-    const doors = Array.from({ length: 12 }, door);
-    for (let crash = 0; crash < 3; crash += 1) {
-      const before = answered.length;
-      await expect.poll(() => answered.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
+    const crash = (): void => {
       server.crash();
       server.start();
-    }
-    const before = answered.length;
-    await expect.poll(() => answered.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
-    stop.abort();
-    await Promise.all(doors);
-
-    expect(faults.length).toBeGreaterThan(0);
-    for (const fault of faults) expect(fault).toMatchObject(UNAVAILABLE);
+    };
+    const answered = await acceptDuringCrashes(store, crash, { accepts: 100, timeoutMs: 30_000 });
     const { rows } = await pool.query<{ key: string }>(
       "SELECT id AS key FROM proto_webhooks.webhook_row WHERE kind = 'r'",
     );

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -9,13 +9,13 @@ import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/postgres/schema.t
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { COUNTED, TOLD } from '../postgres-schemas.ts';
 import { acceptRequest } from '../requests.ts';
+import { describeMigrationFiles } from '../sql/migration-files.ts';
 import { catalogueOf } from '../versions/catalogue.ts';
 import { clockOf, dumped } from '../versions/dumps.ts';
 import { expectHistory, finishHistory } from '../versions/expect-history.ts';
 
 /**
- * SHA-256 of each file that was ever released. A line is added for a new file; none is ever changed. What 0001.sql made
- * is in `fixtures/postgres-0001.sql`: no database needs it any more, for 0002.sql replaces all of it.
+ * What 0001.sql made is in `fixtures/postgres-0001.sql`: no database needs it any more, for 0002.sql replaces all of it.
  */
 const RELEASED: Readonly<Record<string, string>> = {
   '0001.sql': '5054629278ac63a00b9a7a85e18f22160f75580fdd38ac27ecfaf5c73ae36ba0',
@@ -27,12 +27,6 @@ const RELEASED: Readonly<Record<string, string>> = {
 const FIRST = readFileSync(join(import.meta.dirname, '../fixtures/postgres-0001.sql'), 'utf8');
 const FIRST_HASH = '42ca5376d24d93a13e2e53f60920db524572633de33508b0b52c9f68e2416dd3';
 
-const folder = join(import.meta.dirname, '../../../src/stores/postgres/migrations');
-const files = readdirSync(folder)
-  .filter((name) => name.endsWith('.sql'))
-  .toSorted();
-const texts = files.map((name) => readFileSync(join(folder, name), 'utf8'));
-
 /** A fix of a rule, and a table: what a later version may bring. */
 const FIX = `
 CREATE TABLE webhook_later (n integer);
@@ -41,21 +35,7 @@ CREATE OR REPLACE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAG
 const LATER = [...MIGRATIONS, FIX];
 const NEXT = SCHEMA_VERSION + 1;
 
-describe('the files', () => {
-  it('are numbered without a gap, as many as SCHEMA_VERSION', () => {
-    expect(files).toEqual(files.map((_, at) => `${String(at + 1).padStart(4, '0')}.sql`));
-    expect(files).toHaveLength(SCHEMA_VERSION);
-  });
-
-  it('are what the package carries: else npm run migrations', () => {
-    expect(MIGRATIONS).toEqual(texts);
-  });
-
-  it('are as they were released', () => {
-    const hashes = texts.map((text) => createHash('sha256').update(text).digest('hex'));
-    expect(Object.fromEntries(files.map((name, at) => [name, hashes[at]]))).toEqual(RELEASED);
-  });
-});
+describeMigrationFiles('postgres', MIGRATIONS, SCHEMA_VERSION, RELEASED);
 
 describe('on a server', () => {
   let url: string;

@@ -1,15 +1,12 @@
 import { randomInt } from 'node:crypto';
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/port.ts';
 import { redisBackend } from '../../../src/stores/redis/backend.ts';
 import { keysOf } from '../../../src/stores/redis/keys.ts';
 import { LUA } from '../../../src/stores/redis/lua.ts';
 import type { Scripts } from '../../../src/stores/redis/scripts.ts';
 import { nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { newPrefix, ownRedis } from '../redis-harness.ts';
 
 const SENDER = 'https://seller.example/mcp';
 const SCOPE: Scope = { sender: SENDER };
@@ -160,21 +157,12 @@ const TAKEN_OUT: readonly (readonly [race: string, condition: string, without: s
 ];
 
 describe('lua/commit.lua', () => {
-  let server: RedisUrl;
-  let redis: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = clientOf.url(server.url);
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  const own = ownRedis();
 
   async function race(name: string, scripts: Scripts): Promise<void> {
     const keys = keysOf(newPrefix(), nodeDigests());
     const options = {
-      client: redis,
+      client: own.redis,
       keys,
       scripts,
       clockOffsetMs: () => 0,

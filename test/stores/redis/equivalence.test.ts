@@ -1,11 +1,9 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Redis } from 'ioredis';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { newPrefix, ownRedis } from '../redis-harness.ts';
 import type { Call, Form } from '../calls.ts';
 import {
   answerOf,
@@ -86,16 +84,7 @@ const accepting: fc.Arbitrary<Call> = fc
 const completing: fc.Arbitrary<Call> = accepting.map((made) => ({ ...made, does: 'complete' }));
 
 describe('memory and Redis', () => {
-  let server: RedisUrl;
-  let redis: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = clientOf.url(server.url);
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  const own = ownRedis();
 
   let tally = createTally();
   beforeEach(() => {
@@ -110,7 +99,7 @@ describe('memory and Redis', () => {
     const offset = steppedOffset();
     const clockOffsetMs = offset.ms;
     const prefix = newPrefix();
-    const remote = redisStore({ client: redis, prefix, clockOffsetMs });
+    const remote = redisStore({ client: own.redis, prefix, clockOffsetMs });
     const memory = memoryStore({ clockOffsetMs });
     const isAlone = turns.every(({ length }) => length === 1);
     let isOne = true;
@@ -126,11 +115,11 @@ describe('memory and Redis', () => {
         }
         if (!isOne) break;
       }
-      await expectIndexesRight(redis, prefix, offset.ms());
+      await expectIndexesRight(own.redis, prefix, offset.ms());
     } finally {
       await remote.close();
-      const keys = await redis.keys(`${prefix}*`);
-      if (keys.length > 0) await redis.unlink(keys);
+      const keys = await own.redis.keys(`${prefix}*`);
+      if (keys.length > 0) await own.redis.unlink(keys);
     }
   }
 

@@ -1,24 +1,12 @@
 import * as fc from 'fast-check';
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
 import { expectSameRegistrations, registrationCalls } from '../registration-calls.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { newPrefix, ownRedis } from '../redis-harness.ts';
 
 describe('rows of registrations on Redis', () => {
-  let server: RedisUrl;
-  let redis: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = clientOf.url(server.url);
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  const own = ownRedis();
 
   it('are the same as in memory, by two handles', async () => {
     let last = Promise.resolve();
@@ -28,7 +16,7 @@ describe('rows of registrations on Redis', () => {
           let offsetMs = 0;
           const clockOffsetMs = (): number => offsetMs;
           const prefix = newPrefix();
-          const stores = [1, 2].map(() => redisStore({ client: redis, prefix, clockOffsetMs }));
+          const stores = [1, 2].map(() => redisStore({ client: own.redis, prefix, clockOffsetMs }));
           for (const store of stores) await store.open();
           await expectSameRegistrations(
             calls,
@@ -49,7 +37,7 @@ describe('rows of registrations on Redis', () => {
     const prefix = newPrefix();
     // A run sweeps now and then: here each does.
     const random = vi.spyOn(Math, 'random').mockReturnValue(0);
-    const store = redisStore({ client: redis, prefix });
+    const store = redisStore({ client: own.redis, prefix });
     await store.open();
     const sender = 'https://seller.example/mcp';
     const row = { kind: 'watch', sender, value: '', list: 'open', expiresAt: null } as const;
@@ -60,10 +48,10 @@ describe('rows of registrations on Redis', () => {
     await store.registrations?.run(sender, (rows) => {
       for (const id of ids) rows.save({ ...row, id, dueAt: null, expiresAt: 1 });
     });
-    expect(await redis.keys(`${prefix}*:W:*`)).toEqual([]);
+    expect(await own.redis.keys(`${prefix}*:W:*`)).toEqual([]);
     await store.close();
     random.mockRestore();
-    const left = (await redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
+    const left = (await own.redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
     expect(left).toEqual([]);
   });
 });
