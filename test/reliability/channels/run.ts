@@ -3,6 +3,7 @@ import type { Observation } from '../../../src/events/observation.ts';
 import { samplePayloads } from '../../../src/testing/payloads.ts';
 import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
 import type { Random } from '../processes/random.ts';
+import { observeUntilSafe } from '../processes/observe.ts';
 import { AGENT_URL } from '../processes/seller.ts';
 import type { Mode, Orders, Role } from '../processes/wire.ts';
 
@@ -79,27 +80,8 @@ function tasksOf({ tasks }: RunOptions, hasTransactions: boolean, random: Random
 
 const AT = '2026-01-01T12:00:00Z';
 
-/** Asks until some process says that it is safe. A process may die before it has said so. */
 async function observe(ground: Ground, task: Task, observation: Observation): Promise<void> {
-  for (;;) {
-    ground.signal.throwIfAborted();
-    const { port } = await ground.fleet.door(ground.signal);
-    try {
-      const response = await fetch(`http://127.0.0.1:${port}/observe`, {
-        method: 'POST',
-        body: JSON.stringify(observation),
-        signal: AbortSignal.timeout(TIMES.timeoutMs),
-      });
-      const text = await response.text();
-      if (response.status === 200) {
-        task.keys.add(text);
-        return;
-      }
-    } catch {
-      // No answer: asked again.
-    }
-    await sleep(1 + ground.random.below(APART_MS));
-  }
+  task.keys.add(await observeUntilSafe(ground, observation, TIMES.timeoutMs));
 }
 
 /** A poll knows the task and the operation; an answer that ends the call names the operation alone. */

@@ -30,6 +30,7 @@ export interface GroundOptions {
   readonly retry?: ProcessOptions['retry'];
   readonly breaks?: Break;
   readonly observes?: true;
+  readonly buys?: ProcessOptions['buys'];
   /** `inject('shared')`. */
   readonly shared: string;
 }
@@ -87,7 +88,8 @@ async function groundIn(
   backend: Backend,
   open: OpenStore,
 ): Promise<Ground> {
-  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, retry, breaks, observes } = options;
+  const { mode, roles, seed, leaseMs, waitMs, timeoutMs, deadlineMs, retry, breaks, observes, buys } =
+    options;
   const { publicJwk, privateJwk } = await sellerKey();
   const random = randomOf(seed);
   const signal = AbortSignal.timeout(deadlineMs);
@@ -103,6 +105,7 @@ async function groundIn(
     ...(retry && { retry }),
     ...(breaks && { breaks }),
     ...(observes && { observes }),
+    ...(buys && { buys }),
   };
   // Goes with the run.
   const fleet = startFleet(told, roles, random, join(options.shared, 'compiled'));

@@ -3,15 +3,33 @@ import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 /** What a process writes of what it does, before it goes on: a process that is killed has still written it. */
 export type Line =
   /** A handler was called. */
-  | { readonly what: 'run'; readonly key: string; readonly pid: number; readonly attempt: number }
+  | {
+      readonly what: 'run';
+      readonly key: string;
+      readonly pid: number;
+      readonly attempt: number;
+      /** What the event tells of a task. */
+      readonly told?: ToldOfTask;
+    }
   /** Its effect outside the store. */
   | { readonly what: 'effect'; readonly key: string; readonly pid: number; readonly copy: string }
   /** The store told this owner that it completed the event. */
   | { readonly what: 'told'; readonly key: string; readonly pid: number; readonly owner: string }
   /** The process stops (SIGSTOP) in the handler, until somebody lets it go on. */
   | { readonly what: 'pause'; readonly key: string; readonly pid: number }
-  /** The process kills itself in the handler. */
-  | { readonly what: 'die'; readonly key: string; readonly pid: number };
+  /** The process kills itself in the handler, or at a point of a call. */
+  | { readonly what: 'die'; readonly key: string; readonly pid: number; readonly point?: string };
+
+/** What an event tells of a task. */
+export interface ToldOfTask {
+  readonly taskId: string;
+  readonly status: string;
+  readonly source: string;
+  /** `result.step`: the seller's number of the status. */
+  readonly step?: number;
+  /** `result.media_buy_id`. */
+  readonly resultId?: string;
+}
 
 export type Write = (line: Line) => void;
 

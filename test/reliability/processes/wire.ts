@@ -25,8 +25,20 @@ export interface ProcessOptions {
   readonly breaks?: Break;
   /** It has registrations, and takes what other channels told at `/observe`; a worker is in each, in both modes. */
   readonly observes?: true;
+  /** It calls sellers at `/order`, repeats calls, and has registrations in place of the one sender. Observes, too. */
+  readonly buys?: Buys;
   /** Folder of another build of the package, which it runs. */
   readonly build?: string;
+}
+
+/** How a process makes calls. */
+export interface Buys {
+  /** Of its webhooks. */
+  readonly baseUrl: string;
+  /** Until another process repeats a call. */
+  readonly callMs: number;
+  /** A mistake that the checker is checked with: it calls first, and registers what it has called afterwards. */
+  readonly registersLate?: true;
 }
 
 /** It serves. `port`: 0 where it has no door. */

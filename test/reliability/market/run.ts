@@ -1,0 +1,417 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TaskStatus } from '../../../src/events/event.ts';
+import { mcpCaller } from '../../../src/registrations/mcp.ts';
+import {
+  createRegistrations,
+  type OperationQuery,
+  type OperationSeen,
+  type Registrations,
+} from '../../../src/registrations/index.ts';
+import type { Fleet } from '../processes/fleet.ts';
+import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
+import { observeUntilSafe } from '../processes/observe.ts';
+import { openStore } from '../processes/stores.ts';
+import type { Mode, Role } from '../processes/wire.ts';
+import type { CrashPoint, Order } from './buyer.ts';
+import { startFront } from './front.ts';
+import { type Facts, judge, toldByKey, type Verdict } from './judge.ts';
+import { type SellerProcess, startSeller } from './seller-process.ts';
+import type { AgentPolicy, SellerLine, Task } from './wire.ts';
+
+export interface RunOptions extends Pick<
+  GroundOptions,
+  'kind' | 'mode' | 'seed' | 'deadlineMs' | 'breaks' | 'shared'
+> {
+  readonly orders: number;
+  /** kill -9 of buyers by the driver, beside those that die at a point of a call. */
+  readonly kills: number;
+  /** kill -9 of the seller. */
+  readonly sellerKills: number;
+  /** Orders under way at once. */
+  readonly concurrency: number;
+  readonly agents?: readonly AgentPolicy[];
+  /** Of so many orders one dies at a point of its call. */
+  readonly diesOf: number;
+  /** Where, in turn; every point by default. */
+  readonly points?: readonly CrashPoint[];
+  /** A mistake that the judge has to find. */
+  readonly registersLate?: true;
+}
+
+export interface Result {
+  readonly verdict: Verdict;
+  readonly figures: Readonly<Record<string, number | string>>;
+  /** Points of calls at which processes died. */
+  readonly points: ReadonlySet<string>;
+  /** Answers that no seller should get: anything but 2xx and 503. */
+  readonly unexpected: readonly string[];
+}
+
+/** Orders go to each in turn. */
+const AGENTS: readonly AgentPolicy[] = [
+  { name: 'prompt', transport: 'tool', drops: 0 },
+  { name: 'lossy', transport: 'tool', drops: 30 },
+  { name: 'silent', transport: 'tool', drops: 100 },
+  { name: 'forgetful', transport: 'tool', drops: 30, forgets: true },
+];
+
+const POINTS: readonly CrashPoint[] = [
+  'after call',
+  'after create',
+  'in call',
+  'after settle',
+  'after observe',
+  'before create',
+  'after refusal',
+];
+
+const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
+  inline: ['door', 'door', 'door'],
+  inbox: ['both', 'both', 'both'],
+};
+const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
+const CALL_MS = 2_000;
+const ORDER_MS = 20_000;
+const LOOK_MS = 50;
+/** The longest time between two polls of the same task, ms. Nothing that is asserted depends on it. */
+const APART_MS = 120;
+
+/** All that a run has. */
+interface Field {
+  readonly ground: Ground;
+  readonly options: RunOptions;
+  readonly agents: readonly AgentPolicy[];
+  readonly seller: SellerProcess;
+  /** Who looks on: of no process of the buyer's. */
+  readonly registrations: Registrations;
+}
+
+/** The client of who polls: nothing of what it says is part of the proof. */
+const ask = mcpCaller({ allowLoopback: true, timeoutMs: TIMES.timeoutMs });
+
+interface StatusFound {
+  readonly task_type: string;
+  readonly status: TaskStatus;
+  readonly updated_at: string;
+  readonly progress?: unknown;
+  readonly result?: unknown;
+}
+
+/** Asks the seller for a task, and tells a buyer what it says. @returns its status. */
+async function poll({ ground }: Field, operation: OperationSeen): Promise<string> {
+  const { agentUrl, operationId, taskId = '', context } = operation;
+  for (;;) {
+    ground.signal.throwIfAborted();
+    const askedAt = Date.now();
+    try {
+      const query = { task_id: taskId, include_result: true };
+      const found = (await ask(agentUrl, 'get_task_status', query, {})) as StatusFound;
+      const data = found.result ?? found.progress;
+      await observeUntilSafe(
+        ground,
+        {
+          sender: agentUrl,
+          taskId,
+          operationId,
+          taskType: found.task_type,
+          status: found.status,
+          ...(data !== undefined && { data }),
+          ...(context && { context }),
+          timestamp: found.updated_at,
+          askedAt,
+          source: 'poll',
+          observation: found.updated_at,
+        },
+        TIMES.timeoutMs,
+      );
+      return found.status;
+    } catch (error) {
+      // The seller is dead for a while.
+      if (ground.signal.aborted) throw error;
+      await sleep(LOOK_MS);
+    }
+  }
+}
+
+function orderAt({ ground, options, agents, seller }: Field, index: number): Order {
+  const { random, backend } = ground;
+  const agent = agents[index % agents.length];
+  if (!agent) throw new Error('there is no agent');
+  const { points = POINTS, diesOf } = options;
+  const dies = index % diesOf === 1 ? points[Math.floor(index / diesOf) % points.length] : undefined;
+  return {
+    name: `order-${index}`,
+    agentUrl: seller.urlOf(agent),
+    ...(agent.forgets && { requestKeyMs: 0 }),
+    ...(dies && { dies }),
+    context: {
+      order: `order-${index}`,
+      inTransaction: backend.hasTransactions,
+      takesMs: random.below(20),
+      ...(index % 7 === 3 && { fails: true }),
+      ...(index % 17 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
+    },
+  };
+}
+
+/** Whether a process has answered that the call was made. */
+async function isMade({ ground }: Field, order: Order): Promise<boolean> {
+  const { port } = await ground.fleet.door(ground.signal);
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/order`, {
+      method: 'POST',
+      body: JSON.stringify(order),
+      signal: AbortSignal.timeout(ORDER_MS),
+    });
+    await response.text();
+    return response.ok;
+  } catch {
+    ground.signal.throwIfAborted();
+    return false;
+  }
+}
+
+/**
+ * Gives it to one process, until it is registered: then it is nobody's but the registrations'. Under another name each time, for
+ * what a dead process has begun may still come true.
+ */
+async function give(field: Field, order: Order): Promise<void> {
+  if (await isMade(field, order)) return;
+  const operations = await everyOperation(field.registrations, { agentUrl: order.agentUrl });
+  if (operations.some(({ ref }) => ref === order.name)) return;
+  const { dies: _once, ...again } = order;
+  await give(field, { ...again, name: `${order.name}'` });
+}
+
+async function everyOperation(
+  registrations: Registrations,
+  query: Omit<OperationQuery, 'limit'>,
+): Promise<OperationSeen[]> {
+  const all: OperationSeen[] = [];
+  for (let after: string | undefined; ;) {
+    const page = await registrations.list({ ...query, limit: 500, ...(after !== undefined && { after }) });
+    all.push(...page.operations);
+    if (page.next === undefined) return all;
+    after = page.next;
+  }
+}
+
+/** A poll among the webhooks: of one that is open, whichever. */
+async function pollOne(field: Field): Promise<void> {
+  const { ground, registrations } = field;
+  await sleep(ground.random.below(APART_MS));
+  const { operations } = await registrations.list({ state: 'open', limit: 100 });
+  const withTask = operations.filter(({ taskId }) => taskId !== undefined);
+  if (withTask.length > 0) await poll(field, ground.random.pick(withTask));
+}
+
+/** Strikes at even shares of the orders. */
+function strikerOf(total: number, times: number, strike: () => Promise<void>): Striker {
+  let due = 0;
+  let last: Promise<void> = Promise.resolve();
+  const upTo = (count: number): void => {
+    for (; due < Math.min(times, count); due += 1) {
+      last = last.then(strike);
+      last.catch(() => undefined);
+    }
+  };
+  return {
+    notice: (done) => upTo(Math.floor((done * (times + 1)) / total)),
+    rest: async () => {
+      upTo(times);
+      await last;
+    },
+  };
+}
+
+interface Striker {
+  readonly notice: (done: number) => void;
+  readonly rest: () => Promise<void>;
+}
+
+async function giveAll(field: Field): Promise<void> {
+  const { ground, options, seller } = field;
+  const strikers = [
+    strikerOf(options.orders, options.kills, () => ground.fleet.kill(ground.signal)),
+    strikerOf(options.orders, options.sellerKills, () => seller.kill()),
+  ];
+  const waiting = Array.from({ length: options.orders }, (_, index) => orderAt(field, index)).values();
+  let done = 0;
+  const giveInTurn = async (): Promise<void> => {
+    for (const order of waiting) {
+      await give(field, order);
+      done += 1;
+      for (const striker of strikers) striker.notice(done);
+      if (done % 3 === 0) await pollOne(field);
+    }
+  };
+  await Promise.all(Array.from({ length: options.concurrency }, giveInTurn));
+  for (const striker of strikers) await striker.rest();
+}
+
+/** Waits until no call is to be repeated, and the seller has nothing more to say. */
+async function settle({ ground, registrations, seller }: Field): Promise<void> {
+  for (;;) {
+    ground.signal.throwIfAborted();
+    const problem = ground.fleet.problem();
+    if (problem) throw problem;
+    const { operations } = await registrations.list({ state: 'calling', limit: 1 });
+    if (operations.length === 0 && (await seller.outstanding()) === 0) return;
+    await sleep(LOOK_MS);
+  }
+}
+
+/** Tasks of which no webhook has told the end, and been taken; nor an answer. */
+function onlyByPolling(log: readonly SellerLine[]): ReadonlySet<string> {
+  const taken = new Set(
+    log.flatMap((line) => (line.what === 'hook-over' && line.how === 'taken' ? line.key : [])),
+  );
+  const isTold = ({ hooks, steps }: Task): boolean =>
+    hooks.some(({ step, key }) => step === steps.length - 1 && taken.has(key));
+  return new Set(
+    log.flatMap((line) =>
+      line.what === 'task' && line.task.answers !== 'end' && !isTold(line.task) ? line.task.taskId : [],
+    ),
+  );
+}
+
+/** What the poller will do: asks for those tasks that are registered, until all have ended. */
+async function pollTheRest(field: Field): Promise<number> {
+  const { seller, registrations } = field;
+  const tasks = onlyByPolling(seller.log());
+  const operations = await everyOperation(registrations, {});
+  const rest = operations.filter(({ taskId, state }) => {
+    if (taskId === undefined) return false;
+    return state === 'open' || (state === 'ended' && tasks.has(taskId));
+  });
+  for (const operation of rest) await poll(field, operation);
+  return rest.length;
+}
+
+async function play(field: Field): Promise<number> {
+  const { ground } = field;
+  await giveAll(field);
+  await settle(field);
+  const polled = await pollTheRest(field);
+  await ground.drained();
+  await ground.fleet.whole(ground.signal);
+  await ground.fleet.stop();
+  return polled;
+}
+
+async function factsOf({ ground, registrations, seller }: Field): Promise<Facts> {
+  const { backend, ledger } = ground;
+  return {
+    tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
+    completions: await backend.completions(),
+    ...(backend.hasTransactions && { effects: await backend.effects() }),
+    ledger: ledger.read(),
+    operations: await everyOperation(registrations, {}),
+  };
+}
+
+/** By which channel the ends were told that were handled. */
+function firstChannels({ tasks, completions, ledger }: Facts): Record<string, number> {
+  const told = toldByKey(ledger);
+  const results = new Set(tasks.map(({ resultId }) => resultId));
+  const counts = { response: 0, webhook: 0, poll: 0 };
+  for (const { key } of completions) {
+    const { source, resultId } = told.get(key) ?? {};
+    if (resultId !== undefined && results.has(resultId) && source) counts[source as 'poll'] += 1;
+  }
+  return counts;
+}
+
+function figuresOf(field: Field, facts: Facts, verdict: Verdict, polled: number): Result['figures'] {
+  const { options, ground, seller } = field;
+  const log = seller.log();
+  const count = (what: SellerLine['what']): number => log.filter((line) => line.what === what).length;
+  const inState = (state: string): number => facts.operations.filter((one) => one.state === state).length;
+  return {
+    store: options.kind,
+    mode: options.mode,
+    seed: options.seed,
+    orders: options.orders,
+    requests: count('request'),
+    tasks: facts.tasks.length,
+    webhooks: count('hook'),
+    polls: count('poll'),
+    ...firstChannels(facts),
+    polledAtTheEnd: polled,
+    ended: inState('ended'),
+    orphaned: inState('orphaned'),
+    refused: inState('refused'),
+    runs: facts.ledger.filter(({ what }) => what === 'run').length,
+    kills: ground.fleet.kills(),
+    deaths: facts.ledger.filter(({ what }) => what === 'die').length,
+    sellerKills: count('start') - 1,
+    ...Object.fromEntries(Object.entries(verdict).map(([name, { length }]) => [name, length])),
+  };
+}
+
+/** Orders to a seller that does its worst, while buyers and the seller are killed; then all ledgers are read. */
+export async function run(options: RunOptions): Promise<Result> {
+  const began = performance.now();
+  let fleet: Fleet | undefined;
+  const over = new AbortController();
+  const front = await startFront(async () => {
+    if (!fleet) throw new Error('no process serves yet');
+    return (await fleet.door(over.signal)).port;
+  });
+  const baseUrl = `http://127.0.0.1:${front.port}/webhooks`;
+  const { registersLate } = options;
+  const buys = { baseUrl, callMs: CALL_MS, ...(registersLate && { registersLate }) };
+  try {
+    return await onGround({ ...options, ...TIMES, roles: ROLES[options.mode], buys }, async (ground) => {
+      fleet = ground.fleet;
+      const agents = options.agents ?? AGENTS;
+      const seller = await startSeller({
+        folder: join(ground.folder, 'seller'),
+        seed: options.seed,
+        agents,
+        cache: join(options.shared, 'compiled'),
+        signal: ground.signal,
+      });
+      const open = openStore(ground.backend.place);
+      const registrations = createRegistrations({
+        store: open.store,
+        baseUrl,
+        secrets: ['of-every-process-of-this-one-run'],
+        allowLoopback: true,
+      });
+      try {
+        await open.store.open();
+        const field = { ground, options, agents, seller, registrations };
+        const polled = await play(field);
+        const facts = await factsOf(field);
+        const verdict = judge(facts);
+        const seconds = Math.round((performance.now() - began) / 1000);
+        return {
+          verdict,
+          figures: { ...figuresOf(field, facts, verdict, polled), seconds },
+          points: new Set(
+            facts.ledger.flatMap((line) => (line.what === 'die' && line.point ? line.point : [])),
+          ),
+          unexpected: seller
+            .log()
+            .flatMap((line) =>
+              line.what === 'hook' &&
+              line.answered !== undefined &&
+              line.answered >= 300 &&
+              line.answered !== 503
+                ? `${line.key}: ${line.answered}`
+                : [],
+            ),
+        };
+      } finally {
+        seller.destroy();
+        await open.store.close();
+        await open.end();
+      }
+    });
+  } finally {
+    over.abort();
+    await front.close();
+  }
+}
