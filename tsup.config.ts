@@ -23,6 +23,7 @@ export default defineConfig({
     registry: 'src/registry/index.ts',
     registrations: 'src/registrations/index.ts',
     mcp: 'src/registrations/mcp.ts',
+    a2a: 'src/registrations/a2a.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

@@ -33,7 +33,7 @@ function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
 }
 
 /** The data of each data part: `data` is an object, with or without `kind`. */
-function dataParts(holder: unknown): readonly JsonObject[] {
+export function dataParts(holder: unknown): readonly JsonObject[] {
   return partsOf(holder).flatMap((part) => (isJsonObject(part['data']) ? [part['data']] : []));
 }
 

@@ -1,6 +1,7 @@
 import { MAX_TEXT } from '../codec/printable.ts';
-import { agentData } from '../events/agent-data.ts';
-import { normaliseState, taskStatus } from '../events/status.ts';
+import { agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
+import type { TaskStatus } from '../events/event.ts';
+import { taskStatus } from '../events/status.ts';
 import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';
 
@@ -18,6 +19,9 @@ const ADVICE: Record<SellerErrorCode, string> = {
     'The same request key came with other arguments: create another registration for them.',
 };
 
+/** Of the seller's words so many characters are repeated. */
+const MOST_SAID = 300;
+
 /** A seller has refused a call. */
 export class SellerError extends Error {
   override readonly name = 'SellerError';
@@ -29,6 +33,32 @@ export class SellerError extends Error {
     const advice = isKnown(code) ? ` ${ADVICE[code]}` : '';
     super(`The seller answers ${code}${said === '' ? '' : `: ${said}`}.${advice}`, options);
     this.code = code;
+  }
+}
+
+/** The seller is over its load or the caller's share, and has done nothing: the call comes again. */
+export class SellerBusyError extends Error {
+  override readonly name = 'SellerBusyError';
+  /** 429, or 503 with `Retry-After`. */
+  readonly status: number;
+  /** What it asks to wait, ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, retryAfterMs: number | undefined) {
+    const wait = retryAfterMs === undefined ? 'later' : `in ${retryAfterMs} ms`;
+    super(`The seller answers ${status}: it is busy, and to be called again ${wait}.`);
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The seller does not know the task that it was asked about. That says nothing of how the task ended. */
+export class TaskUnknownError extends Error {
+  override readonly name = 'TaskUnknownError';
+
+  /** @param said the seller's own words. */
+  constructor(said: string, options?: ErrorOptions) {
+    super(`The seller does not know the task${said === '' ? '' : `: ${said.slice(0, MOST_SAID)}`}.`, options);
   }
 }
 
@@ -49,9 +79,6 @@ const membersOf = (value: unknown): Members =>
 const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** Of the seller's words so many characters are repeated. */
-const MOST_SAID = 300;
-
 /**
  * The refusal that an answer is, `{ error: { code, message } }`, or that a client threw with a code of `SellerErrorCode`. A
  * task that has failed is none.
@@ -71,10 +98,50 @@ export function refusalIn(given: unknown): SellerError | undefined {
   return new SellerError(code.slice(0, MOST_SAID), (textIn(message) ?? '').slice(0, MOST_SAID));
 }
 
-/** What a client of the tool transport gives around it. */
+/** What a tool answers where the task that it was asked about is not there. */
+const NO_TASK: ReadonlySet<string> = new Set(['TASK_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'NOT_FOUND']);
+
+/** That a seller does not know the task, where the answer to a question about one says so. */
+export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
+  const refusal = refusalIn(answer);
+  return refusal && NO_TASK.has(refusal.code)
+    ? new TaskUnknownError(refusal.message, { cause: refusal })
+    : undefined;
+}
+
+const FAILED: ReadonlySet<string> = new Set<TaskStatus>(['failed', 'rejected']);
+
+/**
+ * The refusal of a call: as `refusalIn`, or an agent's task that failed or was rejected at once with one of the errors that
+ * operations have. An agent can hardly answer otherwise than by a task.
+ */
+export function callRefusalIn(answer: unknown): SellerError | undefined {
+  const refusal = refusalIn(answer);
+  if (refusal) return refusal;
+  const failed = layersOf(answer).find((layer) => FAILED.has(stateOf(layer['status']) ?? ''));
+  const found = failed && refusalIn(agentResult(failed));
+  return found && isFinal(found) ? found : undefined;
+}
+
+/** Of what a client of the tool transport gives, and of an agent's message, the object in it. */
 function unwrapped(answer: unknown): unknown {
   const { structuredContent } = membersOf(answer);
-  return typeof structuredContent === 'object' && structuredContent !== null ? structuredContent : answer;
+  if (typeof structuredContent === 'object' && structuredContent !== null) return structuredContent;
+  const layers = layersOf(answer);
+  const message = [...layers, ...layers.map((layer) => membersOf(layer['message']))].find(isMessage);
+  return message ? (dataParts(message)[0] ?? message) : answer;
+}
+
+/** Also what is around a message of the agent transport is no result. */
+function isMessage(layer: Members): boolean {
+  return textIn(layer['messageId']) !== undefined && partsOf(layer).length > 0;
+}
+
+/** Where the agent transport puts a task or a message: version 1.0 names it, and a client may show the whole answer. */
+function layersOf(answer: unknown): readonly Members[] {
+  const outer = membersOf(answer);
+  const result = membersOf(outer['result']);
+  return [outer, result, membersOf(outer['task']), membersOf(result['task'])];
 }
 
 /**
@@ -120,17 +187,21 @@ function notAResult(given: unknown, answer: unknown): string | undefined {
   if (textIn(members['task_id']) !== undefined) return 'has a task without a status that is known';
   const names = Object.keys(members).filter((name) => name !== 'context');
   if (names.length === 1 && names[0] === 'errors') return 'has errors alone';
+  if (isMessage(members)) return "is an agent's message without a data part";
   return 'content' in members ? 'is of a client, without structuredContent' : undefined;
 }
 
 function statusIn(answer: unknown): SellerAnswer | undefined {
-  const outer = membersOf(answer);
-  return taskIn(outer) ?? taskIn(membersOf(outer['result'])) ?? taskIn(membersOf(outer['task']));
+  for (const layer of layersOf(answer)) {
+    const found = taskIn(layer);
+    if (found) return found;
+  }
+  return undefined;
 }
 
 function taskIn(given: Members): SellerAnswer | undefined {
-  const state = textIn(membersOf(given['status'])['state']);
-  const status = taskStatus(state === undefined ? textIn(given['status']) : normaliseState(state));
+  const state = stateOf(given['status']);
+  const status = taskStatus(state ?? textIn(given['status']));
   if (status === undefined) return undefined;
   const taskId =
     state === undefined ? textIn(given['task_id']) : (textIn(given['taskId']) ?? textIn(given['id']));

@@ -7,7 +7,7 @@ export type { Alarm, Logger } from '../alarms.ts';
 export type { EventRegistration } from '../events/event.ts';
 export type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
 export type { Sender } from '../senders.ts';
-export { SellerError, type SellerErrorCode } from './answer.ts';
+export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
 export type { Json, JsonObject } from './json.ts';
 export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';

@@ -3,7 +3,7 @@ import { oneOf } from '../config/validate.ts';
 import { Fault } from '../errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
-import { answerIn, isFinal, refusalIn } from './answer.ts';
+import { answerIn, callRefusalIn, isFinal, refusalIn } from './answer.ts';
 import { requireCall } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import type { OperationName, SellerAnswer, Settled } from './operation.ts';
@@ -49,7 +49,7 @@ export function registrationOf(
   const of = { agentUrl, operationId };
   /** Whether it may be called once more, as what; else the refusal is the caller's. */
   const refused = async (answer: unknown): Promise<Operation | undefined> => {
-    const refusal = refusalIn(answer);
+    const refusal = callRefusalIn(answer);
     if (!refusal) return undefined;
     const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(of) : undefined;
     if (again) return again;
@@ -89,7 +89,7 @@ export function registrationOf(
     agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
     agentRequest: (version) => agentRequest(is, requireVersion(version)),
     settle: async (answer) => {
-      const refusal = refusalIn(answer);
+      const refusal = callRefusalIn(answer);
       if (!refusal) return settle(answer);
       if (isFinal(refusal)) await operations.reject(of);
       throw refusal;

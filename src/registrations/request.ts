@@ -1,5 +1,5 @@
 import { RegistrationError } from './errors.ts';
-import type { JsonObject } from './json.ts';
+import type { Json, JsonObject } from './json.ts';
 
 /** How a seller is asked to authenticate its webhooks, where it cannot sign them: legacy, removed in version 4.0. */
 export interface LegacyAuthentication {
@@ -33,41 +33,65 @@ export interface RegisteredCall {
   readonly destination?: TaskDestination;
 }
 
-/** Versions of the agent transport that name things in their own way. */
-export type AgentVersion = '0.3' | '1.0';
+/** Versions of the agent transport that name things in their own way, the newest first. */
+export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */
-interface AgentForm {
-  /** Member of `configuration`. */
+export interface AgentForm {
+  /** Methods that send a message, and that ask for a task. */
+  readonly send: string;
+  readonly getTask: string;
+  /** In `configuration`: whether the answer is to come at once, or when the work is done. */
+  readonly atOnce: (atOnce: boolean) => JsonObject;
+  /** Member of `configuration`, and what stands there for `push_notification_config`. */
   readonly configMember: 'pushNotificationConfig' | 'taskPushNotificationConfig';
-  readonly config: (destination: TaskDestination) => JsonObject;
-  readonly role: 'user' | 'ROLE_USER';
+  readonly config: (config: JsonObject) => JsonObject;
+  /** Members of a message of the caller's, whatever it says. */
+  readonly message: JsonObject;
   readonly part: (data: JsonObject) => JsonObject;
 }
 
-const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
-  '0.3': {
-    configMember: 'pushNotificationConfig',
-    // The same object as in the tool transport, and the transport's own name for its id.
-    config: (destination) => ({ id: destination.operationId, ...taskConfig(destination) }),
-    role: 'user',
-    part: (data) => ({ kind: 'data', data }),
-  },
+export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
   '1.0': {
+    send: 'SendMessage',
+    getTask: 'GetTask',
+    atOnce: (atOnce) => ({ returnImmediately: atOnce }),
     configMember: 'taskPushNotificationConfig',
     // One scheme, and no member that the transport does not know: it reads its messages strictly.
-    config: ({ operationId, url, token, authentication }) => ({
-      id: operationId,
-      url,
+    config: ({ operation_id: id, url, token, authentication }) => ({
+      ...(id !== undefined && { id }),
+      ...(url !== undefined && { url }),
       ...(token !== undefined && { token }),
-      ...(authentication && {
-        authentication: { scheme: authentication.scheme, credentials: authentication.credentials },
-      }),
+      ...(isObject(authentication) && { authentication: oneScheme(authentication) }),
     }),
-    role: 'ROLE_USER',
+    message: { role: 'ROLE_USER' },
     part: (data) => ({ data }),
   },
+  '0.3': {
+    send: 'message/send',
+    getTask: 'tasks/get',
+    atOnce: (atOnce) => ({ blocking: !atOnce }),
+    configMember: 'pushNotificationConfig',
+    // The same object as in the tool transport, and the transport's own name for its id.
+    config: (config) => ({
+      ...(config['operation_id'] !== undefined && { id: config['operation_id'] }),
+      ...config,
+    }),
+    message: { kind: 'message', role: 'user' },
+    part: (data) => ({ kind: 'data', data }),
+  },
 };
+
+export const AGENT_VERSIONS: readonly AgentVersion[] = Object.keys(AGENT_FORMS) as AgentVersion[];
+
+function oneScheme({ schemes, credentials }: JsonObject): JsonObject {
+  const scheme: Json | undefined = Array.isArray(schemes) ? (schemes as readonly Json[])[0] : undefined;
+  return { ...(scheme !== undefined && { scheme }), ...(credentials !== undefined && { credentials }) };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 function sendTo({ url, token, authentication }: Destination): JsonObject {
   return {
@@ -112,20 +136,36 @@ export function toolArguments(call: RegisteredCall): JsonObject {
 
 /** `configuration` of a request over the agent transport. */
 export function agentConfiguration(call: RegisteredCall, version: AgentVersion): JsonObject {
-  const { configMember, config } = AGENT_FORMS[version];
-  return call.destination ? { [configMember]: config(call.destination) } : {};
+  return configuration(version, true, toolArguments(call)['push_notification_config']);
 }
 
 /** The whole of a request over the agent transport: `message` and `configuration`. */
 export function agentRequest(call: RegisteredCall, version: AgentVersion): JsonObject {
-  const { role, part } = AGENT_FORMS[version];
+  return agentMessage(call.taskType, toolArguments(call), version, {
+    messageId: call.requestKey,
+    atOnce: true,
+  });
+}
+
+/** The same for the arguments of a call over the tool transport. */
+export function agentMessage(
+  skill: string,
+  { push_notification_config: config, ...parameters }: JsonObject,
+  version: AgentVersion,
+  { messageId, atOnce }: { readonly messageId: string; readonly atOnce: boolean },
+): JsonObject {
+  const { message, part } = AGENT_FORMS[version];
   return {
-    message: {
-      messageId: call.requestKey,
-      role,
-      parts: [part({ skill: call.taskType, parameters: parameters(call) })],
-    },
-    configuration: agentConfiguration(call, version),
+    message: { ...message, messageId, parts: [part({ skill, parameters })] },
+    configuration: configuration(version, atOnce, config),
+  };
+}
+
+function configuration(version: AgentVersion, atOnce: boolean, config: Json | undefined): JsonObject {
+  const form = AGENT_FORMS[version];
+  return {
+    ...form.atOnce(atOnce),
+    ...(isObject(config) && { [form.configMember]: form.config(config) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
+import { retryAfterMs } from '../codec/retry-after.ts';
 import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../errors.ts';
 import type { AnyTransport } from '../keys/contract.ts';
@@ -236,14 +237,8 @@ function errorOf(
 ): RegistryError {
   const said = isJsonObject(value) ? textMember(value, 'error') : undefined;
   const message = said === undefined ? '' : `: ${printableText(withoutToken(token, said), MAX_MESSAGE)}`;
-  const retryAfterMs = retryAfter(headers.get('retry-after'), connection.now());
-  return new RegistryError(codeOf(status), `answered ${status}${message}`, { status, retryAfterMs });
-}
-
-/** RFC 9110 §10.2.3: seconds or a date, which begins with the name of its day. What is neither says nothing. */
-function retryAfter(value: string | null, now: number): number | undefined {
-  if (value === null) return undefined;
-  if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
-  const at = /^[A-Z][a-z]{2,8}, /.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(at) ? undefined : Math.max(at - now, 0);
+  return new RegistryError(codeOf(status), `answered ${status}${message}`, {
+    status,
+    retryAfterMs: retryAfterMs(headers.get('retry-after'), connection.now()),
+  });
 }

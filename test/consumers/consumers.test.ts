@@ -19,7 +19,7 @@ const specifiers = Object.entries(manifest.exports)
 const NODES = RUNTIMES.filter(({ name }) => name.startsWith('Node'));
 const INSTALL_MS = 300_000;
 /** The optional peers that subpaths import by themselves. */
-const PEERS = ['@opentelemetry/api', '@modelcontextprotocol/sdk'].map(
+const PEERS = ['@opentelemetry/api', '@modelcontextprotocol/sdk', '@a2a-js/sdk'].map(
   (name) => `${name}@${manifest.devDependencies[name] ?? ''}`,
 );
 

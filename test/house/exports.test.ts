@@ -60,6 +60,7 @@ describe('package exports', () => {
       './registry',
       './registrations',
       './mcp',
+      './a2a',
       './testing',
       './vectors',
       './otel',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { answerIn, isFinal, refusalIn, SellerError } from '../../src/registrations/answer.ts';
+import { answerIn, callRefusalIn, isFinal, refusalIn, SellerError } from '../../src/registrations/answer.ts';
 
 describe('what a first answer says of the task', () => {
   it.each([
@@ -36,6 +36,23 @@ describe('what a first answer says of the task', () => {
       { status: 'completed', data: { media_buy_id: 'mb-1', errors: [{ code: 'LATE' }] } },
     ],
     [
+      { result: { task: { id: 'task-7', status: { state: 'TASK_STATE_WORKING' } } } },
+      { status: 'working', taskId: 'task-7' },
+    ],
+    // An agent's message: what is in its first data part, as a tool's answer.
+    [
+      { messageId: 'm', parts: [{ text: 'ok' }, { data: { status: 'submitted', task_id: 'task-8' } }] },
+      { status: 'submitted', taskId: 'task-8' },
+    ],
+    [
+      { result: { kind: 'message', messageId: 'm', parts: [{ kind: 'data', data: { products: [] } }] } },
+      { status: 'completed', data: { products: [] } },
+    ],
+    [
+      { message: { messageId: 'm', parts: [{ data: { products: [] } }] } },
+      { status: 'completed', data: { products: [] } },
+    ],
+    [
       { content: [], structuredContent: { status: 'submitted', task_id: 'task-6' } },
       { status: 'submitted', taskId: 'task-6' },
     ],
@@ -59,6 +76,7 @@ describe('what is no answer of an operation', () => {
     { adcp_error: { code: 'X' } },
     { status: 'bogus', task_id: 't' },
     { isError: true, content: [] },
+    { messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'done' }] },
     { content: [{ type: 'text', text: '{"status":"submitted"}' }] },
   ])('%s ends nothing', (answer) => {
     expect(() => answerIn(answer)).toThrow(expect.objectContaining({ code: 'answer_invalid' }));
@@ -85,6 +103,21 @@ describe('a refusal', () => {
     const thrown = Object.assign(new Error('because'), { code });
     expect(refusalIn(thrown)).toMatchObject({ code, message: answered.message, cause: thrown });
     expect(refusalIn(answered)).toBe(answered);
+  });
+
+  it('in a task that failed at once is one of a call, where operations have the code', () => {
+    const failed = (state: string, code: string): object => ({
+      id: 't',
+      status: { state, message: { parts: [{ data: { error: { code, message: 'because' } } }] } },
+    });
+    const refusal = callRefusalIn(failed('TASK_STATE_REJECTED', 'INVALID_REQUEST'));
+    expect(refusal).toMatchObject({ code: 'INVALID_REQUEST' });
+    expect(callRefusalIn(failed('failed', 'BUDGET_TOO_LOW'))).toBeUndefined();
+    expect(callRefusalIn(failed('working', 'INVALID_REQUEST'))).toBeUndefined();
+    expect(refusalIn(failed('failed', 'INVALID_REQUEST'))).toBeUndefined();
+    expect(callRefusalIn({ error: { code: 'LATE' } })).toMatchObject({ code: 'LATE' });
+    // Over the tool transport a failed task says so itself.
+    expect(callRefusalIn({ status: 'failed', error: { code: 'INVALID_REQUEST' } })).toBeUndefined();
   });
 
   it('of another code is one that may pass', () => {

@@ -5,7 +5,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { ConfigError } from '../../src/errors.ts';
-import { mcpCaller, type McpOptions } from '../../src/registrations/mcp.ts';
+import { SellerBusyError, TaskUnknownError } from '../../src/registrations/answer.ts';
+import type { CallerOptions } from '../../src/registrations/caller.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
@@ -16,14 +18,16 @@ let server: Listening;
 let answer: (args: Record<string, unknown>) => CallToolResult | Promise<CallToolResult>;
 let calls: { readonly authorization: string | undefined; readonly args: Record<string, unknown> }[];
 let status: number | undefined;
+let headers: Record<string, string>;
 
 beforeEach(async () => {
   calls = [];
   status = undefined;
+  headers = {};
   answer = () => ({ content: [], structuredContent: { status: 'submitted', task_id: 'task-1' } });
   server = await listening((req, res) => {
     if (status === undefined) serve(req, res).catch((error: unknown) => res.destroy(error as Error));
-    else res.writeHead(status).end('no');
+    else res.writeHead(status, headers).end('no');
   });
 });
 afterEach(async () => {
@@ -42,7 +46,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   await transport.handleRequest(req, res);
 }
 
-const call = (options: McpOptions = {}, args = {}, signal?: AbortSignal): Promise<unknown> =>
+const call = (options: CallerOptions = {}, args = {}, signal?: AbortSignal): Promise<unknown> =>
   mcpCaller({ allowLoopback: true, ...options })(
     `${server.url}/mcp`,
     'create_media_buy',
@@ -87,6 +91,29 @@ describe('mcpCaller', () => {
     await expect(calling).rejects.toMatchObject({ name: 'SellerError', code: expected });
   });
 
+  it.each([
+    [429, { 'retry-after': '7' }, 7000],
+    [429, {}, undefined],
+    [503, { 'retry-after': '0' }, 0],
+  ])('a transport that answers %i with %j is busy', async (code, said, retryAfterMs) => {
+    status = code;
+    headers = said;
+    const calling = call();
+    await expect(calling).rejects.toBeInstanceOf(SellerBusyError);
+    await expect(calling).rejects.toMatchObject({ status, retryAfterMs });
+  });
+
+  it.each(['TASK_NOT_FOUND', 'REFERENCE_NOT_FOUND'])(
+    '%s is of a task that the seller does not know, where one was asked about',
+    async (code) => {
+      answer = () => ({ content: [], structuredContent: { error: { code, message: 'no such task' } } });
+      const asking = call({}, { task_id: 'task-1', include_result: true });
+      await expect(asking).rejects.toBeInstanceOf(TaskUnknownError);
+      await expect(asking).rejects.toThrow('no such task');
+      expect(await call({}, { budget: 1 })).toEqual({ error: { code, message: 'no such task' } });
+    },
+  );
+
   it('another status, a failed tool, an answer without an object and a dead server are plain errors: the call is repeated', async () => {
     answer = () => ({ isError: true, content: [{ type: 'text', text: 'out of memory' }] });
     await expect(call()).rejects.toThrow('the operation failed: out of memory');
@@ -114,8 +141,8 @@ describe('mcpCaller', () => {
     [{ timeoutMs: 0 }, /timeoutMs/],
     [{ timeout: 5 }, /timeout is not known/],
   ])('refuses %j', (options, message) => {
-    expect(() => mcpCaller(options as McpOptions)).toThrow(ConfigError);
-    expect(() => mcpCaller(options as McpOptions)).toThrow(message);
+    expect(() => mcpCaller(options as CallerOptions)).toThrow(ConfigError);
+    expect(() => mcpCaller(options as CallerOptions)).toThrow(message);
   });
 
   it('http is for development', async () => {

@@ -52,7 +52,7 @@ describe('a call over the tool transport', () => {
   it('without a destination is the same call without the field', () => {
     const { destination: _, ...without } = call;
     expect(toolArguments(without)).toEqual({ ...call.arguments, idempotency_key: call.requestKey });
-    expect(agentConfiguration(without, '0.3')).toEqual({});
+    expect(agentConfiguration(without, '0.3')).toEqual({ blocking: false });
   });
 
   it('is the same byte for byte each time', () => {
@@ -79,6 +79,7 @@ describe('a call over the agent transport', () => {
   it('has pushNotificationConfig in its configuration and the parameters in a data part', () => {
     expect(agentRequest(withAll, '0.3')).toEqual({
       message: {
+        kind: 'message',
         messageId: call.requestKey,
         role: 'user',
         parts: [
@@ -92,6 +93,7 @@ describe('a call over the agent transport', () => {
         ],
       },
       configuration: {
+        blocking: false,
         pushNotificationConfig: {
           id: destination.operationId,
           url: destination.url,
@@ -108,6 +110,7 @@ describe('a call over the agent transport', () => {
       message: { role: 'ROLE_USER', parts: [{ data: { skill: 'create_media_buy' } }] },
     });
     expect(agentConfiguration(withAll, '1.0')).toEqual({
+      returnImmediately: true,
       taskPushNotificationConfig: {
         id: destination.operationId,
         url: destination.url,
@@ -116,6 +119,7 @@ describe('a call over the agent transport', () => {
       },
     });
     expect(agentConfiguration(call, '1.0')).toEqual({
+      returnImmediately: true,
       taskPushNotificationConfig: { id: destination.operationId, url: destination.url },
     });
   });

@@ -1,0 +1,11 @@
+/**
+ * What a `Retry-After` header asks to wait, ms (RFC 9110 §10.2.3): seconds, or a date, which begins with the name of its
+ * day. Undefined for what is neither.
+ * @param now Unix ms.
+ */
+export function retryAfterMs(value: string | null, now: number): number | undefined {
+  if (value === null) return undefined;
+  if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
+  const at = /^[A-Z][a-z]{2,8}, /.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? undefined : Math.max(at - now, 0);
+}

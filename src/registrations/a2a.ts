@@ -1,0 +1,183 @@
+import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
+import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { canonicalOrUndefined } from '../config/public-url.ts';
+import { oneOf } from '../config/validate.ts';
+import { readCapped } from '../keys/safe-fetch.ts';
+import { limited, orAborted } from '../time-limits.ts';
+import { SellerError, TaskUnknownError } from './answer.ts';
+import { CALLER_OPTIONS, callerOf, type CallerOptions, type SellerFetch } from './caller.ts';
+import type { CallSeller } from './registration.ts';
+import { AGENT_FORMS, AGENT_VERSIONS, agentMessage, type AgentVersion } from './request.ts';
+
+export type { CallSeller } from './registration.ts';
+export type { AgentVersion } from './request.ts';
+export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
+export type { CallerOptions, SellerAuth } from './caller.ts';
+
+/** Options of `a2aCaller`. */
+export interface A2aOptions extends CallerOptions {
+  /** Given: no agent card is asked for, and agentUrl itself is called, in this version of the transport. */
+  readonly version?: AgentVersion;
+}
+
+const KNOWN: Readonly<Record<keyof A2aOptions, true>> = { ...CALLER_OPTIONS, version: true };
+
+/** The operation that is no skill: the transport's own question about a task, with `{ id }`. */
+const TASK_QUERY = 'tasks/get';
+
+/** Where an agent is called, and how. */
+interface Agent {
+  readonly url: string;
+  readonly version: AgentVersion;
+  /** Of whom an agent is one of many at its URL; empty: it is not. */
+  readonly tenant: string;
+}
+
+/**
+ * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. What
+ * the agent speaks, and where, its agent card says, which is read at each call.
+ * @returns gives the task or the message that the agent answers; rejects with SellerError where the seller refuses the
+ *   credentials or the registration, with SellerBusyError where it is to be called later, with TaskUnknownError where it
+ *   does not know the task.
+ * @throws ConfigError where an option is wrong; the message says what to change.
+ */
+export function a2aCaller(options: A2aOptions = {}): CallSeller {
+  const { fetchFor, timeoutMs, allowLoopback } = callerOf('a2aCaller', options, KNOWN);
+  const version = oneOf('version', options.version, AGENT_VERSIONS);
+  const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
+  return async (agentUrl, operation, args, { signal = new AbortController().signal }) =>
+    limited(limit, signal, async (within) => {
+      const exchange = exchangeBy(await orAborted(fetchFor(agentUrl), within), within);
+      const agent = version
+        ? { url: agentUrl, version, tenant: '' }
+        : await agentOf(agentUrl, allowLoopback, exchange);
+      return resultOf(agent, await exchange(agent.url, agent.version, requestOf(agent, operation, args)));
+    });
+}
+
+interface Answered {
+  readonly status: number;
+  /** Undefined where the body is no JSON object. */
+  readonly value: JsonObject | undefined;
+}
+
+/** GET, or POST where there is something to send. */
+type Exchange = (url: string, version: AgentVersion, request?: JsonObject) => Promise<Answered>;
+
+/** An answer may be so long. */
+const MAX_ANSWER_BYTES = 33_554_432;
+
+function exchangeBy(sellerFetch: SellerFetch, signal: AbortSignal): Exchange {
+  return async (url, version, request) => {
+    const headers = {
+      accept: 'application/json',
+      'a2a-version': version,
+      ...(request && { 'content-type': 'application/json' }),
+    };
+    const sent = request && { method: 'POST', body: JSON.stringify(request) };
+    const response = await sellerFetch(url, { ...sent, headers, signal });
+    const bytes = await readCapped(response, MAX_ANSWER_BYTES, signal);
+    if (bytes === undefined) throw new Error(`${url} answers more than ${MAX_ANSWER_BYTES} bytes.`);
+    const parsed = parseStrictObject(bytes);
+    return { status: response.status, value: parsed.ok ? parsed.value : undefined };
+  };
+}
+
+/** One request each connection: a repeated call is the same in every byte. */
+function requestOf(
+  { version, tenant }: Agent,
+  operation: string,
+  args: Parameters<CallSeller>[2],
+): JsonObject {
+  const { send, getTask } = AGENT_FORMS[version];
+  const isQuery = operation === TASK_QUERY;
+  const { idempotency_key: key } = args;
+  const params = isQuery
+    ? args
+    : agentMessage(operation, args, version, {
+        messageId: typeof key === 'string' ? key : globalThis.crypto.randomUUID(),
+        // A registered task may take days; what only asks is waited for.
+        atOnce: key !== undefined,
+      });
+  return {
+    jsonrpc: '2.0',
+    id: 1,
+    method: isQuery ? getTask : send,
+    params: { ...(tenant !== '' && { tenant }), ...params },
+  };
+}
+
+/** @throws SellerError, TaskUnknownError, or Error where whether it was done is not known. */
+function resultOf({ url }: Agent, { status, value }: Answered): unknown {
+  const error = value?.['error'];
+  if (isJsonObject(error)) throw refusalOf(error);
+  const result = value?.['result'];
+  if (!isJsonObject(result)) throw new Error(`${url} answers HTTP ${status} without a JSON-RPC result.`);
+  // Version 1.0 says which of both it is.
+  return result['task'] ?? result['message'] ?? result;
+}
+
+/** Of the seller's words so many characters are repeated. */
+const MOST_SAID = 300;
+
+function refusalOf({ code, message }: JsonObject): Error {
+  const said = typeof message === 'string' ? message.slice(0, MOST_SAID) : '';
+  if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(said);
+  // How the transport refuses a registration: the operation is called once more without it.
+  if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
+    return new SellerError('INVALID_REQUEST', said);
+  }
+  return new Error(`The agent answers the JSON-RPC error ${String(code)}: ${said}`);
+}
+
+const CARD_PATH = '/.well-known/agent-card.json';
+
+/** As the agent card below its URL says, or that of its host. @throws Error where there is none to go by. */
+async function agentOf(agentUrl: string, allowLoopback: boolean, exchange: Exchange): Promise<Agent> {
+  const { origin, pathname } = new URL(agentUrl);
+  const places = new Set([`${origin}${pathname.replace(/\/$/, '')}${CARD_PATH}`, `${origin}${CARD_PATH}`]);
+  const found: string[] = [];
+  for (const place of places) {
+    const { status, value } = await exchange(place, '1.0');
+    if (status === 200 && value) return chosenFrom(interfacesOf(value, place), place, allowLoopback);
+    found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
+  }
+  throw new Error(
+    `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller its version: it calls agentUrl itself then.`,
+  );
+}
+
+/** Of a card of any version. */
+function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
+  try {
+    const read: unknown = isLegacyAgentCard(card)
+      ? parseLegacyAgentCard(card).supportedInterfaces
+      : card['supportedInterfaces'];
+    return Array.isArray(read) ? read.filter((item) => isJsonObject(item)) : [];
+  } catch (cause) {
+    throw new Error(`The agent card ${place} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The newest version that is spoken in JSON-RPC. */
+function chosenFrom(interfaces: readonly JsonObject[], place: string, allowLoopback: boolean): Agent {
+  const agents = interfaces.flatMap(({ url, protocolBinding, protocolVersion, tenant }) => {
+    const version = AGENT_VERSIONS.find((known) => String(protocolVersion).startsWith(known));
+    const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
+    const isSafe = target?.targetUri.startsWith('https://') || allowLoopback;
+    return protocolBinding === 'JSONRPC' && version && target && isSafe
+      ? [{ url: url as string, version, tenant: typeof tenant === 'string' ? tenant : '' }]
+      : [];
+  });
+  const [newest] = AGENT_VERSIONS.flatMap((version) => agents.filter((agent) => agent.version === version));
+  if (newest) return newest;
+  const named = interfaces.map(
+    ({ url, protocolBinding, protocolVersion }) =>
+      `${String(protocolBinding)} ${String(protocolVersion)} at ${String(url)}`,
+  );
+  throw new Error(
+    `The agent card ${place} names no https URL for JSONRPC in version ${AGENT_VERSIONS.join(' or ')}: ${named.join(', ') || 'nothing'}.`,
+  );
+}

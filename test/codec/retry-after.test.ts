@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { retryAfterMs } from '../../src/codec/retry-after.ts';
+
+const NOW = Date.parse('2026-03-01T12:00:00Z');
+
+it.each([
+  ['0', 0],
+  ['120', 120_000],
+  ['9'.repeat(40), Number.MAX_SAFE_INTEGER],
+  ['Sun, 01 Mar 2026 12:00:30 GMT', 30_000],
+  ['Sunday, 01-Mar-26 12:00:30 GMT', 30_000],
+  ['Sun, 01 Mar 2026 11:59:00 GMT', 0],
+  ['soon', undefined],
+  ['-1', undefined],
+  ['1.5', undefined],
+  ['', undefined],
+  ['2026', 2_026_000],
+  ['Sun, never', undefined],
+  [null, undefined],
+])('Retry-After: %s', (value, ms) => {
+  expect(retryAfterMs(value, NOW)).toBe(ms);
+});
