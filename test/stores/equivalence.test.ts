@@ -13,7 +13,7 @@ function expectCountsRight(db: DatabaseSync): void {
   expect(noted).toEqual(counted);
 }
 
-describe('memory and SQLite', () => {
+describe('random calls on SQLite and on memory', () => {
   beforeEach(() => {
     // One instant for both: the answers have instants in them.
     vi.useFakeTimers({ toFake: ['Date'] });
@@ -23,7 +23,7 @@ describe('memory and SQLite', () => {
     vi.useRealTimers();
   });
 
-  it('give the same answer to every call of every sequence, and count what they keep', async () => {
+  it('get the same answers, and the kept counts match the rows', async () => {
     const tally = createTally();
     await untilReached(tally, () =>
       fc.assert(

@@ -15,7 +15,7 @@ const pool = new Pool();
 const mysqlPool = createPool('mysql://x/y');
 const client = new Redis({ lazyConnect: true });
 
-describe('what a store cannot be made of is a ConfigError with the line to write, at once', () => {
+describe('an unusable argument of a store is a ConfigError at once, with the line to write', () => {
   it.each<[string, Make, readonly unknown[], RegExp]>([
     ['nothing', postgresStore as Make, [], /pool is no pool of pg\. Write: .*postgresStore\(\{ pool \}\)/],
     ['a pool for options', postgresStore as Make, [pool], /postgresStore\(\{ pool \}\)/],

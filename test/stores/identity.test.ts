@@ -23,7 +23,7 @@ async function twice(store: Store): Promise<{ id: string; isNew: readonly boolea
 
 const folderIn = (parent: string): string => mkdtempSync(join(parent, 'proto-webhooks-'));
 
-describe('a store that is made says so once, by whichever call; one that was there and had no identity does not', () => {
+describe('store_created is reported once, by the first call on a new store, and never for an existing store without an identity', () => {
   it('SQLite', async () => {
     const folder = folderIn(tmpdir());
     const file = join(folder, 'webhooks.db');
@@ -38,7 +38,7 @@ describe('a store that is made says so once, by whichever call; one that was the
     rmSync(folder, { recursive: true });
   });
 
-  it('Redis: its key never expires, and of two that open at once one says it', async () => {
+  it('Redis: the identity’s key never expires, and only one of two stores that open at once reports it', async () => {
     const server = await startRedis();
     const client = new Redis(server.url);
     const prefix = newPrefix();
@@ -64,7 +64,7 @@ describe('a store that is made says so once, by whichever call; one that was the
 
   describe('Postgres', () => {
     const at = ownSchema();
-    it('made by migrate(), said by the first that asks', async () => {
+    it('is made by migrate() and reported by the first call', async () => {
       const made = await twice(at.store());
       expect(made.isNew).toEqual([true, false]);
       expect(await twice(at.store(at.pools[1]))).toEqual({ id: made.id, isNew: [false, false] });
@@ -74,7 +74,7 @@ describe('a store that is made says so once, by whichever call; one that was the
 
 // Linux has it; elsewhere there is none to be asked.
 describe.runIf(existsSync('/dev/shm'))('SQLite on tmpfs', () => {
-  it('is process, not disk, for what is there goes with the machine’s power', async () => {
+  it('has durability process, not disk, for files in memory-backed folders', async () => {
     const folder = folderIn('/dev/shm');
     const store = sqliteStore(join(folder, 'webhooks.db'));
     await store.open();

@@ -16,7 +16,7 @@ function looking(): {
 }
 
 describe('lookAgain', () => {
-  it('looks when 10 s have passed since the last look, and not before', async () => {
+  it('checks 10 s after the last check, not before', async () => {
     const { passed, at } = looking();
     at.ms += 9_999;
     expect(passed()).toBeUndefined();
@@ -29,14 +29,14 @@ describe('lookAgain', () => {
     expect(at.looks).toBe(2);
   });
 
-  it('one look for all who come meanwhile', async () => {
+  it('shares one check among concurrent calls', async () => {
     const { passed, at } = looking();
     at.ms += 10_000;
     await Promise.all([passed(), passed(), passed()]);
     expect(at.looks).toBe(1);
   });
 
-  it('with each call while something is wrong, and every 10 s from its mending on', async () => {
+  it('checks with each call while something is wrong, and every 10 s once it is fixed', async () => {
     const { passed, at } = looking();
     at.ms += 10_000;
     at.wrong = new Error('wrong');
@@ -51,7 +51,7 @@ describe('lookAgain', () => {
     expect(passed()).toBeDefined();
   });
 
-  it('when it is due, also where that is said during a look', async () => {
+  it('checks again when asked during a check', async () => {
     const { passed, due, at } = looking();
     due();
     const first = passed();
@@ -62,7 +62,7 @@ describe('lookAgain', () => {
     expect(passed()).toBeUndefined();
   });
 
-  it('on a clock that was set back', async () => {
+  it('checks again when the clock was set back', async () => {
     const { passed, at } = looking();
     at.ms -= 10_000;
     await passed();

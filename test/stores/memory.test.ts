@@ -22,17 +22,17 @@ async function harness(): Promise<StoreHarness> {
 describe('memoryStore', () => {
   describeStoreContract(harness, { describe, it, persistent: true, inbox: true, registrations: true });
 
-  it('promises nothing beyond the process', async () => {
+  it('has durability process', async () => {
     expect(await memoryStore().durability()).toBe('process');
   });
 
-  it('two stores without a shared state are two stores', async () => {
+  it('keeps stores without a shared state apart', async () => {
     const request = acceptRequest();
     expect((await memoryStore().accept(request)).kind).toBe('won');
     expect((await memoryStore().accept(request)).kind).toBe('won');
   });
 
-  it('forgets in every map what has expired', async () => {
+  it('forgets expired entries of every map', async () => {
     const state = createMemoryState();
     let offsetMs = 0;
     const store = memoryStore({ state, clockOffsetMs: () => offsetMs });

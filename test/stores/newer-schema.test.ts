@@ -94,7 +94,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     return { ...backend, clock };
   }
 
-  it('is a ConfigError at open, and opens when it is known again', async () => {
+  it('is a ConfigError at open(), which succeeds when the version is known again', async () => {
     const { again, version, setVersion, known } = await opened();
     await setVersion(version + 1);
     const store = again();
@@ -108,7 +108,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     await store.close();
   });
 
-  it('while running: no call goes through it, and all do when it is known again', async () => {
+  it('stops every call of a running store until the version is known again', async () => {
     const { store, version, setVersion, known, clock } = await opened();
     const held = { ...acceptRequest(), leaseMs: 600_000 };
     await store.accept(held);
@@ -152,7 +152,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     await store.durability();
   });
 
-  it('deliveries get 503 misconfigured with an alarm, thinned, and 200 when it is known again', async () => {
+  it('answers deliveries 503 misconfigured with rate-limited alarms, and 200 when it is known again', async () => {
     const { store, version, setVersion, known, clock } = await opened();
     let now = Date.now();
     // That it was made is another alarm.
@@ -174,7 +174,7 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     expect(alarms).toHaveLength(2);
   });
 
-  it('a worker raises the alarm, and ready() rejects', async () => {
+  it('raises an alarm in a worker and makes ready() reject', async () => {
     const { store, version, setVersion, known, clock } = await opened();
     const alarms: Alarm[] = [];
     await store.identity?.();

@@ -69,7 +69,7 @@ describe('redisStore on a Cluster of three primaries with a replica each', () =>
   });
   afterAll(() => cluster.stop());
 
-  it('keeps all keys of a sender in one slot, and waits for the replica of that one', async () => {
+  it('keeps all keys of a sender in one slot and waits for that slot’s replica', async () => {
     const prefix = newPrefix();
     const store = redisStore({ client: clientOf.cluster(cluster), prefix });
     await store.open();
@@ -85,7 +85,7 @@ describe('redisStore on a Cluster of three primaries with a replica each', () =>
   });
 
   it.each([0, 1])(
-    'a sender whose slot is being moved is store_unavailable, and nothing is done twice (waitReplicas %i)',
+    'fails with store_unavailable while a slot moves, and repeats nothing (waitReplicas %i)',
     async (waitReplicas) => {
       const prefix = newPrefix();
       const sender = `https://moved-${waitReplicas}.example/mcp`;
@@ -110,7 +110,7 @@ describe('redisStore on a Cluster of three primaries with a replica each', () =>
     },
   );
 
-  it('a primary without its replica is not_durable', async () => {
+  it('fails with not_durable for a primary without its replica', async () => {
     const store = redisStore({
       client: clientOf.cluster(cluster),
       prefix: newPrefix(),

@@ -26,7 +26,7 @@ describe('redisStore on a primary with a replica, found by a Sentinel', () => {
 
 // The last one of this file: it leaves no replica.
 describe('a failover by the Sentinel', () => {
-  it('keeps what was answered, and is survived without a restart of the store', async () => {
+  it('keeps answered events without a restart of the store', async () => {
     const prefix = newPrefix();
     const store = redisStore({ client: clientOf.sentinel(sentinel), prefix, waitReplicas: 1 });
     await store.open();

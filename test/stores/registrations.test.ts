@@ -9,7 +9,7 @@ import { keptRows, rowBackend } from '../support/row-backend.ts';
 import { expectSameRegistrations, registrationCalls } from './registration-calls.ts';
 import { countsOf } from './sqlite-files.ts';
 
-describe('rows of registrations are the same in memory and', () => {
+describe('registrations get the same answers in memory and', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_767_225_600_000 });
   });
@@ -17,7 +17,7 @@ describe('rows of registrations are the same in memory and', () => {
     vi.useRealTimers();
   });
 
-  it('in SQLite, which counts what it keeps', async () => {
+  it('in SQLite, whose counts match the rows', async () => {
     await fc.assert(
       fc.asyncProperty(registrationCalls, async (calls) => {
         let offsetMs = 0;
@@ -39,7 +39,7 @@ describe('rows of registrations are the same in memory and', () => {
     );
   });
 
-  it('over rows that are compared and set, by two handles', async () => {
+  it('on a driven backend, by two handles', async () => {
     await fc.assert(
       fc.asyncProperty(registrationCalls, async (calls) => {
         let offsetMs = 0;
@@ -65,8 +65,8 @@ describe('rows of registrations are the same in memory and', () => {
   });
 });
 
-describe('a driven store', () => {
-  it('asks for a plan twice at most where nobody else writes: once for its rows, once to write them', async () => {
+describe('registrations of a driven store', () => {
+  it('are planned at most twice without other writers: once to load the rows, once to write them', async () => {
     const kept = keptRows();
     const store = storeOf(
       rowBackend(kept, () => Date.now()),
@@ -97,12 +97,12 @@ describe('a driven store', () => {
     await store.close();
   });
 
-  it('has none where its backend finds none', () => {
+  it('are absent when the backend has none', () => {
     const { registrations: _none, ...backend } = rowBackend(keptRows(), () => Date.now());
     expect(storeOf(backend, { clockOffsetMs: () => 0, random: () => 0 }).registrations).toBeUndefined();
   });
 
-  it('gives what it has put off although a row could not be', async () => {
+  it('return rows that were put off although another row failed', async () => {
     const kept = keptRows();
     const backend = rowBackend(kept, () => Date.now());
     let failing = '';

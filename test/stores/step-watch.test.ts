@@ -20,7 +20,7 @@ function watched() {
 }
 
 describe('stepWatch', () => {
-  it('tells a step back once, and looks for all rows until a look finds none', () => {
+  it('reports a step back once, and asks for a full scan until one finds nothing', () => {
     const { watch, pass } = watched();
     watch.seen(5_000_000, 1000);
     const since = pass(500);
@@ -34,7 +34,7 @@ describe('stepWatch', () => {
     expect(watch.beyondMs(600_000, 8000)).toBeUndefined();
   });
 
-  it('looks once in a while for what it has not seen', () => {
+  it('scans from time to time for steps it has not seen', () => {
     const { watch, pass } = watched();
     expect(watch.beyondMs(600_000, 8000)).toBe(600_000);
     watch.looked(0);
@@ -44,7 +44,7 @@ describe('stepWatch', () => {
     expect(watch.beyondMs(600_000, 8000)).toBe(600_000);
   });
 
-  it('takes no late answer, no node’s other clock and no drift for a step', () => {
+  it('does not take late answers, other nodes’ clocks or drift for a step', () => {
     const { watch, pass } = watched();
     watch.seen(5_000_000, 1000);
     // Asked at once, and read a minute later, for the process stood still.
@@ -57,7 +57,7 @@ describe('stepWatch', () => {
     expect(watch.told({})).toEqual({});
   });
 
-  it('keeps the larger of what it has seen and what the answer says', () => {
+  it('keeps the larger of its own measurement and the one in the answer', () => {
     const { watch } = watched();
     watch.seen(5_000_000, 1000);
     watch.seen(4_990_000, 1000);

@@ -3,8 +3,8 @@ import { driven, recount, status } from '../../support/driven.ts';
 import { acceptRequest, leaseOf, key, RETENTION_MS } from '../requests.ts';
 
 /** What an operation costs in round trips, counts at hand (admission.md §8.11). */
-describe('calls of the backend', () => {
-  it('an ordinary accept and its completion are one commit each, and no load', async () => {
+describe('how often the store calls its backend', () => {
+  it('an accept and its completion are one commit each, without a load', async () => {
     const { a } = await driven();
     await a.store.accept(acceptRequest({ key: key(1) }));
     recount(a);
@@ -15,7 +15,7 @@ describe('calls of the backend', () => {
     expect([a.commits.length, a.loads.length]).toEqual([2, 0]);
   });
 
-  it('a second status of a free task in the same process is one commit', async () => {
+  it('a second status of a free task is one commit in the same process', async () => {
     const { a } = await driven();
     const first = status(key(1), 'task', 1);
     await a.store.accept(first);
@@ -25,7 +25,7 @@ describe('calls of the backend', () => {
     expect([a.commits.length, a.loads.length]).toEqual([1, 0]);
   });
 
-  it('in another process it is two: the guess that the task is new was wrong', async () => {
+  it('a second status of a free task is two commits in another process, which guesses that the task is new', async () => {
     const { a, b } = await driven();
     const first = status(key(1), 'task', 1);
     await a.store.accept(first);
@@ -36,7 +36,7 @@ describe('calls of the backend', () => {
     expect([b.commits.length, b.loads.length]).toEqual([2, 0]);
   });
 
-  it('a duplicate of a finished event is two commits: one that finds it, one that its answer rests on', async () => {
+  it('a duplicate of a finished event is two commits: one finds the event, one makes the answer durable', async () => {
     const { a, b } = await driven();
     const first = acceptRequest({ key: key(1) });
     await a.store.accept(first);
@@ -49,7 +49,7 @@ describe('calls of the backend', () => {
     }
   });
 
-  it('64 accepts at once are one commit, 64 of one task too', async () => {
+  it('64 accepts at once are one commit, also when they belong to one task', async () => {
     const { a } = await driven({ of: (backend) => ({ ...backend, lanes: 1 }) });
     await a.store.accept(acceptRequest({ key: key(0) }));
     for (const task of [undefined, 'task']) {
@@ -64,7 +64,7 @@ describe('calls of the backend', () => {
     }
   });
 
-  it('an event that others have changed is asked for once, and not guessed again', async () => {
+  it('an event that another process changed is loaded once and not guessed again', async () => {
     const { a, b, later } = await driven();
     const first = acceptRequest({ key: key(1) });
     await a.store.accept(first);

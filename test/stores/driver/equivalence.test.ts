@@ -25,7 +25,7 @@ async function expectSame(calls: readonly Call[], form: Form): Promise<void> {
   for (const store of handles) await store.close();
 }
 
-describe('storeOf and memory', () => {
+describe('random calls on storeOf and on memory', () => {
   beforeEach(() => {
     // One instant for both: the answers have instants in them.
     vi.useFakeTimers({ toFake: ['Date', 'performance'] });
@@ -39,7 +39,7 @@ describe('storeOf and memory', () => {
     ['near the caps', (store) => store],
     ['far from them', capped(1_000_000_000)],
   ] as const satisfies readonly (readonly [string, Form])[])(
-    'give the same answer to every call of every sequence, %s',
+    'get the same answers, %s',
     async (_where, form) => {
       const sequences = fc.array(call, { minLength: 1, maxLength: 60, size: 'max' });
       await fc.assert(

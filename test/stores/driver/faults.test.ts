@@ -10,9 +10,9 @@ import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 const ends = { retentionMs: RETENTION_MS };
 const down = new Fault('store_unavailable', 'down');
 
-describe('a backend that fails', () => {
+describe('a failing backend', () => {
   it.each(['commit', 'load'] as const)(
-    'a %s that throws and does not reject fails its calls',
+    'fails its calls when %s throws instead of rejecting',
     async (method) => {
       const backend = rowBackend(keptRows(), Date.now);
       let isDown = false;
@@ -42,7 +42,7 @@ describe('a backend that fails', () => {
     },
   );
 
-  it('a row that cannot be read fails the calls that need it, and no other', async () => {
+  it('fails only the calls that need a row which cannot be read', async () => {
     const { a, b, kept } = await driven();
     await a.store.accept(acceptRequest({ key: key(1) }));
     for (const [name, row] of kept.rows)
@@ -52,7 +52,7 @@ describe('a backend that fails', () => {
     await b.store.close();
   });
 
-  it('what one of a batch holds fails that one alone, of one task too', async () => {
+  it('fails only the call whose row is unreadable, also in a batch of one task', async () => {
     const { a } = await driven({
       of: (backend) => ({
         ...backend,
@@ -74,7 +74,7 @@ describe('a backend that fails', () => {
     }
   });
 
-  it('a worker is told that nothing could be leased, and not that nothing is due', async () => {
+  it('tells a worker that nothing could be leased, not that nothing is due', async () => {
     const { a } = await driven();
     await a.store.accept(inbox(acceptRequest({ key: key(1) })));
     a.between.beforeCommit = async () => {
@@ -83,7 +83,7 @@ describe('a backend that fails', () => {
     await expect(a.inbox.lease(leaseRequest('worker'))).rejects.toThrow('down');
   });
 
-  it('a sweep that fails holds nobody up', async () => {
+  it('does not delay calls when a sweep fails', async () => {
     let sweeps = 0;
     const { a } = await driven({
       of: (backend) => ({
@@ -103,7 +103,7 @@ describe('a backend that fails', () => {
     expect(sweeps).toBe(2);
   });
 
-  it('a clock that cannot be had at the start is told as a fault', async () => {
+  it('rejects with a fault when the clock cannot be read at the start', async () => {
     const backend = rowBackend(keptRows(), Date.now);
     const store = storeOf(
       {
@@ -121,7 +121,7 @@ describe('a backend that fails', () => {
 });
 
 describe('close', () => {
-  it('waits for what runs, also where it is called twice', async () => {
+  it('waits for running calls, also when it is called twice', async () => {
     const { a } = await driven();
     const order: string[] = [];
     let letGo = (): void => {};
@@ -140,7 +140,7 @@ describe('close', () => {
     await expect(a.store.accept(acceptRequest({ key: key(2) }))).rejects.toThrow('closed');
   });
 
-  it('waits for an open that is under way', async () => {
+  it('waits for an open() that has not finished', async () => {
     const order: string[] = [];
     let letGo = (): void => {};
     const backend = rowBackend(keptRows(), Date.now);
@@ -167,8 +167,8 @@ describe('close', () => {
   });
 });
 
-describe('rounds', () => {
-  it('a batch goes on for as long as each round answers one of its calls', async () => {
+describe('retries of a batch', () => {
+  it('go on as long as each round answers one of the calls', async () => {
     const { a, later } = await driven({ of: (backend) => ({ ...backend, lanes: 1 }) });
     // Queued before their task was held, 40 are not parked; each that is discarded wakes another one, which is.
     for (let n = 0; n < 41; n += 1) await a.store.accept(inbox(status(key(n), 'task', n)));
@@ -182,7 +182,7 @@ describe('rounds', () => {
     expect(new Set(answers)).toEqual(new Set(['discarded']));
   });
 
-  it('the one that has waited longest for a task is told that it is free, whatever else was asked for', async () => {
+  it('tell the event that has waited longest for a task that it is free, whatever else the batch asks', async () => {
     const { a, b, later } = await driven({ of: (backend) => ({ ...backend, lanes: 1 }) });
     const holder = inbox(status('holder', 'task', 0));
     await a.store.accept(holder);
@@ -202,7 +202,7 @@ describe('rounds', () => {
     expect(events.map((event) => event.key)).toEqual([key(1)]);
   });
 
-  it('over a cap by what is not written in the end, an accept is not refused', async () => {
+  it('do not refuse an accept because of rows that are not written in the end', async () => {
     const { a, b } = await driven({ of: (backend) => ({ ...backend, lanes: 1 }) });
     const limits = { maxRecordsPerSender: 1 };
     const first = capped(acceptRequest({ key: key(1) }), limits);
@@ -221,7 +221,7 @@ describe('rounds', () => {
     expect(answers.map(({ kind }) => kind)).toEqual(['replayed', 'won']);
   });
 
-  it('room that an end makes is not given away before the end is written', async () => {
+  it('do not give away room under a cap before the completion that makes it is written', async () => {
     const { a, b } = await driven({ of: (backend) => ({ ...backend, lanes: 1 }) });
     const limits = { maxPendingBytesPerSender: 30 };
     const first = capped(acceptRequest({ key: key(1) }), limits);
@@ -239,7 +239,7 @@ describe('rounds', () => {
     expect([ended, came.kind]).toEqual(['lost', 'over-cap']);
   });
 
-  it('between 80 % of a cap and the cap itself, other accepts of the sender are no conflict', async () => {
+  it('do not conflict with other accepts of the sender between 80 % of a cap and the cap', async () => {
     const { a, b } = await driven();
     const limits = { maxRecordsPerSender: 1_000_000, maxPendingBytesPerSender: 80_000_000 };
     await a.store.accept(capped(acceptRequest({ key: key(1) }), limits));

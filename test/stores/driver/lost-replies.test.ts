@@ -80,7 +80,7 @@ const CASES: Readonly<Record<string, Case>> = {
   discard: { before: dead, call: ({ a }) => a.inbox.discard(SENDER, key(1), RETENTION_MS), again: 'other' },
 };
 
-describe('a commit whose reply is lost', () => {
+describe('a commit whose reply was lost', () => {
   it.each(Object.entries(CASES))('%s', async (_is, { before, call, again }) => {
     const handles = await driven();
     await handles.a.store.accept(acceptRequest({ key: 'warm' }));
@@ -99,7 +99,7 @@ describe('a commit whose reply is lost', () => {
     else expect(told).toBe(again);
   });
 
-  it('lease: found run out by the same worker, it is neither a crash nor an attempt', async () => {
+  it('lease: a lease that the same worker finds expired counts as neither a crash nor an attempt', async () => {
     const { a, later } = await driven();
     await a.store.accept(queued);
     a.between.afterCommit = async () => {
@@ -112,7 +112,7 @@ describe('a commit whose reply is lost', () => {
     expect(await a.inbox.inspect(SENDER, key(1))).toMatchObject({ crashes: 0, attempts: 1 });
   });
 
-  it('a commit that was not made at all is made by the repetition', async () => {
+  it('a commit that never reached the backend is made by the repeated call', async () => {
     const { a, b } = await driven();
     await a.store.accept(acceptRequest({ key: 'warm' }));
     a.between.beforeCommit = async () => {
@@ -123,7 +123,7 @@ describe('a commit whose reply is lost', () => {
     expect(await a.store.accept(inline)).toMatchObject({ kind: 'won', lease: { attempt: 1 } });
   });
 
-  it('a load whose reply is lost changes nothing', async () => {
+  it('a load whose reply was lost changes nothing', async () => {
     const { a } = await driven();
     await a.store.accept(inline);
     a.between.afterLoad = async () => {
@@ -134,8 +134,8 @@ describe('a commit whose reply is lost', () => {
   });
 });
 
-describe('an answer that others keep from being made', () => {
-  it('is 503 after so many plans, and the call may be made again', async () => {
+describe('a call that conflicts again and again', () => {
+  it('fails with store_unavailable after a bounded number of plans and may be repeated', async () => {
     const { a, b } = await driven();
     const request = status(key(1), 'task', 1);
     await a.store.accept(acceptRequest({ key: 'warm' }));
@@ -155,7 +155,7 @@ describe('an answer that others keep from being made', () => {
     expect(await a.store.accept(request)).toMatchObject({ kind: 'won', lease: { attempt: 1 } });
   });
 
-  it('a clock that has moved on meanwhile is no conflict: it is planned again with the new one', async () => {
+  it('plans again without counting a conflict when only the clock has moved on', async () => {
     const { a, later } = await driven();
     await a.store.accept(acceptRequest({ key: 'warm' }));
     a.between.beforeCommit = async () => later(5000);

@@ -15,7 +15,7 @@ function entry(kind: 'record' | 'task' | 'nonce' | 'notification', id: string, s
 }
 
 describe('rememberedRows', () => {
-  it('keeps tasks and live leases, which this process writes next, and nothing else', () => {
+  it('keeps only tasks and live leases, which this process writes next', () => {
     const rows = rememberedRows();
     const [task, record, nonce] = [entry('task', 't'), entry('record', 'r'), entry('nonce', 'n')];
     for (const one of [task, record, nonce]) rows.put(one);
@@ -30,7 +30,7 @@ describe('rememberedRows', () => {
     expect(rows.get(nameOf(task.id))).toBeUndefined();
   });
 
-  it('forgets those that were written longest ago', () => {
+  it('forgets the rows that were written longest ago', () => {
     const rows = rememberedRows();
     for (let n = 0; n < 10_000; n += 1) {
       rows.put(entry('task', `${n}`));
@@ -50,7 +50,7 @@ describe('countBook', () => {
     nonces: 7,
   });
 
-  it('keeps no more than a bounded number, however many come at once', () => {
+  it('keeps a bounded number of counts', () => {
     const book = countBook();
     for (let n = 0; n < 20_000; n += 128) book.put(told(n, 128));
     const known = Array.from({ length: 20_200 }, (_, n) => book.get(scopeName(scope(n)))).filter(Boolean);
@@ -59,7 +59,7 @@ describe('countBook', () => {
     expect(book.nonces()).toBe(7);
   });
 
-  it('is asked for again with the next commit once what it says is over a second old', () => {
+  it('asks for a count with the next commit when it is over a second old', () => {
     const clock = vi.spyOn(performance, 'now');
     const at = (ms: number): readonly Scope[] => {
       clock.mockReturnValue(ms);
@@ -88,7 +88,7 @@ describe('storeClock', () => {
     vi.restoreAllMocks();
   });
 
-  it('goes on from what the store said, with the offset as it is now', () => {
+  it('continues from the store’s last time with the current offset', () => {
     let offset = 500;
     const own = vi.spyOn(performance, 'now').mockReturnValue(10);
     const clock = storeClock(() => offset);
@@ -135,7 +135,7 @@ describe('createBatches', () => {
   }
   const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-  it('what comes in one turn of the event loop shares a batch, and so does what comes while all lanes are busy', async () => {
+  it('puts calls of one event-loop turn into one batch, and those that come while all lanes are busy', async () => {
     const { batches, turns } = held({ lanes: 1 });
     for (let n = 0; n < 3; n += 1) turns.add(job('a'));
     await turn();
@@ -151,7 +151,7 @@ describe('createBatches', () => {
     await turns.idle();
   });
 
-  it('many that wait are divided among the lanes, a few are not', async () => {
+  it('divides many waiting calls among the lanes, but not a few', async () => {
     const { batches, turns } = held({ lanes: 4 });
     for (let n = 0; n < 100; n += 1) turns.add(job('a'));
     await turn();
@@ -162,14 +162,14 @@ describe('createBatches', () => {
     expect(few.batches.map(({ jobs }) => jobs.length)).toEqual([16, 4]);
   });
 
-  it('bodies bound a batch; one that is larger goes alone', async () => {
+  it('bounds a batch by its bodies and sends a larger one alone', async () => {
     const { batches, turns } = held({ lanes: 9 });
     for (const megabytes of [3, 1, 1, 9, 1]) turns.add(job('a', { bytes: megabytes * 1_048_576 }));
     await turn();
     expect(batches.map(({ jobs }) => jobs.length)).toEqual([2, 1, 1, 1]);
   });
 
-  it('a sender that waits holds no other one up where each has lanes of its own', async () => {
+  it('lets other senders pass one that waits when each has its own lanes', async () => {
     const { batches, turns } = held({ lanes: 1, bySender: true });
     turns.add(job('a'));
     await turn();
@@ -179,7 +179,7 @@ describe('createBatches', () => {
     expect(batches.map(({ jobs }) => jobs.map(({ sender }) => sender).join())).toEqual(['a', 'b']);
   });
 
-  it('who has waited too long is told so, and the others go on', async () => {
+  it('fails the call that has waited too long and serves the others', async () => {
     const { batches, turns } = held({ lanes: 1 });
     const said: string[] = [];
     const reject = (error: unknown): void => void said.push(String(error));
@@ -198,7 +198,7 @@ describe('createBatches', () => {
     at = 0;
   });
 
-  it('more than 10,000 do not wait', async () => {
+  it('refuses to queue more than 10,000 calls', async () => {
     const { turns } = held({ lanes: 1 });
     let refused = 0;
     const reject = (): void => void (refused += 1);

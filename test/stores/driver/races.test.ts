@@ -172,7 +172,7 @@ const RACES = {
 
 type Race = keyof typeof RACES;
 
-describe('between plan and commit', () => {
+describe('changes between plan and commit', () => {
   it.each(Object.entries(RACES))('%s', async (_is, race) => {
     await race(await driven());
   });
@@ -204,7 +204,7 @@ const SHOWN_BY: Readonly<Record<PlantedName, readonly Race[]>> = {
   'what waits for a task does not come with it': ['two that are parked, both told in the end'],
 };
 
-describe('a backend with a fault is caught', () => {
+describe('these tests catch a faulty backend', () => {
   const pairs = (Object.keys(SHOWN_BY) as PlantedName[]).flatMap((fault) =>
     SHOWN_BY[fault].map((race) => [fault, race] as const),
   );
@@ -230,11 +230,11 @@ describe('versions', () => {
     return a.store.complete({ ...leaseOf(first), ...ends });
   }
 
-  it('are not used again: a row that was purged and came again is another one', async () => {
+  it('are not reused, so that a purged and recreated row is another one', async () => {
     expect(await anotherLife(await driven())).toBe('lost');
   });
 
-  it('used again, the owner of old ends a lease that is not its own', async () => {
+  it('if reused, let a former owner end a lease that is not its own', async () => {
     const random = vi.spyOn(globalThis.crypto, 'getRandomValues').mockImplementation((array) => {
       (array as Uint32Array).set([0, 1]);
       return array;
@@ -248,7 +248,7 @@ describe('versions', () => {
   });
 });
 
-describe('an answer is a barrier', () => {
+describe('durability of answers', () => {
   /**
    * Rows are seen as soon as they are written, and last once they are flushed.
    * @param isLazy a commit without writes waits for nothing.
@@ -291,11 +291,11 @@ describe('an answer is a barrier', () => {
     return order;
   }
 
-  it('a duplicate is answered no earlier than its first copy is flushed', async () => {
+  it('answers a duplicate only after its first copy is flushed', async () => {
     expect(await replayedBeforeFlush(false)).toEqual(['flush', 'queued', 'replayed']);
   });
 
-  it('a backend that commits nothing where nothing is written is caught', async () => {
+  it('is missing in a backend that commits nothing when nothing is written, and this test notices', async () => {
     expect(await replayedBeforeFlush(true)).toEqual(['replayed', 'flush', 'queued']);
   });
 });

@@ -112,8 +112,8 @@ function rowIdOf(kind: RowKind, row: AnyRow): RowId {
   return { kind, scope: { sender: row.sender }, id: fitted(id) };
 }
 
-describe('packed and unpacked', () => {
-  it.each(Object.keys(ROWS) as RowKind[])('a %s comes back as it was', (kind) => {
+describe('packing rows', () => {
+  it.each(Object.keys(ROWS) as RowKind[])('returns a %s unchanged after unpacking', (kind) => {
     fc.assert(
       fc.property(ROWS[kind], (row) => {
         const id = rowIdOf(kind, row);
@@ -128,8 +128,8 @@ describe('packed and unpacked', () => {
   });
 });
 
-describe('fitted', () => {
-  it('gives every string a name of its own, short and well-formed', () => {
+describe('fitted()', () => {
+  it('maps each string to a distinct short well-formed name', () => {
     fc.assert(
       fc.property(text, text, (one, other) => {
         expect(fitted(one).length).toBeLessThanOrEqual(512);
@@ -140,7 +140,7 @@ describe('fitted', () => {
     );
   });
 
-  it('hashes what is longer than an index takes, and no other string is called so', () => {
+  it('hashes what is longer than an index takes, and gives no other string that name', () => {
     const long = fitted('x'.repeat(513));
     expect(long.slice(0, 2)).toBe('\u0001#');
     expect(long.slice(2)).toMatch(/^[0-9a-f]{64}$/);
@@ -148,8 +148,8 @@ describe('fitted', () => {
   });
 });
 
-describe('nameOf and scopeName', () => {
-  it('differ where anything differs', () => {
+describe('nameOf() and scopeName()', () => {
+  it('differ whenever an input differs', () => {
     const ids = fc.record({
       kind: fc.constantFrom<RowKind>('record', 'task', 'nonce', 'notification'),
       scope: fc.record(

@@ -10,7 +10,7 @@ function takeAll(queue: Timed[], now: number): number[] {
 }
 
 describe('expiry queue', () => {
-  it('gives nothing before its time', () => {
+  it('gives no entry before its time', () => {
     const queue: Timed[] = [];
     expect(takeDue(queue, 10)).toBeUndefined();
     push(queue, { at: 11 });
@@ -19,7 +19,7 @@ describe('expiry queue', () => {
     expect(queue).toEqual([]);
   });
 
-  it('gives all whose time has come, earliest first, and keeps the others', () => {
+  it('gives all due entries, earliest first, and keeps the others', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(100)), fc.array(fc.nat(100)), fc.nat(100), (first, second, now) => {
         const queue: Timed[] = [];
@@ -34,7 +34,7 @@ describe('expiry queue', () => {
     );
   });
 
-  it('gives those of one time by their serial', () => {
+  it('gives entries of the same time in the order of their serials', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(3), fc.nat(100))), (given) => {
         const queue: Timed[] = [];

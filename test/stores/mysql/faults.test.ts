@@ -39,8 +39,8 @@ const newKey = (() => {
   return () => `event-${(last += 1)}-of-the-seller`;
 })();
 
-describe('the server ends at once and starts again', () => {
-  it('every answer given is kept, the others are faults, and the store goes on by itself', async () => {
+describe('a server that crashes under load', () => {
+  it('keeps every answered event, fails other calls with store_unavailable, and needs no restart of the store', async () => {
     await at.clear();
     const store = at.store();
     await store.open();
@@ -62,8 +62,8 @@ describe('the server ends at once and starts again', () => {
 
 const testOwner = async (): Promise<ReturnType<typeof createPool>> => createPool(at.url);
 
-describe('a server that hangs', () => {
-  it('is a fault after the store’s own time, and the store goes on when it does', () =>
+describe('a server that does not answer', () => {
+  it('fails calls after timeoutMs and serves them once it answers again', () =>
     opened(
       async (store) => {
         server.hang(true);
@@ -78,7 +78,7 @@ describe('a server that hangs', () => {
 });
 
 describe('connections', () => {
-  it('that are killed one after the other: a fault at most, then the next one', () =>
+  it('cause at most one fault when the server kills them, then are replaced', () =>
     opened(async (store) => {
       for (let n = 0; n < 5; n += 1) {
         const others = await at.sql(
@@ -92,7 +92,7 @@ describe('connections', () => {
       }
     }));
 
-  it('of no server: store_unavailable, and a later open may succeed', async () => {
+  it('fail open() with store_unavailable without a server, and a later open() may succeed', async () => {
     const pool = createPool({ host: '127.0.0.1', port: await freePort(), database: 'x' });
     const store = at.store(pool);
     await expect(store.open()).rejects.toMatchObject(UNAVAILABLE);
@@ -101,8 +101,8 @@ describe('connections', () => {
   });
 });
 
-describe('a row that somebody has locked', () => {
-  it('is waited for, then it is a 503, and nothing is written; afterwards it goes on', () =>
+describe('a row that another transaction has locked', () => {
+  it('fails the accept after a wait, writes nothing, and is accepted once it is free', () =>
     opened(async (store) => {
       const request = acceptRequest({ key: newKey() });
       expect((await store.accept(request)).kind).toBe('won');
@@ -118,8 +118,8 @@ describe('a row that somebody has locked', () => {
     }));
 });
 
-describe('rolled back because of others', () => {
-  it('where a deadlock is over an AUTO_INCREMENT value, which has an error of its own: tried again inside', async () => {
+describe('a transaction that the server rolled back', () => {
+  it('is repeated after a deadlock over an AUTO_INCREMENT value, which has its own error', async () => {
     await at.clear();
     const [holder, other] = [await at.pools[1].getConnection(), await at.pools[1].getConnection()];
     // Asked more often than every 100 ms, the server answers what it answered before.
@@ -153,8 +153,8 @@ describe('rolled back because of others', () => {
   });
 });
 
-describe('an event that another worker is at', () => {
-  it('is passed by, and its locks are not waited for: the next one is leased', () =>
+describe('an event that another worker is leasing', () => {
+  it('is skipped without waiting for its locks', () =>
     opened(async (store) => {
       const [first, second] = [newKey(), newKey()];
       for (const key of [first, second]) {
@@ -183,7 +183,7 @@ describe('an event that another worker is at', () => {
 describe('settings', () => {
   const refused = (store: MysqlStore): Promise<unknown> => store.open().catch((error: unknown) => error);
 
-  it('a server that is read-only is refused, and one that becomes so is a fault that says it', () =>
+  it('refuse a read-only server at open(), and report one that becomes read-only', () =>
     opened(async (store) => {
       await at.sql(
         "CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'x'; GRANT ALL ON *.* TO reader@'127.0.0.1'; REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM reader@'127.0.0.1'",
@@ -210,7 +210,7 @@ describe('settings', () => {
       expect((await store.accept(acceptRequest({ key: newKey() }))).kind).toBe('won');
     }));
 
-  it('disk with the server’s own; process where commits are not flushed, and the receiver names the setting', () =>
+  it('give durability disk by default, and process without flushed commits, with the setting to change', () =>
     opened(async (store) => {
       expect(await store.durability()).toBe('disk');
       await at.sql('SET GLOBAL innodb_flush_log_at_trx_commit = 2');
@@ -229,7 +229,7 @@ describe('settings', () => {
       }
     }));
 
-  it('lowered while it runs: the very next commit is not_durable, and later ones are not', () =>
+  it('fail the very next commit with not_durable when lowered at run time, until they are restored', () =>
     opened(async (store) => {
       expect(await store.durability()).toBe('disk');
       store.keepDurability?.('disk', () => expect.fail());
@@ -241,7 +241,7 @@ describe('settings', () => {
       expect((await store.accept(acceptRequest({ key: newKey() }))).kind).toBe('won');
     }));
 
-  it('a table that is not InnoDB’s keeps nothing through a crash: process, and the statement that mends it', () =>
+  it('give durability process for a table that is not InnoDB, with the statement that fixes it', () =>
     opened(async (store) => {
       await at.sql('ALTER TABLE webhook_tally ENGINE = Aria');
       expect(await store.durability()).toBe('process');
@@ -250,7 +250,7 @@ describe('settings', () => {
       expect(await store.durability()).toBe('disk');
     }));
 
-  it('a pool without autocommit is refused', async () => {
+  it('refuse a pool without autocommit', async () => {
     const pool = createPool({ uri: at.url, connectionLimit: 1 });
     await pool.query('SET autocommit = 0');
     expect(await refused(at.store(pool))).toMatchObject({
@@ -261,7 +261,7 @@ describe('settings', () => {
 });
 
 describe('a server with a binary log', () => {
-  it('is durable only where that is flushed too, and is refused where it writes statements', async () => {
+  it('needs sync_binlog for durability disk and is refused with statement-based logging', async () => {
     const logging = await startServer({ 'log-bin': 'log', 'sync-binlog': '0', 'server-id': '1' });
     const there = await testDatabase(logging.url);
     const store = there.store();

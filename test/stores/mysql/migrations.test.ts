@@ -16,7 +16,7 @@ const LATER = [...MIGRATIONS, 'CREATE TABLE IF NOT EXISTS webhook_later (n INT) 
 
 describeMigrationFiles('mysql', MIGRATIONS, SCHEMA_VERSION, RELEASED);
 
-describe('on a server', () => {
+describe('migrate()', () => {
   const at = ownDatabase();
 
   /** An empty database, with what is done to it. */
@@ -34,7 +34,7 @@ describe('on a server', () => {
     }
   }
 
-  it('of several processes at once one does it, and the others find it done', () =>
+  it('runs once when several processes call it at once', () =>
     fresh(async (pool) => {
       const done = await Promise.all([migrate(pool), migrate(pool), migrate(pool)]);
       expect(done.map(({ from }) => from).toSorted((a, b) => a - b)).toEqual([
@@ -45,7 +45,7 @@ describe('on a server', () => {
       expect(await migrate(pool)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
     }));
 
-  it('one that was cut off in the middle is gone through again: nothing is there twice', () =>
+  it('repeats a migration that was interrupted without making anything twice', () =>
     fresh(async (pool, name) => {
       const broken = MIGRATIONS.map((step) =>
         step.replace('CREATE PROCEDURE webhook_due', 'CREATE NONSENSE webhook_due'),
@@ -64,7 +64,7 @@ describe('on a server', () => {
       await store.close();
     }));
 
-  it('of later steps those that lack run, and a process of the version before stops within 10 s', () =>
+  it('runs only the missing steps, and a process of the previous version stops within 10 s', () =>
     fresh(async (pool) => {
       await migrate(pool);
       let offsetMs = 0;
@@ -80,23 +80,17 @@ describe('on a server', () => {
       await store.close();
     }));
 
-  it.each([2, 1000, -1])(
-    'version %i, to which the files do not lead, is refused and left as it is',
-    (version) =>
-      fresh(async (pool) => {
-        await migrate(pool);
-        await pool.query('UPDATE webhook_schema SET version = ?', [version]);
-        await expect(migrate(pool)).rejects.toThrow(
-          `schema version ${version}, this package knows 1. Upgrade`,
-        );
-        await expect(at.store(pool).open()).rejects.toThrow(
-          `schema version ${version}, this package knows 1`,
-        );
-        expect((await pool.query('SELECT version FROM webhook_schema'))[0]).toEqual([{ version }]);
-      }),
+  it.each([2, 1000, -1])('refuses unknown version %i and leaves it unchanged', (version) =>
+    fresh(async (pool) => {
+      await migrate(pool);
+      await pool.query('UPDATE webhook_schema SET version = ?', [version]);
+      await expect(migrate(pool)).rejects.toThrow(`schema version ${version}, this package knows 1. Upgrade`);
+      await expect(at.store(pool).open()).rejects.toThrow(`schema version ${version}, this package knows 1`);
+      expect((await pool.query('SELECT version FROM webhook_schema'))[0]).toEqual([{ version }]);
+    }),
   );
 
-  it('a pool without a database: ConfigError', async () => {
+  it('rejects a pool without a database with ConfigError', async () => {
     const pool = createPool({ uri: at.url.replace(`/${at.database}`, '') });
     await expect(migrate(pool)).rejects.toThrow(/names no database/);
     await expect(at.store(pool).open()).rejects.toThrow(/names no database/);

@@ -45,7 +45,7 @@ async function fill(): Promise<void> {
   await insert('r', 'later-', `NULL, ${scope}, 4102444800000 + seq, 1, 'queued', NULL, NULL, '{}'`);
 }
 
-it('tables whose statistics are those of empty ones: no operation reads what it does not need', async () => {
+it('no statement reads rows it does not need, also with the statistics of empty tables', async () => {
   await fill();
   // No accept sweeps.
   const store = at.store(at.pools[0], { random: () => 0.99 });

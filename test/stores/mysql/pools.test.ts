@@ -65,7 +65,7 @@ const POOLS: Readonly<Record<string, PoolOptions>> = {
   'another time zone': { timezone: '+05:30' },
 };
 
-describe('a pool as its owner has it', () => {
+describe('pools with other settings', () => {
   it.each(Object.entries(POOLS))('%s', async (_, options) => {
     await at.clear();
     const pool = createPool({ uri: at.url, connectionLimit: 3, ...options });
@@ -74,7 +74,7 @@ describe('a pool as its owner has it', () => {
     await pool.end();
   });
 
-  it('one connection: all but ctx.transaction', async () => {
+  it('serves everything except ctx.transaction on a pool of one connection', async () => {
     await at.clear();
     const pool = createPool({ uri: at.url, connectionLimit: 1 });
     await worksOn(pool, false);
@@ -100,9 +100,9 @@ describe('a pool as its owner has it', () => {
   });
 });
 
-describe('a database whose collation folds names', () => {
+describe('a database with a case-insensitive collation', () => {
   it.each(['utf8mb4 COLLATE utf8mb4_turkish_ci', 'latin1', 'ucs2'])(
-    '%s: case, accents and spaces at the end still tell keys apart',
+    '%s: keys that differ in case, accents or trailing spaces stay distinct',
     async (charset) => {
       const name = newName();
       await at.sql(`CREATE DATABASE ${name} CHARACTER SET ${charset}`);

@@ -56,15 +56,15 @@ async function grantEach(): Promise<void> {
   await at.sql(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${user}; ${grants.join(';')}`);
 }
 
-describe('a user', () => {
-  it('with the rights that the docs name has a store that works', async () => {
+describe('the rights of the database user', () => {
+  it('suffice as docs/reliability.md lists them', async () => {
     const store = at.store(pool);
     await store.open();
     expect((await store.accept(acceptRequest())).kind).toBe('won');
     await store.close();
   });
 
-  it('is told the statements that give the rights that lack, and they do', async () => {
+  it('are named in the error with the GRANT statements that add the missing ones', async () => {
     await grantEach();
     expect(await refusal()).toBeUndefined();
     const lacks = [
@@ -79,7 +79,7 @@ describe('a user', () => {
     expect(await refusal()).toBeUndefined();
   });
 
-  it('that loses one while the store runs: a fault that says what to do', async () => {
+  it('that are revoked at run time cause a fault that says what to grant', async () => {
     await grantEach();
     expect(await refusal()).toBeUndefined();
     const store = at.store(pool);

@@ -13,7 +13,7 @@ const at = ownSchema();
 beforeEach(() => at.clear());
 
 describe('concurrent calls share a transaction', () => {
-  it('64 accepts at once, then their completions: each half is written at once, by the two batches that may be under way', async () => {
+  it('64 accepts and then their completions are written by two batches each', async () => {
     const said: string[] = [];
     const pool = wrappedPool(at.pools[0], (run, text) => {
       said.push(text);
@@ -35,7 +35,7 @@ describe('concurrent calls share a transaction', () => {
     await store.close();
   });
 
-  it('within one, accepts see each other in their order', async () => {
+  it('accepts of one batch see each other in their order', async () => {
     const store = at.store();
     await store.open();
     const kinds = await Promise.all(
@@ -50,7 +50,7 @@ describe('concurrent calls share a transaction', () => {
     await store.close();
   });
 
-  it('a call that the server cannot take fails alone', async () => {
+  it('a call that the server rejects fails alone', async () => {
     const store = at.store();
     await store.open();
     await at.sql(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -71,7 +71,7 @@ describe('concurrent calls share a transaction', () => {
     await store.close();
   });
 
-  it('keys of any length are told apart', async () => {
+  it('keys that differ only far beyond the index limit stay distinct', async () => {
     const store = at.store();
     await store.open();
     // Longer than an entry of an index may be, and not to be compressed.
@@ -82,7 +82,7 @@ describe('concurrent calls share a transaction', () => {
     await store.close();
   });
 
-  it('nonces and key ids of any length are told apart', async () => {
+  it('nonces and key ids of any length stay distinct', async () => {
     const store = at.store();
     await store.open();
     const burn = (keyid: string, nonce: string): Promise<string> => {
@@ -101,7 +101,7 @@ describe('concurrent calls share a transaction', () => {
     await store.close();
   });
 
-  it('bodies up to the limit come back byte for byte, several in one batch', async () => {
+  it('bodies up to the limit come back byte for byte from one batch', async () => {
     const store = at.store();
     await store.open();
     const bodies = [1, 0, 1_048_576, 3000, 1_048_576].map((length, n) =>
@@ -124,8 +124,8 @@ describe('concurrent calls share a transaction', () => {
   });
 });
 
-describe('the barrier', () => {
-  it('every answer that a 2xx or a replayed may rest on comes from a transaction that writes', async () => {
+describe('durability of answers', () => {
+  it('every answer that permits a 2xx or a replayed comes from a transaction that writes', async () => {
     let wrote = false;
     const pool = wrappedPool(at.pools[0], async (run, text, client) => {
       if (!/webhook_(commit|load)/.test(text)) return run();
@@ -162,8 +162,8 @@ describe('the barrier', () => {
   });
 });
 
-describe('behind a pooler in transaction mode', () => {
-  it('nothing of a session is used: each transaction runs on a connection that knows nothing', async () => {
+describe('behind PgBouncer in transaction mode', () => {
+  it('no session state is used: each transaction may run on a fresh connection', async () => {
     const small = new Pool({ connectionString: at.url, max: 3 });
     const left: unknown[] = [];
     const owners = new Set<PgClient>();
@@ -203,7 +203,7 @@ describe('behind a pooler in transaction mode', () => {
     await small.end();
   });
 
-  it('a pool of one connection serves all but ctx.transaction, which says so', async () => {
+  it('a pool of one connection serves everything except ctx.transaction, whose error says so', async () => {
     const one = new Pool({ connectionString: at.url, max: 1 });
     const store = at.store(one);
     await store.open();
@@ -229,7 +229,7 @@ async function readsOf(client: PgClient, schema: string): Promise<{ scans: numbe
 }
 
 describe('with many rows', () => {
-  it('a call reads a bounded number of rows, along indexes', async () => {
+  it('each call reads a bounded number of rows through indexes', async () => {
     // Plans go by what the server has counted: it counts here, and at no other moment.
     await at.sql('ALTER TABLE webhook_row SET (autovacuum_enabled = off)');
     const filling = at.store();

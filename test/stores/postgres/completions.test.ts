@@ -16,8 +16,8 @@ async function accepted(store: PostgresStore, requests: readonly AcceptRequest[]
 const complete = (store: PostgresStore, request: AcceptRequest, owner = request.acceptId): Promise<string> =>
   store.complete({ ...leaseOf(request), owner, retentionMs: RETENTION_MS });
 
-describe('completions that wait together', () => {
-  it('some have no lease: lost alone, done where they come again', async () => {
+describe('completions in one batch', () => {
+  it('are lost alone when they have no lease, and done when they are repeated', async () => {
     const store = at.store();
     await store.open();
     const requests = Array.from({ length: 6 }, (_, n) =>
@@ -37,7 +37,7 @@ describe('completions that wait together', () => {
     await store.close();
   });
 
-  it('an event behind them takes the task that one of them leaves', async () => {
+  it('free a task for a later event of the same batch', async () => {
     const store = at.store();
     await store.open();
     const requests = [1, 2].map((n) => acceptRequest({ key: key(n), task: `task-${n}` }));
@@ -53,7 +53,7 @@ describe('completions that wait together', () => {
     await store.close();
   });
 
-  it('what they free counts for accepts of the same batch', async () => {
+  it('free room under a cap for accepts of the same batch', async () => {
     const store = at.store();
     await store.open();
     const near = (n: number): AcceptRequest => {
@@ -75,7 +75,7 @@ describe('completions that wait together', () => {
     await store.close();
   });
 
-  it('the oldest that waits for each task is due', async () => {
+  it('make the oldest waiting event of each task due', async () => {
     const store = at.store();
     await store.open();
     const requests = [1, 2, 3].map((n) => acceptRequest({ key: key(n), task: `task-${n}` }));
@@ -97,7 +97,7 @@ describe('completions that wait together', () => {
   });
 
   it.each(['alone', 'together'])(
-    '%s: a mark never goes back, and one that was swept is there again',
+    '%s: never move a task’s mark back, and restore one that was swept',
     async (how) => {
       const store = at.store();
       await store.open();
@@ -123,7 +123,7 @@ describe('completions that wait together', () => {
     },
   );
 
-  it('one that the server cannot take fails alone', async () => {
+  it('fail alone when the server rejects one of them', async () => {
     const store = at.store();
     await store.open();
     const requests = Array.from({ length: 20 }, (_, n) => acceptRequest({ key: key(n), task: `task-${n}` }));
@@ -143,7 +143,7 @@ describe('completions that wait together', () => {
     await store.close();
   });
 
-  it('of two processes, in opposite orders, with and without tasks: nobody waits in a circle', async () => {
+  it('do not deadlock with those of another process in the opposite order', async () => {
     const rolledBack: string[] = [];
     const [one, other] = at.pools.map((pool) => at.store(pool, { pool: notingPool(pool, rolledBack) }));
     expect.assert(one && other);

@@ -93,7 +93,7 @@ describe('several processes at once', () => {
   });
   afterAll(() => Promise.all(pools.map((pool) => pool.end())));
 
-  it('doors and workers: nothing runs twice or beside its task, nothing deadlocks, counts are right', async () => {
+  it('receivers and workers: no event runs twice or beside its task, no deadlock, counts are right', async () => {
     const rolledBack: string[] = [];
     const stores = pools.map((pool) =>
       at.store(pool, { pool: notingPool(pool, rolledBack), timeoutMs: 30_000 }),
@@ -125,7 +125,7 @@ describe('several processes at once', () => {
     for (const store of stores) await store.close();
   });
 
-  it('small caps, short lives, sweeps beside them: nothing deadlocks, counts are right', async () => {
+  it('small caps, short retention, concurrent sweeps: no deadlock, counts are right', async () => {
     await at.clear();
     const rolledBack: string[] = [];
     const stores = pools.map((pool) =>
@@ -163,7 +163,7 @@ describe('several processes at once', () => {
     for (const store of stores) await store.close();
   });
 
-  it('caps are exact, with others at the same sender', async () => {
+  it('caps are exact with concurrent accepts of the same sender', async () => {
     await at.clear();
     const stores = pools.map((pool) => at.store(pool, { timeoutMs: 30_000 }));
     for (const store of stores) await store.open();

@@ -16,8 +16,8 @@ const UNAVAILABLE = { code: 'store_unavailable' };
 const at = ownSchema();
 beforeEach(() => at.clear());
 
-describe('the server ends at once and starts again', () => {
-  it('every answer given is kept, the others are faults, and the store goes on by itself', async () => {
+describe('a server that crashes under load', () => {
+  it('keeps every answered event, fails other calls with store_unavailable, and needs no restart of the store', async () => {
     const server = await startServer();
     const pool = new Pool({ connectionString: server.url, max: 4 });
     await migrate(pool);
@@ -69,7 +69,7 @@ async function rudeProxy(port: number): Promise<{ port: number; said: () => numb
 }
 
 describe('a server that shuts down as a new connection is ready', () => {
-  it('open, migrate and calls are faults; the process lives', async () => {
+  it('fails open, migrate and calls with faults and does not end the process', async () => {
     const uncaught: unknown[] = [];
     const others = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -102,7 +102,7 @@ describe('a server that shuts down as a new connection is ready', () => {
 });
 
 describe('a server that does not answer in time', () => {
-  it('the pool is used up: store_unavailable, and served again when a connection is free', async () => {
+  it('fails calls with store_unavailable while the pool is exhausted and serves them when a connection is free', async () => {
     const pool = new Pool({ connectionString: at.url, max: 2 });
     const store = at.store(pool, { timeoutMs: 150 });
     await store.open();
@@ -116,7 +116,7 @@ describe('a server that does not answer in time', () => {
     await pool.end();
   });
 
-  it('somebody keeps the record locked: store_unavailable, nothing written, and then as if nothing had been', async () => {
+  it('fails the accept of a locked record with store_unavailable, writes nothing, and accepts it later', async () => {
     const store = at.store(at.pools[0], { timeoutMs: 200 });
     await store.open();
     const first = acceptRequest();
@@ -135,7 +135,7 @@ describe('a server that does not answer in time', () => {
     await store.close();
   });
 
-  it('the reply is lost: store_unavailable; the same call again gets the answer of the first', async () => {
+  it('fails the call whose reply was lost with store_unavailable, and answers its repetition as the first', async () => {
     let lose = true;
     const pool = wrappedPool(at.pools[0], async (run, text, client) => {
       const result = await run();
@@ -174,8 +174,8 @@ describe('a server that does not answer in time', () => {
   });
 });
 
-describe('rolled back because of others', () => {
-  it('a deadlock is tried again inside', async () => {
+describe('a transaction that the server rolled back', () => {
+  it('is repeated after a deadlock', async () => {
     const rolledBack: string[] = [];
     // A look at who waits for whom is taken once, so long after the wait began: the other one has to wait by then.
     const patient = new Pool({ connectionString: at.url, max: 3, options: '-c deadlock_timeout=4s' });
@@ -203,7 +203,7 @@ describe('rolled back because of others', () => {
     await patient.end();
   });
 
-  it('a serialization failure too, and given up after some tries', async () => {
+  it('is repeated after a serialization failure, a bounded number of times', async () => {
     let left = 2;
     const failing = wrappedPool(at.pools[0], (run, text) => {
       if (!text.includes('webhook_commit') || left === 0) return run();
@@ -223,13 +223,13 @@ describe('rolled back because of others', () => {
   });
 });
 
-describe('the server refuses', () => {
+describe('a statement that the server refuses', () => {
   it.each([
     ['25006', 'cannot execute INSERT in a read-only transaction', /connect the pool to the primary/],
     ['53100', 'could not extend file: No space left on device', /No space left/],
     ['42P01', 'relation "webhook_row" does not exist', /Run migrate\(pool\)/],
     ['57014', 'canceling statement due to statement timeout', /statement timeout/],
-  ])('%s is store_unavailable, with what to do', async (code, message, says) => {
+  ])('fails with store_unavailable and the fix: %s', async (code, message, says) => {
     let refuse = true;
     const refusing = wrappedPool(at.pools[0], (run, text) =>
       refuse && text.includes('webhook_')

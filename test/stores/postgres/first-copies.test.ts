@@ -22,8 +22,8 @@ const kindsOf = (results: readonly AcceptResult[]): readonly string[] =>
 
 const PAIRS = 40;
 
-describe('events of two processes at once', () => {
-  it('one key twice, without a task: one is won, the other one finds it in flight', async () => {
+describe('concurrent accepts of two processes', () => {
+  it('of one key without a task: one is won, the other is in flight', async () => {
     const requests = Array.from({ length: 2 * PAIRS }, (_, n) => acceptRequest({ key: key(n >> 1) }));
     const kinds = kindsOf(await race(requests));
     expect(kinds).toEqual([
@@ -33,7 +33,7 @@ describe('events of two processes at once', () => {
     await expectCountsRight(at);
   });
 
-  it('one nonce with two events: one is won, the other one is replayed and leaves nothing', async () => {
+  it('of one nonce with two events: one is won, the other is replayed and leaves no row', async () => {
     const requests = Array.from({ length: 2 * PAIRS }, (_, n) => {
       const nonce = { keyid: 'kid', nonce: `nonce-${n >> 1}`, nowMs: 0, expiresAtMs: 60_000 };
       return { ...acceptRequest({ key: key(n) }), nonce };
@@ -47,7 +47,7 @@ describe('events of two processes at once', () => {
     await expectCountsRight(at);
   });
 
-  it('one notification id under two keys: one of them is a re-emission', async () => {
+  it('of one notification id under two keys: one is a re-emission', async () => {
     const requests = Array.from({ length: 2 * PAIRS }, (_, n) => {
       const { event, ...request } = acceptRequest({ key: key(n) });
       return {
@@ -61,7 +61,7 @@ describe('events of two processes at once', () => {
     await expectCountsRight(at);
   });
 
-  it('two events of one task: one is won, the other one finds the task busy', async () => {
+  it('of two events of one task: one is won, the other finds the task busy', async () => {
     const requests = Array.from({ length: 2 * PAIRS }, (_, n) =>
       acceptRequest({ key: key(n), task: `task-${n >> 1}` }),
     );
@@ -75,7 +75,7 @@ describe('events of two processes at once', () => {
 });
 
 describe('the next event of a task that is known', () => {
-  it('wins while nobody holds the task, alone and among others, and says that the task had ended', async () => {
+  it('is won while the task is free, alone or in a batch, and reports that the task had ended', async () => {
     const store = at.store();
     await store.open();
     const one = (n: number, second: number, terminal: boolean): AcceptRequest => {

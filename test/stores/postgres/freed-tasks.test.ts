@@ -44,7 +44,7 @@ async function work(store: PostgresStore, handled: string[]): Promise<void> {
 }
 
 describe('workers that race for the events of few tasks', () => {
-  it('what waits for a task is due once the task is free: nothing is left waiting when all have stopped', async () => {
+  it('leave no event waiting for a free task', async () => {
     let offsetMs = 0;
     const stores = at.pools.map((pool) => at.store(pool, { clockOffsetMs: () => offsetMs }));
     for (let round = 0; round < ROUNDS; round += 1) {

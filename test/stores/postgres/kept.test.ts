@@ -67,8 +67,8 @@ const answerOf = (store: PostgresStore): Promise<string> =>
     (error: unknown) => (error as { code: string }).code,
   );
 
-describe('the settings of each commit', () => {
-  it('less than required: not_durable, and what is required again when it is', async () => {
+describe('durability settings at each commit', () => {
+  it('fail calls with not_durable below the requirement, until they are restored', async () => {
     const store = await opened(poolAt(primary.url));
     const told: string[] = [];
     store.keepDurability?.('failover', (message) => told.push(message));
@@ -90,7 +90,7 @@ describe('the settings of each commit', () => {
     expect(told).toEqual([]);
   });
 
-  it('less than found, and still what is required: answered, and told with the settings', async () => {
+  it('are reported, and calls answered, when lowered to no less than the requirement', async () => {
     const store = await opened(poolAt(primary.url));
     const told: string[] = [];
     store.keepDurability?.('disk', (message) => told.push(message));
@@ -105,14 +105,14 @@ describe('the settings of each commit', () => {
       .toMatch(/keeps 'disk' and no more: synchronous_standby_names = ''/);
   });
 
-  it('not asked to keep anything: as they were found at the open', async () => {
+  it('stay as found at open() without a requirement', async () => {
     const store = await opened(poolAt(primary.url));
     await set(EMPTIED);
     for (let n = 0; n < 5; n += 1) expect(await answerOf(store)).toBe('won');
   });
 });
 
-describe('a wait for the standby that was cancelled is not_durable', () => {
+describe('a wait for the standby that was cancelled fails its call with not_durable', () => {
   /** Ends the standby, so that each commit waits; cancels the one that waits, and starts it again. */
   async function cancelled<T>(run: () => Promise<T>): Promise<PromiseSettledResult<T>> {
     standby.crash();
@@ -140,7 +140,7 @@ describe('a wait for the standby that was cancelled is not_durable', () => {
     ['directly', () => poolAt(primary.url)],
     ['where the role keeps warnings to itself', () => poolAt(primary.url, '-c client_min_messages=error')],
     ['through PgBouncer', () => poolAt(pooler.url)],
-  ])('%s; the same call again waits, and is answered', async (_, pool) => {
+  ])('%s; the repeated call waits again and is answered', async (_, pool) => {
     const store = await opened(pool());
     const asked = request();
     expect(await answerOf(store)).toBe('won');

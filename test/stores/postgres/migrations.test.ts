@@ -37,7 +37,7 @@ const NEXT = SCHEMA_VERSION + 1;
 
 describeMigrationFiles('postgres', MIGRATIONS, SCHEMA_VERSION, RELEASED);
 
-describe('on a server', () => {
+describe('migrate()', () => {
   let url: string;
   let pool: Pool;
   const made: string[] = [];
@@ -102,7 +102,7 @@ describe('on a server', () => {
     expect(rows).toEqual([{ n: 7 }]);
   }
 
-  it('the fixture of version 1 makes what the code before it made', async () => {
+  it('starts from a fixture that equals version 1 as released', async () => {
     const schema = fresh();
     expect(createHash('sha256').update(FIRST).digest('hex')).toBe(FIRST_HASH);
     await migrateBy([FIRST], pool, { schema });
@@ -113,34 +113,31 @@ describe('on a server', () => {
     expect(catalogue['functions']).toHaveLength(64);
   });
 
-  it.each([1, 2, 3])(
-    'a database of version %i is brought up to date: every state, mark and nonce',
-    async (version) => {
-      const schema = await dumpOf(version);
-      expect(await migrate(pool, { schema })).toEqual({ from: version, to: SCHEMA_VERSION });
-      const store = postgresStore({ pool, schema, clockOffsetMs: CLOCKS[version] ?? expect.fail() });
-      await store.open();
-      await expectHistory(store);
-      await finishHistory(store);
-      await expectCounted(schema);
-      await store.close();
-    },
-  );
+  it.each([1, 2, 3])('keeps every state, mark and nonce of a database of version %i', async (version) => {
+    const schema = await dumpOf(version);
+    expect(await migrate(pool, { schema })).toEqual({ from: version, to: SCHEMA_VERSION });
+    const store = postgresStore({ pool, schema, clockOffsetMs: CLOCKS[version] ?? expect.fail() });
+    await store.open();
+    await expectHistory(store);
+    await finishHistory(store);
+    await expectCounted(schema);
+    await store.close();
+  });
 
-  it('of version 1 nothing is left: no table, function or type of it', async () => {
+  it('leaves no table, function or type of version 1', async () => {
     const [upgraded, made] = [await versionOne(), fresh()];
     await migrate(pool, { schema: upgraded });
     await migrate(pool, { schema: made });
     expect(await catalogueOf(pool, upgraded)).toEqual(await catalogueOf(pool, made));
   });
 
-  it.each([2, 3])('what version %i makes is what was released', async (version) => {
+  it.each([2, 3])('makes version %i as it was released', async (version) => {
     const schema = fresh();
     await migrateBy(MIGRATIONS.slice(0, version), pool, { schema });
     expect(await catalogueOf(pool, schema)).toEqual(JSON.parse(dumped(version, 'postgres-catalogue.json')));
   });
 
-  it('what a process of version 2 calls until it looks at the version again is there: the same arguments and answers', () => {
+  it('keeps the functions that a process of version 2 calls until it checks the version again', () => {
     const callsOf = (catalogue: string): readonly unknown[] =>
       (JSON.parse(catalogue) as { functions: readonly Record<string, unknown>[] }).functions.map(
         ({ name, arguments: taken, result }) => [name, taken, result],
@@ -150,7 +147,7 @@ describe('on a server', () => {
     expect(before).toHaveLength(13);
   });
 
-  it('a fix of a rule reaches it, and its rows stay', async () => {
+  it('installs a changed function and keeps the rows', async () => {
     const schema = await versionOne();
     expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
     expect(await nowOf(schema)).toBe(42);
@@ -163,7 +160,7 @@ describe('on a server', () => {
     expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: NEXT, to: NEXT });
   });
 
-  it('all that are missing run, in their order', async () => {
+  it('runs all missing migrations in order', async () => {
     const later = [...LATER, 'INSERT INTO webhook_later VALUES (3)', 'UPDATE webhook_later SET n = n + 1'];
     const [old, none] = [await versionOne(), fresh()];
     expect(await migrateBy(later, pool, { schema: old })).toEqual({ from: 1, to: NEXT + 2 });
@@ -174,7 +171,7 @@ describe('on a server', () => {
     }
   });
 
-  it('of two processes at once one does it, and the other finds it done', async () => {
+  it('runs once when two processes call it at once', async () => {
     const schema = await versionOne();
     const other = new Pool({ connectionString: url, max: 1 });
     const results = await Promise.all([
@@ -186,7 +183,7 @@ describe('on a server', () => {
     await other.end();
   });
 
-  it('one that fails in the middle leaves the version before, whole and at work', async () => {
+  it('leaves the previous version complete and working when it fails halfway', async () => {
     const schema = await versionOne();
     const broken = [...LATER, 'CREATE TABLE webhook_last (n integer); SELECT 1 / 0'];
     await expect(migrateBy(broken, pool, { schema })).rejects.toThrow(/division by zero/);
@@ -194,7 +191,7 @@ describe('on a server', () => {
     expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
   });
 
-  it('one whose process dies in the middle leaves the version before, and keeps nobody waiting', async () => {
+  it('leaves the previous version and no lock when its process dies halfway', async () => {
     const schema = await versionOne();
     const gate = await pool.connect();
     await gate.query('BEGIN');
@@ -216,7 +213,7 @@ describe('on a server', () => {
     expect(await migrateBy(LATER, pool, { schema })).toEqual({ from: 1, to: NEXT });
   });
 
-  it('a process of the version before that is at work stops within 10 s', async () => {
+  it('makes a running process of the previous version stop within 10 s', async () => {
     const schema = await dumpOf(SCHEMA_VERSION);
     let offsetMs = (CLOCKS[SCHEMA_VERSION] ?? expect.fail())();
     const store = postgresStore({ pool, schema, clockOffsetMs: () => offsetMs });
@@ -232,7 +229,7 @@ describe('on a server', () => {
     await store.close();
   });
 
-  it('a transaction of version 1 that comes to the tables in another order: nobody is rolled back', async () => {
+  it('does not deadlock with a transaction of version 1 that locks tables in another order', async () => {
     const schema = await versionOne();
     const other = await pool.connect();
     await other.query(`BEGIN; SELECT FROM ${schema}.webhook_count`);
@@ -249,7 +246,7 @@ describe('on a server', () => {
     expect(await migrating).toEqual({ from: 1, to: SCHEMA_VERSION });
   });
 
-  it('a transaction that is open on the rows of version 2 holds the migration up, and nobody else', async () => {
+  it('waits for an open transaction on rows of version 2 without blocking others', async () => {
     const schema = await dumpOf(2);
     const other = await pool.connect();
     await other.query(`BEGIN; LOCK TABLE ${schema}.webhook_row IN ROW EXCLUSIVE MODE`);
@@ -266,7 +263,7 @@ describe('on a server', () => {
   });
 
   it.each([[NEXT], [NEXT + 1], [1000], [-1]])(
-    'a version that the files do not lead to (%i) is refused, and left as it is',
+    'refuses unknown version %i and leaves it unchanged',
     async (version) => {
       const schema = await versionOne();
       await pool.query(`UPDATE ${schema}.webhook_schema SET version = $1`, [version]);

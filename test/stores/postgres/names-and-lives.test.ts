@@ -15,8 +15,8 @@ function unsigned({ nonce: _nonce, ...request }: AcceptRequest): AcceptRequest {
   return request;
 }
 
-describe('names of every form', () => {
-  it('a nonce that is long only in its column form is known when it comes again', async () => {
+describe('names in every form', () => {
+  it('a nonce that is long only in its stored form is recognised when repeated', async () => {
     const store = at.store();
     await store.open();
     const nonce = `${'\ud800'.repeat(400)}n`;
@@ -25,7 +25,7 @@ describe('names of every form', () => {
     await store.close();
   });
 
-  it('a sender and a key id that read like another pair stay apart', async () => {
+  it('a sender and a key id that concatenate to another pair stay distinct', async () => {
     const store = at.store();
     await store.open();
     const pairs = [
@@ -45,7 +45,7 @@ describe('names of every form', () => {
     await store.close();
   });
 
-  it('a delivery without a nonce is not taken for one by the key id "undefined", nor that for it', async () => {
+  it('a delivery without a nonce is not confused with the key id "undefined"', async () => {
     const store = at.store();
     await store.open();
     const requests = [
@@ -65,8 +65,8 @@ function spread(): () => number {
   return () => (at += 0.618) % 1;
 }
 
-describe('what is cleared away', () => {
-  it('a seller whose events come one by one, each accepted and completed, leaves no more than a few hundred that expired', async () => {
+describe('clean-up by accepts', () => {
+  it('leaves at most a few hundred expired rows of one sender', async () => {
     let offsetMs = 0;
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs, random: spread() });
     await store.open();
@@ -84,7 +84,7 @@ describe('what is cleared away', () => {
     await store.close();
   });
 
-  it('so do sellers whose events come in turns: whatever their number, sweeps meet each of them', async () => {
+  it('reaches every sender, however many there are', async () => {
     let offsetMs = 0;
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs, random: spread() });
     await store.open();

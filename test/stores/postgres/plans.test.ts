@@ -19,7 +19,7 @@ async function readInVain(): Promise<Record<string, unknown>[]> {
   );
 }
 
-it('tables that were analyzed while they were empty: every function finds its rows by an index all the same', async () => {
+it('every function uses an index, also when the tables were analyzed while empty', async () => {
   await at.sql('ANALYZE webhook_row, webhook_tally, webhook_scope');
   const before = await readInVain();
   expect(before).toHaveLength(5);
@@ -61,7 +61,7 @@ it('tables that were analyzed while they were empty: every function finds its ro
   await store.close();
 });
 
-it('how long the first event has been due is read from one entry of an index', async () => {
+it('overdueMs reads one index entry', async () => {
   const [row] = await at.sql(`EXPLAIN (FORMAT JSON) ${overdueSql(`"${at.schema}"`).replace('$1', '0')}`);
   expect(JSON.stringify(row)).toContain('webhook_row_due');
 });
@@ -145,10 +145,10 @@ const STATISTICS: Readonly<Record<string, Prepare>> = {
   },
 };
 
-describe.each(Object.entries(STATISTICS))('rows that the statistics tell of: %s', (_, prepare) => {
+describe.each(Object.entries(STATISTICS))('with accurate statistics: %s', (_, prepare) => {
   const own = ownSchema(1);
 
-  it('no operation reads what it does not need', async () => {
+  it('no operation reads rows it does not need', async () => {
     for (const table of TABLES) await own.sql(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
     await prepare(own, () => own.sql(`ANALYZE ${TABLES.join(', ')}`));
     const suspect = `INSERT INTO webhook_row (scope_id, kind, id, version, suspect_at, crashes, bytes, list, data)

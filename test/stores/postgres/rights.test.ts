@@ -69,13 +69,13 @@ describe('a role that lacks one right', () => {
 });
 
 describe('a role that lacks several', () => {
-  it('is told all of them at once, the objects that lack the same together', () =>
+  it('gets all missing rights in one error, grouped by object', () =>
     expectGranted(
       'DELETE, INSERT ON webhook_row, webhook_tally, webhook_schema',
       `INSERT, DELETE ON ${at.schema}.webhook_row, ${at.schema}.webhook_tally`,
     ));
 
-  it('EXECUTE on all functions: each is named', async () => {
+  it('gets each function named when EXECUTE lacks on all', async () => {
     const functions = await at.sql(
       "SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname LIKE 'webhook%' ORDER BY 1",
       [at.schema],
@@ -88,14 +88,14 @@ describe('a role that lacks several', () => {
     );
   });
 
-  it('the owner’s own tables in the schema are the owner’s', async () => {
+  it('needs no right on other tables of the schema', async () => {
     expect(await at.sql(`SELECT has_table_privilege('${role}', 'note', 'SELECT') AS may`)).toEqual([
       { may: false },
     ]);
     expect(await refusal()).toBeUndefined();
   });
 
-  it('a right that is lost while running is a fault that says what to do, and durability names the statement', async () => {
+  it('reports a right that is revoked at run time as a fault, and durability() names the statement', async () => {
     const store = at.store(pool);
     await store.open();
     await at.sql(`REVOKE DELETE ON webhook_row FROM ${role}`);

@@ -23,20 +23,20 @@ describe('migrate', () => {
     return schema;
   };
 
-  it('makes the schema, says from where to where, and again does nothing', async () => {
+  it('makes the schema, returns both versions, and does nothing when repeated', async () => {
     const schema = fresh();
     expect(await migrate(pool, { schema })).toEqual({ from: 0, to: SCHEMA_VERSION });
     expect(await migrate(pool, { schema })).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
   });
 
-  it('of several at once one does it, and the others find it done', async () => {
+  it('runs once when several call it at once', async () => {
     const schema = fresh();
     const results = await Promise.all(Array.from({ length: 6 }, () => migrate(pool, { schema })));
     expect(results.filter(({ from }) => from === 0)).toHaveLength(1);
     expect(results.filter(({ from }) => from === SCHEMA_VERSION)).toHaveLength(5);
   });
 
-  it('keeps the records that are there', async () => {
+  it('keeps existing records', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
     const store = postgresStore({ pool, schema });
@@ -47,7 +47,7 @@ describe('migrate', () => {
     await store.close();
   });
 
-  it('refuses a newer schema, and leaves it as it is', async () => {
+  it('refuses a newer schema and leaves it unchanged', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
     const version = SCHEMA_VERSION + 1;
@@ -67,7 +67,7 @@ describe('migrate', () => {
     await store.close();
   });
 
-  it('another role needs no more than docs/reliability.md grants', async () => {
+  it('leaves a role with the grants of docs/reliability.md all it needs', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
     const role = `${schema}_role`;
@@ -96,7 +96,7 @@ describe('migrate', () => {
     await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
 
-  it('leaves nothing behind where it fails, and says what the role needs', async () => {
+  it('leaves nothing behind when it fails, and says which right the role needs', async () => {
     const readOnly = new Pool({ ...pool.options, max: 1, options: '-c default_transaction_read_only=on' });
     const schema = `test_${randomBytes(6).toString('hex')}`;
     const failing = migrate(readOnly, { schema });
@@ -106,7 +106,7 @@ describe('migrate', () => {
     await readOnly.end();
   });
 
-  it('a server that cannot be reached is store_unavailable', async () => {
+  it('fails with store_unavailable when the server cannot be reached', async () => {
     const nobody = new Pool({ host: '127.0.0.1', port: 1, user: 'nobody' });
     await expect(migrate(nobody)).rejects.toMatchObject({ code: 'store_unavailable' });
     await nobody.end();

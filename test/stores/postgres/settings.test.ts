@@ -47,20 +47,20 @@ async function atReceiver(store: PostgresStore): Promise<string> {
   return message;
 }
 
-describe('open: what the server must be', () => {
-  it('one that writes: a read-only role is refused with the setting to change', async () => {
+describe('open() and the server', () => {
+  it('refuses a role that is read-only, with the setting to change', async () => {
     const store = at.store(poolWith('default_transaction_read_only=on'));
     expect(await refusal(store.open())).toMatch(/default_transaction_read_only = off/);
   });
 
-  it('READ COMMITTED by default: another isolation is refused with the setting to change', async () => {
+  it('refuses a default isolation other than READ COMMITTED, with the setting to change', async () => {
     const store = at.store(poolWith('default_transaction_isolation=serializable'));
     expect(await refusal(store.open())).toMatch(
       /default_transaction_isolation is serializable.*read committed/,
     );
   });
 
-  it('reachable: else store_unavailable, and a later open may succeed', async () => {
+  it('fails with store_unavailable when it cannot be reached, and a later open() may succeed', async () => {
     const pool = new Pool({ host: '127.0.0.1', port: await freePort(), user: 'postgres' });
     pools.push(pool);
     const store = at.store(pool);
@@ -68,7 +68,7 @@ describe('open: what the server must be', () => {
     await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
-  it('of a version that is known: an older server is refused', async () => {
+  it('refuses a version that is too old', async () => {
     const old = wrappedPool(at.pools[0], async (run, text) => {
       const result = await run();
       if (!text.includes('server_version_num')) return result;
@@ -79,8 +79,8 @@ describe('open: what the server must be', () => {
   });
 });
 
-describe('open: what the schema must be', () => {
-  it('there: else the message says to migrate', async () => {
+describe('open() and the schema', () => {
+  it('refuses a missing schema and says to migrate', async () => {
     const store = postgresStore({ pool: at.pools[0], schema: 'nobody_made_this_one' });
     expect(await refusal(store.open())).toMatch(/"nobody_made_this_one" has no tables.*Run migrate\(pool\)/);
   });
@@ -88,7 +88,7 @@ describe('open: what the schema must be', () => {
   it.each([
     [0, /Run migrate\(pool\) when you deploy/],
     [7, /schema version 7, this package knows 3\. Upgrade proto-webhooks/],
-  ])('of this version: %s is refused', async (version, message) => {
+  ])('refuses another version: %s', async (version, message) => {
     await at.sql('UPDATE webhook_schema SET version = $1', [version]);
     try {
       expect(await refusal(at.store().open())).toMatch(message);
@@ -97,22 +97,22 @@ describe('open: what the schema must be', () => {
     }
   });
 
-  it('a name: else ConfigError at construction', () => {
+  it('refuses an unusable schema name at construction', () => {
     for (const schema of ['', 'x'.repeat(64), 'a\0b']) {
       expect(() => postgresStore({ pool: at.pools[0], schema })).toThrow(ConfigError);
     }
   });
 });
 
-describe('durability, from the real settings', () => {
-  it('disk, with the settings that PostgreSQL has by default', async () => {
+describe('durability(), read from the server’s settings', () => {
+  it('is disk with PostgreSQL’s defaults', async () => {
     const store = at.store();
     await store.open();
     expect(await store.durability()).toBe('disk');
     await store.close();
   });
 
-  it('process, where synchronous_commit is off; the receiver names the setting', async () => {
+  it('is process with synchronous_commit off; the receiver names the setting', async () => {
     const store = at.store(poolWith('synchronous_commit=off'));
     await store.open();
     expect(await store.durability()).toBe('process');
@@ -121,7 +121,7 @@ describe('durability, from the real settings', () => {
     );
   });
 
-  it('process, where a table is unlogged; the receiver names it', async () => {
+  it('is process with an unlogged table; the receiver names it', async () => {
     await at.sql('ALTER TABLE webhook_row SET UNLOGGED');
     try {
       const store = at.store();
@@ -133,7 +133,7 @@ describe('durability, from the real settings', () => {
     }
   });
 
-  it('read again each time: a setting that was mended is seen', async () => {
+  it('is read anew each time', async () => {
     const store = at.store();
     await store.open();
     await at.sql('ALTER TABLE webhook_tally SET UNLOGGED');
@@ -143,7 +143,7 @@ describe('durability, from the real settings', () => {
     await store.close();
   });
 
-  it('weakened after the open, synchronous_commit is raised again for each transaction of the store', async () => {
+  it('raises a lowered synchronous_commit again in each transaction of the store', async () => {
     const commits: string[] = [];
     const weak = wrappedPool(at.pools[0], async (run, text, client) => {
       if (!text.includes('webhook_commit')) return run();
@@ -161,7 +161,7 @@ describe('durability, from the real settings', () => {
     await store.close();
   });
 
-  it('another isolation is refused inside too, where the pool changed after the open', async () => {
+  it('refuses another isolation inside a transaction when the pool changed after open()', async () => {
     const other = wrappedPool(at.pools[0], async (run, text, client) => {
       if (!text.includes('webhook_commit')) return run();
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
@@ -203,7 +203,7 @@ describe('with a standby', () => {
     return store;
   };
 
-  it('the standby is refused, for it is read-only; failover only where commits wait for a standby that is there', async () => {
+  it('refuses the read-only standby, and gives failover only when commits wait for a connected standby', async () => {
     const owner = new Pool({ connectionString: primary.url, max: 1 });
     pools.push(owner);
     await migrate(owner);
@@ -227,7 +227,7 @@ describe('with a standby', () => {
 });
 
 describe('fsync', () => {
-  it('process, where it is off', async () => {
+  it('gives process when off', async () => {
     const server = await startServer({ fsync: 'off' });
     try {
       const pool = new Pool({ connectionString: server.url, max: 2 });

@@ -7,8 +7,8 @@ const DAY_MS = 86_400_000;
 const at = ownSchema();
 beforeEach(() => at.clear());
 
-describe('sweep', () => {
-  it('deletes what has expired, of every sender and kind, and nothing else', async () => {
+describe('sweep()', () => {
+  it('deletes only expired rows, of every sender and kind', async () => {
     let offsetMs = 0;
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs });
     await store.open();
@@ -32,7 +32,7 @@ describe('sweep', () => {
     await store.close();
   });
 
-  it('waits for nobody, and nobody waits for it: rows that are in use are left for the next time', async () => {
+  it('skips locked rows and blocks no other transaction', async () => {
     let offsetMs = 0;
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs, timeoutMs: 2000 });
     await store.open();
@@ -51,7 +51,7 @@ describe('sweep', () => {
     await store.close();
   });
 
-  it('accepts clear away what their own sender left: some of them sweep', async () => {
+  it('also runs within some accepts, for their own sender', async () => {
     let offsetMs = 0;
     // Each of them.
     const store = at.store(at.pools[0], { clockOffsetMs: () => offsetMs, random: () => 0 });

@@ -204,7 +204,7 @@ const turn: fc.Arbitrary<readonly Call[]> = fc
   )
   .map((calls) => calls.map(orderless));
 
-describe('memory and Postgres', () => {
+describe('concurrent random calls on Postgres and sequential ones on memory', () => {
   const at = ownSchema();
 
   /** @param processes how many of them make the calls of a turn. */

@@ -47,7 +47,7 @@ describe('a worker that meets a locked row', () => {
     ['is left alone for long', 10_000],
     ['has been left alone long enough', 700_000],
   ])(
-    'what waits for a task and %s is locked: the look is a fault, and what would free it is put aside later, and frees it',
+    'fails the lease when an event that waits for a task and %s is locked; what would free it is retried later',
     async (_, ms) => {
       expect(await endWhileLocked(ms)).toEqual([[key(2)], []]);
     },

@@ -50,7 +50,7 @@ describe('round trips', () => {
   it.each([
     ['without replicas', false],
     ['with a replica to wait for', true],
-  ])('an accept is one, %s', async (_name, replicated) => {
+  ])('an accept takes one, %s', async (_name, replicated) => {
     // After one accept in 64 what has expired is swept.
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
     const server = replicated ? undefined : await startServer(ON_DISK);
@@ -66,7 +66,7 @@ describe('round trips', () => {
     expect(link.turns() - before).toBe(10);
   });
 
-  it('accepts at once share their barriers', async () => {
+  it('concurrent accepts share their WAIT', async () => {
     const { front } = await linkedPair();
     const store = await opened(front.port);
     await store.accept(acceptRequest({ key: key(0) }));
@@ -78,8 +78,8 @@ describe('round trips', () => {
   });
 });
 
-describe('a replica that is gone', () => {
-  it('every answer is not_durable, duplicates and replays too, and it recovers', async () => {
+describe('a missing replica', () => {
+  it('fails every answer with not_durable, duplicates and replays too, until it is back', async () => {
     const { primary, replica } = await linkedPair();
     const store = await opened(primary.port);
     const first = acceptRequest();
@@ -105,7 +105,7 @@ describe('a replica that is gone', () => {
     expect((await store.accept(acceptRequest())).kind).toBe('done');
   });
 
-  it('where it was never seen nobody waits for it', async () => {
+  it('is not waited for when none was ever seen', async () => {
     const server = await startServer(ON_DISK);
     undo.push(server.remove);
     const store = await opened(server.port);
@@ -142,13 +142,13 @@ describe('a failover while the replication link is cut', () => {
     return { answered: answered.length, lost: seen.filter((state) => state === 'absent').length };
   }
 
-  it('with the barrier: 0 answered events lost', async () => {
+  it('loses no answered event when replicas are waited for', async () => {
     const result = await lost(1);
     expect(result.answered).toBeGreaterThan(100);
     expect(result.lost).toBe(0);
   });
 
-  it('without it: more than 0, which shows that the test bites', async () => {
+  it('loses some without that, so that the test can fail', async () => {
     const result = await lost(0);
     expect(result.answered).toBeGreaterThan(100);
     expect(result.lost).toBeGreaterThan(0);

@@ -24,7 +24,7 @@ const again = (): Pick<AcceptRequest, 'acceptId' | 'nonce'> => {
 };
 const kinds = (results: readonly AcceptResult[]): string[] => results.map(({ kind }) => kind);
 
-describe('accepts of one sender that come together', () => {
+describe('concurrent accepts of one sender', () => {
   let server: RedisServer;
   let redis: Redis;
   let store: Store;
@@ -60,7 +60,7 @@ describe('accepts of one sender that come together', () => {
     expect(await scripts(() => store.accept(of(40)))).toBe(1);
   });
 
-  it('of two senders have a script each', async () => {
+  it('run one script for each of two senders', async () => {
     const others = [1, 2].map((n) => acceptRequest({ key: key(n), sender: 'https://other.example/mcp' }));
     await together(store, others.slice(1));
     const requests = [of(1), ...others.slice(0, 1), of(2)];
@@ -71,7 +71,7 @@ describe('accepts of one sender that come together', () => {
     ).toBe(2);
   });
 
-  it('keep every body as it came', async () => {
+  it('keep every body byte for byte', async () => {
     const large = acceptRequest({ key: key(2), body: 'x'.repeat(300_000) });
     const requests = [of(1), large, of(3)];
     expect(kinds(await together(store, requests))).toEqual(['won', 'won', 'won']);
@@ -81,7 +81,7 @@ describe('accepts of one sender that come together', () => {
     }
   });
 
-  it('are listed in the order in which they came', async () => {
+  it('are listed in the order of their calls', async () => {
     const requests = many(8).toReversed();
     await together(store, requests);
     const page = await store.inbox?.list({ state: 'leased', limit: 100 });
@@ -90,7 +90,7 @@ describe('accepts of one sender that come together', () => {
     );
   });
 
-  it('are decided one after the other: copies, nonces and tasks that are there twice', async () => {
+  it('handle repeated keys, nonces and tasks one after the other', async () => {
     const first = of(1);
     const copy = { ...acceptRequest({ key: key(1), task: 'task-1' }) };
     const sameNonce = { ...of(2), nonce: first.nonce };
@@ -107,7 +107,7 @@ describe('accepts of one sender that come together', () => {
     ]);
   });
 
-  it('meet a cap where one after the other would have met it', async () => {
+  it('reach a cap exactly where sequential accepts would', async () => {
     // The first event is there already; each brings a record and a task.
     const records = many(5).map((request) => limited(request, { maxRecordsPerSender: 6 }));
     expect(kinds(await together(store, records))).toEqual(['won', 'won', 'won', 'over-cap', 'over-cap']);
@@ -121,19 +121,19 @@ describe('accepts of one sender that come together', () => {
     ]);
   });
 
-  it('over a cap leave those around them alone', async () => {
+  it('over a cap do not affect the others', async () => {
     const much = limited(acceptRequest({ key: key(2), body: 'x'.repeat(5000) }), {
       maxPendingBytesPerSender: 4000,
     });
     expect(kinds(await together(store, [of(1), much, of(3)]))).toEqual(['won', 'over-cap', 'won']);
   });
 
-  it('are answered where the server has forgotten the script', async () => {
+  it('are answered when the server has lost the script', async () => {
     await redis.script('FLUSH');
     expect(kinds(await together(store, many(4)))).toEqual(['won', 'won', 'won', 'won']);
   });
 
-  it('leave nothing half written where there is no memory for them', async () => {
+  it('are written whole or not at all when memory is short', async () => {
     const before = await redis.dbsize();
     await redis.config('SET', 'maxmemory', '1');
     const answers = await Promise.allSettled(many(4).map((request) => store.accept(request)));
@@ -145,7 +145,7 @@ describe('accepts of one sender that come together', () => {
   });
 });
 
-describe('completions of one sender that come together', () => {
+describe('concurrent completions of one sender', () => {
   let server: RedisServer;
   let redis: Redis;
   let store: Store;
@@ -166,7 +166,7 @@ describe('completions of one sender that come together', () => {
   const completed = (request: AcceptRequest): Promise<string> =>
     store.complete({ ...leaseOf(request), retentionMs: 60_000 });
 
-  it('share one script; each has its own answer', async () => {
+  it('share one script and have an answer each', async () => {
     const requests = many(5);
     await together(store, requests);
     const parked = acceptRequest({ key: key(9), task: 'task-3' });
@@ -185,27 +185,24 @@ describe('completions of one sender that come together', () => {
   });
 });
 
-describe('a connection that is lost with several accepts under way', () => {
-  it.each(['drop', 'tear', 'cut'] as const)(
-    '(%s): each is answered once, as if it had not been',
-    async (mishap) => {
-      const server = await startServer(ON_DISK);
-      const proxy = await startProxy(server.port);
-      const store = redisStore({ client: clientOf.port(proxy.port) });
-      await store.open();
-      await store.accept(acceptRequest({ key: 'first-event-of-the-seller' }));
-      const met = proxy.arm(mishap, 'evalsha');
-      const [results] = await Promise.all([together(store, many(6)), met.struck]);
-      for (const result of results)
-        expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, attempt: 1 } });
-      const entries = await ask(server.port, async (redis) => {
-        const [index = ''] = await redis.keys('*:2:x');
-        return redis.zcard(index);
-      });
-      expect(entries).toBe(13);
-      await store.close();
-      await proxy.close();
-      await server.remove();
-    },
-  );
+describe('a connection that is lost during several accepts', () => {
+  it.each(['drop', 'tear', 'cut'] as const)('(%s) does not change any of their answers', async (mishap) => {
+    const server = await startServer(ON_DISK);
+    const proxy = await startProxy(server.port);
+    const store = redisStore({ client: clientOf.port(proxy.port) });
+    await store.open();
+    await store.accept(acceptRequest({ key: 'first-event-of-the-seller' }));
+    const met = proxy.arm(mishap, 'evalsha');
+    const [results] = await Promise.all([together(store, many(6)), met.struck]);
+    for (const result of results)
+      expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, attempt: 1 } });
+    const entries = await ask(server.port, async (redis) => {
+      const [index = ''] = await redis.keys('*:2:x');
+      return redis.zcard(index);
+    });
+    expect(entries).toBe(13);
+    await store.close();
+    await proxy.close();
+    await server.remove();
+  });
 });

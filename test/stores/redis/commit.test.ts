@@ -181,7 +181,7 @@ describe('lua/commit.lua', () => {
 
   it.each(Object.keys(RACES))('%s', (name) => race(name, scriptsOf(nodeDigests())));
 
-  it.each(TAKEN_OUT)('%s: without the condition that is not noticed', async (name, condition, without) => {
+  it.each(TAKEN_OUT)('%s: goes unnoticed without its condition', async (name, condition, without) => {
     expect(LUA.commit.split(condition)).toHaveLength(2);
     const digests = nodeDigests();
     const scripts = scriptsOf(digests);

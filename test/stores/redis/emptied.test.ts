@@ -38,7 +38,7 @@ const made = (alarms: readonly Alarm[]): readonly Alarm[] =>
   alarms.filter(({ code }) => code === 'store_created');
 const flush = (): Promise<unknown> => ask(server.port, (redis) => redis.flushall());
 
-it('emptied while it runs: the alarm says so once, with both identities, and events go on', async () => {
+it('a store emptied at run time raises one alarm with both identities, and events are still accepted', async () => {
   const { receiver, deliver, alarms } = await opened();
   const { storeId } = await receiver.ready();
   await deliver(event(1));
@@ -60,7 +60,7 @@ it('emptied while it runs: the alarm says so once, with both identities, and eve
   expect(made(alarms)).toHaveLength(2);
 });
 
-it('with expectStoreId: 503 misconfigured from the next look on, until it is that store again', async () => {
+it('a store emptied at run time is 503 misconfigured with expectStoreId, until the expected store is back', async () => {
   const { storeId = '' } = await (await opened()).receiver.ready();
   const { receiver, deliver } = await opened({ expectStoreId: storeId });
   await receiver.ready();

@@ -83,7 +83,7 @@ const accepting: fc.Arbitrary<Call> = fc
 /** Completions of the same names, mostly by the accept that may have won. */
 const completing: fc.Arbitrary<Call> = accepting.map((made) => ({ ...made, does: 'complete' }));
 
-describe('memory and Redis', () => {
+describe('random calls on Redis and on memory', () => {
   const own = ownRedis();
 
   let tally = createTally();
@@ -123,7 +123,7 @@ describe('memory and Redis', () => {
     }
   }
 
-  it('give the same answer to every call of every sequence, and count what they keep', async () => {
+  it('get the same answers, and the indexes match the rows', async () => {
     const sequences = fc.asyncProperty(history(call), (calls) => expectSame(calls.map((made) => [made])));
     await untilReached(tally, () => fc.assert(sequences, { numRuns: 150 }));
   });
@@ -131,7 +131,7 @@ describe('memory and Redis', () => {
   it.each<[string, Form]>([
     ['near their limits', (store) => store],
     ['far from their limits', capped(1_000_000)],
-  ])('Redis counts what calls leave that come together %s', async (_name, form) => {
+  ])('keep the indexes of concurrent calls right %s', async (_name, form) => {
     const turn = fc.oneof(
       { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 12 }) },
       { weight: 2, arbitrary: fc.array(completing, { minLength: 2, maxLength: 12 }) },

@@ -12,7 +12,7 @@ import { acceptRequest, key } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
 
-describe('memory of a sender that fell silent', () => {
+describe('memory of a sender that stopped sending', () => {
   let server: RedisUrl;
   let redis: Redis;
   beforeAll(async () => {
@@ -50,7 +50,7 @@ describe('memory of a sender that fell silent', () => {
     await store.complete({ ...of, retentionMs: DAY_MS });
   }
 
-  it('is cleared away by the next accept, also of an event without a body', async () => {
+  it('is freed by the next accept, also of an event without a body', async () => {
     let offsetMs = 0;
     const store = redisStore({ client: redis, prefix: newPrefix(), clockOffsetMs: () => offsetMs });
     await store.open();
@@ -60,7 +60,7 @@ describe('memory of a sender that fell silent', () => {
     await store.close();
   });
 
-  it('is freed by Redis a little after the retention, but for indexes and what is unfinished', () =>
+  it('is freed by Redis shortly after the retention, except indexes and unfinished events', () =>
     withStore(async (store, prefix) => {
       await apply(store, 1);
       await store.accept(acceptRequest({ key: key(2) }));
@@ -70,7 +70,7 @@ describe('memory of a sender that fell silent', () => {
       expect(longestMs).toBeLessThan(DAY_MS * 1.2);
     }));
 
-  it('is kept as long as the marks of its tasks, which are 30 days', () =>
+  it('is kept for 30 days for the marks of its tasks', () =>
     withStore(async (store, prefix) => {
       await apply(store, 1);
       await apply(store, 2, 'task-1');
@@ -79,7 +79,7 @@ describe('memory of a sender that fell silent', () => {
       expect(longestMs).toBeLessThan(DAY_MS * 31);
     }));
 
-  it('is kept for what is acknowledged and unfinished, and given to Redis when it is done', () =>
+  it('is kept for acknowledged unfinished events, and expires after they are done', () =>
     withStore(async (store, prefix) => {
       await store.accept({ ...acceptRequest({ key: key(2) }), mode: 'inbox' });
       expect((await kept(prefix)).forEver).toContain(`r:${key(2)}`);
@@ -93,7 +93,7 @@ describe('memory of a sender that fell silent', () => {
       expect(longestMs).toBeLessThan(DAY_MS * 1.2);
     }));
 
-  it('is swept, indexes too, by a process that accepts events of others, one sender each 10 s', async () => {
+  it('is swept with its indexes by a process that accepts other senders’ events, one sender each 10 s', async () => {
     let offsetMs = 0;
     vi.useFakeTimers({ toFake: ['performance'] });
     const prefix = newPrefix();

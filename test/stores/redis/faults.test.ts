@@ -9,7 +9,7 @@ import { acceptRequest, key } from '../requests.ts';
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
 
-describe('a server in trouble', () => {
+describe('a server with a fault', () => {
   let server: RedisServer;
   let store: RedisStore;
 
@@ -39,7 +39,7 @@ describe('a server in trouble', () => {
     return kind;
   }
 
-  it('out of memory: store_unavailable, nothing half written, and it recovers', async () => {
+  it('fails calls with store_unavailable when out of memory, writes nothing half, and recovers', async () => {
     const first = acceptRequest();
     await store.accept(first);
     const used = await ask(server.port, (redis) => redis.info('memory'));
@@ -59,7 +59,7 @@ describe('a server in trouble', () => {
     expect((await store.accept(first)).kind).toBe('won');
   });
 
-  it('script cache flushed: nothing is noticed', async () => {
+  it('has no effect when its script cache is flushed', async () => {
     await store.accept(acceptRequest());
     for (const asked of [store, store]) {
       await ask(server.port, (redis) => redis.script('FLUSH'));
@@ -67,7 +67,7 @@ describe('a server in trouble', () => {
     }
   });
 
-  it('restarted: what was answered is there, without a restart of the store', async () => {
+  it('keeps answered events over a restart, without a restart of the store', async () => {
     const first = acceptRequest();
     expect((await store.accept(first)).kind).toBe('won');
     await server.kill();
@@ -80,7 +80,7 @@ describe('a server in trouble', () => {
     expect(await store.complete({ ...of, retentionMs: 1000 })).toBe('done');
   });
 
-  it('restarted under load: each accept is answered or a fault, and all that were answered are there', async () => {
+  it('restarts under load: each accept is answered or fails, and all answered events are kept', async () => {
     const results: { n: number; kind?: string; error?: unknown }[] = [];
     const end = new AbortController();
     const loads = Array.from({ length: 8 }, async (_, load) => {
@@ -110,7 +110,7 @@ describe('a server in trouble', () => {
     }
   });
 
-  it('made a replica of another one: store_unavailable, and it recovers', async () => {
+  it('fails calls with store_unavailable while it is a replica, and recovers', async () => {
     await store.accept(acceptRequest());
     await ask(server.port, (redis) => redis.replicaof('127.0.0.1', 1));
     await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
@@ -118,15 +118,15 @@ describe('a server in trouble', () => {
     expect(await recovered(acceptRequest())).toBe('in-flight');
   });
 
-  it('a connection that was closed by the server is replaced', async () => {
+  it('replaces a connection that the server closed', async () => {
     await store.accept(acceptRequest());
     await ask(server.port, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
     expect(await recovered(acceptRequest())).toBe('in-flight');
   });
 });
 
-describe('a connection that dies without a word', () => {
-  it('is store_unavailable in time, and replaced', async () => {
+describe('a connection that stops answering', () => {
+  it('fails with store_unavailable in time and is replaced', async () => {
     const server = await startServer(ON_DISK);
     const link = await startLink(server.port);
     const store = redisStore({ client: clientOf.port(link.port), timeoutMs: 300 });
@@ -149,7 +149,7 @@ describe('a connection that dies without a word', () => {
     await server.remove();
   });
 
-  it('does not keep close from coming to its end', async () => {
+  it('does not block close()', async () => {
     const server = await startServer(ON_DISK);
     const link = await startLink(server.port);
     const store = redisStore({ client: clientOf.port(link.port), timeoutMs: 300, waitReplicas: 1 });

@@ -4,7 +4,7 @@ import { testReceiver } from '../../receiver/setup.ts';
 import { ON_DISK, startServer, until } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
 
-it('receiver.health: a server that is killed is no reason to end the process, and is noticed when it is back', async () => {
+it('receiver.health stays live while the server is killed, and is ready when it is back', async () => {
   const server = await startServer(ON_DISK);
   let time = Date.now();
   const store = redisStore({ client: clientOf.port(server.port) });

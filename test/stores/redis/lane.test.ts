@@ -38,7 +38,7 @@ async function connectionTo(port: number, timeoutMs: number = TIMEOUT_MS): Promi
 describe.each([
   ['one by one', 0],
   ['in batches', 1],
-])('a call that was given up (calls go %s)', (_name, replicas) => {
+])('a call that was abandoned (calls go %s)', (_name, replicas) => {
   let server: RedisServer;
   beforeAll(async () => {
     server = await startServer(ON_DISK);
@@ -50,7 +50,7 @@ describe.each([
   const runs = (key: string): Promise<string | null> => ask(server.port, (redis) => redis.get(key));
   const given = { code: 'store_unavailable', message: `Redis: no answer within ${TIMEOUT_MS} ms.` };
 
-  it('while the settings are looked at is not sent when they are known', async () => {
+  it('during the check of the settings is not sent afterwards', async () => {
     const connection = await connectionTo(server.port);
     const { watch, release } = heldWatch();
     const lane = laneOf(connection, { schema: KNOWN, kept: watch }, options);
@@ -64,7 +64,7 @@ describe.each([
     connection.disconnect();
   });
 
-  it('because the connection was lost meanwhile is not sent on the next one', async () => {
+  it('because the connection was lost is not sent on the next one', async () => {
     const proxy = await startProxy(server.port);
     const connection = await connectionTo(proxy.port, 30_000);
     const { watch, release } = heldWatch();
@@ -88,8 +88,8 @@ describe.each([
   });
 });
 
-describe('the look at the settings', () => {
-  it('is waited for until the call’s deadline, not longer', async () => {
+describe('the check of the settings', () => {
+  it('is waited for no longer than the call’s deadline', async () => {
     const server = await startServer(ON_DISK);
     const connection = await connectionTo(server.port);
     const watch = watchOf(connection, { timeoutMs: 30_000, onDisk: true });
@@ -105,7 +105,7 @@ describe('the look at the settings', () => {
   });
 });
 
-describe('a Cluster one of whose primaries hangs', () => {
+describe('a Cluster with a primary that does not answer', () => {
   let cluster: RedisCluster;
   let connection: RedisConnection;
   beforeAll(async () => {
@@ -126,7 +126,7 @@ describe('a Cluster one of whose primaries hangs', () => {
   const set = (index: number, value: string): Promise<unknown> =>
     ask(at(index), (redis) => redis.config('SET', 'appendfsync', value));
 
-  it('is passed over in the look at the settings; what another one has wrong is not', async () => {
+  it('is checked without it, and wrong settings of other primaries are still found', async () => {
     await checkKept(connection, options);
     await set(1, 'everysec');
     await pause(2);
@@ -135,7 +135,7 @@ describe('a Cluster one of whose primaries hangs', () => {
     await checkKept(connection, options);
   });
 
-  it('and none that answers: store_unavailable', async () => {
+  it('fails with store_unavailable when no primary answers', async () => {
     await pause(0);
     await pause(1);
     await expect(checkKept(connection, options)).rejects.toMatchObject({ code: 'store_unavailable' });

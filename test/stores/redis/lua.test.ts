@@ -5,7 +5,7 @@ import { LUA } from '../../../src/stores/redis/lua.ts';
 
 const folder = join(import.meta.dirname, '../../../src/stores/redis/lua');
 
-it('the scripts are what the package carries: else npm run lua', () => {
+it('the package carries the current Lua scripts (if not: npm run lua)', () => {
   const files = readdirSync(folder).map((name) => [
     basename(name, '.lua'),
     readFileSync(join(folder, name), 'utf8'),

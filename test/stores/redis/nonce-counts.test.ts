@@ -8,28 +8,28 @@ const at = (nonces: number, now = 1000, untilMs = 361_000): Parameters<NonceCoun
   untilMs,
 });
 
-describe('nonces of all senders (verification.md §2.9a)', () => {
-  it('are those of the others, and what the script has said just now', () => {
+describe('the number of nonces of all senders (verification.md §2.9a)', () => {
+  it('is that of other senders and the script’s last count', () => {
     const counts = nonceCounts();
     expect(counts.seen('a', at(3))).toBe(3);
     expect(counts.seen('b', at(4))).toBe(7);
     expect(counts.seen('a', at(2))).toBe(6);
   });
 
-  it('are not known where the script was not asked, which forgets nothing', () => {
+  it('is unknown where the script was not asked, without forgetting earlier counts', () => {
     const counts = nonceCounts();
     counts.seen('a', at(3));
     expect(counts.seen('a', { nonces: undefined, now: 1000, untilMs: 361_000 })).toBe(undefined);
     expect(counts.seen('b', at(1))).toBe(4);
   });
 
-  it('are nothing once they are over', () => {
+  it('is zero once they have expired', () => {
     const counts = nonceCounts();
     counts.seen('a', at(3));
     expect(counts.seen('b', at(1, 361_000, 0))).toBe(1);
   });
 
-  it('are told once, and heard of senders that this process has not seen since', () => {
+  it('is published once and read for senders that this process has not seen', () => {
     const counts = nonceCounts();
     counts.seen('a', at(3));
     expect(counts.take()).toEqual([{ sender: 'a', nonces: 3, untilMs: 361_000 }]);
@@ -71,7 +71,7 @@ describe('key ids of a sender', () => {
   };
   const { toNote, noted } = keyidsOf();
 
-  it('are noted with the first nonce, and again an hour later', () => {
+  it('are recorded with the first nonce, and again an hour later', () => {
     expect(toNote(units('key', 1000))).toEqual([['key', 1000 + HOUR_MS]]);
     // Not before the script has it.
     expect(toNote(units('key', 1000))).toHaveLength(1);

@@ -5,10 +5,10 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import { expectSameRegistrations, registrationCalls } from '../registration-calls.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
 
-describe('rows of registrations on Redis', () => {
+describe('registrations on Redis', () => {
   const own = ownRedis();
 
-  it('are the same as in memory, by two handles', async () => {
+  it('get the same answers as in memory, by two handles', async () => {
     let last = Promise.resolve();
     await fc.assert(
       fc.asyncProperty(registrationCalls, (calls) => {
@@ -33,7 +33,7 @@ describe('rows of registrations on Redis', () => {
     await last;
   });
 
-  it('leave no index behind when they were swept, after Redis has deleted the rows by itself', async () => {
+  it('leave no index behind when they are swept after Redis expired their rows', async () => {
     const prefix = newPrefix();
     // A run sweeps now and then: here each does.
     const random = vi.spyOn(Math, 'random').mockReturnValue(0);

@@ -13,7 +13,7 @@ const limited = (sender: string, maxNonces: number): AcceptRequest => {
   return { ...request, limits: { ...request.limits, maxNonces } };
 };
 
-describe('what processes tell each other', () => {
+describe('what processes share', () => {
   let server: RedisUrl;
   beforeAll(async () => {
     server = await startRedis();
@@ -29,7 +29,7 @@ describe('what processes tell each other', () => {
     return store;
   }
 
-  it('live nonces count in every process 10 s later', async () => {
+  it('counts live nonces of every process within 10 s', async () => {
     const prefix = newPrefix();
     vi.useFakeTimers({ toFake: ['performance'] });
     const [first, early] = [await open(prefix), await open(prefix)];
@@ -45,7 +45,7 @@ describe('what processes tell each other', () => {
     await late.close();
   });
 
-  it('senders are registered before their first accept, and once more with each exchange', async () => {
+  it('registers senders before their first accept and again with each exchange', async () => {
     const prefix = newPrefix();
     vi.useFakeTimers({ toFake: ['performance'] });
     const [door, worker] = [await open(prefix), await open(prefix)];

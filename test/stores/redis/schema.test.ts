@@ -25,7 +25,7 @@ describe('one server', () => {
   it.each([
     ['without a version', undefined],
     ['that say version 1', '1'],
-  ])('keys of version 1, %s, mean what they meant', async (_name, version) => {
+  ])('reads keys of version 1, %s, with their meaning', async (_name, version) => {
     const prefix = newPrefix();
     await ask(server.port, async (redis) => {
       await loadKeys(redis, prefix, KEYS);
@@ -37,14 +37,14 @@ describe('one server', () => {
     await store.close();
   });
 
-  it('the version is looked for behind the client’s keyPrefix', async () => {
+  it('looks for the version behind the client’s keyPrefix', async () => {
     const client = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
     const prefix = newPrefix();
     await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '3'));
     await expect(redisStore({ client, prefix }).open()).rejects.toThrow(NEWER);
   });
 
-  it.each(['0', '1.0', 'two', ''])('what is no version (%j) is unknown', async (version) => {
+  it.each(['0', '1.0', 'two', ''])('treats %j as an unknown version', async (version) => {
     const prefix = newPrefix();
     await ask(server.port, (redis) => redis.set(`${prefix}{registry}:v`, version));
     const opening = redisStore({ client: clientOf.port(server.port), prefix }).open();
@@ -59,7 +59,7 @@ describe('a Cluster', () => {
   });
   afterAll(() => cluster.stop());
 
-  it('has the version on one of its nodes', async () => {
+  it('keeps the version on one node', async () => {
     const prefix = newPrefix();
     const other = clientOf.cluster(cluster);
     let offsetMs = 0;
@@ -82,7 +82,7 @@ describe('a Cluster', () => {
     return cluster.nodes[Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length))]?.port ?? 0;
   }
 
-  it('whose node of the version hangs: the senders of the others are served', async () => {
+  it('serves senders of other nodes while the node with the version does not answer', async () => {
     const prefix = newPrefix();
     let offsetMs = 0;
     const options = { client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs };

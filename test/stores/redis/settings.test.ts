@@ -70,7 +70,7 @@ describe('settings of one server', () => {
     },
   );
 
-  it('opens once the policy is changed', async () => {
+  it('opens after the policy is changed', async () => {
     await set(server, 'maxmemory-policy', 'allkeys-lru');
     const store = storeOn(clientOf.port(server.port));
     await expect(store.open()).rejects.toThrow(ConfigError);
@@ -84,7 +84,7 @@ describe('settings of one server', () => {
     ['appendfsync', 'no'],
     ['no-appendfsync-on-rewrite', 'yes'],
     ['appendonly', 'no'],
-  ])('%s %s is process, read anew each time', async (name, value) => {
+  ])('%s %s gives durability process, read anew each time', async (name, value) => {
     const store = storeOn(clientOf.port(server.port));
     await store.open();
     expect(await store.durability()).toBe('disk');
@@ -92,7 +92,7 @@ describe('settings of one server', () => {
     expect(await store.durability()).toBe('process');
   });
 
-  it('AOF off under requireDurability disk is refused by ready(), with the settings to change', async () => {
+  it('AOF off is refused by ready() under requireDurability disk, with the settings to change', async () => {
     await set(server, 'appendonly', 'no');
     const message = await readiness(storeOn(clientOf.port(server.port)));
     expect(message).toContain("requireDurability: 'disk'");
@@ -103,7 +103,7 @@ describe('settings of one server', () => {
     expect(await readiness(storeOn(clientOf.port(server.port)))).toBeUndefined();
   });
 
-  it('where CONFIG is forbidden the durability is unknown, and the policy is read all the same', async () => {
+  it('without the right to CONFIG the durability is unknown and the policy is still read', async () => {
     await ask(server.port, (redis) =>
       redis.call('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '+@all', '-config'),
     );
@@ -139,7 +139,7 @@ describe('settings of one server', () => {
     await expect(opening).rejects.toThrow('WRONGPASS');
   });
 
-  it('no server is store_unavailable, and says where none is; it opens once there is one', async () => {
+  it('without a server open() fails with store_unavailable and its address, and succeeds later', async () => {
     const port = await freePort();
     const store = storeOn(clientOf.port(port));
     const opening = store.open();
@@ -154,14 +154,14 @@ describe('settings of one server', () => {
     await link.close();
   });
 
-  it('no node of a Cluster is store_unavailable', async () => {
+  it('without a node of the Cluster open() fails with store_unavailable', async () => {
     const client = new Cluster([{ port: await freePort(), host: '127.0.0.1' }], { lazyConnect: true });
     await expect(storeOn(client).open()).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 });
 
 describe('replicas', () => {
-  it('failover needs AOF always and as many replicas in touch as are waited for', async () => {
+  it('give durability failover only with AOF always and enough connected replicas', async () => {
     const { primary, replica, stop } = await startPair();
     const [waiting, asking, careless] = [
       storeOn(clientOf.port(primary.port)),
@@ -179,7 +179,7 @@ describe('replicas', () => {
     await stop();
   });
 
-  it('a client that is not for a Cluster is refused by one', async () => {
+  it('are refused by a Cluster for a client that is not one', async () => {
     const cluster = await startRedisCluster();
     const opening = storeOn(clientOf.port(cluster.nodes[0]?.port ?? 0)).open();
     await expect(opening).rejects.toThrow('new Redis.Cluster');
@@ -201,7 +201,7 @@ describe('options', () => {
     expect(() => redisStore(options)).toThrow(ConfigError);
   });
 
-  it('the client is left as it is: not connected, not closed', async () => {
+  it('leave the client neither connected nor closed', async () => {
     const server = await startServer(ON_DISK);
     const own = clientOf.port(server.port);
     const store = storeOn(own);
@@ -214,7 +214,7 @@ describe('options', () => {
     await server.remove();
   });
 
-  it('two prefixes on one server are two stores, and the client’s keyPrefix is kept', async () => {
+  it('two prefixes on one server are two stores under the client’s keyPrefix', async () => {
     const server = await startServer(ON_DISK);
     const prefixed = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
     const store = storeOn(prefixed, { prefix: 'one:' });

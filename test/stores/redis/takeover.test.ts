@@ -49,7 +49,7 @@ describe('rows of schema version 1', () => {
 
   const OLD_KEYS = /\}(:2:|:[xd]$)/;
 
-  it('are moved in the order in which they came, and nothing of the older names is left but what bars them', async () => {
+  it('are moved in their order, and of the old names only those that lock out old processes remain', async () => {
     const older = await opened(olderStore);
     await filled(older, 450);
     await older.close();
@@ -70,7 +70,7 @@ describe('rows of schema version 1', () => {
     await store.close();
   });
 
-  it('are taken over by two processes at once, each once', async () => {
+  it('are moved once when two processes do it at once', async () => {
     const older = await opened(olderStore);
     await filled(older, 450);
     await older.close();
@@ -86,7 +86,7 @@ describe('rows of schema version 1', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('are taken over where a process died in the middle', async () => {
+  it('are moved although a process died halfway', async () => {
     const older = await opened(olderStore);
     await filled(older, 450);
     await older.close();
@@ -104,7 +104,7 @@ describe('rows of schema version 1', () => {
     await store.close();
   });
 
-  it('an older process that is still there begins nothing any more, and what it runs is leased until its time', async () => {
+  it('are no longer begun by an older process, whose running events stay leased until their time', async () => {
     const older = await opened(olderStore);
     const running = { ...acceptRequest({ key: key(1), task: 'task-1' }), leaseMs: 600_000 };
     expect((await older.accept(running)).kind).toBe('won');
@@ -132,7 +132,7 @@ describe('rows of schema version 1', () => {
     await store.close();
   });
 
-  it('under load: what an older process has answered is there, and nothing is handled twice', async () => {
+  it('are moved under load without loss or repetition', async () => {
     const older = await opened(olderStore);
     const ran: string[] = [];
     const answered = new Map<string, 'won' | 'done'>();

@@ -35,8 +35,8 @@ afterEach(async () => {
 const set = (name: string, value: string): Promise<unknown> =>
   ask(server.port, (redis) => redis.config('SET', name, value));
 
-describe('settings that are looked at again', () => {
-  it('not before it is time, and then with each call until they are mended', async () => {
+describe('repeated checks of the settings', () => {
+  it('wait for the interval, then come with each call until the settings are fixed', async () => {
     const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
     await set('maxmemory-policy', 'allkeys-lru');
     await watch.passed(late());
@@ -52,7 +52,7 @@ describe('settings that are looked at again', () => {
     await watch.passed(late());
   });
 
-  it('with each new connection', async () => {
+  it('come with each new connection', async () => {
     const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
     await set('appendfsync', 'everysec');
     const again = new Promise<void>((resolve) => {
@@ -63,7 +63,7 @@ describe('settings that are looked at again', () => {
     await expect(watch.passed(late())).rejects.toMatchObject(NOT_DURABLE);
   });
 
-  it('where answers were not on disk when the store was opened it is eviction alone', async () => {
+  it('check only the eviction policy when answers were not on disk at open()', async () => {
     const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: false });
     await set('appendonly', 'no');
     const now = performance.now.bind(performance);
@@ -74,7 +74,7 @@ describe('settings that are looked at again', () => {
     await expect(watch.passed(late())).rejects.toMatchObject(NOT_DURABLE);
   });
 
-  it('a server that does not answer is no weaker: what the client says is thrown, and it is looked again', async () => {
+  it('throw the client’s error when the server does not answer, and are repeated', async () => {
     const watch = watchOf(connection, { timeoutMs: TIMEOUT_MS, onDisk: true });
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_001);

@@ -36,7 +36,7 @@ function many(count: number): ReturnType<typeof acceptRequest>[] {
 }
 
 describe('BUSY', () => {
-  it('is retried until the other connection lets go', async () => {
+  it('is retried until the other connection releases the lock', async () => {
     const waits: number[] = [];
     const store = await opened({
       random: () => 0,
@@ -50,7 +50,7 @@ describe('BUSY', () => {
     expect(waits).toEqual([1, 2, 4]);
   });
 
-  it('the waits are spread by `random`', async () => {
+  it('is retried after waits that `random` spreads', async () => {
     const waits: number[] = [];
     const store = await opened({
       random: () => 0.5,
@@ -64,7 +64,7 @@ describe('BUSY', () => {
     expect(waits).toEqual([1.5]);
   });
 
-  it('is store_unavailable after 2 s of waiting, and the store works again afterwards', async () => {
+  it('becomes store_unavailable after 2 s, and the store works afterwards', async () => {
     let waited = 0;
     const store = await opened({
       delay: async (ms) => {
@@ -80,7 +80,7 @@ describe('BUSY', () => {
     expect((await store.accept(request)).kind).toBe('won');
   });
 
-  it('each call waits from its own beginning', async () => {
+  it('is waited for 2 s from the beginning of each call', async () => {
     let late: Promise<unknown> | undefined;
     let waits = 0;
     const store = await opened({
@@ -97,7 +97,7 @@ describe('BUSY', () => {
     await expect(late).resolves.toMatchObject({ kind: 'won' });
   });
 
-  it('at COMMIT undoes the steps and runs them again', async () => {
+  it('at COMMIT rolls back and repeats the steps', async () => {
     const store = await opened({ delay: async () => {} });
     let refusals = 2;
     handle.before = (sql) => {
@@ -113,7 +113,7 @@ describe('BUSY', () => {
     expect(count).toMatchObject({ rows: 3 });
   });
 
-  it('a transaction that the owner’s code has open on the handle is waited for', async () => {
+  it('includes a transaction that other code has open on the handle', async () => {
     const store = await opened({ delay: async () => handle.db.exec('COMMIT') });
     handle.db.exec('CREATE TABLE mine (n INTEGER)');
     handle.db.exec('BEGIN');
@@ -122,7 +122,7 @@ describe('BUSY', () => {
     expect(other.prepare('SELECT n FROM mine').get()).toMatchObject({ n: 1 });
   });
 
-  it('the file is not held while nothing runs', async () => {
+  it('is not caused by an idle store', async () => {
     const store = await opened();
     await store.accept(acceptRequest());
     other.exec('BEGIN IMMEDIATE');
@@ -132,7 +132,7 @@ describe('BUSY', () => {
 });
 
 describe('a full disk', () => {
-  it('is store_unavailable, and nothing of the transaction stays', async () => {
+  it('fails the call with store_unavailable and rolls it back', async () => {
     const store = await opened();
     await store.accept(acceptRequest());
     const pages = Number(handle.db.prepare('PRAGMA page_count').get()?.['page_count']);
@@ -147,7 +147,7 @@ describe('a full disk', () => {
 });
 
 describe('close', () => {
-  it('finishes what waits for a lock, and leaves the owner’s handle open', async () => {
+  it('finishes calls that wait for a lock and leaves the caller’s handle open', async () => {
     const store = await opened({ delay: async () => other.exec('COMMIT') });
     other.exec('BEGIN IMMEDIATE');
     const running = store.accept(acceptRequest());

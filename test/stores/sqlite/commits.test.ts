@@ -45,7 +45,7 @@ function many(count: number): ReturnType<typeof acceptRequest>[] {
 }
 
 describe('group commit', () => {
-  it('64 accepts at once share one commit', async () => {
+  it('64 concurrent accepts share one commit', async () => {
     const store = await opened();
     const results = await Promise.all(many(64).map((request) => store.accept(request)));
     expect(results.every(({ kind }) => kind === 'won')).toBe(true);
@@ -53,7 +53,7 @@ describe('group commit', () => {
     expect(times(handle, 'BEGIN IMMEDIATE')).toBe(1);
   });
 
-  it('steps that fail one after another do not make the others run again for each of them', async () => {
+  it('several failing steps do not repeat the others each time', async () => {
     let steps = 0;
     // Each step reads the clock once.
     const clockOffsetMs = (): number => (steps += 1);
@@ -68,7 +68,7 @@ describe('group commit', () => {
     expect(steps).toBeLessThanOrEqual(2 * requests.length);
   });
 
-  it('accept, complete, fail and renew share it', async () => {
+  it('accept, complete, fail and renew share one commit', async () => {
     const store = await opened();
     const [first, second, third, fourth] = many(4);
     if (!first?.event || !second?.event || !third?.event || !fourth) throw new Error('four');
@@ -93,7 +93,7 @@ describe('group commit', () => {
     expect(times(handle, 'COMMIT')).toBe(1);
   });
 
-  it('a single accept waits for the current turn only', async () => {
+  it('a single accept waits for the end of the turn only', async () => {
     const store = await opened();
     const running = store.accept(acceptRequest());
     expect(times(handle, 'BEGIN IMMEDIATE')).toBe(0);
@@ -102,13 +102,13 @@ describe('group commit', () => {
     expect((await running).kind).toBe('won');
   });
 
-  it('a long queue is committed in parts, so that the event loop gets its turn', async () => {
+  it('a long queue is committed in parts, so that the event loop can run', async () => {
     const store = await opened();
     await Promise.all(many(300).map((request) => store.accept(request)));
     expect(times(handle, 'COMMIT')).toBe(3);
   });
 
-  it('nobody is answered before the commit', async () => {
+  it('no call is answered before the commit', async () => {
     const store = await opened();
     const order: string[] = [];
     handle.before = (sql) => {
@@ -118,7 +118,7 @@ describe('group commit', () => {
     expect(order).toEqual(['commit', 'answer', 'answer', 'answer']);
   });
 
-  it('a step that fails takes nobody with it, and leaves nothing', async () => {
+  it('a failing step fails alone and leaves nothing', async () => {
     const store = await opened();
     breakRows();
     const same = acceptRequest({ sender: 'https://new.example/mcp', key: 'event-0002-of-the-seller' });

@@ -316,23 +316,23 @@ async function isMissed(mutant: Mutant, whole: readonly Lived[]): Promise<boolea
   return at !== whole.length;
 }
 
-describe('the statements', async () => {
+describe('SQL statements of the store', async () => {
   const mutants = (await statements()).flatMap(mutantsOf);
   const whole: Lived[] = [];
   beforeAll(async () => {
     for await (const lived of livedOnSqlite()) whole.push(lived);
   });
 
-  it('answer as memory does', async () => {
+  it('give the answers of the memory store', async () => {
     expect(whole.map(({ answer }) => answer)).toEqual(await answersOfMemory());
     expect(mutants.length).toBeGreaterThan(30);
   });
 
-  it('do so again, and keep the same rows', async () => {
+  it('give the same answers and rows when run again', async () => {
     expect(await isMissed({ sql: '', condition: '', without: '' }, whole)).toBe(false);
   });
 
-  it.each(mutants)('do not without $condition: $sql', async (mutant) => {
+  it.each(mutants)('give other answers without $condition: $sql', async (mutant) => {
     expect(await isMissed(mutant, whole)).toBe(true);
   });
 });

@@ -13,8 +13,8 @@ afterEach(() => {
   db.close();
 });
 
-describe('what workers and operators look for', () => {
-  it('is found by index: no statement of the store scans records, nor sorts them', async () => {
+describe('queries of workers and operators', () => {
+  it('use an index: no statement scans or sorts records', async () => {
     const statements: string[] = [];
     const handle: SqliteHandle = {
       exec: (sql) => db.exec(sql),

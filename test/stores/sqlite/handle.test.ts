@@ -5,13 +5,13 @@ import { asFault, fileOpener, isBusy, isConstraint } from '../../../src/stores/s
 const driverError = (fields: object, message = 'refused'): Error => Object.assign(new Error(message), fields);
 
 describe('fileOpener', () => {
-  it('opens with node:sqlite where the runtime has it', () => {
+  it('opens with node:sqlite when the runtime has it', () => {
     const db = fileOpener()(':memory:');
     expect(db.prepare('SELECT 1 AS one').get()).toMatchObject({ one: 1 });
     db.close();
   });
 
-  it('where it has none names the Node version and the way out', () => {
+  it('names the needed Node version and the alternative when it has none', () => {
     const without = (): unknown => fileOpener(() => undefined);
     expect(without).toThrow(ConfigError);
     expect(without).toThrow(/Node >= 22\.13.*libsql/);
@@ -27,14 +27,14 @@ describe('isBusy', () => {
     ['better-sqlite3', { code: 'SQLITE_BUSY' }],
     ['better-sqlite3, extended', { code: 'SQLITE_BUSY_RECOVERY' }],
     ['better-sqlite3, LOCKED', { code: 'SQLITE_LOCKED_SHAREDCACHE' }],
-  ])('knows it from %s', (_driver, fields) => {
+  ])('is true for %s', (_driver, fields) => {
     expect(isBusy(driverError(fields))).toBe(true);
   });
 
   it.each([
     'cannot start a transaction within a transaction',
     'Safety level may not be changed inside a transaction',
-  ])('counts an open transaction of the owner: %s', (message) => {
+  ])('is true for an open transaction of other code: %s', (message) => {
     expect(isBusy(driverError({ code: 'SQLITE_ERROR', rawCode: 1 }, message))).toBe(true);
   });
 
@@ -44,17 +44,17 @@ describe('isBusy', () => {
     ['IOERR, extended', { code: 'SQLITE_IOERR_FSYNC' }],
     ['CONSTRAINT', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
     ['another kind', { code: 'ENOENT' }],
-  ])('is not %s', (_name, fields) => {
+  ])('is false for %s', (_name, fields) => {
     expect(isBusy(driverError(fields))).toBe(false);
   });
 
-  it.each([undefined, null, 'SQLITE_BUSY', 5])('is not the thrown value %s', (thrown) => {
+  it.each([undefined, null, 'SQLITE_BUSY', 5])('is false for the thrown value %s', (thrown) => {
     expect(isBusy(thrown)).toBe(false);
   });
 });
 
 describe('isConstraint', () => {
-  it('is told by number or name, extended or not', () => {
+  it('is true by number or name, extended or not', () => {
     expect(isConstraint(driverError({ errcode: 787 }))).toBe(true);
     expect(isConstraint(driverError({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' }))).toBe(true);
     expect(isConstraint(driverError({ errcode: 5 }))).toBe(false);
@@ -62,14 +62,14 @@ describe('isConstraint', () => {
 });
 
 describe('asFault', () => {
-  it('makes a driver’s error a fault of ours, with its cause', () => {
+  it('turns a driver’s error into a Fault with its cause', () => {
     const cause = driverError({ errcode: 10 }, 'disk I/O error');
     const fault = asFault(cause);
     expect(fault).toBeInstanceOf(Fault);
     expect(fault).toMatchObject({ code: 'store_unavailable', message: 'SQLite: disk I/O error', cause });
   });
 
-  it('lets faults and configuration errors pass', () => {
+  it('passes Fault and ConfigError through', () => {
     const fault = new Fault('not_durable', 'lowered');
     const config = new ConfigError('newer');
     expect(asFault(fault)).toBe(fault);

@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 describe('schema', () => {
-  it('a newer one is refused, with the fix, and left as it is', async () => {
+  it('of a newer version is refused with the fix and left unchanged', async () => {
     const db = new DatabaseSync(temp.file);
     await sqliteStore(db).open();
     db.exec('UPDATE webhook_schema SET version = 3');
@@ -30,7 +30,7 @@ describe('schema', () => {
     expect(existsSync(`${temp.file}-wal`)).toBe(false);
   });
 
-  it('the owner’s user_version and tables are the owner’s', async () => {
+  it('leaves user_version and other tables unchanged', async () => {
     const db = new DatabaseSync(temp.file);
     db.exec('PRAGMA user_version = 7; CREATE TABLE mine (n INTEGER)');
     await sqliteStore(db).open();
@@ -41,7 +41,7 @@ describe('schema', () => {
     db.close();
   });
 
-  it('opened by two at once it is made once', async () => {
+  it('is made once when two open it at once', async () => {
     const stores = [sqliteStore(temp.file), sqliteStore(temp.file)];
     await Promise.all(stores.map((store) => store.open()));
     const db = new DatabaseSync(temp.file);
@@ -52,12 +52,12 @@ describe('schema', () => {
 });
 
 describe('open', () => {
-  it('of what is no database is a ConfigError', async () => {
+  it('of a file that is no database is a ConfigError', async () => {
     writeFileSync(temp.file, 'this is no database, '.repeat(200));
     await expect(sqliteStore(temp.file).open()).rejects.toThrow(ConfigError);
   });
 
-  it('in a folder that is not there is a ConfigError with the fix, and may be tried again', async () => {
+  it('in a missing folder is a ConfigError with the fix, and may be repeated', async () => {
     const store = sqliteStore(join(temp.file, 'webhooks.db'));
     await expect(store.open()).rejects.toThrow(/folder that exists and is writable/);
     await expect(store.open()).rejects.toThrow(ConfigError);
@@ -70,7 +70,7 @@ describe('open', () => {
     db.close();
   });
 
-  it('waits for another connection’s lock, and is store_unavailable where that stays', async () => {
+  it('waits for another connection’s lock, and fails with store_unavailable if it stays', async () => {
     const other = new DatabaseSync(temp.file);
     other.exec('BEGIN EXCLUSIVE');
     const patient = sqliteStore(temp.file, { delay: async () => other.exec('COMMIT') });
@@ -92,7 +92,7 @@ describe('open', () => {
     await patient.close();
   });
 
-  it('of a path is undone by close: the last connection takes the WAL with it', async () => {
+  it('of a path is undone by close(): the last connection removes the WAL', async () => {
     const store = sqliteStore(temp.file);
     await store.open();
     await store.accept(acceptRequest());
@@ -101,7 +101,7 @@ describe('open', () => {
     expect(existsSync(`${temp.file}-wal`)).toBe(false);
   });
 
-  it('comes before anything else', async () => {
+  it('is required before any other call', async () => {
     const store = sqliteStore(temp.file);
     await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
     await expect(store.durability()).rejects.toMatchObject({ code: 'store_unavailable' });

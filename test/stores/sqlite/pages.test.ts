@@ -55,8 +55,8 @@ async function completeAll(requests: readonly AcceptRequest[]): Promise<void> {
   );
 }
 
-describe('pages that an accept writes, which is what it costs', () => {
-  it('alone: one or two of each tree, and the counts', async () => {
+describe('pages that an accept writes', () => {
+  it('are one or two of each tree and the counts, for a single accept', async () => {
     const held = fresh(500);
     await acceptAll(held);
     await completeAll(held);
@@ -65,7 +65,7 @@ describe('pages that an accept writes, which is what it costs', () => {
     expect((pages() - before) / 100).toBeLessThan(14);
   });
 
-  it('64 at once share them', async () => {
+  it('are shared by 64 concurrent accepts', async () => {
     const held = fresh(500);
     await acceptAll(held);
     await completeAll(held);
@@ -76,7 +76,7 @@ describe('pages that an accept writes, which is what it costs', () => {
 });
 
 describe('counts', () => {
-  it('are written once a commit for each that changed, however many accepts share it', async () => {
+  it('are written once per commit, however many accepts share it', async () => {
     await acceptAll(fresh(1));
     db.exec(`CREATE TEMP TABLE written (id INTEGER);
       CREATE TEMP TRIGGER noted AFTER UPDATE ON webhook_scope BEGIN INSERT INTO written VALUES (new.id); END`);
@@ -86,7 +86,7 @@ describe('counts', () => {
     expect(db.prepare('SELECT rows AS n FROM webhook_scope WHERE within = 0').get()).toEqual({ n: 130 });
   });
 
-  it('of a step that fails are not kept', async () => {
+  it('of a failing step are not kept', async () => {
     db.exec(`CREATE TEMP TRIGGER breaks BEFORE INSERT ON webhook_row WHEN new.name LIKE 'broken-%'
       BEGIN SELECT RAISE(ABORT, 'broken'); END`);
     const broken = acceptRequest({ key: 'broken-1-of-the-seller' });

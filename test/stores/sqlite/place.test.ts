@@ -39,8 +39,8 @@ async function otherProcess(sql: string): Promise<() => Promise<void>> {
 
 const GONE = { name: 'Fault', code: 'store_unavailable' };
 
-describe('the place of a database', () => {
-  it('is its file, and nowhere in memory', () => {
+describe('the location of a database', () => {
+  it('is its file, and undefined in memory', () => {
     expect(fileOf(db)).toBe(temp.file);
     const memory = new DatabaseSync(':memory:');
     expect(fileOf(memory)).toBe('');
@@ -48,7 +48,7 @@ describe('the place of a database', () => {
     memory.close();
   });
 
-  it('is lost while the file is away, and found when it is back', () => {
+  it('is lost while the file is moved away, and found when it is back', () => {
     const place = placeOf(db);
     expect(() => place.check()).not.toThrow();
     renameSync(temp.file, `${temp.file}.away`);
@@ -57,7 +57,7 @@ describe('the place of a database', () => {
     expect(() => place.check()).not.toThrow();
   });
 
-  it('is lost where another file has its name', () => {
+  it('is lost when another file has its name', () => {
     const place = placeOf(db);
     writeFileSync(`${temp.file}.new`, '');
     renameSync(`${temp.file}.new`, temp.file);
@@ -67,7 +67,7 @@ describe('the place of a database', () => {
   });
 });
 
-describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (driver) => {
+describe.each(Object.keys(DRIVERS))('the location of a database in WAL mode, %s', (driver) => {
   /** Opened as the store opens it. */
   async function opened(): Promise<{ readonly handle: SqliteHandle; readonly place: DatabaseFile }> {
     const connected = DRIVERS[driver]?.(temp.file) ?? temp.file;
@@ -81,7 +81,7 @@ describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (
     return { handle, place: placeOf(its) };
   }
 
-  it.each(['-wal', '-shm'])('is lost while its %s is away, and found when it is back', async (end) => {
+  it.each(['-wal', '-shm'])('is lost while its %s is moved away, and found when it is back', async (end) => {
     const { handle, place } = await opened();
     const path = `${temp.file}${end}`;
     place.check();
@@ -95,7 +95,7 @@ describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (
     handle.close();
   });
 
-  it('is not lost by other processes, which write, checkpoint and close', async () => {
+  it('is not lost when other processes write, checkpoint and close', async () => {
     const { handle, place } = await opened();
     for (const mode of ['PASSIVE', 'FULL', 'RESTART', 'TRUNCATE']) {
       const leave = await otherProcess(
@@ -111,7 +111,7 @@ describe.each(Object.keys(DRIVERS))('the place of a database in WAL mode, %s', (
     handle.close();
   });
 
-  it('is the file alone once this handle has left WAL', async () => {
+  it('is the file alone after this handle has left WAL', async () => {
     const { handle, place } = await opened();
     handle.exec('PRAGMA journal_mode = DELETE');
     expect(() => place.check()).not.toThrow();

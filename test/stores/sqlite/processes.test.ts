@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 describe('a process that is killed', () => {
-  it('right after its answer has left what it answered', async () => {
+  it('keeps what it answered', async () => {
     const child = spawn(process.execPath, [CHILD, temp.file], { stdio: ['ignore', 'pipe', 'inherit'] });
     const gone = once(child, 'exit');
     const [said] = await once(child.stdout, 'data');
@@ -38,7 +38,7 @@ describe('a process that is killed', () => {
 });
 
 describe('processes on one file', () => {
-  it('win each event once between them, and none is told unavailable', async () => {
+  it('win each event once, and no call fails with store_unavailable', async () => {
     const children = [1, 2].map(() =>
       spawn(process.execPath, [MANY, temp.file, '400'], { stdio: ['ignore', 'pipe', 'inherit'] }),
     );

@@ -22,7 +22,7 @@ function sizes(): number[] {
 }
 
 describe('purge', () => {
-  it('takes expired rows of every kind, more than accepts add, a few at a time', async () => {
+  it('deletes expired rows of every kind in small batches, faster than accepts add them', async () => {
     let offsetMs = 0;
     const store = sqliteStore(db, { clockOffsetMs: () => offsetMs });
     await store.open();
@@ -41,7 +41,7 @@ describe('purge', () => {
     expect(sizes()).toEqual([1, 1, 0, 0, 1]);
   });
 
-  it('takes those of one sender, where its room is asked for, and no other row', async () => {
+  it('deletes only one sender’s expired rows when that sender needs room', async () => {
     let offsetMs = 0;
     const store = sqliteStore(db, { clockOffsetMs: () => offsetMs });
     await store.open();

@@ -50,7 +50,7 @@ function step(run: () => void): void {
 describe('a file of version 1', () => {
   beforeEach(() => db.exec(dumped(1, 'sqlite.sql')));
 
-  it('is opened, and all that is in it means what it meant; what was under way comes to its end', async () => {
+  it('is opened with the meaning of all rows kept, and unfinished work completes', async () => {
     const store = sqliteStore(temp.file, { clockOffsetMs: clockOf(1) });
     await store.open();
     const { noted, counted } = countsOf(db);
@@ -61,7 +61,7 @@ describe('a file of version 1', () => {
     await store.close();
   });
 
-  it('becomes what a new one is', () => {
+  it('becomes identical to a new one', () => {
     step(() => migrate(db));
     const fresh = new DatabaseSync(':memory:');
     migrate(fresh);
@@ -69,7 +69,7 @@ describe('a file of version 1', () => {
     fresh.close();
   });
 
-  it('keeps names of any characters', async () => {
+  it('keeps names with any characters', async () => {
     const odd = ['nul \0 in it', 'lone \uD800 surrogate', '\u0001 first', 'quote " and \\', 'é\u2028'];
     const [senders, records] = ['SELECT id FROM webhook_sender', 'SELECT * FROM webhook_record LIMIT 1'];
     const [sender, record] = [db.prepare(senders).get()?.['id'], db.prepare(records).get()];
@@ -115,7 +115,7 @@ describe('a file of version 1', () => {
     await store.close();
   });
 
-  it('is brought up to date by a later version, and its rows stay; then it is refused here', async () => {
+  it('is migrated by a later version with its rows, and then refused by this one', async () => {
     step(() => migrate(db, LATER));
     expect(versionOf(db)).toEqual([{ version: KNOWN + 1 }]);
     const records = "SELECT count(*) AS n FROM webhook_row WHERE kind = 'record' AND later IS NULL";
@@ -126,7 +126,7 @@ describe('a file of version 1', () => {
     );
   });
 
-  it('is whole, and at work, where a later version fails in the middle', async () => {
+  it('stays complete and working when a later migration fails halfway', async () => {
     const before = madeBy(db);
     const last = { from: KNOWN + 1, to: KNOWN + 2, sql: 'CREATE TABLE webhook_last (n); SELECT nothing' };
     expect(() => step(() => migrate(db, [...LATER, last]))).toThrow(/nothing/);
@@ -138,15 +138,15 @@ describe('a file of version 1', () => {
     await store.close();
   });
 
-  it.each([KNOWN + 1, 7, -1])('version %i is refused, and left as it is', (version) => {
+  it.each([KNOWN + 1, 7, -1])('of version %i is refused and left unchanged', (version) => {
     db.exec(`UPDATE webhook_schema SET version = ${version}`);
     expect(() => step(() => migrate(db))).toThrow(`schema version ${version}, this package knows ${KNOWN}`);
     expect(versionOf(db)).toEqual([{ version }]);
   });
 });
 
-describe('while it is open', () => {
-  it('a later version that migrates between two of its transactions is seen by the next', async () => {
+describe('a file that changes while it is open', () => {
+  it('is refused by the next transaction after a later version migrated it', async () => {
     const store = sqliteStore(temp.file);
     await store.open();
     await store.accept(acceptRequest());
@@ -159,7 +159,7 @@ describe('while it is open', () => {
     await store.close();
   });
 
-  it('a file of an older version in its place is misconfigured too, and says to restart', async () => {
+  it('is misconfigured when a file of an older version replaces it, and the error says to restart', async () => {
     const store = sqliteStore(temp.file);
     await store.open();
     db.exec('UPDATE webhook_schema SET version = 0');

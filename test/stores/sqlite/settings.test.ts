@@ -21,7 +21,7 @@ function pragma(db: DatabaseSync, name: string): unknown {
 }
 
 describe('settings', () => {
-  it('a new database has WAL and synchronous=FULL, durability disk', async () => {
+  it('are WAL and synchronous=FULL for a new database, with durability disk', async () => {
     const db = new DatabaseSync(temp.file);
     const store = sqliteStore(db);
     await store.open();
@@ -31,7 +31,7 @@ describe('settings', () => {
     db.close();
   });
 
-  it('a handle that comes with less, and with a busy timeout, is set', async () => {
+  it('are raised on a handle that comes with less or with a busy timeout', async () => {
     const db = new DatabaseSync(temp.file, { timeout: 5000 });
     db.exec('PRAGMA synchronous = OFF');
     const store = sqliteStore(db);
@@ -42,7 +42,7 @@ describe('settings', () => {
     db.close();
   });
 
-  it('what another connection does to its own settings, or tries to do to the file, changes nothing', async () => {
+  it('do not follow those of another connection', async () => {
     const store = sqliteStore(temp.file);
     await store.open();
     const other = new DatabaseSync(temp.file);
@@ -54,7 +54,7 @@ describe('settings', () => {
     await store.close();
   });
 
-  it('durability is read anew, and the next operation restores what was lowered on its handle', async () => {
+  it('are read anew for durability(), and restored by the next call', async () => {
     const db = new DatabaseSync(temp.file);
     const store = sqliteStore(db);
     await store.open();
@@ -68,7 +68,7 @@ describe('settings', () => {
     db.close();
   });
 
-  it('a handle that was lowered and cannot be restored answers not_durable', async () => {
+  it('fail calls with not_durable when they cannot be restored', async () => {
     const handle = watched(temp.file);
     const store = sqliteStore(handle);
     await store.open();
@@ -78,7 +78,7 @@ describe('settings', () => {
     handle.close();
   });
 
-  it('a driver that never reaches FULL works, and says process', async () => {
+  it('give durability process with a driver that never reaches FULL', async () => {
     const handle = watched(temp.file);
     handle.instead = (sql) => sql.replace('synchronous = FULL', 'synchronous = NORMAL');
     const store = sqliteStore(handle);
@@ -88,7 +88,7 @@ describe('settings', () => {
     handle.close();
   });
 
-  it('where WAL cannot be had a rollback journal needs EXTRA, and is disk with it', async () => {
+  it('give durability disk for a rollback journal only with EXTRA', async () => {
     const handle = watched(temp.file);
     handle.instead = (sql) => sql.replace('journal_mode = WAL', 'journal_mode = DELETE');
     const store = sqliteStore(handle);
@@ -100,7 +100,7 @@ describe('settings', () => {
     handle.close();
   });
 
-  it('a journal in memory is no more than process', async () => {
+  it('give durability process for a journal in memory', async () => {
     const handle = watched(temp.file);
     handle.instead = (sql) => sql.replace('journal_mode = WAL', 'journal_mode = MEMORY');
     const store = sqliteStore(handle);
@@ -109,7 +109,7 @@ describe('settings', () => {
     handle.close();
   });
 
-  it.each(Object.keys(DRIVERS))(':memory: on %s works, and is no more than process', async (name) => {
+  it.each(Object.keys(DRIVERS))('give durability process for :memory: on %s', async (name) => {
     const connection = DRIVERS[name]?.(':memory:') ?? '';
     const store = sqliteStore(connection);
     await store.open();
@@ -121,7 +121,7 @@ describe('settings', () => {
 });
 
 describe('a temporary database', () => {
-  it('is no more than process, for it has no file', async () => {
+  it('has durability process, as it has no file', async () => {
     const store = sqliteStore('');
     await store.open();
     expect(await store.durability()).toBe('process');

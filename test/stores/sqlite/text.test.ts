@@ -7,13 +7,13 @@ const anyText = fc.string({
 });
 
 describe('columnText', () => {
-  it('leaves ordinary text as it is', () => {
+  it('leaves ordinary text unchanged', () => {
     for (const text of ['', 'event-1', 'https://seller.example/mcp', '{}*:', '\u{1F600}', "'"]) {
       expect(columnText(text)).toBe(text);
     }
   });
 
-  it('has no NUL and no lone surrogate, and loses nothing', () => {
+  it('removes NUL and lone surrogates without losing information', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const column = columnText(text);
@@ -24,7 +24,7 @@ describe('columnText', () => {
     );
   });
 
-  it('keeps texts apart that look like encoded ones', () => {
+  it('keeps texts distinct that look like encoded ones', () => {
     const encoded = columnText('a\0b');
     expect(columnText(encoded)).not.toBe(encoded);
     expect(fromColumnText(columnText(encoded))).toBe(encoded);

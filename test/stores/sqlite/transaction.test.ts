@@ -43,13 +43,13 @@ const insert = (): void => handle.db.exec('INSERT INTO parent DEFAULT VALUES');
 const rows = (): unknown => other.prepare('SELECT count(*) AS n FROM parent').get()?.['n'];
 const state = (): Promise<string> => store.peek(lease.sender, lease.key);
 
-describe('transaction', () => {
-  it('gives the function the connection itself', async () => {
+describe('transaction()', () => {
+  it('gives the function the store’s own connection', async () => {
     expect(await store.transaction(lease, (tx) => tx === handle)).toBe(true);
   });
 
   it.each(['COMMIT', 'ROLLBACK', 'COMMIT; BEGIN', 'ROLLBACK; BEGIN'])(
-    'a function that runs %s is a ConfigError, and the event is not completed',
+    'rejects a function that runs %s with ConfigError and completes nothing',
     async (sql) => {
       const ended = store.transaction(lease, () => {
         insert();
@@ -61,7 +61,7 @@ describe('transaction', () => {
     },
   );
 
-  it('savepoints of the function are its own business', async () => {
+  it('allows savepoints in the function', async () => {
     await store.transaction(lease, () => {
       insert();
       handle.db.exec('SAVEPOINT mine');
@@ -73,7 +73,7 @@ describe('transaction', () => {
     expect(await state()).toBe('applied');
   });
 
-  it('a constraint that fails at the commit is the owner’s error, rolled back', async () => {
+  it('rolls back and throws the constraint’s error when it fails at COMMIT', async () => {
     const broken = store.transaction(lease, () => {
       insert();
       handle.db.exec('INSERT INTO child VALUES (42)');
@@ -84,7 +84,7 @@ describe('transaction', () => {
     expect(await state()).toBe('busy');
   });
 
-  it('where the commit finds a lock it is store_unavailable: the function never runs twice', async () => {
+  it('fails with store_unavailable when COMMIT finds a lock, without running the function again', async () => {
     let runs = 0;
     handle.before = (sql) => {
       if (sql === 'COMMIT' && runs > 0) throw busyError();
@@ -100,7 +100,7 @@ describe('transaction', () => {
     expect(await state()).toBe('busy');
   });
 
-  it('where the beginning finds a lock it waits: the function has not run', async () => {
+  it('waits when BEGIN finds a lock, as the function has not run', async () => {
     let runs = 0;
     other.exec('BEGIN IMMEDIATE');
     const waiting = store.transaction(lease, () => {
@@ -115,7 +115,7 @@ describe('transaction', () => {
     expect(rows()).toBe(1);
   });
 
-  it('an async function is rolled back, and its own rejection bothers nobody', async () => {
+  it('rolls back an async function and ignores its rejection', async () => {
     const given = store.transaction(lease, async () => {
       insert();
       await turn();
@@ -127,7 +127,7 @@ describe('transaction', () => {
     expect(rows()).toBe(0);
   });
 
-  it('shares its commit with nobody', async () => {
+  it('shares its commit with no other call', async () => {
     handle.log.length = 0;
     const others = [1, 2, 3].map((n) => store.accept(acceptRequest({ key: `event-${n}-of-the-seller` })));
     const mine = store.transaction(lease, insert);
