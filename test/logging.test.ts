@@ -8,7 +8,7 @@ import { AGENT, payloads, sellerKey, URL_GIVEN } from './receiver/setup.ts';
 
 const LEVELS = ['debug', 'info', 'log', 'warn', 'error'] as const;
 
-it('without a logger a handler’s exception goes to the console, and what is usual does not', async () => {
+it('a handler’s exception goes to the console without a logger, and ordinary outcomes do not', async () => {
   const { publicJwk, privateJwk } = await sellerKey();
   const lines: string[] = [];
   const spies = LEVELS.map((level) =>
@@ -40,7 +40,7 @@ it('without a logger a handler’s exception goes to the console, and what is us
   expect(lines.every((line) => /^(?:warn|error) proto-webhooks: /.test(line))).toBe(true);
 });
 
-describe('alarms are thinned where they are raised', () => {
+describe('rate limit of alarms', () => {
   const raised = (): {
     readonly raise: RaiseAlarm;
     readonly hooked: Alarm[];
@@ -70,7 +70,7 @@ describe('alarms are thinned where they are raised', () => {
     };
   };
 
-  it('one of a code and subject in a minute; the next has the number left out', () => {
+  it('lets one per code and subject through in a minute; the next has the number left out', () => {
     const { raise, hooked, lines, at } = raised();
     const alarm = { code: 'host_rewritten', sender: AGENT, message: 'm' } as const;
     for (let ms = 0; ms < 60_000; ms += 10_000) {
@@ -91,7 +91,7 @@ describe('alarms are thinned where they are raised', () => {
     expect(hooked.at(-1)).toEqual(alarm);
   });
 
-  it('each event that is DEAD is told, and each key whose payload changed', () => {
+  it('never drops DEAD events and changed payloads', () => {
     const { raise, hooked } = raised();
     for (let count = 0; count < 3; count += 1) raise({ code: 'dead', sender: AGENT, key: 'k', message: 'm' });
     for (const key of ['a', 'b', 'a']) raise({ code: 'payload_changed', sender: AGENT, key, message: 'm' });
@@ -104,7 +104,7 @@ describe('alarms are thinned where they are raised', () => {
     ]);
   });
 
-  it('what a stranger can raise does not hide what is proved', () => {
+  it('does not let unauthenticated requests hide alarms of authentic ones', () => {
     const { raise, hooked } = raised();
     raise({ code: 'clock_skew', message: 'unverified' });
     raise({ code: 'clock_skew', message: 'ours', proved: true });
@@ -112,7 +112,7 @@ describe('alarms are thinned where they are raised', () => {
     expect(hooked.map(({ message }) => message)).toEqual(['unverified', 'ours']);
   });
 
-  it('subjects without end take no memory without end', () => {
+  it('uses bounded memory for unlimited subjects', () => {
     const { raise, hooked } = raised();
     const alarm = { code: 'payload_changed', sender: AGENT, message: 'm' } as const;
     for (let index = 0; index < 10_001; index += 1) raise({ ...alarm, key: `key-${index}` });

@@ -8,7 +8,7 @@ afterEach(() => {
 
 const WORKERD = { userAgent: 'Cloudflare-Workers' };
 
-it('requests may wait for each other, but not on workerd', () => {
+it('requests share work, but not on workerd', () => {
   expect(requestsMayShare()).toBe(true);
   vi.stubGlobal('navigator', WORKERD);
   expect(requestsMayShare()).toBe(false);
@@ -16,7 +16,7 @@ it('requests may wait for each other, but not on workerd', () => {
   expect(requestsMayShare()).toBe(true);
 });
 
-describe('one run for all that ask under one key while it runs', () => {
+describe('one run serves all callers of one key', () => {
   it.each([
     ['elsewhere', undefined, 1],
     ['on workerd each caller runs its own', WORKERD, 2],
@@ -36,7 +36,7 @@ describe('one run for all that ask under one key while it runs', () => {
     expect(count).toBe(runs + 1);
   });
 
-  it('another key has a run of its own, and one that fails is over', async () => {
+  it('another key has its own run, and a failed run is over', async () => {
     const running = new Map<string, Promise<string>>();
     const failing = singleFlight(running, 'a', () => Promise.reject(new Error('failed')));
     const other = singleFlight(running, 'b', () => Promise.resolve('b'));
@@ -45,7 +45,7 @@ describe('one run for all that ask under one key while it runs', () => {
   });
 });
 
-describe.each([undefined, WORKERD])('a value that is made once, navigator: %o', (navigator) => {
+describe.each([undefined, WORKERD])('a value made once, navigator: %o', (navigator) => {
   beforeEach(() => {
     vi.stubGlobal('navigator', navigator);
   });
@@ -77,7 +77,7 @@ describe.each([undefined, WORKERD])('a value that is made once, navigator: %o', 
   });
 });
 
-it('who asks while the value is made waits for it', async () => {
+it('shares the attempt with concurrent callers', async () => {
   const { opened, open } = gate<object>();
   let tries = 0;
   const value = once(() => {
@@ -90,7 +90,7 @@ it('who asks while the value is made waits for it', async () => {
   expect([await value(), tries]).toEqual([await first, 1]);
 });
 
-it("on workerd nobody waits for another one's attempt, and the first value made is kept", async () => {
+it('on workerd each caller makes its own attempt, and the first value is kept', async () => {
   vi.stubGlobal('navigator', WORKERD);
   const attempts = [gate<string>(), gate<string>()];
   let tries = 0;

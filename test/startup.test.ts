@@ -50,7 +50,7 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
 const never = (): Promise<void> => new Promise(() => {});
 
 describe('createStartup', () => {
-  it('deliveries that come at once wait for one check', async () => {
+  it('shares one check among concurrent deliveries', async () => {
     const { opened, open } = gate();
     const { startup, opens } = bench(() => opened);
     const all = Promise.all([startup.ready(), startup.passed(), startup.check()]);
@@ -59,7 +59,7 @@ describe('createStartup', () => {
     expect(opens()).toBe(1);
   });
 
-  it('on workerd a delivery that never ends holds up no other', async () => {
+  it('on workerd is not blocked by a delivery that never ends', async () => {
     onWorkerd();
     const { startup, opens } = bench(never);
     void startup.ready();
@@ -79,7 +79,7 @@ describe('createStartup', () => {
   });
 });
 
-describe('ready: declaredDurability counts where the settings cannot be read, and nowhere else', () => {
+describe('ready: declaredDurability counts only where the settings cannot be read', () => {
   const ready = (read: Durability | 'unknown', more: Partial<ReceiverOptions>): Promise<unknown> =>
     createReceiver({
       publicUrl: 'https://buyer.example/hook',
@@ -110,7 +110,7 @@ describe('ready: declaredDurability counts where the settings cannot be read, an
     await expect(ready(read, more)).rejects.toThrow(message);
   });
 
-  it('a store that cannot be reached is a Fault, so that a start can be tried again', async () => {
+  it('an unreachable store is a Fault, so that a start can be repeated', async () => {
     const away = { ...memoryStore(), open: () => Promise.reject(new Fault('store_unavailable', 'away')) };
     await expect(ready('disk', { store: away })).rejects.toMatchObject({
       name: 'Fault',

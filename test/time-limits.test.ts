@@ -15,7 +15,7 @@ describe('sleep', () => {
     expect(await slept).toBe('slept');
   });
 
-  it('resolves at once where the signal fires, or has fired, and leaves nothing behind', async () => {
+  it('resolves at once when the signal fires or has fired, and leaves no timer', async () => {
     const stopping = new AbortController();
     const { signal } = stopping;
     const removed = vi.spyOn(signal, 'removeEventListener');
@@ -27,7 +27,7 @@ describe('sleep', () => {
     expect(removed).toHaveBeenCalled();
   });
 
-  it('leaves nothing at a signal that never fires', async () => {
+  it('leaves no listener on a signal that never fires', async () => {
     const { signal } = new AbortController();
     const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
     const sleeping = sleep(50, signal);
@@ -38,13 +38,13 @@ describe('sleep', () => {
 });
 
 describe('orLate', () => {
-  it('gives what the promise settles with, and no timer is left', async () => {
+  it('gives the result of the promise, and leaves no timer', async () => {
     expect(await orLate(Promise.resolve(1), 50, () => new Error('late'))).toBe(1);
     await expect(orLate(Promise.reject(new Error('no')), 50, () => new Error('late'))).rejects.toThrow('no');
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('rejects where it takes longer', async () => {
+  it('rejects when the promise takes longer', async () => {
     const late = expect(orLate(new Promise(() => {}), 50, () => new Error('late'))).rejects.toThrow('late');
     await vi.advanceTimersByTimeAsync(50);
     await late;

@@ -9,7 +9,7 @@ import { AGENT, gate, testReceiver, said, type TestReceiverOptions } from '../re
 import { acceptRequest } from '../stores/requests.ts';
 import { BACKENDS, eventKey, inboxHouse, inboxOf, status, type Backend } from './setup.ts';
 
-describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
+describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) => {
   let backend: Backend;
   const receivers: Receiver[] = [];
 
@@ -97,14 +97,14 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     expect((await made.receiver.inbox.stats()).dead).toBe(0);
   });
 
-  it('those that fail again are DEAD again, and run once a call', async () => {
+  it('events that fail again are DEAD again, and run once a call', async () => {
     const made = await inline();
     await deliver(made, 1, 3);
     expect(await made.receiver.inbox.redriveMany({ dryRun: false })).toMatchObject({ results: { dead: 3 } });
     expect(made.seen).toHaveLength(6);
   });
 
-  it('redriveMany in mode inbox gives them back to the workers', async () => {
+  it('redriveMany in mode inbox queues them for the workers', async () => {
     await deliver(await inline(), 1, 9);
     const { receiver } = await inboxHouse(backend);
     receivers.push(receiver);
@@ -115,7 +115,7 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     expect(await receiver.inbox.stats()).toMatchObject({ queued: 9, dead: 0 });
   });
 
-  it('takes what fits all that is given: text of the last error, sender, instant', async () => {
+  it('selects by text of the last error, sender and instant together', async () => {
     const made = await inline();
     await deliver(made, 1, 4);
     const { insertedAt = 0 } = (await made.receiver.inbox.list({ state: 'dead' })).records[0] ?? {};
@@ -138,7 +138,7 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     );
   });
 
-  it('what was redriven since its page was read is not discarded', async () => {
+  it('an event that was redriven since its page was read is not discarded', async () => {
     const made = await inline();
     await deliver(made, 1, 2);
     const store = backend.open();
@@ -164,7 +164,7 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     expect(await receiver.inbox.stats()).toMatchObject({ queued: 1, dead: 0 });
   });
 
-  it('stop ends it between two events; those that are left are taken by the next call', async () => {
+  it('stop() ends it between two events; the next call takes the rest', async () => {
     const entered = gate();
     const held = gate();
     const made = await inline();
@@ -189,7 +189,7 @@ describe.each(Object.keys(BACKENDS))('many events at once on %s', (name) => {
     });
   });
 
-  it('what is wrong with the call is a ConfigError that says how', async () => {
+  it('a wrong argument is a ConfigError with the fix', async () => {
     const { redriveMany, discardMany, stats } = (await inline()).receiver.inbox;
     const bad = (query: object): Promise<unknown> => redriveMany(query as never);
     await expect(bad({})).rejects.toThrow(/inbox.redriveMany: dryRun is missing. Set true to count only/);

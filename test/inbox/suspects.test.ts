@@ -73,8 +73,8 @@ async function turns(): Promise<void> {
   for (let n = 0; n < 50; n += 1) await turn();
 }
 
-describe('a worker that is told of a suspect', () => {
-  it('lets what runs finish, leases the suspect alone, and nothing else until it has ended', async () => {
+describe('a worker with a suspect event', () => {
+  it('lets running handlers finish, then leases the suspect alone until it has ended', async () => {
     const gates = new Map([A, B, C].map((key) => [key, gate()]));
     const calls: boolean[] = [];
     const house = await open(
@@ -111,7 +111,7 @@ describe('a worker that is told of a suspect', () => {
     expect(second.process).toBe(first.process);
   });
 
-  it('goes on with the others where somebody else has taken it', async () => {
+  it('goes on with other events when another worker has taken it', async () => {
     const calls: boolean[] = [];
     const house = await open(
       async ({ alone = false }, real) => {
@@ -128,8 +128,8 @@ describe('a worker that is told of a suspect', () => {
   });
 });
 
-describe('what runs here', () => {
-  it('is excepted from what is asked for', async () => {
+describe('events that run in this process', () => {
+  it('are excluded from the lease request', async () => {
     const { opened, open: release } = gate();
     const house = await open((_, real) => real(), {
       handler: async ({ idempotencyKey }) => {
@@ -145,7 +145,7 @@ describe('what runs here', () => {
     release();
   });
 
-  it('is not started a second time, also where a store gives it a second time', async () => {
+  it('are not started a second time, even when a store returns them', async () => {
     const { opened, open: release } = gate();
     const back = gate<unknown>();
     const store = backend.open();
@@ -177,10 +177,10 @@ describe('what runs here', () => {
   });
 });
 
-describe('after a gap with the store that is longer than a lease', () => {
+describe('after the store was unavailable for longer than a lease', () => {
   const TIMES = { leaseMs: 80, renewMs: 60, worker: { pollMs: 5 } } as const;
 
-  it('a worker says first that it lives, and waits one renewMs before it leases', async () => {
+  it('a worker renews first and waits one renewMs before it leases', async () => {
     const steps: { readonly what: string; readonly at: number }[] = [];
     const note = (what: string): number => steps.push({ what, at: performance.now() });
     // The gap begins with the first call, and ends with one that is refused when it was long enough: whatever this
@@ -217,7 +217,7 @@ describe('after a gap with the store that is longer than a lease', () => {
     expect((lease?.at ?? 0) - (alive?.at ?? 0)).toBeGreaterThanOrEqual(TIMES.renewMs - 1);
   });
 
-  it('an idle worker that is notified leases at once', async () => {
+  it('an idle worker leases at once when notified', async () => {
     let beats = 0;
     const house = await open(
       (_, real) => real(),

@@ -23,7 +23,7 @@ function told(): { readonly logger: Logger; readonly lines: readonly string[] } 
   return { logger: { debug: none, info, warn: none, error: none }, lines };
 }
 
-describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (name) => {
+describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) => {
   let backend: Backend;
   const receivers: TestReceiver[] = [];
 
@@ -65,7 +65,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
   const unattended = ({ alarms }: TestReceiver): readonly unknown[] =>
     alarms.filter(({ code }) => code === 'queue_unattended').map(({ overdueSeconds }) => overdueSeconds);
 
-  it('a door without a worker raises the alarm when an event has been due for 60 s, and once a minute then', async () => {
+  it('a receiver without a worker raises the alarm when an event has been due for 60 s, then once a minute', async () => {
     const door = await open();
     await queue(door, 1);
     await pass(30_000);
@@ -85,7 +85,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     ]);
   });
 
-  it('queueUnattendedMs says after what time', async () => {
+  it('queueUnattendedMs sets that time', async () => {
     const door = await open({ queueUnattendedMs: 5_000 });
     await queue(door, 1);
     await pass(4_000);
@@ -94,7 +94,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     expect(unattended(door)).toEqual([5]);
   });
 
-  it('one that comes due between two looks is told of in time', async () => {
+  it('an event that becomes due between two checks is reported in time', async () => {
     const door = await open();
     await queue(door, 1);
     await pass(50_000);
@@ -106,7 +106,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     expect(unattended(door)).toEqual([60]);
   });
 
-  it('where a worker of another process has it, nothing is said and no further look is set', async () => {
+  it('no alarm and no further check while a worker of another process handles it', async () => {
     const door = await open();
     await queue(door, 1);
     const timers = vi.getTimerCount();
@@ -117,7 +117,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a worker that does not keep up says so, in a process without a door', async () => {
+  it('a worker that falls behind is reported, in a process without a receiver', async () => {
     const door = await open();
     await queue(door, 1);
     await queue(door, 2);
@@ -138,7 +138,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     await worker.receiver.stop();
   });
 
-  it('a store that cannot say it, or is away then, is asked again when an event is queued; nothing breaks', async () => {
+  it('a store that cannot answer is asked again when an event is queued', async () => {
     let asked = 0;
     const away = await open({
       store: withOverdue(backend.open(), () => {
@@ -160,7 +160,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     expect(sinceMade(without)).toEqual([]);
   });
 
-  it('an event that is queued while the store is asked is looked for too', async () => {
+  it('an event that is queued during a check gets a check too', async () => {
     const { opened, open: answer } = gate();
     const asked = channel<void>();
     const door = await open({
@@ -179,7 +179,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     await asked.next();
   });
 
-  it('no look follows the end of the receiver', async () => {
+  it('no check follows stop()', async () => {
     let asked = 0;
     const store = backend.open();
     const door = await open({
@@ -196,7 +196,7 @@ describe.each(Object.keys(BACKENDS))('a queue that nobody works on, on %s', (nam
     expect(asked).toBeLessThanOrEqual(1);
   });
 
-  it('the first event that is queued in a process without start is a line at info, others are none', async () => {
+  it('the first event queued in a process without start() is one line at info', async () => {
     const { logger, lines } = told();
     const door = await open({ logger });
     await queue(door, 1);

@@ -11,7 +11,7 @@ describe('wake signal', () => {
     await expect(waiting).resolves.toBeUndefined();
   });
 
-  it('a notification before the wait is not lost, and counts once', async () => {
+  it('keeps one notification from before the wait', async () => {
     const signal = createWakeSignal();
     signal.notify();
     signal.notify();
@@ -30,7 +30,7 @@ describe('wake signal', () => {
     await second;
   });
 
-  it('without a notification a wait ends by itself', async () => {
+  it('ends a wait by itself without a notification', async () => {
     await expect(createWakeSignal().wait(1)).resolves.toBeUndefined();
   });
 });

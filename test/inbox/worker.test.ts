@@ -69,7 +69,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   const record = async (key: string): Promise<InboxRecord> =>
     (await inboxOf(observer).inspect('https://seller.example/mcp', key)) ?? expect.fail(`${key} is unknown`);
 
-  it('handlers of one task never overlap, those of different tasks do', async () => {
+  it('runs handlers of one task one after the other, of different tasks at once', async () => {
     const running = new Map<string, number>();
     let most = 0;
     const done = channel<string>();
@@ -92,7 +92,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(most).toBe(4);
   });
 
-  it('what was queued before the clock of the store was set back is run, and the step is an alarm', async () => {
+  it('runs what was queued before the store’s clock was set back, and raises an alarm', async () => {
     backend.advance(7_200_000);
     const { deliver, receiver, alarms } = await working(() => undefined);
     await deliver(status(eventKey(1), 'task-1'));
@@ -108,7 +108,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     ]);
   });
 
-  it('back-pressure: leases no more than it can run', async () => {
+  it('leases no more than it can run', async () => {
     const gates = Array.from({ length: 6 }, () => gate());
     let runs = 0;
     const asked: number[] = [];
@@ -133,7 +133,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(Math.max(...asked)).toBe(2);
   });
 
-  it('renews: a handler may run longer than its lease', async () => {
+  it('renews the lease of a handler that runs longer', async () => {
     const renewed = channel<string>();
     const store = backend.open();
     const { opened, open: release } = gate();
@@ -164,7 +164,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
   });
 
-  it('a handler that lost its lease to another process has its signal fired, and completes nothing', async () => {
+  it('aborts the signal of a handler whose lease another process took, and completes nothing', async () => {
     const aborted = channel<unknown>();
     const store = backend.open();
     const { opened: hasTaken, open: taken } = gate();
@@ -204,7 +204,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
   });
 
-  it('a handler past its deadline has its signal fired, keeps its lease, and is applied when it returns', async () => {
+  it('aborts the signal of a handler past its deadline, keeps its lease, and applies it when it returns', async () => {
     const { opened, open: release } = gate();
     const fired = channel<unknown>();
     const house = await working(
@@ -224,7 +224,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
   });
 
-  it('stop waits for the handlers that run, and leases nothing more', async () => {
+  it('stop() waits for running handlers and leases nothing more', async () => {
     const { opened, open: release } = gate();
     const house = await working(() => opened, { worker: { concurrency: 1 } });
     await house.deliver(status(eventKey(1), 'task-1'));
@@ -239,7 +239,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(house.seen).toHaveLength(1);
   });
 
-  it('stop gives back what was leased and has not begun: no attempt is counted, not even the last', async () => {
+  it('stop() releases leased events that have not begun, without counting an attempt', async () => {
     const asked = gate();
     const answer = gate();
     const store = withLease(backend.open(), async (_, real) => {
@@ -269,7 +269,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect([(await started.next()).attempt, (await started.next()).attempt]).toEqual([1, 1]);
   });
 
-  it('stop fires the signals of handlers that do not finish: the next worker has their events at once, no attempt counted', async () => {
+  it('stop() aborts handlers that do not finish: the next worker gets their events without a counted attempt', async () => {
     const house = await working(
       ({ signal }) =>
         new Promise((_resolve, reject) => {
@@ -287,7 +287,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect((await started.next()).attempt).toBe(1);
   });
 
-  it('one that throws PermanentError then is DEAD: it has said that no retry can help', async () => {
+  it('an aborted handler that throws PermanentError makes its event DEAD', async () => {
     const house = await working(
       ({ signal }) =>
         new Promise((_resolve, reject) => {
@@ -302,7 +302,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'dead', lastError: 'no such media buy' });
   });
 
-  it('calls whose answers are lost use nothing up: no handler ran', async () => {
+  it('leases whose answers are lost count no attempt: no handler ran', async () => {
     let lost = 0;
     const store = withLease(backend.open(), async (_, real) => {
       const result = await real();
@@ -326,7 +326,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(house.alarms).toEqual([]);
   });
 
-  it('stop leaves a handler that ignores its signal: the event is another worker’s when its lease is over', async () => {
+  it('stop() leaves a handler that ignores its signal: another worker gets the event when the lease expires', async () => {
     const { opened, open: release } = gate();
     const house = await working(() => opened, { leaseMs: 40 });
     await house.deliver(status(KEY, 'task-1'));
@@ -344,7 +344,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     release();
   });
 
-  it('what ends after stop is not sent again and again to a store that is closed', async () => {
+  it('a run that ends after stop() does not keep calling a closed store', async () => {
     const { opened, open: release } = gate();
     const logged = channel<string>();
     const log = (_: object, message: string): void => logged.push(message);
@@ -368,7 +368,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(calls).toBe(1);
   });
 
-  it('a store that is away is asked again until it answers', async () => {
+  it('an unavailable store is asked again until it answers', async () => {
     let failures = 3;
     const store = withLease(backend.open(), (_, real) => {
       failures -= 1;
@@ -380,7 +380,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect((await started.next()).attempt).toBe(1);
   });
 
-  it('a completion that the store does not answer is sent again: the work is not done twice', async () => {
+  it('a completion that the store fails is sent again, without running the handler again', async () => {
     let failures = 2;
     const store = backend.open();
     const house = await working(() => {}, {
@@ -401,7 +401,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
   });
 
-  it('what has the shape of an error and is none does not stop it', async () => {
+  it('a thrown value that only looks like an error does not stop it', async () => {
     const thrown: unknown[] = [undefined, 'text', { toString: undefined }, new Error('', { cause: 1 })];
     const { deliver, receiver } = await working(() => {
       if (thrown.length > 0) throw thrown.shift();
@@ -413,7 +413,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     }
   });
 
-  it('a stored body that cannot be read any more fails like a handler, and ends DEAD', async () => {
+  it('a stored body that is no longer readable fails like a handler and ends DEAD', async () => {
     const alarms = channel<string>();
     const store = withLease(backend.open(), async (_, real) => {
       const result = await real();

@@ -101,7 +101,7 @@ const named = (spans: readonly ReadableSpan[], name: string): ReadableSpan => {
 };
 
 describe('metrics', () => {
-  it('deliveries are counted by outcome, code and sender; strangers have no sender', async () => {
+  it('counts deliveries by outcome, code and sender; unauthenticated ones have no sender', async () => {
     const { otel, deliver } = await watched();
     await deliver(one());
     await deliver(one());
@@ -123,7 +123,7 @@ describe('metrics', () => {
     ]);
   });
 
-  it('verification and admission are measured where they came to an end, also for a body that came later', async () => {
+  it('measures verification and admission when they end, also for a body that came later', async () => {
     const { otel, deliver, sign, receiver } = await watched();
     await deliver(one());
     const { body, headers } = await sign(one(2));
@@ -143,7 +143,7 @@ describe('metrics', () => {
     );
   });
 
-  it('runs of handlers by how they ended, with the wait of first runs; onHandled is told as before', async () => {
+  it('counts runs of handlers by result, with the wait of first runs, and still calls onHandled', async () => {
     const told: string[] = [];
     const { otel, deliver } = await watched({
       onHandled: ({ state }) => told.push(state),
@@ -167,7 +167,7 @@ describe('metrics', () => {
     expect(told).toEqual(['applied', 'dead']);
   });
 
-  it('the queue is looked at when somebody collects', async () => {
+  it('reads the queue when metrics are collected', async () => {
     const backend = (BACKENDS['memory'] ?? expect.fail())();
     const { otel, deliver } = watch(await inboxHouse(backend));
     await deliver(status(eventKey(1), 'task-1'));
@@ -182,7 +182,7 @@ describe('metrics', () => {
     expect(overdue).toBeGreaterThanOrEqual(90);
   });
 
-  it('a store that is away leaves its gauges out, and the others are there', async () => {
+  it('omits the gauges of an unavailable store and reports the others', async () => {
     const real = memoryStore();
     const away = (): Promise<never> => Promise.reject(new Fault('store_unavailable', 'away'));
     const inbox = real.inbox && { ...real.inbox, list: away, overdueMs: away };
@@ -192,7 +192,7 @@ describe('metrics', () => {
     expect(await otel.values('webhook.deliveries')).toHaveLength(1);
   });
 
-  it('fetches of key documents, and what is left of a key set', async () => {
+  it('counts fetches of key documents and the remaining life of key sets', async () => {
     const otel = sdk();
     const seller = await createFakeSeller({ url: 'http://127.0.0.1:9/hook' });
     ended.push(() => seller.close());
@@ -219,7 +219,7 @@ describe('metrics', () => {
     expect(left).toBeGreaterThan(0);
   });
 
-  it('after so many senders the others are one', async () => {
+  it('counts further senders as one above the limit', async () => {
     let count = 0;
     const key = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     const agentUrl = (): string => `https://seller-${count}.example/mcp`;
@@ -238,7 +238,7 @@ describe('metrics', () => {
 });
 
 describe('traces', () => {
-  it('inline: the delivery under the server’s span, the run under the delivery, the handler’s own under that', async () => {
+  it('inline: the delivery is under the server’s span, the run under the delivery, the handler’s own under that', async () => {
     const otel = sdk();
     const { deliver } = watch(
       await testReceiver({ handler: () => otel.tracer.startSpan('own').end() }),
@@ -283,7 +283,7 @@ describe('traces', () => {
     expect(parents).toEqual([run, delivery, server].map((span) => span?.spanContext().spanId));
   });
 
-  it('a body that comes later: one span from the headers to the answer, the handler under it', async () => {
+  it('a body that comes later: one span from the headers to the answer, with the handler under it', async () => {
     const { otel, sign, receiver } = await watched();
     const { body, headers } = await sign(one());
     const ticket = await receiver.open(headers);
@@ -315,7 +315,7 @@ describe('traces', () => {
     });
   });
 
-  it('what the handler throws is on its span, and does what it does', async () => {
+  it('the handler’s error is on its span, and has its usual effect', async () => {
     const { otel, deliver } = await watched({
       handler: () => {
         throw new PermanentError('no such account');
@@ -327,7 +327,7 @@ describe('traces', () => {
     expect(run.events[0]?.attributes).toMatchObject({ 'exception.message': 'no such account' });
   });
 
-  it('what the handler throws and nobody can show as text is an error on its span, too', async () => {
+  it('an error of the handler without a readable text is an error on its span too', async () => {
     const { otel, deliver } = await watched({
       handler: () => {
         throw Object.create(null);
@@ -343,7 +343,7 @@ describe('traces', () => {
     ['linked where asked for', { linkSellers: true }, traceparent, ['0af7651916cd43dd8448eb211c80319c']],
     ['no link where it is none', { linkSellers: true }, `${traceparent}-x`, []],
     ['no link to zeros', { linkSellers: true }, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, []],
-  ])('a seller’s traceparent: %s, and never a parent', async (_, options, sent, links) => {
+  ])('a seller’s traceparent is %s, never a parent', async (_, options, sent, links) => {
     const { otel, sign, receiver } = await watched({}, options);
     const { body, headers } = await sign(one());
     await receiver.verifyAndDispatch(body, { ...headers, traceparent: sent });
@@ -352,7 +352,7 @@ describe('traces', () => {
     expect(delivery.parentSpanContext).toBeUndefined();
   });
 
-  it('a span that takes no link once it has begun is ended all the same, with its attributes', async () => {
+  it('a span that takes no link after its start still ends with its attributes', async () => {
     const otel = sdk();
     const older = {
       startSpan: (...given: Parameters<typeof otel.tracer.startSpan>) =>
@@ -367,7 +367,7 @@ describe('traces', () => {
 });
 
 describe.each(Object.keys(BACKENDS))('a worker’s run on %s', (name) => {
-  it('is a trace of its own, linked to the delivery that brought the event, in another process too', async () => {
+  it('is a trace of its own, linked to the delivery in the other process', async () => {
     const backend = (BACKENDS[name] ?? expect.fail(name))();
     ended.push(async () => backend.remove());
     const otel = sdk();
@@ -411,7 +411,7 @@ describe.each(Object.keys(BACKENDS))('a worker’s run on %s', (name) => {
 });
 
 describe('instrument', () => {
-  it('off: nothing more is told, onHandled still is, and it can be done again', async () => {
+  it('can be turned off and on again; onHandled is still called', async () => {
     const told: string[] = [];
     const made = await testReceiver({ onHandled: ({ state }) => told.push(state) });
     const { otel, off, deliver } = watch(made);
@@ -427,7 +427,7 @@ describe('instrument', () => {
     expect(again.otel.spans()).toHaveLength(2);
   });
 
-  it('twice, of something else, with what is not known: ConfigError with the fix', async () => {
+  it('is a ConfigError with the fix when called twice, on something else or with unknown options', async () => {
     const { receiver } = await watched();
     expect(() => instrument(receiver)).toThrow(/instrumented already. Do it once/);
     expect(() => instrument({} as Receiver)).toThrow(/is not a receiver. Give what createReceiver returned/);
@@ -439,14 +439,14 @@ describe('instrument', () => {
     expect(() => instrument(other, { maxSenders: -1 })).toThrow(ConfigError);
   });
 
-  it('without an SDK the global no-op providers take it, and deliveries are answered', async () => {
+  it('works with the global no-op providers without an SDK', async () => {
     const made = await testReceiver();
     ended.push(() => made.receiver.stop());
     instrument(made.receiver);
     expect(said(await made.deliver(one()))).toBe('accepted 200');
   });
 
-  it('nor does a context manager, or a diagnostics logger, that throws', async () => {
+  it('works with a context manager or diagnostics logger that throws', async () => {
     const broken = (): never => {
       throw new Error('broken');
     };

@@ -72,7 +72,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     expect('polluted' in context).toBe(false);
   });
 
-  it('a function of jobOptions that returns nothing asks for nothing', async () => {
+  it('jobOptions may be a function that returns nothing', async () => {
     const queue = open();
     const here = await testReceiver({
       handler: enqueue(queue, { jobOptions: (() => undefined) as unknown as () => object }),
@@ -81,7 +81,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     expect(await queue.getJob(String(here.seen[0]?.ctx.deliveryId))).toBeDefined();
   });
 
-  it('name, data and options are the owner’s, by event', async () => {
+  it('name, data and options can be set by event', async () => {
     const queue = open();
     const handler = enqueue(queue, {
       jobName: (event: DeliveryReportEvent) => `report ${event.report.notification_type}`,
@@ -102,7 +102,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     });
   });
 
-  it('Redis remembers the id for 7 days, whether the job is there or not', async () => {
+  it('Redis keeps the id for 7 days, whether the job still exists or not', async () => {
     const queue = open();
     const here = await testReceiver({ handler: enqueue(queue) });
     await here.deliver(payloads.tool('completed'));
@@ -168,7 +168,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     expect(await queue.count()).toBe(1);
   });
 
-  it('Redis is away, and the client fails fast: 503 handler_failed; the retry enqueues', async () => {
+  it('Redis is unavailable and the client fails fast: 503 handler_failed; the retry enqueues', async () => {
     const queue = open({ enableOfflineQueue: false });
     await queue.waitUntilReady();
     const here = await testReceiver({ handler: enqueue(queue) });
@@ -181,7 +181,7 @@ describe.each(Object.keys(QUEUES) as (keyof typeof QUEUES)[])('enqueue, %s', (ma
     expect(await queue.count()).toBe(1);
   });
 
-  it('Redis is away, and the client waits for it: 503 at the deadline; the retry enqueues, once', async () => {
+  it('Redis is unavailable and the client waits: 503 at the deadline; the retry enqueues, once', async () => {
     const queue = open();
     await queue.waitUntilReady();
     const handler = enqueue(queue);
@@ -229,19 +229,19 @@ describe('enqueue: what would lose or double an event is refused', () => {
     expect(make).toThrow(/not a queue\. Write enqueue\(new Queue/);
   });
 
-  it('an option that does not exist', () => {
+  it('an unknown option', () => {
     const make = () => enqueue(queue, { remeberMs: 1 } as object);
     expect(make).toThrow(ConfigError);
     expect(make).toThrow(/remeberMs is not known.*rememberMs/);
   });
 
-  it('a BullMQ that knows no deduplication (before 5.17.1), before it takes a job', () => {
+  it('a BullMQ without deduplication (before 5.17.1), before it takes a job', () => {
     const old = { name: 'old', add: unused } as unknown as typeof queue;
     expect(() => enqueue(old)).toThrow(ConfigError);
     expect(() => enqueue(old)).toThrow(/knows no deduplication.*Update bullmq to 5\.17\.1/);
   });
 
-  it('one that has the method and takes no notice of the option', async () => {
+  it('a queue that ignores the option', async () => {
     const deaf = {
       ...queue,
       add: async (_n: string, _d: unknown, o?: object) => ({ id: (o as { jobId: string }).jobId }),

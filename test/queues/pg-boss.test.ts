@@ -143,7 +143,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
     expect(await jobs(queue)).toHaveLength(2);
   });
 
-  it('a queue that is not there: ConfigError that says how to create it; then the retry is taken', async () => {
+  it('a missing queue: ConfigError that says how to create it; then the retry is accepted', async () => {
     const queue = `events-${randomUUID()}`;
     const here = await enqueuing(boss, queue);
     const payload = payloads.tool('completed');
@@ -178,7 +178,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
     ]);
   });
 
-  it('no queue, no pg-boss, or an option that does not exist is refused at once', () => {
+  it('a missing queue, a missing pg-boss or an unknown option is refused at once', () => {
     const make = enqueue as (...given: readonly unknown[]) => unknown;
     for (const given of [[], [boss], [boss, ''], ['webhooks', boss], [{ send: () => null }, 'any']]) {
       expect(() => make(...given)).toThrow(
@@ -203,7 +203,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
   );
 
   if (major === 12) {
-    it('jobs that are deleted within 24 h after they are done are refused', async () => {
+    it('queues that delete jobs within 24 h after completion are refused', async () => {
       const queue = await newQueue({ deleteAfterSeconds: 3600 });
       const here = await enqueuing(boss, queue);
       expect(said(await here.deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
@@ -214,7 +214,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
       }
     });
 
-    it('a queue that is told later to delete them sooner is refused from then on', async () => {
+    it('a queue whose setting is shortened later is refused from then on', async () => {
       const queue = await newQueue();
       const here = await enqueuing(boss, queue);
       expect(said(await here.deliver(payloads.tool('completed')))).toBe('accepted 200');
@@ -251,7 +251,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
       await here.receiver.stop();
     });
 
-    it('an owner that lost its lease leaves no job behind', async () => {
+    it('an owner that lost its lease adds no job', async () => {
       const queue = await newQueue();
       const stolen = withMember(boss, 'send', async (...args) => {
         const id = await boss.send(...(args as Parameters<typeof boss.send>));
@@ -266,7 +266,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
       await here.receiver.stop();
     });
 
-    it('the time is over while pg-boss is silent: 503, rolled back, and nothing of it comes later', async () => {
+    it('the deadline passes while pg-boss does not answer: 503, rolled back, and no job later', async () => {
       const queue = await newQueue();
       const [asked, answered] = [gate(), gate()];
       let late: Promise<unknown> = Promise.resolve();
@@ -320,7 +320,7 @@ describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])('enqueue, %s', (
 });
 
 describe.each(Object.keys(CLASSES) as (keyof typeof CLASSES)[])(
-  'enqueue, %s: Postgres is away',
+  'enqueue, %s: Postgres is unavailable',
   (version) => {
     it('503 handler_failed; the retry enqueues, once', async () => {
       const server = await startServer();

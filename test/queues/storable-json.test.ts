@@ -5,16 +5,16 @@ import { storableJson } from '../../src/queues/job.ts';
 const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed();
 
 describe('storableJson', () => {
-  it('is the same object where everything can be stored', () => {
+  it('returns the same object when everything can be stored', () => {
     const value = { a: ['\\u0000', '😀', '\\'], b: { c: null } };
     expect(storableJson(value)).toBe(value);
   });
 
-  it('of members whose names become the same the last stays', () => {
+  it('keeps the last of members whose names become equal', () => {
     expect(storableJson({ 'a\0': 1, 'a\ud800': 2, b: 3 })).toEqual({ 'a\uFFFD': 2, b: 3 });
   });
 
-  it('changes NUL and lone surrogates, in names too, and nothing else', () => {
+  it('replaces NUL and lone surrogates, in names too, and nothing else', () => {
     const text = string({
       unit: constantFrom('\0', '\\', '\ud83d', '\ude00', '😀', 'u0000', '"', 'a'),
     });

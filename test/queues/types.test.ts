@@ -52,8 +52,8 @@ function boss(twelve: PgBoss, ten: PgBoss10): Options['handlers'] {
   };
 }
 
-describe('queues of both majors fit as they are', () => {
-  it('and what enqueue makes is a handler of every kind', () => {
+describe('queues of both major versions fit without a cast', () => {
+  it('enqueue() returns a handler of every kind', () => {
     expectTypeOf(bull).returns.toEqualTypeOf<Options['handlers']>();
     expectTypeOf(boss).returns.toEqualTypeOf<Options['handlers']>();
     expectTypeOf(toBull<object>).returns.toEqualTypeOf<

@@ -8,8 +8,8 @@ import { AGENT, gate, testReceiver, payloads, said, sellerKey } from './setup.ts
 
 const at = (iso: string) => ({ timestamp: iso });
 
-describe('once: retries, replays and duplicates', () => {
-  it('a retry with a fresh nonce is a duplicate: 200, the handler not run again', async () => {
+describe('retries, replays and duplicates', () => {
+  it('a retry with a fresh nonce is a duplicate: 200, and the handler does not run again', async () => {
     const { deliver, seen } = await testReceiver();
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('accepted 200');
@@ -17,7 +17,7 @@ describe('once: retries, replays and duplicates', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('the same bytes again are replayed once the event is safe, and processed after our 503', async () => {
+  it('the same bytes are replayed once the event is safe, and processed after our 503', async () => {
     let broken = true;
     const { sign, send, seen } = await testReceiver({
       // No back-off step: within one they wait.
@@ -36,7 +36,7 @@ describe('once: retries, replays and duplicates', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('the same bytes are replayed as long as their window is open, to its last millisecond', async () => {
+  it('the same bytes are replayed until the last millisecond of their window', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
       const { sign, send } = await testReceiver();
@@ -141,7 +141,7 @@ describe('an event whose first copy is still running', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('is taken over by the waiting delivery when the first one fails', async () => {
+  it('is handled by the waiting delivery when the first run fails', async () => {
     const { opened, open } = gate();
     const started = gate();
     let runs = 0;
@@ -224,7 +224,7 @@ describe('the handler deadline', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('keeps the lease until the handler settles, so that two never overlap', async () => {
+  it('keeps the lease until the handler settles, so that two runs never overlap', async () => {
     const { opened, open } = gate();
     let offset = 0;
     let renewed = gate<string>();
@@ -258,7 +258,7 @@ describe('the handler deadline', () => {
     open();
   });
 
-  it('a lease that ran out is taken over by another process, and the late owner changes nothing: 503 lease_lost', async () => {
+  it('when another process takes over an expired lease, the late owner changes nothing: 503 lease_lost', async () => {
     const { opened, open } = gate();
     const started = gate();
     let offset = 0;
@@ -283,7 +283,7 @@ describe('the handler deadline', () => {
     expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
   });
 
-  it('what runs in a process is not started again in it, whatever became of its lease', async () => {
+  it('an event that runs in a process is not started again there, whatever became of its lease', async () => {
     const { opened, open } = gate();
     const started = gate();
     let offset = 0;
@@ -307,7 +307,7 @@ describe('the handler deadline', () => {
     await first;
   });
 
-  it('stop() lets a delivery under way finish', async () => {
+  it('stop() waits for a delivery that is being handled', async () => {
     const { opened, open } = gate();
     const started = gate();
     const { receiver, deliver } = await testReceiver({
@@ -388,7 +388,7 @@ describe('ordering (admission.md §5)', () => {
     expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'report_after_final' }]);
   });
 
-  it('a report after the final one is noticed for a hundred media buys', async () => {
+  it('a report after the final one is noticed for each of a hundred media buys', async () => {
     const { deliver, alarms } = await testReceiver();
     const buys = Array.from({ length: 101 }, (_, n) => ({ media_buy_id: `mb_${n}` }));
     await deliver(payloads.report('final', { media_buy_deliveries: buys }));
@@ -398,7 +398,7 @@ describe('ordering (admission.md §5)', () => {
     expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'report_after_final' }]);
   });
 
-  it('a timestamp far ahead raises an alarm and not the mark', async () => {
+  it('a timestamp far ahead raises an alarm and does not move the mark', async () => {
     const { deliver, alarms } = await testReceiver();
     await deliver(payloads.tool('working', { task_id: 't', ...at('2999-01-01T00:00:00Z') }));
     expect(alarms.map(({ code }) => code)).toEqual(['timestamp_ahead']);
@@ -446,7 +446,7 @@ describe('stop()', () => {
   });
 });
 
-describe('an accept that finds the runs used up', () => {
+describe('an accept of an event without attempts left', () => {
   it('answers 200, so that the seller stops, and raises the alarm dead', async () => {
     const state = createMemoryState();
     let offsetMs = 0;
@@ -470,7 +470,7 @@ describe('an accept that finds the runs used up', () => {
   });
 });
 
-it('a store whose clock was set back is an alarm, with what to look at', async () => {
+it('a store whose clock was set back raises an alarm that says what to check', async () => {
   const store = memoryStore();
   const accept: Store['accept'] = async (request) => ({
     ...(await store.accept(request)),
@@ -498,7 +498,7 @@ describe('caps: 429 with Retry-After, duplicates still 200', () => {
     expect(alarms.filter(({ code }) => code === 'cap_near')).toMatchObject([{ limit: 'records' }]);
   });
 
-  it('sender_over_limit by bytes that wait: the alarm names that limit', async () => {
+  it('sender_over_limit by pending bytes: the alarm names that limit', async () => {
     const { deliver, alarms } = await testReceiver({ maxPendingBytesPerSender: 10 });
     expect(said(await deliver(payloads.tool('completed')))).toBe('refused sender_over_limit 429');
     expect(alarms).toMatchObject([{ code: 'cap_reached', limit: 'pending-bytes' }]);

@@ -14,8 +14,8 @@ function toldAtOnce(opened: Outcome | Ticket): string {
   return said(opened);
 }
 
-describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, the right answer comes out', () => {
-  it('accepts, hands on, answers 200', async () => {
+describe('verifyAndDispatch: a signed delivery runs its typed handler and gets its answer', () => {
+  it('accepts, runs the handler, answers 200', async () => {
     const { deliver, seen, outcomes } = await testReceiver();
     const payload = payloads.tool('completed', { context: { trace: 1 } });
     const outcome = await deliver(payload);
@@ -41,7 +41,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     expect(outcomes).toEqual([outcome]);
   });
 
-  it('is bound, and takes Headers, req.headers, rawHeaders and pairs', async () => {
+  it('works unbound, and takes Headers, req.headers, rawHeaders and pairs', async () => {
     const { receiver, sign, seen } = await testReceiver();
     const { verifyAndDispatch } = receiver;
     const shapes: ((headers: Record<string, string>) => Parameters<typeof verifyAndDispatch>[1])[] = [
@@ -81,7 +81,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     ['another method', { method: 'GET' }, 'refused method_not_allowed 405'],
     ['another content type', { type: 'text/plain' }, 'refused unsupported_media_type 415'],
     ['an encoded body', { encoding: 'gzip' }, 'refused unsupported_content_encoding 415'],
-  ])('refuses %s before anything else', async (_, change, expected) => {
+  ])('refuses %s before any other check', async (_, change, expected) => {
     const { receiver, seen } = await testReceiver();
     const {
       method = 'POST',
@@ -105,7 +105,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     expect(alarms.map(({ code }) => code)).toEqual(['payload_too_large']);
   });
 
-  it('says which option or proxy is behind a 415 of a signed delivery, at the door and without one', async () => {
+  it('names the option or proxy behind a 415 of a signed delivery, in an adapter and without one', async () => {
     let now = Date.now();
     const { receiver, sign, send, alarms } = await testReceiver({ now: () => now });
     const typed = await sign(payloads.tool('completed'), {
@@ -124,7 +124,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     ]);
   });
 
-  it('raises one alarm for a flood that anyone can cause, and says how many it left out', async () => {
+  it('raises one alarm for a flood of unauthenticated requests, with the number of those left out', async () => {
     let now = Date.now();
     const { deliver, alarms } = await testReceiver({ maxBodyBytes: 10, now: () => now });
     await deliver(payloads.tool('completed'));
@@ -138,7 +138,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
     expect(alarms).toMatchObject([{}, { code: 'payload_too_large', suppressed: 2 }]);
   });
 
-  it('touches no store before the signature verified', async () => {
+  it('calls no store before the signature verified', async () => {
     const { deliver, state } = await testReceiver();
     const before = JSON.stringify([...state.senders.keys()]);
     expect(said(await deliver(payloads.tool('completed'), { params: { tag: 'other' } }))).toBe(
@@ -151,7 +151,7 @@ describe('verifyAndDispatch: a signed delivery goes in, a typed handler runs, th
   });
 });
 
-describe('envelope failures: 400 after authentication, the nonce burned alone', () => {
+describe('envelope failures: 400 after authentication, and only the nonce is used up', () => {
   const cases: readonly (readonly [string, (p: Record<string, unknown>) => void, string])[] = [
     ['no idempotency_key', (p) => delete p['idempotency_key'], 'missing_idempotency_key'],
     ['a short idempotency_key', (p) => void (p['idempotency_key'] = 'short'), 'invalid_envelope'],
@@ -170,7 +170,7 @@ describe('envelope failures: 400 after authentication, the nonce burned alone', 
     expect(seen).toEqual([]);
   });
 
-  it('an unreadable body is 401 webhook_body_malformed, and costs its nonce (checks 13 and 14)', async () => {
+  it('an unreadable body is 401 webhook_body_malformed and uses up its nonce (checks 13 and 14)', async () => {
     const { sign, send } = await testReceiver();
     const signed = await sign('{"a":1,"\\u0061":2}', { allowMalformed: true });
     const outcome = await send(signed);
@@ -181,7 +181,7 @@ describe('envelope failures: 400 after authentication, the nonce burned alone', 
 });
 
 describe('handlers', () => {
-  it('go by status, with `other` for the rest', async () => {
+  it('are chosen by status, with `other` for the rest', async () => {
     const calls: string[] = [];
     const note = (name: string) => () => void calls.push(name);
     const { deliver } = await testReceiver({
@@ -210,7 +210,7 @@ describe('handlers', () => {
     ]);
   });
 
-  it('of notifications go by the exact name, own members only, then by the wholesale feed', async () => {
+  it('of notifications are chosen by exact name, own members only, then as wholesale feed', async () => {
     const calls: string[] = [];
     const note = (name: string) => () => void calls.push(name);
     const inherited = { 'creative.purged': note('inherited'), 'x.y': note('inherited') };
@@ -244,7 +244,7 @@ describe('handlers', () => {
     expect(alarms).toEqual([]);
   });
 
-  it('a known family’s payload that does not fit goes to `other`, with a warning and an alarm', async () => {
+  it('`other` gets a known family’s payload that does not fit, with a warning and an alarm', async () => {
     const { deliver, seen, alarms } = await testReceiver();
     const named = await testReceiver({
       handlers: {
@@ -273,7 +273,7 @@ describe('handlers', () => {
     }
   });
 
-  it('that throw are answered 503, without a word of why, and run again on the retry', async () => {
+  it('that throw are answered 503 without a reason, and run again on the retry', async () => {
     let broken = true;
     const { deliver, seen } = await testReceiver({
       handler: () => {
@@ -321,7 +321,7 @@ describe('handlers', () => {
   });
 });
 
-describe('hooks can neither change an answer nor break one', () => {
+describe('hooks do not change or break an answer', () => {
   it('whatever they throw', async () => {
     const boom = (): never => {
       throw new Error('hook');
@@ -337,7 +337,7 @@ describe('hooks can neither change an answer nor break one', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 
-  it('whatever they promise, of whatever realm: nothing is left unhandled', async () => {
+  it('whatever their promise, of any realm, rejects with: no rejection is left unhandled', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -356,7 +356,7 @@ describe('hooks can neither change an answer nor break one', () => {
 });
 
 describe('the method of a request', () => {
-  it('is read whatever its case', async () => {
+  it('is compared without regard to case', async () => {
     const { receiver, sign } = await testReceiver();
     const { body, headers } = await sign(payloads.tool('completed'));
     expect(said(await receiver.verifyAndDispatch(body, headers, { method: 'post' }))).toBe('accepted 200');
@@ -372,7 +372,7 @@ describe('the method of a request', () => {
   });
 });
 
-describe('a hook sees the outcome before it is answered', () => {
+describe('a hook gets the outcome before the answer', () => {
   it('and cannot change the answer', async () => {
     const { deliver } = await testReceiver({
       onOutcome: ({ response }) => {

@@ -70,7 +70,7 @@ const REFUSED = 'refused challenge_refused 403';
 const MISMATCH = 'refused webhook_mode_mismatch 401';
 
 describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_name, store) => {
-  it('yes: 200 with exactly the challenge, and the outcome says what it was', async () => {
+  it('approved: 200 with exactly the challenge, and the outcome names it', async () => {
     const at = await open(async () => true, { store: store() });
     const body = at.challenge({ future_member: { a: 1 }, ['__proto__']: 'kept' });
     const outcome = await at.deliver(body);
@@ -91,7 +91,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     expect(at.alarms).toEqual([]);
   });
 
-  it('the nonce is burned with the answer, in one operation of the store without an event', async () => {
+  it('the nonce is used up with the answer, in one operation of the store without an event', async () => {
     for (const answer of [true, false]) {
       const at = await open(() => answer, { store: store() });
       const signed = await at.sign(at.challenge());
@@ -105,7 +105,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     }
   });
 
-  it('throws: 503, and the nonce is not burned: the same bytes are asked about again', async () => {
+  it('when the hook throws: 503 and the nonce stays unused: the same bytes ask again', async () => {
     let fails = true;
     const at = await open(
       () => {
@@ -123,7 +123,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     expect(at.alarms).toEqual([]);
   });
 
-  it('late: 503 after 5 s, the signal says so, and the nonce is not burned', async () => {
+  it('when the hook is late: 503 after 5 s, its signal says so, and the nonce stays unused', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const late = gate<boolean>();
@@ -144,7 +144,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     }
   });
 
-  it('the caps of nonces hold for it', async () => {
+  it('the caps of nonces apply to it', async () => {
     const at = await open(() => true, { store: store(), maxNoncesPerKey: 2 });
     expect(said(await at.deliver(at.challenge()))).toBe('challenge 200');
     expect(said(await at.deliver(at.challenge()))).toBe('challenge 200');
@@ -152,7 +152,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     expect(at.alarms.map(({ code }) => code)).toContain('cap_reached');
   });
 
-  it('a store that is down: 503 whatever the owner said', async () => {
+  it('a store that is down: 503 whatever the hook answered', async () => {
     const broken = store();
     const at = await open(() => true, { store: broken });
     await at.receiver.ready();
@@ -161,7 +161,7 @@ describe.each(STORES)('a proof of control, on %s (verification.md §7.9)', (_nam
     expect(said(await at.send(signed))).toBe('unavailable store_unavailable 503');
   });
 
-  it('in mode inbox it is answered at once, too, and is no event', async () => {
+  it('in mode inbox it is answered at once and is no event', async () => {
     const at = await open(() => true, { store: store(), mode: 'inbox' });
     expect(said(await at.deliver(at.challenge()))).toBe('challenge 200');
     expect((await at.receiver.inbox.list({ state: 'queued' })).records).toEqual([]);
@@ -225,7 +225,7 @@ describe('403 with an alarm that names what is missing', () => {
     ['no', false, /said no \(authMatches: true\)/],
     ['nothing', null, /gave object.*true or false/],
     ['a truthy value', 'yes', /gave string.*true or false/],
-  ])('the owner says %s', async (_what, answer, message) => {
+  ])('the hook answers %s', async (_what, answer, message) => {
     expect(await refusal({}, answer)).toMatchObject({ asked: 1, message: expect.stringMatching(message) });
   });
 
@@ -238,7 +238,7 @@ describe('403 with an alarm that names what is missing', () => {
     ]);
   });
 
-  it('the absent members that an edition may lack do not matter', async () => {
+  it('members that an edition may lack are not missed', async () => {
     const at = await open();
     const bare = { type: 'webhook.challenge', challenge: 'c'.repeat(32), seller_agent_url: AGENT };
     expect(said(await at.deliver(bare))).toBe('challenge 200');
@@ -246,7 +246,7 @@ describe('403 with an alarm that names what is missing', () => {
     expect(at.asked.map(({ challenge }) => challenge.authMatches)).toEqual([false, false]);
   });
 
-  it('what is handed out cannot be changed before it is echoed', async () => {
+  it('the hook cannot change the challenge that is echoed', async () => {
     const at = await open((challenge) => {
       expect(() => Object.assign(challenge, { challenge: 'x'.repeat(40) })).toThrow(TypeError);
       return true;
@@ -256,8 +256,8 @@ describe('403 with an alarm that names what is missing', () => {
   });
 });
 
-describe('which body is one', () => {
-  it('before its format is looked for, whatever the sender is registered with', async () => {
+describe('which bodies are a challenge', () => {
+  it('is decided before the format of its sender is used', async () => {
     const { publicJwk } = await sellerKey();
     for (const format of ['tool', 'agent'] as const) {
       const at = await open(() => true, { senders: [{ agentUrl: AGENT, pins: [publicJwk], format }] });
@@ -360,7 +360,7 @@ describe('authMatches: mode and credential are those configured', () => {
     expect(at.asked.map(({ challenge }) => challenge.authMatches)).toEqual([expected]);
   });
 
-  it('one seller at two URLs: that of the URL which it is asked at', async () => {
+  it('one seller at two URLs: the registration of the called URL counts', async () => {
     const { publicJwk } = await sellerKey();
     const seen: boolean[] = [];
     const at = await testReceiver({
@@ -430,7 +430,7 @@ describe('at a sender registered with a legacy scheme a signed delivery may be n
     },
   );
 
-  it('its documents cannot be had: 503, and the nonce is free', async () => {
+  it('its documents cannot be fetched: 503, and the nonce stays unused', async () => {
     const auth: SenderAuth = { hmac: { secret: SECRET } };
     await using seller = await createFakeSeller({ url: URL_GIVEN, auth });
     let now = Date.now();

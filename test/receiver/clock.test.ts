@@ -59,13 +59,13 @@ async function skewedHouse(
 
 const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
 
-describe('our clock is wrong, and the store has one (verification.md §2.35)', () => {
+describe('our clock is wrong and the store has a clock (verification.md §2.35)', () => {
   it.each([
     ['10 min slow', -10 * MINUTE],
     ['7 min fast', 7 * MINUTE],
     ['thirty years slow', -30 * YEAR],
     ['a hundred years ahead', 100 * YEAR],
-  ])('%s: 503 and the offset, for a burst too; accepted once it is right', async (_, skew) => {
+  ])('%s: 503 and the offset, for a burst too; accepted once the clock is right', async (_, skew) => {
     const made = await skewedHouse({ skew });
     const first = await made.sign(completed());
     const outcome = await made.send(first);
@@ -88,14 +88,14 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
     expect(made.storeAsked).toBe(2);
   });
 
-  it('a burst that comes first is judged once, and all of it is ours', async () => {
+  it('a burst of first deliveries asks the store once, and all get 503', async () => {
     const made = await skewedHouse({ skew: 10 * MINUTE });
     const burst = await Promise.all(Array.from({ length: 20 }, () => made.deliver(completed())));
     expect(new Set(burst.map(said))).toEqual(new Set([SKEWED]));
     expect(made.storeAsked).toBe(1);
   });
 
-  it('the seller’s clock is wrong: 401, and the store is asked at most once in 10 s', async () => {
+  it('the seller’s clock is wrong: 401, and the store is asked at most every 10 s', async () => {
     const made = await skewedHouse({});
     for (let second = 0; second < 9; second += 1) {
       expect(said(await made.deliver(completed(), { now: () => made.time + 10 * MINUTE }))).toBe(OUTSIDE);
@@ -107,7 +107,7 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
   it.each([
     [999, OUTSIDE],
     [1_000, SKEWED],
-  ])('clocks that are %d ms apart: a second is what asking the store may take', async (skew, answer) => {
+  ])('clocks %d ms apart: asking the store may take up to a second', async (skew, answer) => {
     const made = await skewedHouse({ skew });
     made.time -= skew;
     const edge = await made.sign(completed(), { now: () => START - 360_000 });
@@ -128,7 +128,7 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
     expect(said(await made.send(captured))).toBe(OUTSIDE);
   });
 
-  it('the store’s clock cannot be had: nobody can say whose it is, 503', async () => {
+  it('the store’s clock cannot be read: 503', async () => {
     let away = true;
     const store = {
       ...memoryStore(),
@@ -141,13 +141,13 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
     expect(said(await made.deliver(completed()))).toBe(SKEWED);
   });
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY])('a store that says %d says nothing', async (told) => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('a store clock of %d is not a time', async (told) => {
     const store = { ...memoryStore(), clock: () => Promise.resolve(told) };
     const made = await skewedHouse({ skew: 10 * MINUTE }, { store });
     expect(said(await made.deliver(completed()))).toBe(OUTSIDE);
   });
 
-  it('keys that cannot be had leave it open too: by a clock that is wrong by years no certificate holds', async () => {
+  it('unavailable keys leave it open too: with a clock wrong by years every certificate is invalid', async () => {
     await using seller = await createFakeSeller({ now: () => START });
     seller.faults.set('*', 'down');
     const more = { senders: [seller.sender], allowLoopback: true };
@@ -173,7 +173,7 @@ describe('our clock is wrong, and the store has one (verification.md §2.35)', (
   });
 });
 
-describe('our clock is wrong, and only those who sign can tell', () => {
+describe('our clock is wrong, and only senders can show it', () => {
   const agent = (index: number): string => `https://seller-${index}.example/mcp`;
   let keys: readonly KeyPair[] = [];
   const sellers = async (count = 4): Promise<Pick<ReceiverOptions, 'senders'>> => {
@@ -186,7 +186,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
   };
   const of = (index: number) => ({ key: keys[index]?.privateJwk ?? {} });
 
-  it('one seller alone is told that it is its own', async () => {
+  it('one seller outside the window gets 401 for its own clock', async () => {
     const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     for (let count = 0; count < 5; count += 1) {
       made.time += 2_000;
@@ -197,7 +197,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
   it.each([
     ['fast', 10 * MINUTE],
     ['slow', -10 * MINUTE],
-  ])('three operators within 10 min, and none inside: %s, 503 from the third on', async (_, skew) => {
+  ])('three operators outside within 10 min, and none inside: %s, 503 from the third on', async (_, skew) => {
     const made = await skewedHouse({ storeClock: false, skew }, await sellers());
     expect(said(await made.deliver(completed(), of(0)))).toBe(OUTSIDE);
     made.time += 4 * MINUTE;
@@ -214,7 +214,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     );
   });
 
-  it('those before 10 min ago do not count', async () => {
+  it('those of more than 10 min ago do not count', async () => {
     const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     for (const index of [0, 1, 2, 3]) {
       expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
@@ -222,7 +222,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     }
   });
 
-  it('one inside within 10 min: it is theirs', async () => {
+  it('with one inside within 10 min the others get 401', async () => {
     const made = await skewedHouse({ storeClock: false }, await sellers());
     expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
     for (const index of [0, 1, 2]) {
@@ -232,7 +232,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     }
   });
 
-  it('one that was inside longer ago says nothing', async () => {
+  it('one inside more than 10 min ago does not count', async () => {
     const made = await skewedHouse({ storeClock: false }, await sellers());
     expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
     made.time += 10 * MINUTE;
@@ -241,7 +241,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     expect(said(await made.deliver(completed(), of(2)))).toBe(SKEWED);
   });
 
-  it('two on one side and one on the other: it is theirs', async () => {
+  it('two too early and one too late get 401', async () => {
     const made = await skewedHouse({ storeClock: false }, await sellers());
     for (const [index, off] of [-10, 10, -10].entries()) {
       const late = { ...of(index), now: () => made.time + off * MINUTE };
@@ -259,7 +259,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
     for (const index of [0, 1, 2]) expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
   });
 
-  it('strangers cannot say it', async () => {
+  it('unauthenticated requests do not count', async () => {
     const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     const strangers = await Promise.all(
       [0, 1, 2, 3].map((index) => generateKey('ed25519', 'webhook-signing', { kid: `k-${index}` })),
@@ -273,7 +273,7 @@ describe('our clock is wrong, and only those who sign can tell', () => {
   });
 });
 
-describe('windows that hold by no clock', () => {
+describe('windows that are invalid by any clock', () => {
   it.each([
     ['milliseconds', START, START + 300],
     ['both in milliseconds', START, START + 300_000],

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('exit-program.ts', import.meta.url));
 
-it('a handler that never settles keeps no process alive that has stopped its receiver', async () => {
+it('a handler that never settles does not keep the process alive after stop()', async () => {
   // Its deadline is ten minutes away.
   const ended = await promisify(execFile)(process.execPath, [PROGRAM], { timeout: 60_000 });
   expect(ended.stdout).toBe('stopped');

@@ -70,7 +70,7 @@ describe.each(UNSHOWABLE)('%s, thrown, is 503 and never a rejection', (_, make) 
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
   });
 
-  it('and handed to the door', async () => {
+  it('is handed to the adapter as 503', async () => {
     const { receiver } = await testReceiver();
     expect(receiver.door.fault(make()).response.status).toBe(503);
   });
@@ -112,7 +112,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
   });
 
-  it('a handler that throws what cannot be looked at has failed all the same', async () => {
+  it('a handler that throws a value that cannot be inspected has failed', async () => {
     const trap = (): never => {
       throw new Error('trap');
     };
@@ -156,14 +156,14 @@ describe('a fault on our side is 503 and never 4xx', () => {
     expect(said(await first)).toBe('accepted 200');
   });
 
-  it('a store that is down at the start is tried again with the next delivery', async () => {
+  it('a store that is down at the start is checked again with the next delivery', async () => {
     const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }) });
     await expect(receiver.ready()).rejects.toThrow('connection refused');
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 
-  it('whatever else a store throws is 503 too, and logged', async () => {
+  it('any other error of a store is 503 too, and logged', async () => {
     const logged: object[] = [];
     const store = memoryStore();
     const { deliver } = await testReceiver({

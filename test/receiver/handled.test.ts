@@ -46,7 +46,7 @@ const payload = (key: string, more: object = {}): object =>
 const KEY = eventKey(1);
 
 describe('onHandled, inline', () => {
-  it('is told of a run that was applied, with the ids of its event, and of no duplicate', async () => {
+  it('is called for an applied run, with the ids of its event, and not for a duplicate', async () => {
     const { deliver, seen, all } = await watched();
     await deliver(payload(KEY));
     expect(said(await deliver(payload(KEY)))).toBe('duplicate 200');
@@ -82,7 +82,7 @@ describe('onHandled, inline', () => {
     expect(all[0]?.waitedMs).toBe(250);
   });
 
-  it('says failed and why, then dead; alarm, inspect and list say the same', async () => {
+  it('reports failed with the error, then dead, as the alarm, inspect and list do', async () => {
     const thrown = [new Error('the database is away'), new PermanentError('no such order')];
     const { deliver, all, alarms, receiver } = await watched({
       handler: () => {
@@ -110,7 +110,7 @@ describe('onHandled, inline', () => {
     ]);
   });
 
-  it('is told of a run past its deadline once, when that ends', async () => {
+  it('is called once for a run past its deadline, when it ends', async () => {
     const held = gate();
     const { deliver, all, told } = await watched({ handlerDeadlineMs: 20, handler: () => held.opened });
     expect(said(await deliver(payload(KEY)))).toBe('unavailable handler_timeout 503');
@@ -120,7 +120,7 @@ describe('onHandled, inline', () => {
     expect(all).toHaveLength(1);
   });
 
-  it('is told of a redriven run, and of an event that is older than its task', async () => {
+  it('is called for a redriven run, and for an event that is older than its task', async () => {
     let fails = true;
     const { deliver, all, receiver } = await watched({
       handler: () => {
@@ -140,14 +140,14 @@ describe('onHandled, inline', () => {
     ]);
   });
 
-  it('is not told where the lease was lost: the process that has it now tells', async () => {
+  it('is not called in a process that lost the lease: the new owner reports', async () => {
     const store = memoryStore();
     const { deliver, all } = await watched({ store: { ...store, complete: async () => 'lost' } });
     expect(said(await deliver(payload(KEY)))).toBe('unavailable lease_lost 503');
     expect(all).toEqual([]);
   });
 
-  it('is not told of a run whose end the store does not take, until it does', async () => {
+  it('is not called before the store has taken the run’s end', async () => {
     const store = memoryStore();
     let away = true;
     const held = gate();
@@ -167,7 +167,7 @@ describe('onHandled, inline', () => {
     expect(all).toHaveLength(1);
   });
 
-  it('says DEAD with the last error where an accept finds that no run is left', async () => {
+  it('reports dead with the last error when an accept finds no attempt left', async () => {
     const first = await watched({
       handler: () => {
         throw new Error('the database is away');
@@ -212,7 +212,7 @@ describe('onHandled, inline', () => {
     expect([seen.length, outcomes.length]).toEqual([1, 2]);
   });
 
-  it('has to be a function', async () => {
+  it('must be a function', async () => {
     await expect(testReceiver({ onHandled: 'log' as never })).rejects.toThrow(
       'onHandled: must be a function.',
     );
@@ -226,7 +226,7 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
     return { ...made, backend };
   };
 
-  it('tells of each run, and how long the event was stored', async () => {
+  it('reports each run with how long the event was stored', async () => {
     const thrown: unknown[] = [new Error('the database is away')];
     const { deliver, receiver, told, backend, seen } = await working({
       handler: () => {
@@ -247,7 +247,7 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
     backend.remove();
   });
 
-  it('tells of an event that is older than its task when its turn comes', async () => {
+  it('reports an event that is older than its task when its turn comes', async () => {
     const { deliver, receiver, told, backend } = await working({});
     await deliver(status(KEY, 'task-1', { timestamp: '2026-01-02T00:00:00Z' }));
     backend.advance(1);
@@ -264,7 +264,7 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
     backend.remove();
   });
 
-  it('tells of an event that has no run left, as its alarm does', async () => {
+  it('reports an event without attempts left, as its alarm does', async () => {
     const retry = { baseMs: 60_000, maxMs: 60_000 };
     const first = await working({
       retry,

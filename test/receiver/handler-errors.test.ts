@@ -37,7 +37,7 @@ async function failing(thrown: { text: string }, more: Partial<ReceiverOptions> 
 }
 
 describe('a handler that fails', () => {
-  it('is one line an attempt, with the text; the stack comes once a minute for each error', async () => {
+  it('logs one line per attempt with its text, and the stack once a minute per error', async () => {
     const thrown = { text: 'the database is away' };
     const { clock, post } = await failing(thrown);
     const told = { message: 'delivery unavailable', detail: 'the handler failed: the database is away' };

@@ -57,8 +57,8 @@ const misfit: NonNullable<Handlers['notifications']> = {
   impairment: (event: { readonly family: 'creative.purged' }) => event,
 };
 
-describe('handlers of notifications are typed by their names', () => {
-  it('and by the names that nobody knows too', () => {
+describe('handlers of notifications', () => {
+  it('are typed by their names', () => {
     expectTypeOf(handlers.notifications).toEqualTypeOf<Handlers['notifications']>();
     expectTypeOf(notifications).toEqualTypeOf(misfit);
   });

@@ -76,7 +76,7 @@ const away = (): Promise<never> => Promise.reject(AWAY);
 const one = (key = 1): object => payloads.tool('completed', { idempotency_key: eventKey(key) });
 
 describe('receiver.health', () => {
-  it('makes the check of ready() where none was made, and is ready then', async () => {
+  it('runs the check of ready() if none was made, and is ready then', async () => {
     const made = await observed();
     const { calls } = made;
     await until(async () => (await made.later()).ready);
@@ -91,7 +91,7 @@ describe('receiver.health', () => {
     expect(calls).toEqual(Array.from({ length: opens }, () => 'open'));
   });
 
-  it('asks the store once a second, however many ask and whatever the clock does', async () => {
+  it('asks the store at most once a second, for any number of calls and any clock', async () => {
     const made = await observed();
     await made.receiver.ready();
     made.calls.length = 0;
@@ -105,7 +105,7 @@ describe('receiver.health', () => {
     expect(made.calls).toEqual(['peek', 'peek', 'peek']);
   });
 
-  it('a store that is away: not ready, live all the same, and ready when it is back', async () => {
+  it('with an unavailable store: not ready, still live, and ready when it is back', async () => {
     const made = await observed();
     await made.receiver.ready();
     made.trouble = away;
@@ -123,7 +123,7 @@ describe('receiver.health', () => {
     expect((await made.later()).ready).toBe(true);
   });
 
-  it('a store that was away at start: its check is made again, with no delivery that would make it', async () => {
+  it('repeats the check of a store that was unavailable at start, without a delivery', async () => {
     const made = await observed();
     made.trouble = away;
     await expect(made.receiver.ready()).rejects.toBe(AWAY);
@@ -133,7 +133,7 @@ describe('receiver.health', () => {
     expect(said(await made.deliver(one()))).toBe('accepted 200');
   });
 
-  it('what waiting does not mend is misconfigured, with the fix', async () => {
+  it('reports misconfigured with the fix for what waiting does not fix', async () => {
     const made = await observed();
     made.trouble = () => Promise.reject(new ConfigError('store: run migrate().'));
     const { live, store } = await made.receiver.health();
@@ -141,7 +141,7 @@ describe('receiver.health', () => {
     expect(store.fault).toMatchObject({ code: 'misconfigured', message: 'store: run migrate().' });
   });
 
-  it('a store that does not answer is waited for 0.8 s, and one that answers later breaks nothing', async () => {
+  it('waits 0.8 s for a store that does not answer, and ignores a later answer', async () => {
     const made = await observed();
     await made.receiver.ready();
     const { opened, open } = gate();
@@ -155,7 +155,7 @@ describe('receiver.health', () => {
     expect((await made.later()).ready).toBe(true);
   });
 
-  it('names the last delivery that the store failed, until it takes one', async () => {
+  it('names the last delivery that failed in the store, until one succeeds', async () => {
     const made = await observed();
     await made.receiver.ready();
     made.trouble = away;
@@ -170,7 +170,7 @@ describe('receiver.health', () => {
     expect((await made.later()).store).not.toHaveProperty('deliveryFault');
   });
 
-  it('stop: not ready while deliveries end, no more live when it is over', async () => {
+  it('after stop(): not ready while deliveries end, not live afterwards', async () => {
     const held = gate();
     const begun = gate();
     const made = await observed({
@@ -194,7 +194,7 @@ describe('receiver.health', () => {
 });
 
 describe('senders', () => {
-  it('when each was last taken and last refused, and why; a forgery under its key id is named, a stranger is not', async () => {
+  it('report when each was last accepted and last refused, and why; a forgery under a known key id counts, an unknown one does not', async () => {
     const made = await observed();
     const accepted = made.time;
     await made.deliver(one());
@@ -221,7 +221,7 @@ describe('senders', () => {
     ]);
   });
 
-  it('those of a function are there once they delivered', async () => {
+  it('of a function appear once they delivered', async () => {
     const key = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     const made = await observed({
       senders: () => Promise.resolve([{ agentUrl: AGENT, pins: [key.publicJwk] }]),
@@ -231,7 +231,7 @@ describe('senders', () => {
     expect((await made.receiver.health()).senders).toEqual([{ agentUrl: AGENT, lastAcceptedAt: made.time }]);
   });
 
-  it('no more than 1 000: those that came first are forgotten', async () => {
+  it('are at most 1 000: the first to come are forgotten', async () => {
     const key = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     let count = 0;
     const agentUrl = (): string => `https://seller-${count}.example/mcp`;
@@ -246,7 +246,7 @@ describe('senders', () => {
 });
 
 describe('worker', () => {
-  it('off, starting until the store answers, running, failing and running again, stopped', async () => {
+  it('is off, then starting until the store answers, running, failing and running again, stopped', async () => {
     const handled = channel<string>();
     const lines = channel<string>();
     const none = (): void => {};
@@ -277,7 +277,7 @@ describe('worker', () => {
     expect((await stateNow()).state).toBe('stopped');
   });
 
-  it('a start that was refused leaves it off', async () => {
+  it('stays off after a refused start', async () => {
     const made = await observed({ mode: 'inbox' });
     made.trouble = () => Promise.reject(new ConfigError('wrong'));
     await expect(made.receiver.start()).rejects.toThrow(ConfigError);

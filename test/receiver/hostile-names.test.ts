@@ -63,8 +63,8 @@ async function expectClean(made: Heard): Promise<void> {
 
 const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
 
-describe.each(Object.entries(HOSTILE))('names from outside do not reach a log as they are: %s', (_, bad) => {
-  it('in what a request says of itself', async () => {
+describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: %s', (_, bad) => {
+  it('in the head of a request', async () => {
     const made = await heardHouse();
     const prefixed = await heardHouse({
       publicUrl: 'https://buyer.example/hooks/*',
@@ -135,7 +135,7 @@ describe.each(Object.entries(HOSTILE))('names from outside do not reach a log as
     await expectClean(made);
   });
 
-  it('in what a seller publishes', async () => {
+  it('in a seller’s documents', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     const documents: readonly (readonly [string, unknown])[] = [
       ['/.well-known/brand.json', { agents: [{ url: `${seller.agentUrl}/`, type: bad }, { url: bad }] }],
@@ -180,7 +180,7 @@ describe.each(Object.entries(HOSTILE))('names from outside do not reach a log as
     }
   });
 
-  it('in what a senders function or a handler throws', async () => {
+  it('in errors of a senders function or a handler', async () => {
     const { publicJwk } = await sellerKey();
     const failing = await heardHouse({
       senders: () => {

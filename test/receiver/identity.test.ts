@@ -19,8 +19,8 @@ const omitIdentity = (store: Store): Store =>
   Object.fromEntries(Object.entries(store).filter(([name]) => name !== 'identity')) as unknown as Store;
 const created = ({ alarms }: TestReceiver): Alarm[] => alarms.filter(({ code }) => code === 'store_created');
 
-describe('which store it is', () => {
-  it('ready() says it; memory has one for each state, and says of none that it is new', async () => {
+describe('the identity of the store', () => {
+  it('is returned by ready(), one for each memory state, and never new for memory', async () => {
     const state = createMemoryState();
     const [one, same, other] = await Promise.all([
       testReceiver({ state }),
@@ -36,13 +36,13 @@ describe('which store it is', () => {
     expect([one, same, other].flatMap(created)).toEqual([]);
   });
 
-  it('undefined where the store does not say', async () => {
+  it('is undefined for a store that has none', async () => {
     const store = omitIdentity(memoryStore());
     const { receiver } = await testReceiver({ store });
     expect(await receiver.ready()).toEqual({ storeId: undefined });
   });
 
-  it('one that was made just now: a line at level warn and the alarm store_created, once', async () => {
+  it('that was just made is one line at level warn and the alarm store_created', async () => {
     const lines: object[] = [];
     const none = (): void => undefined;
     const warn = (fields: object): number => lines.push(fields);
@@ -62,7 +62,7 @@ describe('which store it is', () => {
 });
 
 describe('expectStoreId', () => {
-  it('the one that it is: nothing is said', async () => {
+  it('that matches changes nothing', async () => {
     const { receiver, deliver } = await testReceiver({
       store: identified({ id: 'store-1', isNew: false }),
       expectStoreId: 'store-1',
@@ -71,7 +71,7 @@ describe('expectStoreId', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 
-  it('another: ready() rejects with both and the fix, deliveries get 503; the one that is expected, and they go on', async () => {
+  it('that differs makes ready() reject with both and the fix and deliveries 503, until the store is the expected one', async () => {
     const store = identified(
       { id: 'store-2', isNew: true },
       { id: 'store-2', isNew: false },
@@ -98,7 +98,7 @@ describe('expectStoreId', () => {
     ...more,
   });
 
-  it('a store without identity, or no text: ConfigError at construction', () => {
+  it('on a store without identity, or not a string: ConfigError at construction', () => {
     const store = omitIdentity(memoryStore());
     expect(() => createReceiver(options({ store, expectStoreId: 'store-1' }))).toThrow(
       /^expectStoreId: the memory store has no identity/,

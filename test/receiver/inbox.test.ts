@@ -60,7 +60,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     return made;
   };
 
-  it('hands a notification to the handler of its name, typed, when it is read from the store', async () => {
+  it('runs the typed handler of a notification that is read from the store', async () => {
     const { deliver, receiver } = await open(backend, {
       handlers: {
         notifications: { impairment: (event, ctx) => handled.push({ event, ctx }) },
@@ -74,7 +74,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(event).toMatchObject({ family: 'impairment', notification: payload, warnings: [] });
   });
 
-  it('answers 200 once the event is durable, and the worker runs it when it is started', async () => {
+  it('answers 200 once the event is durable, and the worker runs it after start()', async () => {
     const { deliver, sign, send, receiver, seen } = await open(backend);
     const signed = await sign(status(KEY, 'task-1'));
     const first = await send(signed);
@@ -91,7 +91,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(ctx).toMatchObject({ attempt: 1, sender: AGENT, deliveryId: first.deliveryId });
   });
 
-  it('wakes the worker at once when the door of its process queued something', async () => {
+  it('wakes the worker of the process that queued an event', async () => {
     const { deliver, receiver } = await open(backend);
     await receiver.start();
     for (const n of [1, 2, 3]) {
@@ -100,7 +100,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     }
   });
 
-  it('works in another process than the door: two receivers on one store', async () => {
+  it('handles events in another process than the one that received them', async () => {
     const door = await open(backend);
     const worker = await open(backend, { worker: { pollMs: 5 } });
     await worker.receiver.start();
@@ -112,7 +112,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(await door.deliver(status(KEY, 'task-1'))).toMatchObject({ kind: 'duplicate', state: 'applied' });
   });
 
-  it('two workers share the work, each event once', async () => {
+  it('shares the work of two workers, each event once', async () => {
     const door = await open(backend);
     const workers = [await open(backend), await open(backend)];
     const keys = Array.from({ length: 30 }, (_, n) => eventKey(n));
@@ -124,7 +124,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(ran.toSorted()).toEqual(keys);
   });
 
-  it('runs the stored first copy, read again, whatever came after it', async () => {
+  it('runs the stored first copy, whatever came after it', async () => {
     const { deliver, receiver } = await open(backend);
     await deliver(status(KEY, 'task-1', { message: 'first' }));
     const second = await deliver(status(KEY, 'task-1', { message: 'second' }));
@@ -133,7 +133,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect((await handled.next()).event.message).toBe('first');
   });
 
-  it('a changed payload is 409 in edition 3.2, and an identical one 200: it is safe', async () => {
+  it('answers a changed payload 409 in edition 3.2, and an identical one 200', async () => {
     const { deliver } = await open(backend, { edition: '3.2' });
     const payload = status(KEY, 'task-1');
     await deliver(payload);
@@ -141,7 +141,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(said(await deliver({ ...payload, message: 'other' }))).toBe('refused payload_changed 409');
   });
 
-  it('gives handlers what the store knows: re-emission, a status after a terminal one', async () => {
+  it('tells handlers of a re-emission and of a status after a terminal one', async () => {
     const { deliver, receiver } = await open(backend);
     await receiver.start();
     await deliver(
@@ -155,7 +155,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(event.warnings.map(({ code }) => code)).toContain('after_terminal');
   });
 
-  it('a failed run is repeated by the worker, and says of itself what went wrong', async () => {
+  it('repeats a failed run in the worker, with the last error', async () => {
     const errors = ['the first', 'the second'];
     const house = await open(backend, {
       handler: (event, ctx) => {
@@ -171,7 +171,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(await seenRecord(house, KEY)).toMatchObject({ attempts: 3, lastError: 'the second' });
   });
 
-  it('PermanentError: DEAD at once, alarm, the seller told 200', async () => {
+  it('makes an event DEAD at once on PermanentError, with an alarm and 200 to the seller', async () => {
     const alarms = channel<string>();
     const house = await open(backend, {
       handler: () => {
@@ -193,7 +193,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(house.seen).toHaveLength(1);
   });
 
-  it('attempts used up: DEAD, alarm', async () => {
+  it('makes an event DEAD after its last attempt, with an alarm', async () => {
     const alarms = channel<string>();
     const house = await open(backend, {
       retry: { attempts: 3, baseMs: 1, maxMs: 1 },
@@ -208,7 +208,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(house.seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2, 3]);
   });
 
-  it('a crash, and five alone: DEAD, alarm, and never run here', async () => {
+  it('makes an event DEAD after a crash and five runs alone, with an alarm', async () => {
     const alarms = channel<{ code: string; key?: unknown }>();
     const house = await open(backend, { onAlarm: (alarm) => alarms.push(alarm) });
     await house.deliver(status(KEY, 'task-1'));
@@ -231,7 +231,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(house.seen).toEqual([]);
   });
 
-  it('an event of a sender that is no longer configured is still processed', async () => {
+  it('processes an event of a sender that is no longer configured', async () => {
     const { deliver } = await open(backend);
     await deliver(status(KEY, 'task-1'));
     const { receiver } = await open(backend, {
@@ -241,7 +241,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect((await handled.next()).event).toMatchObject({ sender: AGENT, idempotencyKey: KEY });
   });
 
-  it('an older status that waited behind a newer one is stale, not handled', async () => {
+  it('makes an older status that waited behind a newer one stale', async () => {
     const house = await open(backend, { worker: { concurrency: 1 } });
     await house.deliver(status(eventKey(1), 't', { timestamp: '2026-01-02T00:00:00Z' }));
     const older = status(eventKey(2), 't', { timestamp: '2026-01-01T00:00:00Z' });
@@ -254,7 +254,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(await house.deliver(older)).toMatchObject({ kind: 'duplicate', state: 'stale' });
   });
 
-  it('DEAD → redrive → handled', async () => {
+  it('handles a DEAD event after redrive', async () => {
     let broken = true;
     const alarms = channel<string>();
     const house = await open(backend, {
@@ -280,7 +280,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect(await receiver.inbox.redrive(AGENT, 'nobody-sent-this-event')).toBe('absent');
   });
 
-  it('discard: never handled, its duplicates answered 200', async () => {
+  it('never handles a discarded event, and answers its duplicates 200', async () => {
     const house = await open(backend);
     const payload = status(KEY, 'task-1');
     await house.deliver(payload);
@@ -320,7 +320,7 @@ describe('mode inbox: ctx.transaction', () => {
   });
 });
 
-describe('mode inbox: what is refused at construction, and when', () => {
+describe('mode inbox: what is refused at construction and at call', () => {
   const options = async () => ({
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT, pins: [(await sellerKey()).publicJwk] }],
@@ -337,7 +337,7 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(receiver.inbox.redrive(AGENT, KEY)).rejects.toBeInstanceOf(ConfigError);
   });
 
-  it('start in mode inline, and start after stop', async () => {
+  it('refuses start() in mode inline and after stop()', async () => {
     const inline = createReceiver({ ...(await options()), store: memoryStore() });
     await expect(inline.start()).rejects.toThrow(/mode 'inline'.*mode: 'inbox'/);
     const inbox = createReceiver({ ...(await options()), store: memoryStore(), mode: 'inbox' });
@@ -348,7 +348,7 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(inbox.inbox.list({ state: 'dead' })).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
-  it('start where ready would reject', async () => {
+  it('refuses start() where ready() would reject', async () => {
     const receiver = createReceiver({
       ...(await options()),
       store: memoryStore(),
@@ -358,7 +358,7 @@ describe('mode inbox: what is refused at construction, and when', () => {
     await expect(receiver.start()).rejects.toThrow(/requireDurability/);
   });
 
-  it('pages are as long as asked for, 100 by default', async () => {
+  it('lists pages as long as asked for, 100 by default', async () => {
     const store = memoryStore();
     const limits: number[] = [];
     const inbox = store.inbox && {
@@ -374,7 +374,7 @@ describe('mode inbox: what is refused at construction, and when', () => {
     expect(limits).toEqual([100, 1, 7, 1000]);
   });
 
-  it('a page longer than 1000, or shorter than 1', async () => {
+  it('refuses a page longer than 1000 or shorter than 1', async () => {
     const receiver = createReceiver({ ...(await options()), store: memoryStore() });
     await expect(receiver.inbox.list({ state: 'dead', limit: 1001 })).rejects.toThrow(/inbox.list: limit/);
     await expect(receiver.inbox.list({ state: 'dead', limit: 0 })).rejects.toThrow(/inbox.list: limit/);
@@ -382,7 +382,7 @@ describe('mode inbox: what is refused at construction, and when', () => {
   });
 
   it.each([{ state: 'bogus' }, { state: undefined }, { state: null }, {}, undefined])(
-    'list: %o',
+    'refuses list(%o)',
     async (query) => {
       const receiver = createReceiver({ ...(await options()), store: memoryStore() });
       const listing = receiver.inbox.list(query as { state: 'dead' });
@@ -391,13 +391,13 @@ describe('mode inbox: what is refused at construction, and when', () => {
     },
   );
 
-  it('list: next for after, which would be the first page again', async () => {
+  it('refuses next for after in list(), which would give the first page again', async () => {
     const receiver = createReceiver({ ...(await options()), store: memoryStore() });
     const listing = receiver.inbox.list({ state: 'dead', next: 'x' } as { state: 'dead' });
     await expect(listing).rejects.toThrow(/inbox.list: next is not known.*after/);
   });
 
-  it.each([undefined, null, 5, ''])('sender or key %o', async (wrong) => {
+  it.each([undefined, null, 5, ''])('refuses sender or key %o', async (wrong) => {
     const receiver = createReceiver({ ...(await options()), store: memoryStore() });
     const no = wrong as string;
     const { list, inspect, redrive, discard } = receiver.inbox;
@@ -436,7 +436,7 @@ describe('receiver.inbox in mode inline', () => {
     expect(await receiver.inbox.redrive(AGENT, 'nobody-sent-this-event')).toBe('absent');
   });
 
-  it('one that fails again is DEAD again: no seller and no worker would bring it', async () => {
+  it('an event that fails again is DEAD again: no seller and no worker would repeat it', async () => {
     const { deliver, receiver, alarms } = await testReceiver({
       handler: (_, ctx) => {
         throw ctx.attempt === 1 && alarms.length > 0 ? new Error('still down') : new PermanentError('down');
@@ -450,7 +450,7 @@ describe('receiver.inbox in mode inline', () => {
     expect(record?.body).toBeInstanceOf(Uint8Array);
   });
 
-  it('one that waits for its seller’s retry is run too; one that runs is busy', async () => {
+  it('redrive runs an event that waits for its seller’s retry, and reports a running one as busy', async () => {
     const { opened, open } = gate();
     const started = channel<number>();
     let broken = true;
@@ -472,7 +472,7 @@ describe('receiver.inbox in mode inline', () => {
     expect(await redriven).toBe('applied');
   });
 
-  it('one whose task has a newer status by now is stale', async () => {
+  it('an event whose task has a newer status by now is stale', async () => {
     const { deliver, receiver, seen } = await testReceiver({
       handler: (event) => {
         if (event.idempotencyKey === key) throw new PermanentError('down');
@@ -484,7 +484,7 @@ describe('receiver.inbox in mode inline', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('discard lets a DEAD event go: its duplicates are answered 200', async () => {
+  it('discard ends a DEAD event: its duplicates are answered 200', async () => {
     const { deliver, receiver } = await testReceiver({
       handler: () => {
         throw new PermanentError('down');

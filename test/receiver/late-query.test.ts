@@ -5,7 +5,7 @@ import { AGENT, gate, testReceiver, payloads, said } from './setup.ts';
 
 const at = ownSchema(2);
 
-it('a query that was not awaited and comes after the end of its ctx.transaction is refused, and the log says whose it was', async () => {
+it('a query that comes after the end of its ctx.transaction is refused, and the log names its event', async () => {
   const lines: object[] = [];
   const none = (): void => undefined;
   const error = (fields: object): number => lines.push(fields);

@@ -41,7 +41,7 @@ function lowerable(): {
   };
 }
 
-it('a store is told what is required; what it says is lowered is an alarm, and changes no answer', async () => {
+it('the store gets the required durability; a lowered setting it reports is an alarm and changes no answer', async () => {
   const { store, kept, lower } = lowerable();
   const { deliver, alarms, receiver } = await testReceiver({ store, requireDurability: 'disk' });
   await receiver.ready();
@@ -53,7 +53,7 @@ it('a store is told what is required; what it says is lowered is an alarm, and c
   await receiver.stop();
 });
 
-it('not_durable is 503 and the alarm, at the door', async () => {
+it('not_durable is 503 and the alarm in a receiver', async () => {
   const { store, weak } = lowerable();
   const { deliver, alarms, receiver } = await testReceiver({ store });
   await receiver.ready();
@@ -63,7 +63,7 @@ it('not_durable is 503 and the alarm, at the door', async () => {
   await receiver.stop();
 });
 
-it('and at a worker that only works', async () => {
+it('not_durable is the alarm in a process with a worker only', async () => {
   const { store, weak } = lowerable();
   const { alarms, receiver } = await testReceiver({ store, mode: 'inbox', worker: { pollMs: 20 } });
   weak.is = true;

@@ -10,7 +10,7 @@ const joined = (pieces: readonly Uint8Array[]): readonly number[] => pieces.flat
 const memory = (pieces: readonly Uint8Array[]): number =>
   [...new Set(pieces.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0);
 
-test('100,000 chunks of one byte are kept in 26 pieces, and in no more than 4 KiB over their size', () => {
+test('100,000 chunks of one byte become 26 blocks with at most 4 KiB of overhead', () => {
   const pieces = createPieces();
   for (let i = 0; i < 100_000; i += 1) pieces.add(byte(i % 251));
   const kept = pieces.take();
@@ -19,7 +19,7 @@ test('100,000 chunks of one byte are kept in 26 pieces, and in no more than 4 Ki
   expect(joined(kept)).toEqual(Array.from({ length: 100_000 }, (_, i) => i % 251));
 });
 
-test('empty chunks are not kept, however many', () => {
+test('empty chunks are dropped', () => {
   const pieces = createPieces();
   for (let i = 0; i < 1000; i += 1) pieces.add(new Uint8Array(0));
   pieces.add(byte(1));
@@ -37,7 +37,7 @@ test('small and large chunks in turn keep their order; small ones share a block'
   expect(memory(kept)).toBeLessThanOrEqual(50 * 4096 + 3 + 4096);
 });
 
-test('a single chunk is kept as it came', () => {
+test('a single chunk is kept without a copy', () => {
   const chunk = byte(1);
   const pieces = createPieces();
   pieces.add(chunk);

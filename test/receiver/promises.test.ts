@@ -30,7 +30,7 @@ async function promisesOf(work: () => Promise<unknown>): Promise<number> {
  */
 const MOST = 76;
 
-it('makes no more promises for an ordinary delivery than were counted', async () => {
+it('an ordinary delivery makes no more promises than the counted number', async () => {
   const { receiver, sign, send } = await testReceiver({ verification: 'main' });
   // Loads what is loaded when it is first needed.
   await send(await sign(payloads.tool('completed')));

@@ -47,7 +47,7 @@ const forged = async () => ({
 });
 
 describe('the first refusal of a sender with a code in a minute is a line at level warn', () => {
-  it('with key id, code, URL and what to read; the next one has the number left out', async () => {
+  it('has key id, code, URL and the document to read; the next one has the number left out', async () => {
     const made = await loggedHouse();
     const wrong = await forged();
     for (let count = 0; count < 3; count += 1) await made.deliver(completed(), wrong);
@@ -69,7 +69,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_invalid', suppressed: 2 }]);
   });
 
-  it('a stranger without a key of a sender cannot hide what it is refused for', async () => {
+  it('is not suppressed by requests that have no key id of a sender', async () => {
     const made = await loggedHouse();
     for (const kid of ['a', 'b', 'c'])
       await made.deliver(completed(), { params: { keyid: kid, tag: 'other' } });
@@ -78,7 +78,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     expect(await made.warnings()).toMatchObject([{ keyid: 'seller-1', sender: AGENT }]);
   });
 
-  it('of several senders at one URL each has its own', async () => {
+  it('is separate for each of several senders at one URL', async () => {
     const keys = await Promise.all(
       ['k-0', 'k-1'].map((kid) => generateKey('ed25519', 'webhook-signing', { kid })),
     );
@@ -94,13 +94,13 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     );
   });
 
-  it('an authentic one that is refused names its sender', async () => {
+  it('names the sender of an authentic delivery that is refused', async () => {
     const made = await loggedHouse();
     expect(said(await made.deliver({ no: 'key' }))).toBe('refused missing_idempotency_key 400');
     expect(await made.warnings()).toMatchObject([{ sender: AGENT, code: 'missing_idempotency_key' }]);
   });
 
-  it('nothing of a key is a line too', async () => {
+  it('is written for requests without a key id too', async () => {
     const { receiver, warnings } = await loggedHouse();
     await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
     await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
@@ -109,7 +109,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     expect(lines[0]).not.toHaveProperty('keyid');
   });
 
-  it.each(DOORS)('through $name: what a door refuses by itself too', async (door) => {
+  it.each(DOORS)('through $name: is written for what an adapter refuses by itself', async (door) => {
     const made = await loggedHouse();
     await using open = await door.open(made.receiver);
     const { body, headers } = await made.sign(completed());

@@ -36,8 +36,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('captured bytes that come again while a handler fails', () => {
-  it('twelve times at once: not DEAD, one attempt, and the seller’s own retry is handled', async () => {
+describe('captured bytes that are sent again while a handler fails', () => {
+  it('twelve concurrent copies: not DEAD, one attempt, and the seller’s own retry is handled', async () => {
     const { sign, send, deliver, seen, alarms, receiver, mend } = await failing();
     const payload = payloads.tool('completed');
     const captured = await sign(payload);
@@ -52,7 +52,7 @@ describe('captured bytes that come again while a handler fails', () => {
     expect(alarms).toEqual([]);
   });
 
-  it('are told in_flight, and how long to wait; then they continue it, as bytes that a seller signed once', async () => {
+  it('get in_flight with Retry-After, then continue the event like the seller’s retry', async () => {
     const { sign, send, mend, advance, seen } = await failing();
     const captured = await sign(payloads.tool('completed'));
     expect(said(await send(captured))).toBe('unavailable handler_failed 503');

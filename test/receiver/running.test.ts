@@ -5,7 +5,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
 import { AGENT, gate, testReceiver, payloads, said } from './setup.ts';
 
-describe('inline, suspects', () => {
+describe('inline: events that a crash made suspect', () => {
   /** Every lease is that of a suspect. */
   function suspicious(store: Store): Store {
     return {
@@ -17,7 +17,7 @@ describe('inline, suspects', () => {
     };
   }
 
-  it('one runs at a time: another one is given back and answered 503', async () => {
+  it('run one at a time: another is released and answered 503', async () => {
     const { opened, open } = gate();
     const started = gate();
     const { deliver, receiver, seen } = await testReceiver({
@@ -46,8 +46,8 @@ describe('inline, suspects', () => {
   });
 });
 
-describe('inline, suspects that come at once', () => {
-  it('one is leased: no other is charged where its handler ends the process at once', async () => {
+describe('inline: suspect events that come at once', () => {
+  it('lease one: no other is charged when its handler ends the process', async () => {
     let offsetMs = 0;
     const given: FailRequest[] = [];
     const store = memoryStore({ clockOffsetMs: () => offsetMs });
@@ -97,7 +97,7 @@ describe('inline, suspects that come at once', () => {
   });
 });
 
-describe('inline, after a store that was away for longer than a lease', () => {
+describe('inline: after a store was unavailable for longer than a lease', () => {
   it('a task whose handler still runs here holds up its next event', async () => {
     let offsetMs = 0;
     const [started, held] = [gate(), gate()];
@@ -124,8 +124,8 @@ describe('inline, after a store that was away for longer than a lease', () => {
   });
 });
 
-describe('what the store is told with a delivery', () => {
-  it('which process it is, and whether the event runs there already', async () => {
+describe('what accept tells the store', () => {
+  it('the id of the process, and whether the event already runs there', async () => {
     const told: Partial<AcceptRequest>[] = [];
     const [started, held] = [gate(), gate()];
     const store = memoryStore();
@@ -161,7 +161,7 @@ describe('what the store is told with a delivery', () => {
 });
 
 describe('maxRunMs', () => {
-  it('is reported when it is over, and the lease is released', async () => {
+  it('is reported when it has passed, and the lease is released', async () => {
     const failed = gate<FailRequest>();
     const store = memoryStore();
     const { deliver, receiver } = await testReceiver({
@@ -188,8 +188,8 @@ describe('maxRunMs', () => {
   });
 });
 
-describe('a store that does not take a completion', () => {
-  it('is asked on after the reply: the retry is told 200, and the handler ran once', async () => {
+describe('a store that fails a completion', () => {
+  it('is asked again after the reply: the retry gets 200, and the handler ran once', async () => {
     let isAway = true;
     const done = gate();
     const store = memoryStore();

@@ -64,7 +64,7 @@ describe('legacy authentication, by registration only (verification.md §6.6)', 
     expect(signature.seen).toEqual([]);
   });
 
-  it('an unreadable body of an HMAC sender is refused without a nonce to burn', async () => {
+  it('an unreadable body of an HMAC sender is refused without a nonce to use up', async () => {
     const { receiver } = await testReceiver({
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
     });
@@ -169,7 +169,7 @@ describe('several senders on one endpoint', () => {
       expect(said(await deliver(payloads.tool('completed'), { key }))).toBe('unavailable misconfigured 503');
     });
 
-    it('what one of them explains is refused as ever', async () => {
+    it('a delivery of one of them is refused as usual', async () => {
       const { keys, sign, send, receiver } = await crowd(33);
       const { headers } = await sign(payloads.tool('completed'), { key: keys[0]?.privateJwk ?? {} });
       expect(said(await receiver.verifyAndDispatch(new Uint8Array(2), headers))).toBe(
@@ -180,7 +180,7 @@ describe('several senders on one endpoint', () => {
       );
     });
 
-    it('legacy senders too', async () => {
+    it('applies to legacy senders too', async () => {
       const secret = (i: number) => `a-shared-secret-of-32-characters-${i}`;
       const senders = Array.from({ length: 33 }, (_, i) => ({
         agentUrl: `https://s${i}.example/mcp`,
@@ -195,14 +195,14 @@ describe('several senders on one endpoint', () => {
       expect(await send(32)).toBe('unavailable misconfigured 503');
     });
 
-    it('32 are no crowd: an unknown key is 401', async () => {
+    it('with 32 senders an unknown key is 401', async () => {
       const { send, alarms } = await crowd(32);
       expect(await send(undefined)).toBe('refused webhook_signature_key_unknown 401');
       expect(alarms).toEqual([]);
     });
   });
 
-  it('a senders function that hangs is 503, and holds nothing up without end', async () => {
+  it('a senders function that never settles is 503 after a bounded wait', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { deliver } = await testReceiver({ senders: () => new Promise(() => {}) });
@@ -225,7 +225,7 @@ describe('several senders on one endpoint', () => {
     expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
   });
 
-  it('a senders function that gives no array is told so', async () => {
+  it('a senders function that returns no array is an alarm that says so', async () => {
     const { deliver, alarms } = await testReceiver({ senders: () => ({ agentUrl: AGENT }) as never });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms).toMatchObject([
@@ -271,7 +271,7 @@ describe('editions decide which key purposes sign webhooks', () => {
 });
 
 describe('keys through brand.json (verification.md §5)', () => {
-  it('finds them, and answers 401 for a keyid that a fresh document lacks', async () => {
+  it('are found, and a keyid that a fresh document lacks is 401', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     const { receiver } = await testReceiver({ senders: [seller.sender], allowLoopback: true });
     const unknown = await seller.sign(payloads.tool('completed'), { mistake: 'unknown-key' });
@@ -320,7 +320,7 @@ describe('keys through brand.json (verification.md §5)', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('refused webhook_signature_key_revoked 401');
   });
 
-  it('a revocation list that cannot be had is 503 with its code', async () => {
+  it('an unavailable revocation list is 503 with its code', async () => {
     const server = createServer((_, res) => res.writeHead(500).end());
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve);
@@ -352,7 +352,7 @@ describe('Host (verification.md §4.11 to §4.13)', () => {
     expect((await withHost('BUYER.example:443')).said).toBe('accepted 200');
   });
 
-  it('rewritten by a proxy of ours: 503 and an alarm that names hostCheck', async () => {
+  it('rewritten by our proxy: 503 and an alarm that names hostCheck', async () => {
     expect(await withHost('internal:8080')).toEqual({
       said: 'unavailable webhook_target_uri_malformed 503',
       alarms: ['host_rewritten'],

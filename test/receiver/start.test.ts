@@ -52,8 +52,8 @@ async function bench(
   return { ...made, failed, opens: () => opens, closed: () => closed };
 }
 
-describe('start', () => {
-  it('stays pending while the store is away, says so each time, and works when it is back', async () => {
+describe('start()', () => {
+  it('stays pending while the store is unavailable, reports each attempt, and resolves when it is back', async () => {
     const driver = new TypeError('a driver that throws what it likes');
     const handled = channel<string>();
     const { receiver, deliver, failed, opens } = await bench([AWAY, driver, AWAY, undefined], {
@@ -67,7 +67,7 @@ describe('start', () => {
     await receiver.stop();
   });
 
-  it('stop ends what waits for the store: the promise resolves, and there is no worker', async () => {
+  it('resolves without a worker when stop() comes while it waits for the store', async () => {
     const { receiver, failed, opens, closed } = await bench([AWAY], { worker: { pollMs: 2_147_483_647 } });
     const starting = receiver.start();
     await failed.next();
@@ -78,7 +78,7 @@ describe('start', () => {
     await expect(receiver.start()).rejects.toThrow(/stopped/);
   });
 
-  it('a ConfigError ends it, also after tries that did not; the next start checks anew', async () => {
+  it('rejects with a ConfigError, also after failed attempts; the next start() checks anew', async () => {
     const wrong = new ConfigError('the schema is a newer one. Upgrade.');
     const { receiver, failed, opens } = await bench([AWAY, wrong, AWAY, undefined]);
     await expect(receiver.start()).rejects.toBe(wrong);
@@ -88,7 +88,7 @@ describe('start', () => {
     await receiver.stop();
   });
 
-  it('called twice at once there is one check at a time and one worker', async () => {
+  it('makes one check at a time and one worker when called twice', async () => {
     const started = channel<string>();
     const { receiver, deliver, opens, seen } = await bench([AWAY, undefined], {
       handler: ({ idempotencyKey }) => started.push(idempotencyKey),

@@ -5,7 +5,7 @@ import { AGENT, testReceiver, payloads, said, sellerKey } from './setup.ts';
 
 const publicUrl = 'https://buyer.example/webhooks/*';
 
-it('a path outside the prefix is 503, and an alarm once a minute, for deliveries of a known key alone', async () => {
+it('a path outside the prefix is 503, with an alarm once a minute for deliveries of a known key only', async () => {
   let now = Date.now();
   const { receiver, sign, alarms } = await testReceiver({ publicUrl, now: () => now });
   const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'nobody-s' });
@@ -29,7 +29,7 @@ it('a path outside the prefix is 503, and an alarm once a minute, for deliveries
   expect(alarms).toMatchObject([{}, { code: 'misconfigured', suppressed: 2 }]);
 });
 
-it('the field of a registered legacy scheme counts too', async () => {
+it('the header of a registered legacy scheme counts as a known key', async () => {
   const auth = { bearer: { token: 'a-shared-token-of-32-characters!' } };
   const { receiver, alarms } = await testReceiver({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
   const headers = { 'Content-Type': 'application/json', Authorization: 'Bearer x' };
@@ -37,7 +37,7 @@ it('the field of a registered legacy scheme counts too', async () => {
   expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
 });
 
-it('the field that a bearer sender has instead of Authorization counts as well', async () => {
+it('the header that a bearer sender has instead of Authorization counts too', async () => {
   const auth = { bearer: { token: 'a-shared-token-of-32-characters!', header: 'X-A2A-Notification-Token' } };
   const { receiver, alarms } = await testReceiver({ publicUrl, senders: [{ agentUrl: AGENT, auth }] });
   const send = (field: object): unknown =>
@@ -52,7 +52,7 @@ it('the field that a bearer sender has instead of Authorization counts as well',
   expect(alarms).toMatchObject([{ code: 'misconfigured' }]);
 });
 
-describe('where a function gives the senders', () => {
+describe('when senders is a function', () => {
   const bearer = { bearer: { token: 'a-shared-token-of-32-characters!' } };
   const deep = 'https://buyer.example/api/webhooks/*';
 
@@ -87,18 +87,18 @@ describe('where a function gives the senders', () => {
     ['the whole prefix was cut off', publicUrl, '/webhooks/seller', '/seller'],
     ['the first part of it was cut off', deep, '/api/webhooks/seller', '/webhooks/seller'],
     ['all of it was, with a query', deep, '/api/webhooks/seller', '/seller?a=1'],
-  ])('it is asked for what the path can have been: %s', async (_, prefix, given, url) => {
+  ])('it is called with the URLs that the path may have been: %s', async (_, prefix, given, url) => {
     expect((await stray(prefix, given, url)).codes).toEqual(['misconfigured']);
     expect((await stray(prefix, given, url, { auth: bearer })).codes).toEqual(['misconfigured']);
   });
 
-  it('whom it does not know raises none', async () => {
+  it('an unknown sender raises no alarm', async () => {
     const { asked, codes } = await stray(publicUrl, '/webhooks/seller', '/other');
     expect(codes).toEqual([]);
     expect(asked).toEqual(['/other', '/webhooks/other']);
   });
 
-  it('one that throws has said nothing: it is 503 all the same, and no alarm', async () => {
+  it('when it throws: 503 and no alarm', async () => {
     const senders = (): never => {
       throw new Error('no such path');
     };

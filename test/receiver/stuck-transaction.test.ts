@@ -20,8 +20,8 @@ const inTransaction = async (): Promise<number> => {
   return Number(rows[0]?.['n']);
 };
 
-describe('ctx.transaction on Postgres with a function that does not end', () => {
-  it('after maxRunMs the next transaction of the process has its place, and stop() ends', async () => {
+describe('ctx.transaction on Postgres with a function that never ends', () => {
+  it('gives its place to the next transaction after maxRunMs, and stop() ends', async () => {
     let first = true;
     const { deliver, receiver, alarms } = await open(
       async (_, ctx) => {
@@ -40,14 +40,14 @@ describe('ctx.transaction on Postgres with a function that does not end', () => 
     await receiver.stop();
   });
 
-  it('stop() ends while one runs', async () => {
+  it('does not block stop()', async () => {
     const { deliver, receiver } = await open((_, ctx) => ctx.transaction(stuck), { leaseMs: 300 });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_timeout 503');
     await receiver.stop();
     await expect.poll(inTransaction).toBe(0);
   });
 
-  it('one inside another is refused at once, and the event is not done', async () => {
+  it('refuses one transaction inside another at once, and the event is not completed', async () => {
     const { deliver, receiver } = await open(
       (_, ctx) => ctx.transaction(() => ctx.transaction((tx) => (tx as PgClient).query('SELECT 1'))),
       { handlerDeadlineMs: 60_000 },

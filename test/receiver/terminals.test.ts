@@ -6,7 +6,7 @@ const UNSOLD = { task_id: 't', timestamp: '2026-01-01T00:00:01Z', result: { medi
 
 /** Edition 3.2 (verification.md §2.19). */
 describe('a second terminal status in edition 3.2', () => {
-  it('that says something else is answered 409, and an alarm is raised', async () => {
+  it('with other data is answered 409 and raises an alarm', async () => {
     const { deliver, seen, alarms } = await testReceiver({ edition: '3.2' });
     await deliver(payloads.tool('completed', SOLD));
     const outcome = await deliver(payloads.tool('completed', UNSOLD));
@@ -16,7 +16,7 @@ describe('a second terminal status in edition 3.2', () => {
     expect(alarms.map(({ code }) => code)).toEqual(['second_terminal_status']);
   });
 
-  it('that says the same under another key is a duplicate, without an alarm', async () => {
+  it('with the same data under another key is a duplicate, without an alarm', async () => {
     const { deliver, seen, alarms } = await testReceiver({ edition: '3.2' });
     await deliver(payloads.tool('completed', SOLD));
     const again = payloads.tool('completed', { ...SOLD, timestamp: UNSOLD.timestamp });
@@ -26,7 +26,7 @@ describe('a second terminal status in edition 3.2', () => {
     expect(alarms).toEqual([]);
   });
 
-  it('is 503 task_busy at once while the handler of the first runs, and 409 when it has returned', async () => {
+  it('is 503 task_busy while the handler of the first runs, and 409 after it', async () => {
     const started = gate();
     const release = gate();
     const handler = async (): Promise<void> => {
@@ -43,7 +43,7 @@ describe('a second terminal status in edition 3.2', () => {
     expect(said(await deliver(second))).toBe('refused task_already_final 409');
   });
 
-  it.each(['3.0', '3.1'] as const)('in edition %s it is applied', async (edition) => {
+  it.each(['3.0', '3.1'] as const)('is applied in edition %s', async (edition) => {
     const { deliver, seen } = await testReceiver({ edition });
     await deliver(payloads.tool('completed', SOLD));
     expect(said(await deliver(payloads.tool('completed', UNSOLD)))).toBe('accepted 200');
@@ -69,7 +69,7 @@ describe('after the final report of a media buy', () => {
     expect(alarms.map(({ warning }) => warning)).toEqual(warned ? ['report_after_final'] : []);
   });
 
-  it('an event without a timestamp is judged by when it was observed; one without either is not', async () => {
+  it('an event without a timestamp is compared by its observation time; without either it is not compared', async () => {
     const { deliver, seen } = await testReceiver();
     await deliver(FINAL);
     const at = (observed_at: string | undefined): object => {

@@ -27,8 +27,8 @@ async function opening(options: Partial<ReceiverOptions> = {}) {
   return { ...made, open: ({ headers }: Pick<Signed, 'headers'>) => made.receiver.open(headers) };
 }
 
-describe('receiver.open: headers decide', () => {
-  it('gives the outcome where they are refused, and a ticket where they are not', async () => {
+describe('receiver.open', () => {
+  it('gives the outcome when the headers are refused, else a ticket', async () => {
     const at = await opening();
     const signed = await at.sign(payloads.tool('completed'));
     expect(decided(await at.receiver.open({ 'Content-Type': 'application/json' }))).toBe(
@@ -47,7 +47,7 @@ describe('receiver.open: headers decide', () => {
     expect(await ticket.outcome).toBe(at.outcomes.at(-1));
   });
 
-  it('takes a body in pieces, and compares its digest', async () => {
+  it('takes a body in chunks and compares its digest', async () => {
     const at = await opening();
     for (const spoilt of [false, true]) {
       const signed = await at.sign(payloads.tool('completed'));
@@ -60,7 +60,7 @@ describe('receiver.open: headers decide', () => {
     }
   });
 
-  it('bearer: before the body', async () => {
+  it('refuses a bearer token before the body', async () => {
     const token = 'a-token-of-thirty-two-characters';
     const at = await opening({ senders: [{ agentUrl: AGENT, auth: { bearer: { token } } }] });
     const { headers, body } = bearerDelivery({ url: URL_GIVEN, body: payloads.tool('completed'), token });
@@ -74,7 +74,7 @@ describe('receiver.open: headers decide', () => {
 });
 
 describe('a ticket', () => {
-  it('ends where the body goes over the limit', async () => {
+  it('ends when the body exceeds the limit', async () => {
     const at = await opening();
     const signed = await at.sign(large());
     const ticket = wanted(await at.open(signed));
@@ -94,7 +94,7 @@ describe('a ticket', () => {
     expect(await ticket.end()).toBe(outcome);
   });
 
-  it('that is aborted leaves nothing: no outcome, no room, no nonce', async () => {
+  it('that is aborted leaves no outcome, no reserved bytes and no nonce', async () => {
     const at = await opening({ maxBufferedBytes: MAX });
     const signed = await at.sign(large());
     for (let round = 0; round < 3; round += 1) {
@@ -108,7 +108,7 @@ describe('a ticket', () => {
     expect(said(await at.send(signed))).toBe('accepted 200');
   });
 
-  it('takes nothing but bytes', async () => {
+  it('takes only bytes', async () => {
     const at = await opening();
     const ticket = wanted(await at.open(await at.sign(payloads.tool('completed'))));
     expect(ticket.add('{}' as never)).toBe(false);
@@ -116,7 +116,7 @@ describe('a ticket', () => {
     expect(at.alarms.map(({ code }) => code)).toEqual(['misconfigured']);
   });
 
-  it('looks at the end of the window again when the body is whole', async () => {
+  it('checks the end of the window again when the body is complete', async () => {
     let now = Date.now();
     const at = await opening({ now: () => now });
     const signed = [await at.sign(payloads.tool('completed')), await at.sign(payloads.tool('completed'))];
@@ -134,7 +134,7 @@ describe('a ticket', () => {
     expect(outcomes).toEqual(['accepted 200', 'refused webhook_signature_window_invalid 401']);
   });
 
-  it('is answered 503 where the receiver stopped meanwhile, and holds up no stop', async () => {
+  it('is answered 503 when the receiver stops meanwhile, without delaying stop()', async () => {
     const at = await opening();
     const signed = await at.sign(payloads.tool('completed'));
     const ticket = wanted(await at.open(signed));
@@ -144,8 +144,8 @@ describe('a ticket', () => {
   });
 });
 
-describe('what uploads can hold', () => {
-  it('one body at a time for a keyid and nonce; another gets 503 without room', async () => {
+describe('buffer space of uploads', () => {
+  it('is given to one body at a time per keyid and nonce; another gets 503 without space', async () => {
     const at = await opening();
     const signed = await at.sign(payloads.tool('completed'));
     const first = wanted(await at.open(signed));
@@ -157,7 +157,7 @@ describe('what uploads can hold', () => {
     expect(said(await again.end())).toBe('refused webhook_signature_replayed 401');
   });
 
-  it('a sender no more than it leaves for others', async () => {
+  it('is left to other senders in part, however much one uses', async () => {
     const other = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-2' });
     const first = await sellerKey();
     const at = await opening({
@@ -180,7 +180,7 @@ describe('what uploads can hold', () => {
     expect(said(await ticket.end())).toBe('accepted 200');
   });
 
-  it('a sender that is registered alone all of it', async () => {
+  it('is given entirely to a sender that is registered alone', async () => {
     const at = await opening({ maxBufferedBytes: 4 * MAX });
     const taken: boolean[] = [];
     for (let upload = 0; upload < 5; upload += 1) {
@@ -191,7 +191,7 @@ describe('what uploads can hold', () => {
     expect(at.outcomes.map(({ code }) => code)).toEqual(['overloaded']);
   });
 
-  it('HMAC, which proves nothing before the body, a room of its own', async () => {
+  it('is separate for HMAC, which proves nothing before the body', async () => {
     const at = await opening({
       maxBufferedBytes: 16 * MAX,
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: 'a-shared-secret-of-32-characters' } } }],
@@ -209,7 +209,7 @@ describe('what uploads can hold', () => {
     expect(tickets[0] && said(await tickets[0].end())).toBe('refused webhook_signature_invalid 401');
   });
 
-  it('gives back what it took, of all and of each', () => {
+  it('is released in full', () => {
     const budget = createBufferBudget(100, 10);
     expect([budget.reserve('a', 50), budget.reserve('a', 1)]).toEqual([true, false]);
     expect([budget.reserve('b', 25), budget.reserve('b', 1)]).toEqual([true, false]);

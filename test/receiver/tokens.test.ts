@@ -39,7 +39,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
   const warnings = (of: Awaited<ReturnType<typeof open>>) =>
     of.seen.map(({ event }) => event.warnings.map(({ code }) => code));
 
-  it('the token, or the previous one, in the header or in the envelope: nothing to say', async () => {
+  it('the token or the previous one, in the header or the envelope: no warning', async () => {
     const at = await open();
     for (const token of [TOKEN, PREVIOUS]) {
       expect(said(await at.deliver(payloads.tool('completed'), carrying(token)))).toBe('accepted 200');
@@ -50,7 +50,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
     expect(at.alarms).toEqual([]);
   });
 
-  it('none: a warning, whatever onMismatch says, and no alarm', async () => {
+  it('no token: a warning, whatever onMismatch is, and no alarm', async () => {
     for (const onMismatch of ['warn', 'refuse'] as const) {
       const at = await open({ onMismatch });
       const outcome = await at.deliver(payloads.tool('completed', { token: null }));
@@ -86,7 +86,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
     expect(JSON.stringify([warning.alarms, refusing.alarms, outcome])).not.toContain(TOKEN);
   });
 
-  it('a mismatch burns nothing: the same bytes are an event once the token is registered', async () => {
+  it('a mismatch uses up no nonce: the same bytes are accepted once the token is registered', async () => {
     const shared = store();
     const before = await open({ onMismatch: 'refuse' }, { store: shared });
     const signed = await before.sign(
@@ -103,7 +103,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
     expect(said(await after.send(signed))).toBe('refused webhook_signature_replayed 401');
   });
 
-  it("is decided before a malformed body, by the header alone; a family's token is its own", async () => {
+  it('is decided by the header before a malformed body; a family’s own token does not count', async () => {
     const at = await open({ onMismatch: 'refuse' });
     const twice = (token: string) => ({ ...carrying(token), allowMalformed: true });
     const malformed = await at.sign('{"a":1,"a":2}', twice('another-token-of-32-characters-00'));
@@ -118,7 +118,7 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
     expect(said(await at.deliver(unknown))).toBe('refused webhook_token_mismatch 401');
   });
 
-  it('a worker reads the stored body, which has no headers: the warning is on the outcome', async () => {
+  it('a worker keeps the warning on the outcome, though the stored body has no headers', async () => {
     const handled = gate<readonly string[]>();
     const at = await open(
       {},
@@ -159,7 +159,7 @@ describe('a bearer token in a header of its own (verification.md §6.8)', () => 
   const open = (auth: Extract<Sender['auth'], { bearer: unknown }>['bearer']) =>
     testReceiver({ senders: [{ agentUrl: AGENT, auth: { bearer: auth } }] });
 
-  it('is the whole value of that header; the previous one too; Authorization is not looked at', async () => {
+  it('is the whole value of that header; the previous one too; Authorization is ignored', async () => {
     const { receiver, alarms } = await open({ token: TOKEN, previousToken: PREVIOUS, header: HEADER });
     const send = async (token: string, header: string | undefined, more: Record<string, string> = {}) => {
       const at = { url: URL_GIVEN, body: payloads.agent('working'), token, headers: more };

@@ -45,7 +45,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     await receiver.stop();
   });
 
-  it('a handler that throws after its transaction committed is DONE: 200, not run again', async () => {
+  it('completes the event when the handler throws after its transaction committed: 200', async () => {
     const { deliver, seen } = await open(async (ctx) => {
       await ctx.transaction(write('a'));
       throw new Error('afterthought');
@@ -57,7 +57,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('what the function throws rolls back, and the event is run again', async () => {
+  it('rolls back when the function throws, and the event runs again', async () => {
     let broken = true;
     const { deliver } = await open((ctx) =>
       ctx.transaction((tx) => {
@@ -73,7 +73,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('a function that returns a promise is rolled back with a ConfigError', async () => {
+  it('rolls back a function that returns a promise, with a ConfigError', async () => {
     let message = '';
     const { deliver } = await open((ctx) =>
       ctx
@@ -88,7 +88,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(0);
   });
 
-  it('a transaction that was not awaited is waited for', async () => {
+  it('waits for a transaction that was not awaited', async () => {
     const { deliver } = await open((ctx) => {
       void ctx.transaction(write('a'));
     });
@@ -96,7 +96,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('one that was not awaited and failed is a failed run, not a success', async () => {
+  it('fails the run when a transaction that was not awaited failed', async () => {
     let broken = true;
     const { deliver } = await open((ctx) => {
       void ctx.transaction((tx) => {
@@ -112,7 +112,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it("one that failed, awaited and caught, is the handler's own business", async () => {
+  it('lets the handler catch the failure of an awaited transaction', async () => {
     const { deliver } = await open(async (ctx) => {
       await ctx
         .transaction(() => {
@@ -123,7 +123,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 
-  it('a second one after the first committed is a ConfigError, and changes nothing', async () => {
+  it('rejects a second transaction after the first committed with a ConfigError', async () => {
     const { deliver } = await open(async (ctx) => {
       await ctx.transaction(write('a'));
       await ctx.transaction(write('b'));
@@ -132,7 +132,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('one begun while another is under way is refused at once: it would wait for itself', async () => {
+  it('rejects one that begins while another runs, as it would wait for itself', async () => {
     const ends: unknown[] = [];
     const { deliver } = await open(async (ctx) => {
       ends.push(...(await Promise.allSettled([ctx.transaction(write('a')), ctx.transaction(write('b'))])));
@@ -145,7 +145,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('one after another that was rolled back commits', async () => {
+  it('commits one after another that was rolled back', async () => {
     const { deliver } = await open(async (ctx) => {
       await expect(ctx.transaction(() => Promise.reject(new Error('mine')))).rejects.toThrow(/promise/);
       await ctx.transaction(write('b'));
@@ -154,7 +154,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
-  it('one begun when the handler has settled is refused: the event is settled without it', async () => {
+  it('rejects one that begins after the handler settled: the event is settled without it', async () => {
     let ctx: HandlerContext | undefined;
     const { deliver } = await open((given) => {
       ctx = given;
@@ -164,7 +164,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(0);
   });
 
-  it('a handler past its deadline that has committed is answered 200', async () => {
+  it('answers 200 to a handler past its deadline that has committed', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
     try {
       const { opened, open: release } = gate();
@@ -184,7 +184,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     }
   });
 
-  it('an owner that lost its lease writes nothing', async () => {
+  it('writes nothing for an owner that lost its lease', async () => {
     let offset = 0;
     const other = sqliteStore(file, { clockOffsetMs: () => offset });
     await other.open();
@@ -204,7 +204,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(0);
   });
 
-  it('on the memory store it is a ConfigError that names the way out', async () => {
+  it('is a ConfigError on the memory store, which names the alternatives', async () => {
     let message = '';
     const { deliver } = await testReceiver({
       handler: (_, ctx) =>

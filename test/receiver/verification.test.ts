@@ -56,7 +56,7 @@ describe('verification', () => {
   });
 
   it.each(['main', 'pool'] as const)(
-    "'%s' is always that, and the answers are the same",
+    "'%s' uses only that thread, with the same answers",
     async (verification) => {
       const { handler, entered, go } = heldHandler();
       const { receiver, deliver, sign, send } = await testReceiver({ handler, verification });
@@ -102,7 +102,7 @@ describe('sodium', () => {
     await receiver.stop();
   });
 
-  it('with other verdicts is refused by ready, not by a delivery', async () => {
+  it('that gives other verdicts is refused by ready(), not by a delivery', async () => {
     const sodium = {
       crypto_sign_verify_detached: (signature: Uint8Array, message: Uint8Array, key: Uint8Array) =>
         ed25519.verify(signature, message, key),

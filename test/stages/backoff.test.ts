@@ -10,7 +10,7 @@ describe('backoffMs: 1 s · 2ⁿ, at most 5 min, of which half is jitter', () =>
     expect(longest).toEqual([1_000, 2_000, 4_000, 128_000, 256_000, 300_000, 300_000, 300_000]);
   });
 
-  it('is anything from half of that: bytes that come again and attempts are bounded by the step', () => {
+  it('is at least half of that, so that repetitions are bounded by the step', () => {
     expect([0, 0.25, 0.5].map((random) => backoffMs(3, RETRY, () => random))).toEqual([2_000, 2_500, 3_000]);
   });
 

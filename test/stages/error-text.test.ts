@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { errorText } from '../../src/stages/settle.ts';
 
-describe('errorText: what an event’s owner is told of a failed run', () => {
+describe('errorText: the stored text of a failed run’s error', () => {
   it.each([
     ['an error: its message alone', new TypeError('no such media buy'), 'no such media buy'],
     ['an error without a message: its name', new RangeError(''), 'RangeError'],
@@ -20,7 +20,7 @@ describe('errorText: what an event’s owner is told of a failed run', () => {
     expect(errorText(error)).toBe(text);
   });
 
-  it('is at most 1 000 characters, and never ends in half of one', () => {
+  it('is at most 1 000 characters, and never ends in half a surrogate pair', () => {
     expect(errorText(new Error('x'.repeat(5000)))).toBe('x'.repeat(1000));
     expect(errorText(new Error('x'.repeat(999) + '\u{1F600}'))).toBe(`${'x'.repeat(999)}\uFFFD`);
   });

@@ -100,7 +100,7 @@ describe('guard: contentTypes', () => {
   });
 });
 
-describe('guard: the 415 of what was meant to be a delivery is an alarm', () => {
+describe('guard: the alarm for a 415 of a likely delivery', () => {
   const raised = (...headers: [string, string][]): Alarm[] => {
     alarms.length = 0;
     pass(headers);
@@ -108,25 +108,25 @@ describe('guard: the 415 of what was meant to be a delivery is an alarm', () => 
   };
   const signed: [string, string] = ['signature-input', 'sig1=()'];
 
-  it('a type of the right form: names the option and the type', () => {
+  it('of a well-formed type names the option and the type', () => {
     const [alarm] = raised(['content-type', 'application/a2a+json; version=1'], signed);
     expect(alarm?.code).toBe('unsupported_media_type');
     expect(alarm?.message).toContain("contentTypes: ['application/a2a+json']");
   });
 
-  it('any other type: what a stranger wrote is no advice, and no control character is in it', () => {
+  it('of any other type quotes nothing and has no control character', () => {
     const [alarm] = raised(['content-type', "application/x', 'y+json\u001b[31m"], signed);
     expect(alarm?.message).toContain('contentTypes: [application/…+json]');
     expect(alarm?.message).not.toContain('\u001b');
   });
 
-  it('a compressed body: a proxy of ours may have done it', () => {
+  it('of a compressed body names a proxy as the likely cause', () => {
     const [alarm] = raised(json, ['content-encoding', 'gzip'], ['x-proto-signature', 'sha256=00']);
     expect(alarm?.code).toBe('unsupported_content_encoding');
     expect(alarm?.message).toMatch(/x-proto-signature.*"gzip".*proxy of yours/);
   });
 
-  it('without signature fields, and where the method was wrong, none', () => {
+  it('is missing without signature fields, and when the method was wrong', () => {
     expect(raised(['content-type', 'text/plain'])).toEqual([]);
     expect(raised(json, ['content-encoding', 'gzip'], ['authorization', 'Bearer x'])).toEqual([]);
     alarms.length = 0;
@@ -155,7 +155,7 @@ describe('guard: method, encoding, size', () => {
     expect(code(pass([json], 'POST', 1_001))).toBe('payload_too_large');
   });
 
-  it('refuses a declared length over the limit and trusts none under it', () => {
+  it('refuses a declared length over the limit, and trusts none under it', () => {
     const declared = (value: string) => guardDeclaredLength(headerFields([['content-length', value]]), 1_000);
     expect(declared('1001')?.code).toBe('payload_too_large');
     expect(declared('1000')).toBeUndefined();
@@ -175,7 +175,7 @@ describe('guard: method, encoding, size', () => {
     expect(declaredLength(headerFields(headers))).toBe(expected);
   });
 
-  it('looks at the method before the content type, and at both before encoding', () => {
+  it('checks the method before the content type, and both before the encoding', () => {
     expect(guardHeaders('GET', headerFields([]), context())?.code).toBe('method_not_allowed');
     expect(guardHeaders('POST', headerFields([['content-encoding', 'gzip']]), context())?.code).toBe(
       'unsupported_media_type',

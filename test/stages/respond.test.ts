@@ -84,7 +84,7 @@ describe('respond: the table of answers', () => {
     }
   });
 
-  it('answers a bearer 401 in its own form, never as a signature failure', () => {
+  it('answers a bearer 401 with its own challenge, never as a signature failure', () => {
     expect(refused('webhook_signature_invalid', 'bearer')).toEqual({
       status: 401,
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

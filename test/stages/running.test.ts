@@ -41,8 +41,8 @@ beforeEach(() => {
 
 afterEach(() => vi.useRealTimers());
 
-describe('what runs', () => {
-  it('counts until its handler has settled and the store knows', () => {
+describe('runs of this process', () => {
+  it('count until the handler has settled and the store knows', () => {
     const running = table();
     const over = begun(running, 'a');
     expect([running.has('a'), running.has('b'), running.all()]).toEqual([
@@ -57,7 +57,7 @@ describe('what runs', () => {
     expect([running.has('a'), running.all()]).toEqual([false, []]);
   });
 
-  it('counts no longer than maxRunMs, and what ends then takes nothing from the run after it', () => {
+  it('count no longer than maxRunMs, and a late end does not free the run after it', () => {
     const running = table();
     const first = begun(running, 'a');
     vi.advanceTimersByTime(899_999);
@@ -70,7 +70,7 @@ describe('what runs', () => {
     expect(running.has('a')).toBe(true);
   });
 
-  it('has the key of the delivery of a task, for as long as that counts', () => {
+  it('keep the key of the delivery of a task for as long as they count', () => {
     const running = table();
     const task = (deliveryId: string): (() => void) =>
       running.begin({ ...start(deliveryId), taskId: 't' }) ?? expect.fail(`${deliveryId} was refused`);
@@ -91,7 +91,7 @@ describe('what runs', () => {
     expect(key()).toBe('key of b');
   });
 
-  it('one suspect at a time, beside others', () => {
+  it('include one suspect at a time, beside others', () => {
     const running = table();
     begun(running, 'healthy');
     const over = begun(running, 'suspect', true);
@@ -104,7 +104,7 @@ describe('what runs', () => {
     begun(running, 'another', true);
   });
 
-  it('the place for a suspect is kept for the one whose lease is asked for', () => {
+  it('reserve the place of a suspect for the one whose lease is asked for', () => {
     const running = table();
     expect([running.reserve('a'), running.reserve('b'), running.reserve('a')]).toEqual([true, false, false]);
     expect(running.begin(start('b', true))).toBeUndefined();
@@ -114,7 +114,7 @@ describe('what runs', () => {
     expect(running.reserve('b')).toBe(false);
   });
 
-  it('the place is free again where nothing was leased, and after a lease where nobody says so', () => {
+  it('free that place when nothing was leased, and after a lease without news', () => {
     const running = table();
     running.reserve('a');
     running.release();
@@ -123,7 +123,7 @@ describe('what runs', () => {
     begun(running, 'c', true);
   });
 
-  it('nothing is remembered where a request can end without an end of its own', () => {
+  it('are not remembered where a request may end without notice', () => {
     onWorkerd();
     const running = table();
     begun(running, 'a', true);
@@ -132,8 +132,8 @@ describe('what runs', () => {
   });
 });
 
-describe('the beat', () => {
-  it('one call for all leases that are renewed, with the same id', () => {
+describe('the sign of life of the process', () => {
+  it('is one call for all leases that are renewed, with the same id', () => {
     const running = table();
     for (let lease = 0; lease < 3; lease += 1) running.beat();
     vi.advanceTimersByTime(1_000);
@@ -143,7 +143,7 @@ describe('the beat', () => {
     expect(beats).toEqual([1, 2].map(() => ({ process: running.process(), forMs: 6_000 })));
   });
 
-  it('is over no later than the leases of a process that died, whenever they were renewed last', () => {
+  it('expires no later than the leases of a process that died, whenever they were renewed last', () => {
     const running = table();
     const died = 40_000;
     const renewed = [0, 1_300, 1_900].map((phase) => {
@@ -172,7 +172,7 @@ describe('the beat', () => {
     expect(Math.max(...gaps)).toBeLessThan(6_000);
   });
 
-  it('a store that cannot be reached is a warning, and the next beat comes', async () => {
+  it('logs a warning when the store is unreachable, and is repeated', async () => {
     const away = (): Promise<void> => Promise.reject(new Fault('store_unavailable', 'away'));
     const running = table({ alive: away });
     running.beat();
@@ -183,7 +183,7 @@ describe('the beat', () => {
     await expect(running.announce()).rejects.toThrow('away');
   });
 
-  it('a store that keeps no processes is not asked', async () => {
+  it('is not sent to a store that keeps no processes', async () => {
     const running = table({});
     running.beat();
     await running.announce();

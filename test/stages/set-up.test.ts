@@ -91,7 +91,7 @@ const INVALID = 'refused webhook_target_uri_malformed 10';
 const forger = createSigner();
 
 describe('publicUrl and evidence (verification.md §2.34)', () => {
-  test('seven forms at most, once a second a sender; nothing is fetched where one verifies', async () => {
+  test('tries seven forms at most, once a second per sender, and fetches nothing if one verifies', async () => {
     const made = watch();
     expect(await made.deliver({ as: forger })).toBe(INVALID);
     expect(made.verified()).toBe(1 + 7);
@@ -106,7 +106,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     ]);
   });
 
-  test('once found, each delivery is tried in the found form alone', async () => {
+  test('tries each later delivery in the found form alone', async () => {
     const made = watch();
     expect(await made.deliver()).toBe(OURS);
     made.verified();
@@ -121,14 +121,14 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     );
   });
 
-  test('a burst is tried once, and all of it is ours', async () => {
+  test('tries a burst once, and answers all of it 503', async () => {
     const made = watch();
     const burst = await Promise.all(Array.from({ length: 50 }, () => made.deliver()));
     expect(new Set(burst)).toEqual(new Set([OURS]));
     expect(made.verified()).toBeLessThanOrEqual(7 + 50 * 2);
   });
 
-  test('once something of the sender has verified as configured, nothing is tried any more', async () => {
+  test('tries nothing once the sender has verified as configured', async () => {
     const made = watch(GIVEN);
     expect(await made.deliver({ url: CONFIGURED })).toBe('refused webhook_signature_invalid 10');
     expect(await made.deliver({ at: 2000 })).toMatch(/^authentic/);
@@ -139,7 +139,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     expect(made.alarms).toEqual([]);
   });
 
-  test('a finding ends where something verifies as configured', async () => {
+  test('drops a finding when something verifies as configured', async () => {
     const made = watch(GIVEN);
     // Another receiver's delivery, which that one replays here.
     const replayed = { url: CONFIGURED, target: '/elsewhere', headers: { host: 'internal.example' } };
@@ -148,7 +148,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     expect(await made.deliver({ ...replayed, at: 5000 })).toBe(INVALID);
   });
 
-  test('a clock that was set back does not end the trials', async () => {
+  test('goes on when the clock was set back', async () => {
     const made = watch();
     expect(await made.deliver({ as: forger, at: 100_000 })).toBe(INVALID);
     expect(await made.deliver({ at: 0 })).toBe(OURS);
@@ -170,7 +170,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     ['a Host that is none', { headers: { host: 'buyer.example:8443/hooks?op=1#' } }],
     ['two hosts', { headers: { host: 'buyer.example:8443', ':authority': 'internal.example' } }],
     ['a path that the request does not have', { target: '/' }],
-  ] as const)('%s is no evidence', async (_, how) => {
+  ] as const)('does not take %s as evidence', async (_, how) => {
     const made = watch();
     expect(await made.deliver(how)).toMatch(/^refused/);
     expect(made.alarms).toEqual([]);
@@ -180,11 +180,11 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     ['http without allowLoopback', 'http://buyer.example:8443/hooks?op=1', '/hooks?op=1'],
     ['a *', 'https://buyer.example:8443/hooks*', '/hooks*'],
     ['a final /*', 'https://buyer.example:8443/hooks/*', '/hooks/*'],
-  ])('what publicUrl cannot hold is not tried: %s', async (_, url, target) => {
+  ])('does not try what publicUrl cannot be: %s', async (_, url, target) => {
     expect(await watch(CONFIGURED, undefined, false).deliver({ url, target })).toBe(INVALID);
   });
 
-  test('a key that is revoked, or of another purpose, proves nothing', async () => {
+  test('takes no proof from a revoked key or one of another purpose', async () => {
     const revoked = watch(CONFIGURED, {
       found: { candidates: [sellerKey] },
       revocation: { [seller.agentUrl]: () => 'revoked' },
@@ -198,7 +198,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     expect(await mixed.deliver()).toBe(INVALID);
   });
 
-  test('of several senders with one kid the signer is named; a key found by the refetch is tried too', async () => {
+  test('names the signer of several senders with one kid, and tries a key found by the refetch', async () => {
     const stranger = await candidateOf(other, forger.jwk);
     const both = watch(CONFIGURED, { found: { candidates: [stranger, sellerKey] } });
     expect(await both.deliver()).toBe(OURS);
@@ -210,7 +210,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
     expect(await late.deliver()).toBe(OURS);
   });
 
-  test('several keys of one sender under one kid take turns', async () => {
+  test('tries several keys of one sender under one kid alternately', async () => {
     const pinned: Candidate[] = [await candidateOf(seller, forger.jwk), sellerKey];
     const made = watch(CONFIGURED, { found: { candidates: pinned } });
     expect(await made.deliver()).toBe(INVALID);
@@ -225,7 +225,7 @@ describe('publicUrl and evidence (verification.md §2.34)', () => {
 describe('the clock (verification.md §2.35)', () => {
   const parameters = { created: String(NOW - 600), expires: String(NOW - 300) };
 
-  test('what is outside its window is verified once a second a sender; forged, it proves nothing', async () => {
+  test('is checked with deliveries outside their window once a second per sender, and never by forged ones', async () => {
     const made = watch(GIVEN);
     for (let at = 0; at < 3000; at += 100) {
       expect(await made.deliver({ as: forger, at, parameters })).toBe(

@@ -7,9 +7,9 @@ const hashes = createHashes();
 const stored = (id: string): string => storedId(id, hashes);
 
 /** Written down: with another form an upgrade would lose the marks that stores hold. */
-describe('the form in which ids are stored', () => {
+describe('stored form of ids', () => {
   it.each(['task_1', ' ', '~', 'a"b\\c', 'x'.repeat(255), 'sha-256:not-a-hash'])(
-    '%j is kept as it is',
+    'keeps %j unchanged',
     (id) => {
       expect(stored(id)).toBe(id);
     },
@@ -22,11 +22,11 @@ describe('the form in which ids are stored', () => {
     ['\n', 'd7a5e915306d21dc1937ad5616f1dc9682e759e75ef51dd05fd9ddc98a078ea1'],
     ['\x7f', '6fe76740e12a93d5598fe685cb6ad3d3c94e44609065a56866b69647772026ec'],
     ['\ud800', '8c0c59dd0d275aadcd462a5fe12eb352cbdfeaf961eae4f85a4660521df7d2f5'],
-  ])('%j is stored by the hash of its JSON', (id, hash) => {
+  ])('stores %j as the hash of its JSON', (id, hash) => {
     expect(stored(id)).toBe(`sha-256:${hash}`);
   });
 
-  it('lone surrogates, which UTF-8 would make one, stay apart', () => {
+  it('keeps lone surrogates distinct, which UTF-8 would merge', () => {
     expect(stored('\ud800')).not.toBe(stored('\udfff'));
   });
 });

@@ -13,9 +13,9 @@ const context = { protocol: protocolFor(), hashes: createHashes(), readBody };
 const payloads = samplePayloads();
 const bytes = (payload: object): Uint8Array => new TextEncoder().encode(JSON.stringify(payload));
 
-describe('readStored: the first copy, as it was read at its admission', () => {
+describe('readStored', () => {
   it.each([undefined, 'tool', 'agent'] as const)(
-    'both transports, whatever format is known: %s',
+    'reads both transports with any known format: %s',
     (format) => {
       const origin = { agentUrl: AGENT, ...(format && { format }) };
       const tool = payloads.tool('completed');
@@ -32,7 +32,7 @@ describe('readStored: the first copy, as it was read at its admission', () => {
     },
   );
 
-  it('a key that was derived from the bytes is derived again', () => {
+  it('derives again a key that was derived from the bytes', () => {
     const { idempotency_key: _, ...agent } = payloads.agent('working');
     const body = bytes(agent);
     const key = context.hashes.sha256Hex(body);
@@ -42,7 +42,7 @@ describe('readStored: the first copy, as it was read at its admission', () => {
     });
   });
 
-  it('what cannot be read, or is another event, is a fault of ours', () => {
+  it('throws a Fault for an unreadable body or another event', () => {
     const tool = payloads.tool('completed');
     expect(() =>
       readStored({ agentUrl: AGENT }, { key: 'another-key-of-the-seller', body: bytes(tool) }, context),
@@ -62,7 +62,7 @@ describe('originOf', () => {
       handlers: { other: () => {} },
     });
 
-  it('is the configured sender with its format; else its agent URL alone', () => {
+  it('is the configured sender with its format, else its agent URL alone', () => {
     const config = given([{ agentUrl: AGENT, format: 'agent' }]);
     expect(originOf(config, AGENT)).toMatchObject({ agentUrl: AGENT, format: 'agent' });
     expect(originOf(config, 'https://gone.example')).toEqual({ agentUrl: 'https://gone.example' });

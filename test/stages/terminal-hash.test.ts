@@ -15,10 +15,10 @@ function hashOf(payload: object): string {
 
 const KEY = 'another-key-of-the-seller';
 
-describe('what a terminal status says', () => {
+describe('the hash of a terminal status', () => {
   const payload = payloads.tool('completed');
 
-  it('is its status and data, whatever is around them and in whichever order', () => {
+  it('covers status and data, not other members or their order', () => {
     const { status, result, task_id, ...rest } = payload;
     const other = {
       result: Object.fromEntries(Object.entries(result as object).toReversed()),
@@ -34,14 +34,17 @@ describe('what a terminal status says', () => {
     expect(hashOf({ ...payload, result: { media_buy_id: 'mb_2' } })).not.toBe(hashOf(payload));
   });
 
-  it.each([undefined, null])('without data (%s) the payload less keys, timestamps and metadata', (result) => {
-    const bare = { ...payload, result };
-    const again = { ...bare, idempotency_key: KEY, timestamp: '2026-01-01T00:00:00Z' };
-    expect(hashOf(again)).toBe(hashOf(bare));
-    expect(hashOf({ ...again, message: 'said otherwise' })).not.toBe(hashOf(bare));
-  });
+  it.each([undefined, null])(
+    'covers the payload without keys, timestamps and metadata if there is no data (%s)',
+    (result) => {
+      const bare = { ...payload, result };
+      const again = { ...bare, idempotency_key: KEY, timestamp: '2026-01-01T00:00:00Z' };
+      expect(hashOf(again)).toBe(hashOf(bare));
+      expect(hashOf({ ...again, message: 'said otherwise' })).not.toBe(hashOf(bare));
+    },
+  );
 
-  it('of an agent too: key, time and metadata stand inside', () => {
+  it('excludes key, time and metadata of an agent-transport envelope too', () => {
     const task = (key: string, timestamp: string, text: string): object => ({
       id: 'task_1',
       kind: 'task',

@@ -15,7 +15,7 @@ describe('turns', () => {
     },
   });
 
-  it('one timer for all that wait for the next turn', async () => {
+  it('uses one timer for all that wait for the next turn', async () => {
     const { wait } = createNextTurn();
     const begun: number[] = [];
     for (const at of [1, 2, 3]) wait(waiterOf(at, begun));
@@ -26,7 +26,7 @@ describe('turns', () => {
     expect([begun, vi.getTimerCount()]).toEqual([[1, 2, 3, 4], 0]);
   });
 
-  it('a waiter that leaves does not begin, and the others do', async () => {
+  it('does not run a waiter that leaves, and runs the others', async () => {
     const { wait, leave } = createNextTurn();
     const begun: number[] = [];
     const waiters = [0, 1, 2, 3].map((name) => waiterOf(name, begun));
@@ -36,7 +36,7 @@ describe('turns', () => {
     expect(begun).toEqual([0, 3]);
   });
 
-  it('waiters that leave one after the other share a timer', async () => {
+  it('uses one timer for waiters that leave one after the other', async () => {
     const { wait, leave } = createNextTurn();
     for (const name of [0, 1, 2]) {
       const waiter = waiterOf(name, []);
@@ -46,7 +46,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(1);
   });
 
-  it('one that waits anew while a turn begins has the next one', async () => {
+  it('runs a waiter that is added during a turn in the next one', async () => {
     const { wait, leave } = createNextTurn();
     const begun: number[] = [];
     const second = waiterOf(2, begun);
@@ -65,7 +65,7 @@ describe('turns', () => {
     expect([begun, vi.getTimerCount()]).toEqual([[1, 2, 3], 0]);
   });
 
-  it('nothing waits where one request may not serve another', () => {
+  it('runs at once where one request may not serve another', () => {
     const begun: number[] = [];
     onWorkerd();
     const { wait, leave } = createNextTurn();

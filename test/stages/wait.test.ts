@@ -21,7 +21,7 @@ function deaf(): { readonly store: { peek: () => Promise<PeekResult> }; readonly
   return { store: { peek }, peeks: () => peeks };
 }
 
-it('those who wait for one record share one poll', async () => {
+it('waits for one record share one poll', async () => {
   const { store, peeks } = deaf();
   const waiting = createWaiting(store);
   const both = [1, 2].map(() => waiting.until({ ...request, leftMs: 10 }));
@@ -29,7 +29,7 @@ it('those who wait for one record share one poll', async () => {
   expect(peeks()).toBe(1);
 });
 
-it('on workerd each asks for itself, and none waits for the poll of another', async () => {
+it('on workerd each wait polls for itself', async () => {
   const { store, peeks } = deaf();
   onWorkerd();
   const waiting = createWaiting(store);
@@ -41,7 +41,7 @@ it('on workerd each asks for itself, and none waits for the poll of another', as
   expect(await dead).toBe('busy');
 });
 
-it('what runs here is waited for also where its lease is over', async () => {
+it('a run of this process is waited for after its lease expired', async () => {
   let peeks = 0;
   let isOver = false;
   const peek = async (): Promise<PeekResult> => {

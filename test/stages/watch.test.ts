@@ -74,19 +74,19 @@ describe('keepLease', () => {
     expect([asked.length, ended]).toEqual([10, undefined]);
   });
 
-  it('brings a beat with every renewal', async () => {
+  it('sends the sign of life of the process with', async () => {
     keep(async () => 'renewed');
     await vi.advanceTimersByTimeAsync(7999);
     expect([asked.length, beats]).toEqual([3, 3]);
   });
 
-  it('ends as lost where the store says so', async () => {
+  it('ends as lost when the store says so', async () => {
     keep(async () => 'lost');
     await vi.advanceTimersByTimeAsync(2000);
     expect(ended).toBe('lost');
   });
 
-  it('a renewal that fails is tried again: the lease holds', async () => {
+  it('repeats a failed renewal: the lease still holds', async () => {
     let failing = true;
     keep(() => {
       failing = !failing;
@@ -96,7 +96,7 @@ describe('keepLease', () => {
     expect(ended).toBeUndefined();
   });
 
-  it('a store that refuses for longer than a lease is asked on, and what it says then counts', async () => {
+  it('goes on asking a store that fails for longer than a lease, and follows its answer', async () => {
     let answer: () => Promise<'renewed' | 'lost'> = () =>
       Promise.reject(new Fault('store_unavailable', 'away'));
     keep(() => answer());
@@ -110,7 +110,7 @@ describe('keepLease', () => {
     expect(ended).toBe('lost');
   });
 
-  it('a store that does not answer is asked once, for as long as a run may take', async () => {
+  it('asks a store that does not answer once, for as long as a run may take', async () => {
     keep(() => new Promise<never>(() => {}), 60_000);
     await vi.advanceTimersByTimeAsync(59_999);
     expect([asked.length, ended]).toEqual([1, undefined]);
@@ -161,7 +161,7 @@ describe('watchRun', () => {
     told = [];
   });
 
-  it('makes no timer for a run that is settled within its turn', async () => {
+  it('makes no timer for a run that settles within its turn', async () => {
     const { ended, stop } = watchRun(createNextTurn(), request());
     ended({ kind: 'returned' });
     expect(told).toEqual([{ kind: 'returned' }]);
@@ -180,7 +180,7 @@ describe('watchRun', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('the deadline counts from the beginning of the run', async () => {
+  it('counts the deadline from the beginning of the run', async () => {
     const { ended, stop } = watchRun(createNextTurn(), request());
     await vi.advanceTimersByTimeAsync(7_999);
     expect([told, abort.signal.aborted]).toEqual([[], false]);
@@ -193,7 +193,7 @@ describe('watchRun', () => {
     stop();
   });
 
-  it('the deadline counts from when the run began, not from when it was watched', async () => {
+  it('counts the deadline from when the run began, not from when it was watched', async () => {
     watchRun(createNextTurn(), request(5_000));
     await vi.advanceTimersByTimeAsync(2_999);
     expect(told).toEqual([]);
@@ -201,7 +201,7 @@ describe('watchRun', () => {
     expect(told).toMatchObject([{ kind: 'overrun' }]);
   });
 
-  it('a lease that is lost ends the run, and gives up its transaction for the same reason as its signal', async () => {
+  it('ends the run on a lost lease, and its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
     const { ended } = watchRun(createNextTurn(), { ...lost, lease: { ...lost.lease, store } });
@@ -213,7 +213,7 @@ describe('watchRun', () => {
     expect(abort.signal.reason).toBe(given[0]);
   });
 
-  it('a run over maxRunMs is given up, and its deadline was over before', async () => {
+  it('abandons a run over maxRunMs, whose deadline passed before', async () => {
     watchRun(createNextTurn(), request());
     await vi.advanceTimersByTimeAsync(900_000);
     expect(await finished()).toEqual({ kind: 'abandoned' });
