@@ -35,7 +35,7 @@ describe.each([
     expect(await (await post(`${server.url}/other`, '{"b":2}')).json()).toEqual({ b: 2 });
   });
 
-  test('after a parser that keeps the bytes (docs/frameworks.md), they are what is handed over', async () => {
+  test('a route after a parser that keeps the bytes (docs/frameworks.md) gets them', async () => {
     const receiver = recordingReceiver();
     const app = express();
     const keep = (req: object, _res: unknown, bytes: Buffer): void => {
@@ -82,7 +82,7 @@ describe.each([
     expect(receiver.handed.map(text)).toEqual(['{ "a": 1 }']);
   });
 
-  test('the line to change, as the log and docs/frameworks.md have it, takes a body of maxBodyBytes', async () => {
+  test('the corrected line, as in the log and docs/frameworks.md, accepts a body of maxBodyBytes', async () => {
     const line = /express\.json\((\{ limit: .*?\} )\}\)/;
     const [logged = '', options = ''] = line.exec(EXPRESS_FIX) ?? [];
     expect(readFileSync(new URL('../../docs/frameworks.md', import.meta.url), 'utf8')).toContain(logged);
@@ -108,7 +108,7 @@ describe.each([
     expect(receiver.handed[0]?.request.url).toBe('/webhooks/proto?x');
   });
 
-  test("node's own door, mounted, gets the original URL too", async () => {
+  test('the Node adapter, mounted, gets the original URL too', async () => {
     const receiver = recordingReceiver();
     const app = express();
     app.use('/hooks', nodeHandler(receiver));
@@ -117,7 +117,7 @@ describe.each([
     expect(receiver.handed[0]?.request.url).toBe('/hooks/proto?x');
   });
 
-  test('mounted by app.use() it answers other methods itself', async () => {
+  test('mounted by app.use() it answers other methods too', async () => {
     const app = express();
     app.use('/hook', webhookHandler(recordingReceiver()));
     await using server = await listening(app);
@@ -136,7 +136,7 @@ describe.each([
     expect(response.headers.get('content-type')).toBe('application/json');
   });
 
-  test('repeated lines are seen', async () => {
+  test('repeated header lines are seen', async () => {
     const receiver = recordingReceiver();
     const app = express();
     app.use(webhookHandler(receiver));
@@ -147,7 +147,7 @@ describe.each([
     expect(header(receiver.handed[0], 'host')).toBe('buyer.example, other.example');
   });
 
-  test('over the cap, and slower than the deadline', async () => {
+  test('a body over the cap, or slower than the deadline, is refused', async () => {
     const receiver = recordingReceiver({ bodyDeadlineMs: 20 });
     const app = express();
     app.use(webhookHandler(receiver));
@@ -164,7 +164,7 @@ describe.each([
     expect(statuses(await slow.closed())).toEqual([503]);
   });
 
-  test('an exception is answered 503 here: no error handler makes 4xx of it', async () => {
+  test('an exception is answered 503: no error handler makes 4xx of it', async () => {
     const broken = Object.assign(new Error('a bug'), { status: 404 });
     const receiver = recordingReceiver({ answer: () => Promise.reject(broken) });
     const app = express();

@@ -17,7 +17,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     (rewriteUrl) => fastify4({ rewriteUrl }) as unknown as FastifyInstance,
   ],
 ])('Fastify %s', (_version, make, rewriting) => {
-  test('its route gets the bytes; other routes, their parsers and limits are left as they are', async () => {
+  test('its route gets the bytes; other routes, parsers and limits are unchanged', async () => {
     const receiver = recordingReceiver();
     const app = make();
     app.addContentTypeParser('application/x-own', { parseAs: 'string' }, (_req, body, done) => {
@@ -36,7 +36,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     await app.close();
   });
 
-  test('a body limit of the app is not its limit', async () => {
+  test('the app’s body limit does not apply to it', async () => {
     const receiver = recordingReceiver();
     const app = make();
     app.addHook('onRoute', (route) => void (route.bodyLimit = 4));
@@ -47,7 +47,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     await app.close();
   });
 
-  test('under a prefix, and with a wildcard, the URL is handed over whole', async () => {
+  test('the whole URL is passed on under a prefix and with a wildcard', async () => {
     const receiver = recordingReceiver();
     const app = make();
     await app.register(webhookPlugin(receiver, '/*'), { prefix: '/webhooks' });
@@ -57,7 +57,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     await app.close();
   });
 
-  test('where rewriteUrl changed the URL, the one that sellers called is handed over', async () => {
+  test('the URL that sellers called is passed on when rewriteUrl changed it', async () => {
     const receiver = recordingReceiver();
     const app = rewriting((req) => (req.url ?? '').replace('/public/', '/webhooks/'));
     await app.register(webhookPlugin(receiver, '/webhooks/*'));
@@ -89,7 +89,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     ]);
   });
 
-  test('an onRequest hook that refuses has the last word', async () => {
+  test('an onRequest hook that refuses decides', async () => {
     const receiver = recordingReceiver();
     const app = make();
     app.addHook('onRequest', (_request, reply) => reply.code(403).send());
@@ -100,7 +100,7 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     await app.close();
   });
 
-  test('an exception is answered 503, and the process lives on', async () => {
+  test('an exception is answered 503, and the process keeps running', async () => {
     const broken = new Error('a bug');
     const receiver = recordingReceiver({ answer: () => Promise.reject(broken) });
     const app = make();

@@ -31,7 +31,7 @@ function openStream(...chunks: readonly string[]): {
   return { stream, cancelled };
 }
 
-test('bytes, fields, method and URL are handed over', async () => {
+test('bytes, headers, method and URL are passed on', async () => {
   const receiver = recordingReceiver();
   const bytes = new Uint8Array([0x7b, 0xff, 0x7d]);
   const response = await webhookHandler(receiver)(
@@ -80,7 +80,7 @@ describe('limits', () => {
     ['PUT', { method: 'PUT' }, 405],
     ['text/plain', { headers: { 'content-type': 'text/plain' } }, 415],
     ['a declared length', { headers: { 'content-type': 'application/json', 'content-length': '65' } }, 413],
-  ])('%s is refused before the body, which is let go', async (_, init, status) => {
+  ])('%s is refused before the body, which is cancelled', async (_, init, status) => {
     const receiver = recordingReceiver();
     const { stream, cancelled } = openStream('{');
     expect((await webhookHandler(receiver)(request(stream, init))).status).toBe(status);
@@ -88,7 +88,7 @@ describe('limits', () => {
     expect(receiver.handed).toEqual([]);
   });
 
-  test('a body of exactly the cap is taken, one byte more is 413, and reading stops', async () => {
+  test('a body of exactly the cap is accepted, one byte more is 413, and reading stops', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: 8 });
     expect((await webhookHandler(receiver)(request('x'.repeat(8)))).status).toBe(200);
     const { stream, cancelled } = openStream('12345678', '9');
@@ -97,7 +97,7 @@ describe('limits', () => {
     expect(receiver.handed).toHaveLength(1);
   });
 
-  test('a body held open: 503, and reading stops', async () => {
+  test('an unfinished body: 503, and reading stops', async () => {
     const receiver = recordingReceiver({ bodyDeadlineMs: 20 });
     const { stream, cancelled } = openStream('{');
     const response = await webhookHandler(receiver)(request(stream));
@@ -106,7 +106,7 @@ describe('limits', () => {
     expect(receiver.refused.map(({ code }) => code)).toEqual(['body_timeout']);
   });
 
-  test('an upload that breaks off leaves nothing', async () => {
+  test('an upload that breaks off leaves no state', async () => {
     const receiver = recordingReceiver();
     const stream = new ReadableStream({
       start(controller) {
@@ -132,7 +132,7 @@ describe('a body that was read before', () => {
     ]);
   });
 
-  test('or is locked by another reader, likewise', async () => {
+  test('or is locked by another reader is refused too', async () => {
     const receiver = recordingReceiver();
     const locked = request('{}');
     const reader = locked.body?.getReader();
@@ -141,7 +141,7 @@ describe('a body that was read before', () => {
     reader?.releaseLock();
   });
 
-  test('a clone made in time is taken', async () => {
+  test('a clone made in time is accepted', async () => {
     const receiver = recordingReceiver();
     const original = request('{ }');
     const clone = original.clone();
@@ -159,7 +159,7 @@ test('an exception is answered 503 and reported', async () => {
   expect(receiver.faults).toEqual([broken]);
 });
 
-test('the wait is told where the sender left', async () => {
+test('the receiver is told when the sender disconnects', async () => {
   const receiver = recordingReceiver();
   const controller = new AbortController();
   await webhookHandler(receiver)(request('{}', { signal: controller.signal }));
@@ -168,7 +168,7 @@ test('the wait is told where the sender left', async () => {
   expect(receiver.handed[0]?.request.signal?.aborted).toBe(true);
 });
 
-test('a stream of strings: 503, and the log says what it gives', async () => {
+test('a stream of strings: 503, and the log names its type', async () => {
   const receiver = recordingReceiver();
   const strings = new ReadableStream<unknown>({
     start(controller) {

@@ -45,7 +45,7 @@ async function upload(port: number): Promise<Upload> {
 const OWN_CONNECTION = ['node', 'express', 'fastify'];
 
 describe.each([...OWN_CONNECTION, 'hono'])('1,000 uploads of 1 MiB at once: %s', (framework) => {
-  test('memory is bounded by maxBufferedBytes; what does not fit is told to come again; the rest is taken', async () => {
+  test('memory is bounded by maxBufferedBytes; what does not fit gets 503; the rest is accepted', async () => {
     await using child = await serving(framework, {
       sender: seller.sender,
       options: { maxBufferedBytes: ROOM, bodyDeadlineMs: 120_000 },

@@ -4,7 +4,7 @@ import { faultsOf, imported, samplesOf } from '../support/samples.ts';
 const samples = samplesOf('docs/frameworks.md');
 
 describe('docs/frameworks.md', () => {
-  test('has a block for every door', () => {
+  test('has a block for every adapter', () => {
     const doors = new Set(samples.flatMap(({ code }) => imported(code).map(({ from }) => from)));
     const wanted = ['node', 'express', 'fastify', 'hono', 'fetch', 'lambda'];
     // The receiver that they import is the first block.

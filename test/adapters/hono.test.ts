@@ -31,7 +31,7 @@ describe.each([
     expect(await (await app.request('/other', json('{"b":2}'))).json()).toEqual({ b: 2 });
   });
 
-  test('mounted under a base path the URL is handed over whole', async () => {
+  test('mounted under a base path it passes on the whole URL', async () => {
     const receiver = recordingReceiver();
     const inner = new App();
     inner.post('/proto', webhookHandler(receiver));
@@ -41,7 +41,7 @@ describe.each([
   });
 
   test.each(['json', 'text', 'arrayBuffer'] as const)(
-    'c.req.%s() before it: 503, and never what Hono would make of the parsed body',
+    'c.req.%s() before it: 503, never the body that Hono makes of parsed values',
     async (reader) => {
       const receiver = recordingReceiver();
       const app = new App();
@@ -58,7 +58,7 @@ describe.each([
     },
   );
 
-  test('an environment that is not Node’s is left alone', async () => {
+  test('an environment other than Node’s is left unchanged', async () => {
     const receiver = recordingReceiver();
     const app = new App();
     app.post('/hook', webhookHandler(receiver));
@@ -71,7 +71,7 @@ describe.each([
   });
 });
 
-test('behind Hono’s bodyLimit the bytes still arrive', async () => {
+test('the bytes arrive behind Hono’s bodyLimit', async () => {
   const receiver = recordingReceiver();
   const app = new Hono();
   app.use('*', bodyLimit({ maxSize: 1_000 }));
@@ -107,7 +107,7 @@ describe('on @hono/node-server', () => {
     expect(toWeb).not.toHaveBeenCalled();
   });
 
-  test('what a middleware made of Node’s stream is read to its end', async () => {
+  test('a stream that a middleware made of Node’s is read to its end', async () => {
     const toWeb = vi.spyOn(Readable, 'toWeb');
     const receiver = recordingReceiver();
     const app = new Hono();
@@ -121,7 +121,7 @@ describe('on @hono/node-server', () => {
     expect(toWeb).toHaveBeenCalledOnce();
   });
 
-  test('a body that a middleware has read is gone: 503', async () => {
+  test('a body that a middleware has read: 503', async () => {
     const receiver = recordingReceiver();
     const app = new Hono();
     app.use('*', async (c, next) => {

@@ -25,7 +25,7 @@ const HTTP: LambdaEvent = {
   isBase64Encoded: true,
 };
 
-describe('what is handed over', () => {
+describe('input', () => {
   test('a REST API: the path with its stage, the query put together again, repeated lines', async () => {
     const receiver = recordingReceiver();
     await webhookHandler(receiver)(REST);
@@ -46,7 +46,7 @@ describe('what is handed over', () => {
     expect(header(receiver.handed[0], 'signature')).toBe('last');
   });
 
-  test('an HTTP API: path and query as received, the body’s bytes whatever they are', async () => {
+  test('an HTTP API: path and query as received, and the body’s exact bytes', async () => {
     const receiver = recordingReceiver();
     await webhookHandler(receiver)(HTTP);
     expect(receiver.handed[0]?.request.url).toBe('/webhooks/a%2fb?q=%41&q=');
@@ -69,7 +69,7 @@ describe('what is handed over', () => {
   });
 });
 
-describe('what is answered', () => {
+describe('output', () => {
   const reply = { status: 401, headers: { 'WWW-Authenticate': 'Signature error="x"' }, body: '\u00fc' };
 
   test('API Gateway and function URLs: headers, and a body that is text', async () => {
@@ -84,7 +84,7 @@ describe('what is answered', () => {
     expect(await handler(HTTP)).toEqual(result);
   });
 
-  test('a load balancer is answered in the one way that it reads', async () => {
+  test('a load balancer gets the one form that it reads', async () => {
     const handler = webhookHandler(recordingReceiver({ answer: () => reply }));
     const event = { httpMethod: 'POST', path: '/', requestContext: { elb: {} }, body: '{}' };
     const type = 'application/json';
@@ -100,7 +100,7 @@ describe('what is answered', () => {
     ]);
   });
 
-  test('what headers alone decide is not handed over', async () => {
+  test('a request that headers alone decide is answered without its body', async () => {
     const receiver = recordingReceiver();
     const handler = webhookHandler(receiver);
     expect((await handler({ ...HTTP, headers: {} })).statusCode).toBe(415);
@@ -116,7 +116,7 @@ describe('what is answered', () => {
   });
 });
 
-describe('events that are no HTTP request, or cannot be read, are never answered 4xx', () => {
+describe('events that are no HTTP request, or unreadable, are never answered 4xx', () => {
   const handler = async (event: unknown) => {
     const receiver = recordingReceiver();
     const handle = webhookHandler(receiver);
@@ -132,7 +132,7 @@ describe('events that are no HTTP request, or cannot be read, are never answered
     ['an HTTP API without its method', { ...HTTP, requestContext: { http: {} } }],
     ['a REST API without its method', { ...REST, httpMethod: null }],
     ['nothing', null],
-  ])('%s, after it was called rightly: 503, and the log says how it is used', async (_, event) => {
+  ])('%s, after a correct call: 503, and the log says how it is used', async (_, event) => {
     const { status, fault } = await handler(event);
     expect(status).toBe(503);
     expect(fault).toMatch(/was called with something that is not an HTTP request.*export const handler/);
@@ -151,7 +151,7 @@ describe('events that are no HTTP request, or cannot be read, are never answered
     },
   );
 
-  test('the first event of all, without a method: 503 likewise', async () => {
+  test('the very first event, without a method: 503 too', async () => {
     const receiver = recordingReceiver();
     const result = await webhookHandler(receiver)({ requestContext: {}, headers: {} });
     expect(result.statusCode).toBe(503);

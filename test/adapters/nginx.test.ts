@@ -51,7 +51,7 @@ const passingHost = (upstream: string): string =>
   `location / { proxy_pass ${upstream}; proxy_set_header Host $host; }`;
 
 describe('behind nginx with its default proxy_pass, which rewrites Host', () => {
-  test('an honest delivery: 503 and not 401, with an alarm and a line in the log that name the option', async () => {
+  test('a valid delivery: 503, not 401, with an alarm and a log line that name the option', async () => {
     await using proxied = await behind(plain);
     const { ask, house } = proxied;
     const answer = await ask(await givenFor(seller).signed());
@@ -66,7 +66,7 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
     expect(house.accepts()).toBe(0);
   });
 
-  test('the log names the option once, and not for every delivery', async () => {
+  test('the log names the option once, not for every delivery', async () => {
     await using proxied = await behind(plain);
     const { ask, house } = proxied;
     for (let delivery = 0; delivery < 3; delivery += 1) {
@@ -76,7 +76,7 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
     expect(house.outcomes).toHaveLength(3);
   });
 
-  test('a delivery that was signed for another URL stays the 401 that it is, and raises no alarm', async () => {
+  test('a delivery that was signed for another URL stays 401 without an alarm', async () => {
     await using proxied = await behind(plain);
     const { ask, house } = proxied;
     const answer = await ask(await givenFor(seller).signed({ url: 'https://other.example/webhooks/proto' }));
@@ -98,7 +98,7 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
     expect(house.handled).toEqual([event.idempotency_key]);
   });
 
-  test('X-Forwarded-Host of the right name changes nothing: it is never looked at', async () => {
+  test('X-Forwarded-Host is ignored', async () => {
     const upstreamHeaders = (upstream: string): string =>
       `location / { proxy_pass ${upstream}; proxy_set_header X-Forwarded-Host $host; proxy_set_header X-Forwarded-Proto https; }`;
     await using proxied = await behind(upstreamHeaders);
@@ -135,7 +135,7 @@ describe('behind nginx that passes Host on', () => {
     expect(house.handled).toHaveLength(1);
   });
 
-  test('forged X-Forwarded-* of a sender are ignored', async () => {
+  test('forged X-Forwarded-* headers are ignored', async () => {
     await using proxied = await behind(passingHost);
     const request = await givenFor(seller).signed();
     const forged = [
@@ -162,14 +162,14 @@ describe('behind nginx that passes Host on', () => {
     }
   });
 
-  test('a proxy_pass that cuts the path needs nothing where publicUrl is exact', async () => {
+  test('a proxy_pass that cuts the path works with an exact publicUrl', async () => {
     const cutting = (upstream: string): string =>
       `location /webhooks/ { proxy_pass ${upstream}/; proxy_set_header Host $host; }`;
     await using proxied = await behind(cutting);
     expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(200);
   });
 
-  test('and where it ends in /* the log says what to change, and the seller is told to come again', async () => {
+  test('and with one that ends in /* the log says what to change, and the seller gets 503', async () => {
     const cutting = (upstream: string): string =>
       `location /webhooks/ { proxy_pass ${upstream}/; proxy_set_header Host $host; }`;
     await using proxied = await behind(cutting, { publicUrl: `https://${AUTHORITY}/webhooks/*` });

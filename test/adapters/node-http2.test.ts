@@ -51,7 +51,7 @@ async function answerTo(stream: ClientHttp2Stream): Promise<Answer> {
   return { status: headers[':status'], headers, body };
 }
 
-test('bytes, :authority beside Host, method and target are handed over', async () => {
+test('bytes, :authority beside Host, method and target are passed on', async () => {
   const receiver = recordingReceiver();
   await using http2 = await session(receiver);
   const stream = open(http2, { ':authority': 'a.example', host: 'b.example', 'x-twice': ['1', '2'] });
@@ -64,7 +64,7 @@ test('bytes, :authority beside Host, method and target are handed over', async (
   expect(handed?.request).toMatchObject({ method: 'POST', url: '/hook?a' });
 });
 
-test(':authority alone is handed over', async () => {
+test(':authority alone is passed on', async () => {
   const receiver = recordingReceiver();
   await using http2 = await session(receiver);
   const stream = open(http2);
@@ -74,7 +74,7 @@ test(':authority alone is handed over', async () => {
   expect(header(receiver.handed[0], 'host')).toBeUndefined();
 });
 
-test('the reply and its length in bytes are written, and no Connection field', async () => {
+test('the reply with its length in bytes is written, without a Connection header', async () => {
   const reply = { status: 400, headers: { 'Content-Type': 'application/json' }, body: '{"a":"\u00fc"}' };
   await using http2 = await session(recordingReceiver({ answer: () => reply }));
   const stream = open(http2);
@@ -88,7 +88,7 @@ test('the reply and its length in bytes are written, and no Connection field', a
   ]);
 });
 
-test('over the cap: 413 while the body is open; the stream ends, the session serves the next one', async () => {
+test('a body over the cap: 413 before its end; the stream ends, the session serves the next one', async () => {
   const receiver = recordingReceiver({ maxBodyBytes: 64 });
   await using http2 = await session(receiver);
   const endless = open(http2);
@@ -112,7 +112,7 @@ test.each([
   expect(receiver.handed).toEqual([]);
 });
 
-test('a body held open: 503', async () => {
+test('an unfinished body: 503', async () => {
   const receiver = recordingReceiver({ bodyDeadlineMs: 20 });
   await using http2 = await session(receiver);
   const stream = open(http2);
@@ -122,7 +122,7 @@ test('a body held open: 503', async () => {
   expect(receiver.refused.map(({ code }) => code)).toEqual(['body_timeout']);
 });
 
-test('an upload that is reset leaves nothing', async () => {
+test('an upload that is reset leaves no state', async () => {
   const receiver = recordingReceiver();
   await using http2 = await session(receiver);
   const broken = open(http2);
@@ -138,7 +138,7 @@ test('an upload that is reset leaves nothing', async () => {
   expect([receiver.refused, receiver.faults]).toEqual([[], []]);
 });
 
-test('a sender that left before the answer breaks nothing', async () => {
+test('a sender that disconnected before the answer has no effect', async () => {
   const answer = gate<typeof OK>();
   const receiver = recordingReceiver({ answer: () => answer.opened });
   await using http2 = await session(receiver);

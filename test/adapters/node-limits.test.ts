@@ -8,7 +8,7 @@ import { gate } from '../support/gate.ts';
 
 const CAP = 64;
 
-describe('what headers alone decide is answered before the body', () => {
+describe('requests that headers alone decide', () => {
   test.each([
     ['a method other than POST', 405, ['PUT /hook HTTP/1.1', ...POST('Content-Length: 5').slice(1)]],
     ['text/plain', 415, ['POST / HTTP/1.1', 'Host: a', 'Content-Type: text/plain', 'Content-Length: 5']],
@@ -46,7 +46,7 @@ describe('what headers alone decide is answered before the body', () => {
     expect(statuses(await client.closed())).toEqual([405, 200]);
   });
 
-  test('a sender that reads the answer only after its whole body gets it all the same', async () => {
+  test('a sender that reads the answer after its whole body still gets it', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: CAP });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -59,7 +59,7 @@ describe('what headers alone decide is answered before the body', () => {
     expect(statuses(await client.closed())).toEqual([413]);
   });
 
-  test('a body that comes to its end while the answer lingers closes the connection at once', async () => {
+  test('a body that ends while the answer is kept for it closes the connection at once', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: CAP });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -69,7 +69,7 @@ describe('what headers alone decide is answered before the body', () => {
     expect(statuses(await client.closed())).toEqual([415]);
   });
 
-  test('what is pipelined behind such an answer is not processed', async () => {
+  test('a request that is pipelined behind such an answer is not processed', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: CAP });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -81,8 +81,8 @@ describe('what headers alone decide is answered before the body', () => {
   });
 });
 
-describe('the cap counts what is read', () => {
-  test('a body of exactly the cap is taken', async () => {
+describe('the cap applies to the bytes that are read', () => {
+  test('a body of exactly the cap is accepted', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: CAP });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -107,7 +107,7 @@ describe('the cap counts what is read', () => {
     expect(receiver.refused.map(({ code }) => code)).toEqual(['payload_too_large']);
   });
 
-  test('reading stops there: an endless body is not drained, and its connection is closed', async () => {
+  test('reading stops there: an endless body is not read on, and its connection is closed', async () => {
     const receiver = recordingReceiver({ maxBodyBytes: CAP });
     const requests: IncomingMessage[] = [];
     await using server = await listening((req, res) => {
@@ -130,8 +130,8 @@ describe('the cap counts what is read', () => {
   });
 });
 
-describe('the deadline is one for the whole body', () => {
-  test('a body held open: 503 and not 408, and the connection is closed', async () => {
+describe('the deadline applies to the whole body', () => {
+  test('an unfinished body: 503, not 408, and the connection is closed', async () => {
     const receiver = recordingReceiver({ bodyDeadlineMs: 20 });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -146,7 +146,7 @@ describe('the deadline is one for the whole body', () => {
     expect(receiver.refused.map(({ code }) => code)).toEqual(['body_timeout']);
   });
 
-  test('a drip does not move it', async () => {
+  test('slow bytes do not extend it', async () => {
     const receiver = recordingReceiver({ bodyDeadlineMs: 60, maxBodyBytes: 1_000_000 });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -157,7 +157,7 @@ describe('the deadline is one for the whole body', () => {
     expect(statuses(received)).toEqual([503]);
   });
 
-  test('a body in time is not touched by it', async () => {
+  test('a body in time is not affected', async () => {
     const receiver = recordingReceiver({ bodyDeadlineMs: 30_000 });
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -171,7 +171,7 @@ describe('an upload that breaks off', () => {
   test.each([
     ['a declared length', ['Content-Length: 60']],
     ['a chunked body', ['Transfer-Encoding: chunked']],
-  ])('of %s leaves nothing: no state, no refusal, nothing written', async (_, fields) => {
+  ])('of %s leaves no state, no refusal and no answer', async (_, fields) => {
     const receiver = recordingReceiver();
     const requests: IncomingMessage[] = [];
     await using server = await listening((req, res) => {
@@ -188,7 +188,7 @@ describe('an upload that breaks off', () => {
     expect([receiver.handed, receiver.refused, receiver.faults]).toEqual([[], [], []]);
   });
 
-  test('before the handler ran leaves nothing either', async () => {
+  test('before the handler ran leaves no state either', async () => {
     const receiver = recordingReceiver();
     const settled = gate<number>();
     await using server = await listening((req, res) => {

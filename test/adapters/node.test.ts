@@ -10,8 +10,8 @@ import { gate } from '../support/gate.ts';
 const post = (url: string, body: string | Uint8Array<ArrayBuffer>): Promise<Response> =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
 
-describe('what is handed over', () => {
-  test('the bytes as received, whatever they are, with method and target', async () => {
+describe('input', () => {
+  test('passes on the bytes as received, with method and target', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const bytes = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0xff, 0x00, 0x7d]);
@@ -23,7 +23,7 @@ describe('what is handed over', () => {
   });
 
   test.each(['Content-Digest', 'Signature', 'Signature-Input', 'Host'])(
-    'a repeated %s stays two lines',
+    'keeps a repeated %s as two lines',
     async (name) => {
       const receiver = recordingReceiver();
       await using server = await listening(webhookHandler(receiver));
@@ -34,7 +34,7 @@ describe('what is handed over', () => {
     },
   );
 
-  test('a repeated Content-Type is seen, and refused with 415', async () => {
+  test('sees a repeated Content-Type, refused with 415', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -42,7 +42,7 @@ describe('what is handed over', () => {
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 415 /);
   });
 
-  test('an absolute-form target stays absolute', async () => {
+  test('keeps an absolute-form target', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -52,7 +52,7 @@ describe('what is handed over', () => {
     client.socket.destroy();
   });
 
-  test('latin-1 octets in a field value pass through', async () => {
+  test('keeps Latin-1 octets in a header value', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -61,7 +61,7 @@ describe('what is handed over', () => {
     expect(header(receiver.handed[0], 'signature')).toBe('sig1=:\u00e9:');
   });
 
-  test('a chunked body is joined, and its trailers are never consulted', async () => {
+  test('joins a chunked body and ignores its trailers', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -76,7 +76,7 @@ describe('what is handed over', () => {
     expect(header(receiver.handed[0], 'content-digest')).toBeUndefined();
   });
 
-  test('Expect: 100-continue gets its 100 and then its answer', async () => {
+  test('answers Expect: 100-continue with 100 and then the answer', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const sent = request(server.url, {
@@ -93,8 +93,8 @@ describe('what is handed over', () => {
   });
 });
 
-describe('what is written', () => {
-  test('the reply and its length in bytes, and nothing that is not Node’s own', async () => {
+describe('output', () => {
+  test('is the reply with its length in bytes, and Node’s own headers', async () => {
     const body = '{"error":{"message":"\u00fc\u{1f4a1}"}}';
     const reply = { status: 400, headers: { 'Content-Type': 'application/json' }, body };
     await using server = await listening(webhookHandler(recordingReceiver({ answer: () => reply })));
@@ -111,7 +111,7 @@ describe('what is written', () => {
     ]);
   });
 
-  test('an empty reply has Content-Length: 0, and the connection serves the next delivery', async () => {
+  test('has Content-Length: 0 for an empty reply, and the connection serves the next delivery', async () => {
     const receiver = recordingReceiver();
     await using server = await listening(webhookHandler(receiver));
     const client = await rawClient(server.port);
@@ -122,7 +122,7 @@ describe('what is written', () => {
     expect(receiver.handed.map(text)).toEqual(['{}', '[]']);
   });
 
-  test('an exception is answered 503 with Retry-After, and reported', async () => {
+  test('is 503 with Retry-After for an exception, which is reported', async () => {
     const broken = new TypeError('a bug');
     const receiver = recordingReceiver({ answer: () => Promise.reject(broken) });
     await using server = await listening(webhookHandler(receiver));
@@ -135,7 +135,7 @@ describe('what is written', () => {
     expect(receiver.faults).toEqual([broken]);
   });
 
-  test('an exception is answered 503 where the receiver cannot even report it', async () => {
+  test('is 503 for an exception that the receiver cannot report', async () => {
     const { door, ...receiver } = recordingReceiver({
       answer: () => Promise.reject(new Error('a bug')),
     });
@@ -145,7 +145,7 @@ describe('what is written', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
   });
 
-  test('a reply that cannot be written breaks the connection and nothing else', async () => {
+  test('closes only its connection when it cannot be written', async () => {
     const bad = { status: 200, headers: { 'X-Bad': 'a\r\nb' }, body: '' };
     const receiver = recordingReceiver({ answer: () => bad });
     const door = { ...receiver.door, fault: () => ({ response: bad }) };
@@ -153,7 +153,7 @@ describe('what is written', () => {
     await expect(post(server.url, '{}')).rejects.toThrow('fetch failed');
   });
 
-  test('an exception of open is answered 503 too', async () => {
+  test('is 503 for an exception of open too', async () => {
     const receiver = recordingReceiver();
     const open = (): never => {
       throw new Error('a bug');
@@ -162,7 +162,7 @@ describe('what is written', () => {
     expect((await post(server.url, '{}')).status).toBe(503);
   });
 
-  test('a sender that left before the answer breaks nothing, and the wait is told', async () => {
+  test('is not affected by a sender that disconnected, and the receiver is told', async () => {
     const answer = gate<typeof OK>();
     const receiver = recordingReceiver({ answer: () => answer.opened });
     const closed = gate<ServerResponse>();
@@ -184,7 +184,7 @@ describe('what is written', () => {
     expect(receiver.faults).toEqual([]);
   });
 
-  test('an answer of somebody else’s stands', async () => {
+  test('does not replace an answer that was already sent', async () => {
     const receiver = recordingReceiver();
     await using server = await listening((req, res) => {
       res.writeHead(204).end();
@@ -218,7 +218,7 @@ describe('a body that was read before', () => {
     ]);
   });
 
-  test.each(['rawBody', 'body'])('and kept as a Uint8Array in %s is taken', async (member) => {
+  test.each(['rawBody', 'body'])('and kept as a Uint8Array in %s is accepted', async (member) => {
     const { receiver, server } = parsed((_, bytes) => ({ [member]: bytes }));
     await using open = await server;
     expect((await post(open.url, '{"a":1}')).status).toBe(200);
@@ -253,14 +253,14 @@ describe('a body that was read before', () => {
     expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
   });
 
-  test('a request that was paused before is read', async () => {
+  test('reads a request that was paused before', async () => {
     const receiver = recordingReceiver();
     await using server = await listening((req, res) => webhookHandler(receiver)(req.pause(), res));
     expect((await post(server.url, '{"a":1}')).status).toBe(200);
     expect(receiver.handed.map(text)).toEqual(['{"a":1}']);
   });
 
-  test('where rawHeaders is empty, headers are handed over', async () => {
+  test('takes headers when rawHeaders is empty', async () => {
     const receiver = recordingReceiver();
     await using server = await listening((req, res) =>
       webhookHandler(receiver)(Object.assign(req, { rawHeaders: [] }), res),

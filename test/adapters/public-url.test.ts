@@ -25,7 +25,7 @@ const SLIPS = [
   ['host of a prefix', 'https://www.buyer.example/webhooks/*', 'https://buyer.example/webhooks/*'],
 ] as const;
 
-describe.each(DOORS)('publicUrl is not the URL that the seller was given: $name', (door) => {
+describe.each(DOORS)('publicUrl differs from the URL that the seller has: $name', (door) => {
   test.each(SLIPS)('another %s: 503 and an alarm, never 401', async (_, publicUrl, meant) => {
     const alarms: Alarm[] = [];
     const state = createMemoryState();

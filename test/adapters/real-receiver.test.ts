@@ -81,7 +81,7 @@ test('HTTP/2: :authority is what is compared', async () => {
   await receiver.stop();
 });
 
-describe('HTTP/1.1: what only the raw lines show', () => {
+describe('HTTP/1.1: what only the raw header lines show', () => {
   test.each([
     ['a repeated Host', ['Host: other.example'], 401, 'webhook_target_uri_malformed'],
     [
@@ -159,7 +159,7 @@ describe('HTTP/1.1: what only the raw lines show', () => {
   });
 });
 
-test('a receiver that stops answers 503 before the body, and absent types 415', async () => {
+test('a receiver that is stopping answers 503 before the body, and missing types 415', async () => {
   const receiver = receiverAt('http://127.0.0.1/hook');
   await using server = await listening(webhookHandler(receiver));
   const untyped = await rawClient(server.port);

@@ -34,7 +34,7 @@ const answers = (all: readonly Sent[]): Promise<number[]> =>
   Promise.all(all.map(async ({ client }) => statuses(await client.closed())[0] ?? 0));
 
 describe.each(['node', 'express', 'fastify', 'hono'])('SIGTERM under load: %s', (framework) => {
-  test('deliveries under way finish, new ones get 503, nothing that was answered 200 is lost', async () => {
+  test('running deliveries finish, new ones get 503, and no event answered 200 is lost', async () => {
     await using child = await serving(framework, {
       sender: seller.sender,
       holdHandlers: true,

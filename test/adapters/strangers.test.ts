@@ -33,10 +33,10 @@ async function statusOf(client: RawClient): Promise<number | undefined> {
   return statuses(await client.until(/\r\n\r\n/))[0];
 }
 
-describe.each(['node', 'express', 'fastify', 'hono'])('strangers: %s', (framework) => {
+describe.each(['node', 'express', 'fastify', 'hono'])('unauthenticated senders: %s', (framework) => {
   const served = (options: object = {}) => serving(framework, { sender: seller.sender, options });
 
-  test('one that writes everything before it reads anything gets its 401', async () => {
+  test('one that writes everything before it reads gets its 401', async () => {
     await using child = await served();
     const request = await signedBy(stranger, 60 * KIB);
     const client = await rawClient(child.port);
@@ -48,7 +48,7 @@ describe.each(['node', 'express', 'fastify', 'hono'])('strangers: %s', (framewor
     await closing(client.socket);
   });
 
-  test('stalled uploads hold nothing, those of replayed headers one body: honest deliveries are taken', async () => {
+  test('stalled uploads take no buffer space, those of replayed headers one body: valid deliveries are accepted', async () => {
     // Room for two bodies.
     await using child = await served({ maxBufferedBytes: 2 * MIB, bodyDeadlineMs: 120_000 });
     const refused: RawClient[] = [];

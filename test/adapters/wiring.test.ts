@@ -90,7 +90,7 @@ const MISTAKES: readonly (readonly [
   ],
 ];
 
-describe('the door of another framework fails at first use, with the line to write', () => {
+describe('the adapter of another framework fails at first use, with the line to write', () => {
   test.each(MISTAKES)('%s', async (_, fix, wired) => {
     const receiver = recordingReceiver();
     expect(await wired(receiver)).toBe(503);
@@ -99,13 +99,13 @@ describe('the door of another framework fails at first use, with the line to wri
     expect(receiver.handed).toEqual([]);
   });
 
-  test('Express’s registered as a plugin of Fastify’s: it does not start', async () => {
+  test('Express’s registered as a Fastify plugin: the app does not start', async () => {
     const app = fastify();
     app.register(expressHandler(recordingReceiver()) as Any);
     await expect(app.ready()).rejects.toThrow(/called by Fastify.*webhookPlugin\(receiver, path\)/);
   });
 
-  test('Node’s given an event of Lambda’s, or a context of Koa’s', () => {
+  test('Node’s called with a Lambda event, or a Koa context', () => {
     const handle = nodeHandler(recordingReceiver());
     expect(() => handle({ requestContext: {}, rawPath: '/' } as Any, undefined as Any)).toThrow(
       /called by AWS Lambda\. Write: .*'proto-webhooks\/lambda'/,
@@ -115,7 +115,7 @@ describe('the door of another framework fails at first use, with the line to wri
     );
   });
 
-  test('Lambda’s given what is no HTTP request: a queue’s event must not count as handled', async () => {
+  test('Lambda’s called with an event that is no HTTP request: a queue’s event must not count as handled', async () => {
     const receiver = recordingReceiver();
     const handle = lambdaHandler(receiver);
     await expect(handle({ Records: [{ eventSource: 'aws:sqs' }] } as Any)).rejects.toThrow(
@@ -125,7 +125,7 @@ describe('the door of another framework fails at first use, with the line to wri
   });
 });
 
-describe('a receiver that is none', () => {
+describe('an argument that is no receiver', () => {
   test.each([
     ['node', nodeHandler],
     ['express', expressHandler],
@@ -133,7 +133,7 @@ describe('a receiver that is none', () => {
     ['fetch', fetchHandler],
     ['lambda', lambdaHandler],
     ['fastify', (receiver: DoorReceiver) => webhookPlugin(receiver, '/')],
-  ])('%s says so when it is made', (name, make) => {
+  ])('%s throws when it is made', (name, make) => {
     const { verifyAndDispatch } = recordingReceiver();
     for (const wrong of [undefined, null, {}, verifyAndDispatch]) {
       expect(() => make(wrong as Any)).toThrow(
@@ -142,7 +142,7 @@ describe('a receiver that is none', () => {
     }
   });
 
-  test('a handler that was never made is answered 503, and the error has the line', async () => {
+  test('a handler that was not made is answered 503, and the error has the line', async () => {
     const errors: unknown[] = [];
     const app = express();
     app.post('/hook', expressHandler as Any);
@@ -156,7 +156,7 @@ describe('a receiver that is none', () => {
   });
 });
 
-test('Express’s handler serves Node’s http too, and the other way round', async () => {
+test('Express’s handler serves Node’s http too, and vice versa', async () => {
   const receiver = recordingReceiver();
   await using plain = await listening(expressHandler(receiver));
   const app = express();
@@ -174,7 +174,7 @@ test('an exception in Express’s handler without next is answered 503', async (
 });
 
 test.each([[undefined], ['webhooks/proto'], [/hook/]])(
-  'Fastify’s with the path %s says so at once',
+  'Fastify’s with the path %s throws at once',
   (path) => {
     const make = () => webhookPlugin(recordingReceiver(), path as Any);
     expect(make).toThrow(ConfigError);

@@ -33,7 +33,7 @@ const MALFORMED = { kind: 'refused', code: 'webhook_signature_header_malformed' 
 const WINDOW = { kind: 'refused', code: 'webhook_signature_window_invalid' };
 const INVALID = { kind: 'refused', code: 'webhook_signature_invalid' };
 
-describe('authenticateHmac: who', () => {
+describe('authenticateHmac: the sender', () => {
   it('is the sender whose secret signed timestamp, dot and raw body', async () => {
     expect(await run(signed(SECRET))).toEqual({ kind: 'authentic', sender: seller, scheme: 'hmac' });
     expect(await run(signed(OTHER))).toEqual({ kind: 'authentic', sender: other, scheme: 'hmac' });
@@ -43,12 +43,12 @@ describe('authenticateHmac: who', () => {
     expect(await run(signed(PREVIOUS))).toMatchObject({ kind: 'authentic', sender: seller });
   });
 
-  it('is nobody under any other secret', async () => {
+  it('is unknown under any other secret', async () => {
     expect(await run(signed('a secret that nobody registered, ever'))).toMatchObject(INVALID);
     expect(await run(signed(OTHER), BODY, [seller])).toMatchObject(INVALID);
   });
 
-  it('reads header names of the dialect that is spoken', async () => {
+  it('reads the header names of the configured protocol name', async () => {
     const headers = { 'x-other-timestamp': String(NOW), 'x-other-signature': sign(SECRET, String(NOW)) };
     const asked = request([seller], headers, BODY);
     expect(await authenticateHmac(bench('other').context, asked)).toMatchObject({ kind: 'authentic' });

@@ -75,7 +75,7 @@ describe('modeMismatch (verification.md §2.23)', () => {
     expect(verdict(scheme, carried)).toBe('none');
   });
 
-  it('knows the HMAC headers of the dialect that is spoken', () => {
+  it('knows the HMAC headers of the configured protocol name', () => {
     expect(verdict('signature', ['hmac', 'timestamp'], 'other')).toBe('none');
     const headers = headerFields({ 'X-Other-Signature': 'sha256=00' });
     expect(modeMismatch('signature', headers, protocolFor('other'))?.code).toBe(MISMATCH);

@@ -16,7 +16,7 @@ const DIFFERENCES = [
   'rest: promises, order of the stages',
 ];
 
-it('breakdown: each part runs alone, repeatedly, and does what it does in a delivery', async () => {
+it('breakdown: each part runs alone and repeatedly, and does what it does in a delivery', async () => {
   const key = await makeKey('ed25519');
   const deliveries = await prepare(COUNT, key, 'ed25519', 1024);
   const handled: string[] = [];

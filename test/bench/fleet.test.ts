@@ -53,7 +53,7 @@ describe('fleet: processors, primaries, round trips, network', () => {
     expect(fleetFor({ ...LOAD, eventsPerDay: LOAD.eventsPerDay * 100 }, CONSTANTS).cores).toBe(80);
   });
 
-  it('has as many primaries as rate and room ask for', () => {
+  it('has as many primaries as rate and memory need', () => {
     // Each is to carry half of its 1,000 events/s.
     expect(fleet.primariesByRate).toBe(4);
     expect(fleet.primariesByRoom).toBe(4);
@@ -62,7 +62,7 @@ describe('fleet: processors, primaries, round trips, network', () => {
     expect([small.primariesByRate, small.primariesByRoom, small.primaries]).toEqual([4, 10, 10]);
   });
 
-  it('adds up what is held at once', () => {
+  it('adds up what is in memory at once', () => {
     expect(fleet.bytes.done).toBeCloseTo(86_400_000 * 2 * 300);
     expect(fleet.bytes.tasks).toBeCloseTo(86_400_000 * 0.25 * 30 * 200);
     expect(fleet.bytes.nonces).toBeCloseTo(2000 * 360 * 100);
@@ -70,7 +70,7 @@ describe('fleet: processors, primaries, round trips, network', () => {
     expect(fleet.bytesTogether).toBeCloseTo(51_840e6 + 129_600e6 + 72e6 + 5_400e6);
   });
 
-  it('counts a body by what it is larger than the measured one', () => {
+  it('counts a body by how much it is larger than the measured one', () => {
     const larger = fleetFor({ ...LOAD, bodyBytes: 10_240 }, CONSTANTS);
     expect(larger.bytes.waiting).toBeCloseTo(2000 * 1800 * (1500 + 9216));
     expect(larger.bytes.done).toBe(fleet.bytes.done);
@@ -90,7 +90,7 @@ describe('fleet: processors, primaries, round trips, network', () => {
 });
 
 describe('fleet: caps', () => {
-  it('asks for what the busiest seller needs, and for the nonces of all', () => {
+  it('needs caps for the busiest seller, and for the nonces of all', () => {
     const { caps } = fleetFor(LOAD, CONSTANTS);
     expect(caps.maxNoncesPerKey).toBe(200 * 360);
     expect(caps.maxNonces).toBe(2000 * 360);
@@ -118,7 +118,7 @@ describe('fleet: caps', () => {
     expect(TASK_DAYS * 86_400_000).toBe(MARK_RETENTION_MS);
   });
 
-  it('says what the defaults allow: 278 events/s a key', () => {
+  it('computes what the defaults allow: 278 events/s per key', () => {
     const { keyPerSecond, senderPerDay } = defaultsAllow({ retentionDays: 1, tasksPerEvent: 0.25 });
     expect(Math.round(keyPerSecond)).toBe(278);
     expect(Math.round(senderPerDay)).toBe(117_647);

@@ -12,19 +12,19 @@ const docs = new URL('../../docs/', import.meta.url);
 const page = readFileSync(new URL('performance.md', docs), 'utf8');
 const NOT_MEASURED = 'Not measured yet';
 
-describe('docs/performance.md says what bench/results.json says (else: npm run docs:performance)', () => {
+describe('docs/performance.md agrees with bench/results.json (if not: npm run docs:performance)', () => {
   const results = readResults();
 
   it('in its tables', async () => {
     expect(await performanceText(page, results)).toBe(page);
   });
 
-  it('in its chart, which is there where the parts were measured', () => {
+  it('in its chart, which exists if the parts were measured', () => {
     const file = new URL(CHART_FILE, docs);
     expect(existsSync(file) ? readFileSync(file, 'utf8') : undefined).toBe(chart(results));
   });
 
-  it('by no run that means nothing, and every figure under the name that it is looked for', () => {
+  it('without invalid runs, and with every figure under its name', () => {
     const quick = Object.entries(results).filter(([, section]) => section.quick);
     expect(quick.map(([name]) => name)).toEqual([]);
     const whole = Object.keys(RESULTS).every((name) => results[name]);
@@ -66,7 +66,7 @@ describe('tables of docs/performance.md', () => {
     expect(text).toContain('| verification');
   });
 
-  it('say so where a run means nothing', async () => {
+  it('say when a run is invalid', async () => {
     const quick = Object.entries(RESULTS).map(([name, section]) => [name, { ...section, quick: true }]);
     const text = await performanceText(page, Object.fromEntries(quick) as Results);
     expect(text).toContain('**quick: means nothing**');
@@ -106,7 +106,7 @@ describe('the chart', () => {
     expect(bar).toEqual(totals.map(([, micros]) => expect.closeTo((micros / 101) * 740, 1)));
   });
 
-  it('takes a part below nothing for nothing', () => {
+  it('draws a negative part as zero', () => {
     const figures = RESULTS['breakdown']?.figures ?? {};
     const [rest = ''] = Object.keys(figures).filter((name) => name.startsWith('rest'));
     const noisy = { ...figures, [rest]: { median: -3, min: -4, max: 1 } };

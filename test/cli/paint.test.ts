@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/shell.ts';
 
-describe('what a terminal is given', () => {
+describe('terminal output', () => {
   it('keeps text, line ends and our own colours', () => {
     const text = `${createPaint(true)('bad', 'FAIL')} caf\u00e9\r\n\tend\n`;
     expect(text).toContain('\u001b[31m');
     expect(harmless(text)).toBe(text);
   });
 
-  it('keeps every colour that we have', () => {
+  it('keeps all our colours', () => {
     for (const style of ['good', 'bad', 'warn', 'dim', 'bold'] as const) {
       const text = createPaint(true)(style, 'x');
       expect(harmless(text)).toBe(text);
     }
   });
 
-  it('has others’ texts in one line, however deep they lie', () => {
+  it('keeps foreign texts in one line, at any depth', () => {
     expect(inLine('k\r\n\u001b[32mgood\u2028')).toBe('k???[32mgood?');
     expect(inLines({ a: ['x\ny', 1, undefined], b: { c: null } })).toEqual({
       a: ['x?y', 1, undefined],
@@ -31,11 +31,11 @@ describe('what a terminal is given', () => {
     ['C1', '\u009b2J', '?2J'],
     ['a carriage return that would overwrite the line', 'FAIL\rpass', 'FAIL?pass'],
     ['a turned direction of text', 'a\u202eb\u2066c', 'a?b?c'],
-  ])('takes out %s', (_, given, shown) => {
+  ])('removes %s', (_, given, shown) => {
     expect(harmless(given)).toBe(shown);
   });
 
-  it('has colours only where a terminal takes them and NO_COLOR is not set', () => {
+  it('has colours only on a terminal and without NO_COLOR', () => {
     expect(wantsColour(true, { TERM: 'xterm' })).toBe(true);
     expect(wantsColour(true, { NO_COLOR: '1' })).toBe(false);
     expect(wantsColour(true, { TERM: 'dumb' })).toBe(false);

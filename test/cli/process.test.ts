@@ -43,7 +43,7 @@ async function keyFiles(folder: {
   return { jwks: folder.file('jwks.json'), probe: folder.file('probe.json') };
 }
 
-it('--version: of the package', async () => {
+it('--version: the package’s version', async () => {
   const own = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;
   };
@@ -58,7 +58,7 @@ describe('--help', () => {
     expect(stdout.split('Examples:')[1]).toContain(`$ proto-webhooks ${verb}`);
   });
 
-  it('of the whole: every group, and the exit codes', async () => {
+  it('of the program: every group, and the exit codes', async () => {
     const { code, stdout } = await cli(['--help']);
     expect(code).toBe(0);
     for (const word of ['explain', 'send', 'vectors', 'keys', 'inbox', 'Exit codes: 0 pass, 1 fail, 2 usage'])
@@ -66,7 +66,7 @@ describe('--help', () => {
   });
 });
 
-describe('bad input ends with 2 and one line on stderr that says what was expected', () => {
+describe('bad input ends with 2 and one line on stderr with what was expected', () => {
   const URL = 'http://127.0.0.1:9/hook';
   it.concurrent.each([
     [
@@ -299,7 +299,7 @@ describe('explain', () => {
     expect({ code: odd.code, lines: odd.stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
   });
 
-  it('says where the chain of an agent breaks', async () => {
+  it('names the broken step of an agent’s chain', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     seller.faults.set('/.well-known/jwks.json', 'html');
     using folder = tempFolder();
@@ -361,7 +361,7 @@ describe('explain', () => {
 });
 
 describe('vectors run', () => {
-  it("runs this package's own with 0, one line a vector, and the total", async () => {
+  it('runs the package’s own vectors with 0, one line per vector, and the total', async () => {
     const { code, stdout } = await cli(['vectors', 'run']);
     const lines = stdout.trim().split('\n');
     expect(lines.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
@@ -369,7 +369,7 @@ describe('vectors run', () => {
     expect(code).toBe(0);
   });
 
-  it('fails with 1 where a vector does, and says what was expected', async () => {
+  it('fails with 1 when a vector does, and says what was expected', async () => {
     using folder = tempFolder();
     const vector = {
       cases: [
@@ -390,7 +390,7 @@ describe('vectors run', () => {
     expect(shown.stdout).toContain('0 passed, 1 failed');
   });
 
-  it('what it does not understand is no pass: an error, or named and counted', async () => {
+  it('does not pass what it does not understand: an error, or named and counted', async () => {
     using folder = tempFolder();
     const entry = { name: 'n', input_url: 'https://a.example', expected_target_uri: 'https://a.example/' };
     writeFileSync(folder.file('a.json'), JSON.stringify({ cases: [{ ...entry, expected_port: 443 }] }));
@@ -416,7 +416,7 @@ describe('vectors run', () => {
     });
   });
 
-  it('a folder of which nothing can be judged is an error', async () => {
+  it('rejects a folder without a usable vector', async () => {
     using folder = tempFolder();
     writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [] }));
     const { code, stderr } = await cli(['vectors', 'run', folder.path]);
@@ -478,7 +478,7 @@ describe('vectors probe', () => {
     expect(hint).toContain(`senders: [{ agentUrl: 'http://127.0.0.1:${port}/mcp' }]`);
   });
 
-  it('waits where the receiver remembers that the fake seller was not there before', async () => {
+  it('waits when the receiver has cached that the fake seller was absent', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     const port = await freePort();
@@ -503,7 +503,7 @@ describe('vectors probe', () => {
     expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
   });
 
-  it('passes a receiver with hostCheck off, told so', async () => {
+  it('passes a receiver with hostCheck off when told so', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     await using house = await bench({ hostCheck: 'off' });
@@ -512,7 +512,7 @@ describe('vectors probe', () => {
     expect((await cli(args)).code).toBe(1);
   });
 
-  it('says what its agent’s documents lack, where the receiver cannot have found the keys', async () => {
+  it('names what its agent’s documents lack when the receiver cannot have found the keys', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     await using seller = await createFakeSeller();
@@ -588,7 +588,7 @@ describe('send', () => {
     expect(code).toBe(0);
   });
 
-  it('ends with 1 where the answer is another one', async () => {
+  it('ends with 1 for another answer', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     const server = createServer((req, res) => void req.resume().on('end', () => res.writeHead(500).end()));
@@ -599,7 +599,7 @@ describe('send', () => {
     server.close();
   });
 
-  it('ends with 1 where a success is cut short', async () => {
+  it('ends with 1 when a success response is cut short', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     const server = createServer((_req, res) => {
@@ -747,7 +747,7 @@ describe('keys', () => {
   it.each([
     ['JWKS', '/.well-known/jwks.json'],
     ['brand.json', '/.well-known/brand.json'],
-  ])('check: without the %s, which pins make needless, deliveries are accepted', async (name, path) => {
+  ])('check: accepts missing %s, which pins make unnecessary', async (name, path) => {
     await using seller = await createFakeSeller();
     const { other } = await keys();
     seller.documents.set('/.well-known/adagents.json', {
@@ -789,7 +789,7 @@ describe('keys', () => {
     expect(await cli(args)).toMatchObject({ code: 2 });
   });
 
-  it('check: judges the keys by the edition that the receiver has', async () => {
+  it('check: applies the edition of the receiver to the keys', async () => {
     await using seller = await createFakeSeller();
     const request = (await probeKeys()).find(({ publicJwk }) => publicJwk['kid'] === 'probe-request');
     seller.documents.set('/.well-known/jwks.json', { keys: [request?.publicJwk] });
@@ -817,7 +817,7 @@ it('an error that repeats much of a file is one line of bounded length', async (
   expect(stderr.length).toBeLessThan(5000);
 });
 
-describe('others’ texts have no lines of their own', () => {
+describe('foreign texts stay on one line', () => {
   const LINE = '\ngood        JWKS';
 
   it('keys check: a kid', async () => {
@@ -846,8 +846,8 @@ describe('others’ texts have no lines of their own', () => {
   });
 });
 
-describe('as npm installs it', () => {
-  it('runs through a link, and ends quietly where nobody reads on', async () => {
+describe('as installed by npm', () => {
+  it('runs through a link, and ends quietly when its output is closed', async () => {
     using folder = tempFolder();
     symlinkSync(CLI, folder.file('proto-webhooks'));
     const shell = (command: string): Promise<{ code: unknown; stdout: string; stderr: string }> =>
@@ -866,7 +866,7 @@ describe('as npm installs it', () => {
 });
 
 describe('colours', () => {
-  it('only on a terminal, and not where NO_COLOR is set', async () => {
+  it('appear only on a terminal and without NO_COLOR', async () => {
     using folder = tempFolder();
     const { jwks } = await keyFiles(folder);
     writeFileSync(folder.file('a.http'), httpText(withHeaders(await signed(), { Signature: 'sig1=:AAAA:' })));

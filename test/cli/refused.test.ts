@@ -21,7 +21,7 @@ const captures = async (dir: string): Promise<string[]> =>
   (await readdir(dir)).filter((name) => name.endsWith('.http')).sort();
 
 describe('onRefused', () => {
-  it('is told of what was refused, with the body where it was there', async () => {
+  it('gets each refused delivery, with the body if it was read', async () => {
     const told: RefusedDelivery[] = [];
     const at = await testReceiver({ onRefused: (delivery) => void told.push(delivery) });
     const good = await at.sign(payloads.tool('completed'));
@@ -53,7 +53,7 @@ describe('onRefused', () => {
     ).toBe('refused unsupported_media_type 415');
   });
 
-  it('that wants bodies gets one a second of those that their headers refused, of known key ids alone', async () => {
+  it('with bodies gets one a second of those that their headers refused, for known key ids only', async () => {
     let now = Date.now();
     const told: RefusedDelivery[] = [];
     const onRefused = Object.assign((delivery: RefusedDelivery) => void told.push(delivery), {

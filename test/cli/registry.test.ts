@@ -18,7 +18,7 @@ const diagnostics = (...more: string[]) =>
   cli(['registry', 'diagnostics', AGENT, ...flags('registry'), '--token-env', 'TOKEN', ...more], TOKEN);
 
 describe('registry badge', () => {
-  it('prints the badge, and JSON where it is asked for', async () => {
+  it('prints the badge, or JSON on request', async () => {
     const text = await cli(['registry', 'badge', AGENT, 'sales', '3.0', ...flags('registry')]);
     expect(text).toMatchObject({ code: 0, stderr: '' });
     expect(text.stdout).toContain('verified');
@@ -30,14 +30,14 @@ describe('registry badge', () => {
   it.each([
     ['400', 'answered 400: Invalid agent URL, role, or version'],
     ['http-svg', 'badge_svg_url'],
-  ])('%s ends with 2 and one line', async (fault, words) => {
+  ])('%s ends with 2 and one line on stderr', async (fault, words) => {
     const { code, stdout, stderr } = await cli(['registry', 'badge', AGENT, 'sales', '3.0', ...flags(fault)]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(words);
     expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 
-  it('says which option names the registry', async () => {
+  it('names the option for the registry', async () => {
     const { code, stderr } = await cli(['registry', 'badge', AGENT, 'sales'], { env: { REGISTRY_URL: '' } });
     expect(code).toBe(2);
     expect(stderr).toContain('--registry');
@@ -45,7 +45,7 @@ describe('registry badge', () => {
 });
 
 describe('registry diagnostics', () => {
-  it('shows each step, without what was sent and answered, and points to explain', async () => {
+  it('shows each step without its bodies, and points to explain', async () => {
     const { code, stdout } = await diagnostics();
     expect(code).toBe(1);
     for (const words of ['webhooks / deliver / sign', 'https://seller.example/mcp', '500 after 12 ms']) {
@@ -79,7 +79,7 @@ describe('registry diagnostics', () => {
     ]);
   });
 
-  it('breaks long JSON into lines below its name, and lets none of them steer the terminal', async () => {
+  it('wraps long JSON below its name, and escapes it for the terminal', async () => {
     const args = [
       'registry',
       'diagnostics',
@@ -96,7 +96,7 @@ describe('registry diagnostics', () => {
     expect(stdout).not.toContain('\u202e');
   });
 
-  it('says that there is none', async () => {
+  it('says that there is no run', async () => {
     const args = ['registry', 'diagnostics', AGENT, ...flags('no-rows'), '--token-env', 'TOKEN'];
     const { code, stdout } = await cli(args, TOKEN);
     expect(code).toBe(0);
@@ -127,7 +127,7 @@ describe('registry diagnostics', () => {
 });
 
 describe('registry get', () => {
-  it('asks any endpoint, with its query', async () => {
+  it('calls any endpoint, with its query', async () => {
     const { code, stdout } = await cli([
       'registry',
       'get',
@@ -143,7 +143,7 @@ describe('registry get', () => {
     expect((await server.seen('registry')).at(-1)?.url).toBe('/registry/api/list?a=1%3D2&a=3');
   });
 
-  it('refuses a query that is none', async () => {
+  it('refuses an invalid query', async () => {
     const { code, stderr } = await cli([
       'registry',
       'get',

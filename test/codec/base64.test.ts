@@ -58,7 +58,7 @@ describe('byte sequences in either alphabet, padded correctly or not at all (ver
     );
   });
 
-  test('what is decoded encodes to the same text again: no second text means the same bytes', () => {
+  test('decoded bytes encode to the same text: no second text means the same bytes', () => {
     const text = fc.string({ unit: fc.constantFrom(...Array.from('AQgwZz09+/-_=')), maxLength: 12 });
     let decoded = 0;
     fc.assert(

@@ -11,7 +11,7 @@ describe('duplicateNames', () => {
     expect(duplicateNames('{"a":1,"a":1,"b":1,"b":1,"c":1,"c":1}', 2)).toEqual(['a', 'b']);
   });
 
-  it('is not led astray by strings', () => {
+  it('is not confused by strings', () => {
     expect(duplicateNames('{"a":"{\\"a\\":1","b":[":","}"],"c\\\\":1,"c\\\\":2}', 4)).toEqual(['c\\']);
   });
 

@@ -17,7 +17,7 @@ function takes(text: string, read: (text: string) => unknown): boolean {
   }
 }
 
-describe('readJson gives the value that was written', () => {
+describe('readJson returns the value that was serialised', () => {
   it('whatever its names are made of', () => {
     fc.assert(
       fc.property(jsonSamples(ANY_UNIT), ({ text, value }) => {
@@ -27,7 +27,7 @@ describe('readJson gives the value that was written', () => {
     );
   });
 
-  it('and what JSON.parse gives, where it can be trusted', async () => {
+  it('and what JSON.parse returns, where that can be trusted', async () => {
     const program = fileURLToPath(new URL('fixtures/unprimed.ts', import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, ['--no-warnings', program]);
     expect(Number(stdout)).toBeGreaterThan(1000);
@@ -53,8 +53,8 @@ describe('readJson gives the value that was written', () => {
   });
 });
 
-describe('readJson takes what JSON.parse takes, and nothing else', () => {
-  it('every beginning of a text', () => {
+describe('readJson accepts what JSON.parse accepts, and nothing else', () => {
+  it('for every prefix of a text', () => {
     let taken = 0;
     fc.assert(
       fc.property(jsonSamples(ANY_UNIT), ({ text }) => {
@@ -70,7 +70,7 @@ describe('readJson takes what JSON.parse takes, and nothing else', () => {
     expect(taken).toBeGreaterThan(300);
   });
 
-  it('texts with something put in, taken out or replaced', () => {
+  it('for texts with insertions, deletions and replacements', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         ...Array.from('"\\:,{}[]u0123456789abcdefxEe+-. \t\n\r\u00a0\ufeff\u2028\0/\''),
@@ -126,12 +126,12 @@ describe('readJson takes what JSON.parse takes, and nothing else', () => {
     expect([takes(text, JSON.parse), takes(text, readJson)]).toEqual([false, false]);
   });
 
-  it('says where, and quotes nothing', () => {
+  it('says where the error is, and quotes nothing', () => {
     expect(() => readJson('{"secr\\u0065t": topsecret}')).toThrow(new SyntaxError('no JSON at character 16'));
   });
 });
 
-describe('readJson takes time in proportion', () => {
+describe('readJson takes linear time', () => {
   // Each of these took minutes if any step were quadratic.
   it.each([
     ['names', (count: number) => `{${Array.from({ length: count }, (_, at) => `"\\u0061${at}":0`).join()}}`],

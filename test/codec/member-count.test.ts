@@ -67,7 +67,7 @@ describe('check 14: the SIMD counter and the plain one', () => {
     }
   });
 
-  it('neither misses text that nests too deep', () => {
+  it('both notice text that nests too deep', () => {
     for (const at of [0, 1, 63, 64, 65_472, 100_000]) {
       const deep = `{"a":"${'x'.repeat(at)}","b":${'['.repeat(MOST)}${']'.repeat(MOST)}}`;
       const fits = `{"a":"${'x'.repeat(at)}","b":${'['.repeat(MOST - 1)}${']'.repeat(MOST - 1)}}`;
@@ -78,7 +78,7 @@ describe('check 14: the SIMD counter and the plain one', () => {
     expect(simd('['.repeat(1_000_000))).toBeUndefined();
   });
 
-  it('a text leaves nothing behind for the next', () => {
+  it('a text has no effect on the next', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (garbage) => {
         counter(garbage, MOST);
@@ -87,7 +87,7 @@ describe('check 14: the SIMD counter and the plain one', () => {
     );
   });
 
-  it('takes a view for its own bytes, and no bytes at all', () => {
+  it('reads a view by its own bytes, and accepts no bytes', () => {
     const whole = encoder.encode('::{"a":1}::');
     expect(counter(whole.subarray(2, 9), MOST)).toEqual(found(1));
     expect(counter(new Uint8Array(), MOST)).toEqual(found(0));
@@ -175,7 +175,7 @@ describe('the SIMD counter', () => {
     expect(MODULE).toBe(Buffer.from(assembled.toBinary({}).buffer).toString('base64'));
   });
 
-  it('is done without where WebAssembly is missing, or bytes may not be compiled', () => {
+  it('is not used when WebAssembly is missing or may not be compiled', () => {
     const Module = new Proxy(Object, {
       construct() {
         throw new Error('Wasm code generation disallowed by embedder');

@@ -161,7 +161,7 @@ const ADDED: PropertyDescriptor = { value: 1, enumerable: true, configurable: tr
 
 const DEEP = 'the body nests deeper than 256 levels';
 
-describe('check 14: absurd bodies', () => {
+describe('check 14: extreme bodies', () => {
   it(`takes depth ${MAX_DEPTH} and refuses one more`, () => {
     expect(parse(nested(MAX_DEPTH)).ok).toBe(true);
     expect(detailOf(nested(MAX_DEPTH + 1))).toBe(DEEP);
@@ -291,7 +291,7 @@ describe('strict JSON with escapes in member names', () => {
     [nested(MAX_DEPTH + 1), nested(MAX_DEPTH + 1).replace('a', '\\u0061')],
     [`{"a":x,"b":${'['.repeat(300)}`, `{"\\u0061":x,"b":${'['.repeat(300)}`],
     ['{"__proto__":1,"__proto__":2}', '{"__proto__":1,"\\u005f_proto__":2}'],
-  ])('says of %j what it says of %j', (plain, escaped) => {
+  ])('gives the same result for %j as for %j', (plain, escaped) => {
     const result = parse(plain);
     expect(parse(escaped)).toEqual(result);
   });

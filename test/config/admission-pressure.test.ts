@@ -31,7 +31,7 @@ describe('admissionPressure', () => {
     );
   });
 
-  test('is never the owner’s own object', () => {
+  test('is a copy of the given object', () => {
     const given = { ceiling: { absolute: 1, proportional: 0 } };
     const taken = pressureThresholds(given);
     given.ceiling.absolute = 5;

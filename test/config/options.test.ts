@@ -62,7 +62,7 @@ describe('options: defaults (admission.md §2.12)', () => {
     });
   });
 
-  it('in mode inbox leases and handlers may take longer', () => {
+  it('in mode inbox leases and handlers may be longer', () => {
     const { inbox } = memoryStore();
     const config = resolveOptions(given({ mode: 'inbox', store: { ...store, inbox } }));
     expect(config).toMatchObject({
@@ -381,7 +381,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     expect(() => resolveOptions(given(change))).toThrow(message);
   });
 
-  it('accepts retention under 24 h where every sender was told', () => {
+  it('accepts retention under 24 h with shorterRetentionToldToSenders', () => {
     expect(
       resolveOptions(given({ retentionMs: 3_600_000, shorterRetentionToldToSenders: true })).retentionMs,
     ).toBe(3_600_000);

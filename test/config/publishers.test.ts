@@ -47,7 +47,7 @@ describe('publishers: domains whose adagents.json may pin keys', () => {
     },
   );
 
-  it('reaches the sender, and a mistake is seen at construction', () => {
+  it('is kept for the sender, and a mistake is found at construction', () => {
     const options = (sender: Partial<Sender>) => ({
       publicUrl: 'https://buyer.example/webhooks',
       senders: [{ agentUrl: 'https://seller.example/mcp', ...sender }],

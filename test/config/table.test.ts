@@ -30,13 +30,13 @@ const spaced = (value: number): string => value.toString().replace(/\B(?=(\d{3})
 describe('the table of options', () => {
   const said = docs();
 
-  it('has every option that there is', () => {
+  it('has every option', () => {
     expect(Object.keys(OPTIONS).toSorted()).toEqual([...said.keys()].toSorted());
   });
 
   // Said in relation to another: a quarter of leaseMs.
   const constants = Object.entries(standard('inline')).filter(([name]) => name !== 'renewMs');
-  it.each(constants)('%s: the default that its docstring says', (name, value) => {
+  it.each(constants)('%s: has the default of its docstring', (name, value) => {
     expect(said.get(name)).toContain(spaced(value));
     const inbox = standard('inbox')[name as keyof ReturnType<typeof standard>];
     expect(said.get(name)).toContain(spaced(inbox));
@@ -45,14 +45,14 @@ describe('the table of options', () => {
   const choices = Object.entries(OPTIONS).flatMap(([name, rule]) =>
     rule.kind === 'choice' && rule.standard !== undefined ? [[name, rule.standard] as const] : [],
   );
-  it.each(choices)('%s: the word that its docstring says is its default', (name, value) => {
+  it.each(choices)('%s: has the word that its docstring gives as default', (name, value) => {
     expect(said.get(name)).toMatch(new RegExp(`\\. \`${value}\`\\.\\s*\\*/$`));
   });
 
   it.each([
     ['RetryOptions', RETRY],
     ['WorkerOptions', WORKER],
-  ])('%s: the defaults that its docstrings say', (name, rules) => {
+  ])('%s: has the defaults of its docstrings', (name, rules) => {
     const members = docs(name);
     for (const [member, { standard: value }] of Object.entries(rules).filter(([one]) => one !== 'batch'))
       expect(members.get(member)).toContain(spaced(value));

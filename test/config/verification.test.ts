@@ -14,12 +14,12 @@ const read = (given: object): string =>
   }).verification;
 
 describe('options: verification and sodium', () => {
-  it('verification is auto unless it is said', () => {
+  it('verification is auto by default', () => {
     expect(read({})).toBe('auto');
     for (const verification of ['main', 'pool', 'auto']) expect(read({ verification })).toBe(verification);
   });
 
-  it('sodium leaves it as it is', () => {
+  it('sodium does not change it', () => {
     expect(read({ sodium: sodiumNative })).toBe('auto');
     expect(read({ sodium: sodiumNative, verification: 'main' })).toBe('main');
   });

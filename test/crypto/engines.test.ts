@@ -19,8 +19,8 @@ async function verdict(engine: CryptoEngine, { jwk, message, signature }: Case):
 const verdicts = (input: Case): Promise<Case['expected'][]> =>
   Promise.all(engines.map((engine) => verdict(engine, input)));
 
-describe('all engines, one verdict (verification.md §3.5)', () => {
-  it('runs the engines asked for', () => {
+describe('all engines give the same verdict', () => {
+  it('runs the requested engines', () => {
     expect(engines.map(({ name }) => name)).toEqual(['native', 'webcrypto', 'noble', 'native', 'native']);
   });
 
@@ -32,7 +32,7 @@ describe('all engines, one verdict (verification.md §3.5)', () => {
     expect(await verdicts(input)).toEqual(all(input.expected));
   });
 
-  it('says the same of why a key is refused', async () => {
+  it('give the same reason why a key is refused', async () => {
     for (const { jwk } of [...ED25519_CASES, ...P256_CASES].filter(
       ({ expected }) => expected === 'refused',
     )) {

@@ -61,7 +61,7 @@ describe.each([
     );
   });
 
-  it('are the same of what comes in pieces', () => {
+  it('give the same result for chunked input', () => {
     const stream = hashes.sha256Stream();
     expect(stream.update(utf8('a')).update(utf8('')).update(utf8('bc'))).toBe(stream);
     expect(stream.hex()).toBe(hashes.sha256Hex('abc'));
@@ -74,7 +74,7 @@ describe.each([
 });
 
 describe('createHashes', () => {
-  it("takes the runtime's, and passes them over where noble is asked for", () => {
+  it('uses the runtime’s hashes, unless noble is asked for', () => {
     expect([callsOf(createHashes()), callsOf(createHashes('noble'))]).toEqual([EACH_ONCE, NONE]);
   });
 });

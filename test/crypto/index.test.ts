@@ -31,7 +31,7 @@ const NO_ED25519 = `
   }`;
 
 describe('createEngine', () => {
-  it('takes the native engine first, and each by its name', async () => {
+  it('uses the native engine first, and each by its name', async () => {
     expect((await createEngine()).name).toBe('native');
     for (const name of ['native', 'webcrypto', 'noble'] as const) {
       expect((await createEngine(name)).name).toBe(name);

@@ -35,7 +35,7 @@ const ask = (verify: NodeVerify): ReturnType<NodeVerify> => verify(null, message
 
 const QUIET = { hasBegun: false, isStalled: false };
 
-describe('verification: which thread', () => {
+describe('verification: the choice of the thread', () => {
   it('main: never the pool', () => {
     expect(offMainRule('main', () => 1000)).toBeUndefined();
   });
@@ -51,7 +51,7 @@ describe('verification: which thread', () => {
     { waiting: 1, hasBegun: false, inFlight: 1, pool: true },
     { waiting: 0, hasBegun: false, inFlight: 2, pool: true },
     { waiting: 5000, hasBegun: true, inFlight: 5001, pool: true },
-  ])('auto: the pool where there is other work: $waiting, $hasBegun, $inFlight', (given) => {
+  ])('auto: the pool when there is other work: $waiting, $hasBegun, $inFlight', (given) => {
     const { waiting, hasBegun, inFlight, pool } = given;
     const rule = offMainRule(
       'auto',
@@ -62,7 +62,7 @@ describe('verification: which thread', () => {
     expect(rule?.(waiting, { hasBegun, isStalled: true })).toBe(false);
   });
 
-  it('auto: the main thread where this process has one processor', () => {
+  it('auto: the main thread when this process has one processor', () => {
     const rule = (processors: number): unknown =>
       offMainRule(
         'auto',
@@ -78,7 +78,7 @@ describe('verification: which thread', () => {
 });
 
 describe('verification in the pool', () => {
-  it('is not over before the event loop turns; on the main thread it is over at once', async () => {
+  it('ends after a turn of the event loop; on the main thread it ends at once', async () => {
     const [pooled, plain] = [
       await createEngine('native', { offMain: () => true }),
       await createEngine('native'),
@@ -96,7 +96,7 @@ describe('verification in the pool', () => {
     expect(verdict).toBe(true);
   });
 
-  it('is of the bytes as they were when it began', async () => {
+  it('verifies the bytes as they were when it began', async () => {
     const engine = await createEngine('native', { offMain: () => true });
     const key = await keyOf(engine);
     const [data, bytes] = [new Uint8Array(message), new Uint8Array(signature)];
@@ -106,7 +106,7 @@ describe('verification in the pool', () => {
     expect(await verifying).toBe(true);
   });
 
-  it('is asked about each verification, with the number of those that wait', async () => {
+  it('is chosen for each verification by the number of those that wait', async () => {
     const seen: number[] = [];
     const done: Done[] = [];
     const crypto = made(
@@ -146,7 +146,7 @@ describe('verification in the pool', () => {
     }
   });
 
-  it('takes the answer of a runtime that knows no callback', async () => {
+  it('accepts the result of a runtime without callbacks', async () => {
     for (const verdict of [true, false]) {
       const verify = pooledVerify(
         made(
@@ -161,7 +161,7 @@ describe('verification in the pool', () => {
 });
 
 describe('a turn of the event loop', () => {
-  it('is told to the rule: whether another verification began in it', async () => {
+  it('counts for the choice: whether another verification began in it', async () => {
     const seen: boolean[] = [];
     const crypto = made(
       () => true,
@@ -180,7 +180,7 @@ describe('a turn of the event loop', () => {
   });
 });
 
-describe('a pool that others keep busy', () => {
+describe('a pool that is kept busy by other work', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
   });
@@ -232,7 +232,7 @@ describe('a pool that others keep busy', () => {
     await vi.advanceTimersByTimeAsync(0);
   }
 
-  it('is not waited for longer than 5 ms: the main thread does it, 20 a turn, and new ones at once', async () => {
+  it('is waited for at most 5 ms: then the main thread verifies, 20 a turn, and new ones at once', async () => {
     const { pool, onMain, verdicts, begin } = busy();
     begin(45);
     await vi.advanceTimersByTimeAsync(4);
@@ -250,7 +250,7 @@ describe('a pool that others keep busy', () => {
     expect([pool.length, onMain.length]).toEqual([45, 46]);
   });
 
-  it('gives no second verdict, and is used again once something came back', async () => {
+  it('gives no second verdict, and is used again once a result came back', async () => {
     const { pool, onMain, verdicts, begin } = busy();
     begin(2);
     await after(5);
@@ -265,7 +265,7 @@ describe('a pool that others keep busy', () => {
     expect([onMain.length, verdicts]).toEqual([2, [true, true, false, false]]);
   });
 
-  it('is not stalled while something comes back, and is looked at again', async () => {
+  it('is not stalled while results come back, and is checked again', async () => {
     const { pool, onMain, verdicts, begin } = busy();
     begin(3);
     await vi.advanceTimersByTimeAsync(4);
@@ -276,7 +276,7 @@ describe('a pool that others keep busy', () => {
     expect([onMain.length, verdicts]).toEqual([2, [true, true, true]]);
   });
 
-  it('is not stalled where the timer is late and verdicts are there', async () => {
+  it('is not stalled when the timer is late and verdicts are there', async () => {
     const { pool, onMain, verdicts, begin } = busy();
     begin(1);
     vi.advanceTimersByTime(5);
@@ -285,7 +285,7 @@ describe('a pool that others keep busy', () => {
     expect([onMain.length, verdicts]).toEqual([0, [false]]);
   });
 
-  it("is waited for where verification is 'pool'", async () => {
+  it("is waited for when verification is 'pool'", async () => {
     const { pool, onMain, verdicts, begin } = busy(() => true);
     begin(2);
     await after(60_000);
@@ -297,7 +297,7 @@ describe('a pool that others keep busy', () => {
     expect(verdicts).toEqual([true, true, true]);
   });
 
-  it('leaves to the main thread the bytes as they were when it began', async () => {
+  it('leaves the bytes as they were at the start to the main thread', async () => {
     const { onMain, begin } = busy();
     const data = new Uint8Array(message);
     begin(1, data);

@@ -18,7 +18,7 @@ async function verdict(
 }
 
 describe('screenedEngine', () => {
-  it('asks the engine only about keys and signatures that passed the common checks', async () => {
+  it('passes to the engine only keys and signatures that passed the common checks', async () => {
     const asked: string[] = [];
     const eager = engineWith(() => {
       asked.push('import');
@@ -38,7 +38,7 @@ describe('screenedEngine', () => {
     expect(asked.at(-1)).toBe('verify');
   });
 
-  it('never throws: an engine that does has not verified, nor taken the key', async () => {
+  it('never throws: an engine that throws has not verified, nor imported the key', async () => {
     const fail = (): never => {
       throw new Error('engine');
     };

@@ -36,7 +36,7 @@ describe('sodium (the verdicts themselves: engines.test.ts)', () => {
   });
 
   it.each(['"@method": POST', 'ground 0', 'ground 1'])(
-    'is not taken where it differs in one known answer alone: %s',
+    'is not used when it differs in one known answer alone: %s',
     async (known) => {
       const sodium = sodiumWith((signature, message, key) => {
         const verdict = sodiumNative.crypto_sign_verify_detached(signature, message, key);

@@ -45,7 +45,7 @@ function expectSilent({ response }: Outcome, detail: string): void {
   expect(JSON.stringify(response)).not.toContain(detail);
 }
 
-describe('every code comes about through the public API, and says what it should', () => {
+describe('every code can be caused through the public API and has its text', () => {
   it.each(refused)('refused: %s', async (code) => {
     const { test, message } = REFUSALS[code];
     const outcome = await test();

@@ -194,7 +194,7 @@ describe('agent transport: {message} and {artifactUpdate} carry no task state', 
     expect(event).toMatchObject({ family: 'artifactUpdate', data: undefined, taskId: 't' });
   });
 
-  it('is no report and no task, whatever its data', () => {
+  it('is neither report nor task, whatever its data', () => {
     const payload = {
       message: { parts: [data({ notification_type: 'final' })], status: { state: 'completed' } },
     };
@@ -235,7 +235,7 @@ describe('agent transport: which part holds the data', () => {
     expect(eventOf(agentTask(state, { artifacts })).data).toBeUndefined();
   });
 
-  it.each([[null], [[1]], ['text'], [7]])('data %j makes no data part', (value) => {
+  it.each([[null], [[1]], ['text'], [7]])('data %j is not a data part', (value) => {
     const artifacts = [artifact(data({ n: 1 }), { kind: 'data', data: value })];
     expect(eventOf(agentTask('completed', { artifacts })).data).toEqual({ n: 1 });
   });
@@ -245,7 +245,7 @@ describe('agent transport: which part holds the data', () => {
     expect(eventOf(agentTask('completed', { artifacts })).data).toEqual({ n: 1 });
   });
 
-  it('a data part that is only {response: {…}} is reported, not handed on', () => {
+  it('a data part that is only {response: {…}} is reported, not passed on', () => {
     const mistake = { response: { a: 1 } };
     const final = eventOf(agentTask('completed', { artifacts: [artifact(data(mistake))] }));
     expect(final.data).toBeUndefined();
@@ -305,7 +305,7 @@ describe('agent transport: idempotency_key', () => {
   });
 
   it.each([undefined, null, {}, { idempotency_key: null }, 'text'])(
-    'else derived from the bytes, and said so (metadata %j)',
+    'is otherwise derived from the bytes, with a warning (metadata %j)',
     (metadata) => {
       const payload = agentTask('working', { metadata });
       const event = eventOf(payload);
@@ -322,7 +322,7 @@ describe('agent transport: idempotency_key', () => {
   });
 
   it.each(['short', '', 'x'.repeat(256), 'with spaces in the key', 17])(
-    'one that is there and wrong (%j) is refused',
+    'is refused when present and invalid (%j)',
     (key) => {
       expect(codeOf(agentTask('working', { idempotency_key: key }))).toBe('invalid_envelope');
       expect(codeOf(agentTask('working', { metadata: { idempotency_key: key } }))).toBe('invalid_envelope');
@@ -352,7 +352,7 @@ describe('agent transport: operation_id, context, notification_id', () => {
   });
 });
 
-it('both channels: transport tells the two envelopes of a change apart', () => {
+it('both channels: transport distinguishes the two envelopes of a change', () => {
   expect(eventOf(toolEnvelope()).transport).toBe('tool');
   expect(eventOf(agentTask('completed')).transport).toBe('agent');
 });

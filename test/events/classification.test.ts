@@ -28,7 +28,7 @@ function verdicts(payload: unknown): readonly string[] {
 
 const always = (verdict: string): readonly string[] => FORMATS.map(() => verdict);
 
-describe('an authentic object with a key that is no task envelope is another family: 200', () => {
+describe('an authentic object with a key that is no task envelope is of another family: 200', () => {
   it.each([
     ['nothing else', {}],
     ['members that nobody knows', { anything: [{ a: 1 }], type: 'impairments_of_others' }],
@@ -46,30 +46,27 @@ describe('an authentic object with a key that is no task envelope is another fam
     expect(event).toMatchObject({ transport: 'tool', idempotencyKey: KEY, warnings: [] });
   });
 
-  it.each([undefined, 'agent' as const])(
-    'its members are at hand, as sent, from a sender of format %s',
-    (format) => {
-      const payload = keyed({ notification_type: 'x.y', task_id: 't', status: 'active', result: { a: 1 } });
-      expect(eventOf(payload, { format })).toEqual({
-        kind: 'other',
-        source: 'webhook',
-        transport: 'tool',
-        sender: '',
-        idempotencyKey: KEY,
-        idempotencyKeySource: 'envelope',
-        family: 'x.y',
-        taskId: 't',
-        status: 'active',
-        data: { a: 1 },
-        reemission: false,
-        warnings: [],
-        envelope: payload,
-      });
-    },
-  );
+  it.each([undefined, 'agent' as const])('has its members as sent, from a sender of format %s', (format) => {
+    const payload = keyed({ notification_type: 'x.y', task_id: 't', status: 'active', result: { a: 1 } });
+    expect(eventOf(payload, { format })).toEqual({
+      kind: 'other',
+      source: 'webhook',
+      transport: 'tool',
+      sender: '',
+      idempotencyKey: KEY,
+      idempotencyKeySource: 'envelope',
+      family: 'x.y',
+      taskId: 't',
+      status: 'active',
+      data: { a: 1 },
+      reemission: false,
+      warnings: [],
+      envelope: payload,
+    });
+  });
 });
 
-describe('a body that names itself', () => {
+describe('a body that names its family', () => {
   const NAMES = [
     ['notification_type', { notification_type: 'x.y' }],
     ['event', { event: 'x.y' }],
@@ -169,7 +166,7 @@ describe('a body that names itself', () => {
   });
 });
 
-describe('400 remains for', () => {
+describe('is still 400', () => {
   it.each([
     ['no key', { anything: 1 }],
     ['no key, with a name', { event_type: 'x.y' }],
@@ -255,7 +252,7 @@ describe('any object with a key that names itself and is neither task nor report
     { maxKeys: 5, noNullPrototype: true },
   );
 
-  it('is received, whatever the sender’s format, and handed on as sent', () => {
+  it('is accepted, whatever the sender’s format, and passed on as sent', () => {
     let named = 0;
     fc.assert(
       fc.property(members, name, fc.constantFrom(...FORMATS), (more, ownName, format) => {

@@ -28,7 +28,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     expect('instant' in reading).toBe(false);
   });
 
-  it('is found by its result where task_type is absent or another', () => {
+  it('is recognised by its result when task_type is absent or another', () => {
     expect(eventOf(envelope(deliveryReport(), { task_type: undefined })).kind).toBe('delivery-report');
     expect(eventOf(envelope(deliveryReport(), { task_type: 'create_media_buy' })).kind).toBe(
       'delivery-report',
@@ -115,7 +115,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     ...Object.entries(LATER_PER_BUY).map(([name]) =>
       deliveryReport({ media_buy_deliveries: [{ media_buy_id: 'm', [name]: [] }] }),
     ),
-  ])('one of another type: handed to other, warning invalid_delivery_report (%#)', (result) => {
+  ])('with a member of another type is passed to other, warning invalid_delivery_report (%#)', (result) => {
     expect(warningCodes(eventOfKind('other', envelope(result)))).toEqual(['invalid_delivery_report']);
   });
 
@@ -126,7 +126,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     expect(warningCodes(eventOf(envelope(deliveryReport({ [member]: 'x' }))))).toEqual([code]);
   });
 
-  it('an unknown status is reported, and the report still one', () => {
+  it('an unknown status is a warning, and it is still a report', () => {
     const event = eventOfKind('delivery-report', envelope(deliveryReport(), { status: 'partial' }));
     expect(event.status).toBe('partial');
     expect(warningCodes(event)).toEqual(['unknown_status']);
@@ -144,7 +144,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     ['a period without end', deliveryReport({ reporting_period: { start: 'x' } })],
     ['no result', undefined],
     ['a result that is a list', [deliveryReport()]],
-  ])('%s: handed to other, warning invalid_delivery_report', (_name, result) => {
+  ])('%s: passed to other, warning invalid_delivery_report', (_name, result) => {
     const reading = readOk(envelope(result));
     expect(reading.event).toMatchObject({ kind: 'other', family: 'media_buy_delivery', taskId: 'task_1' });
     expect(reading.event.data).toEqual(result);
@@ -152,7 +152,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     expect('instant' in reading).toBe(false);
   });
 
-  it('a report beside its envelope instead of in it is handed to other', () => {
+  it('a report beside its envelope instead of in it is passed to other', () => {
     const payload = { ...deliveryReport(), ...toolEnvelope({ task_type: undefined, result: undefined }) };
     expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'media_buy_delivery' });
   });

@@ -85,7 +85,7 @@ describe('other webhook families (contract.md §6.12)', () => {
     expect(codeOf({ idempotency_key, event: 'property_list_changed' })).toBe(code);
   });
 
-  it('an artifact push is known by its shape', () => {
+  it('an artifact push is recognised by its shape', () => {
     const payload = { idempotency_key: KEY, media_buy_id: 'm', artifacts: [{ artifact: { id: 'a' } }] };
     expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'artifact_push' });
     expect(eventOf(payload, { format: 'agent' })).toMatchObject({
@@ -94,7 +94,7 @@ describe('other webhook families (contract.md §6.12)', () => {
     });
   });
 
-  it('by shape only without task_id and status: a task’s envelope stays one', () => {
+  it('only without task_id and status: a task’s envelope stays one', () => {
     expect(eventOf(toolEnvelope({ artifacts: [{ id: 'a' }], rights_id: 'r' })).kind).toBe('task');
   });
 
@@ -113,7 +113,7 @@ describe('other webhook families (contract.md §6.12)', () => {
     expect(event).toMatchObject({ kind: 'task', transport: 'agent' });
   });
 
-  it('a rights revocation is known by its shape', () => {
+  it('a rights revocation is recognised by its shape', () => {
     const payload = { idempotency_key: KEY, rights_id: 'r', reason: 'expired' };
     expect(eventOf(payload)).toMatchObject({ kind: 'other', family: 'revocation-notification' });
   });
@@ -129,7 +129,7 @@ describe('other webhook families (contract.md §6.12)', () => {
     [{ rights_id: 'r' }, 'revocation-notification'],
     [{ type: 'impairment' }, 'impairment'],
     [{ result: { notification_type: 'impairment' } }, 'impairment'],
-  ])('%j is known only where the body names itself nothing', (members, family) => {
+  ])('%j is recognised only when the body names no family', (members, family) => {
     expect(eventOf({ idempotency_key: KEY, ...members })).toMatchObject({ family });
     const named = { idempotency_key: KEY, event_type: 'rights.granted', ...members };
     expect(eventOf(named)).toMatchObject({ kind: 'other', family: 'rights.granted' });

@@ -31,7 +31,7 @@ describe('format detection (contract.md §6.6)', () => {
     ['null', null],
     ['a string', 'completed'],
     ['a list', [toolEnvelope()]],
-  ])('%s tells nothing: the registered format, if any', (_name, payload) => {
+  ])('%s is no evidence: the registered format, if any', (_name, payload) => {
     expect(detectFormat(payload)).toBeUndefined();
     expect(detectFormat(payload, 'tool')).toBe('tool');
     expect(detectFormat(payload, 'agent')).toBe('agent');
@@ -55,14 +55,14 @@ describe('format detection (contract.md §6.6)', () => {
     }
   });
 
-  it('what tells nothing is read as tool transport', () => {
+  it('a body without evidence is read as tool transport', () => {
     expect(codeOf({})).toBe('missing_idempotency_key');
     expect(codeOf({ idempotency_key: KEY, task_id: 't', status: {} })).toBe('invalid_envelope');
   });
 });
 
 describe('extractData', () => {
-  it('gives the very value, unchanged', () => {
+  it('gives the value itself, unchanged', () => {
     const result = { a: 1 };
     expect(extractData(toolEnvelope({ result }))).toBe(result);
     const artifacts = [{ artifactId: 'a', parts: [{ kind: 'data', data: result }] }];
@@ -98,7 +98,7 @@ describe('extractData', () => {
     }
   });
 
-  it('does not hand on a data part that is only {response: {…}}', () => {
+  it('does not pass on a data part that is only {response: {…}}', () => {
     const artifacts = [{ parts: [{ data: { response: { a: 1 } } }] }];
     expect(extractData(agentTask('completed', { artifacts }))).toBeUndefined();
   });

@@ -46,7 +46,7 @@ describe('a known family’s payload is event.notification', () => {
     /** Members beyond name, key and id. */
     const more = Object.keys(payload).filter((name) => !ENVELOPE.includes(name) && name !== id);
 
-    it('is the body, as sent, with members that nobody knows', () => {
+    it('is the body as sent, with unknown members', () => {
       const sent = { ...payload, vendor: { deep: [null] }, toString: 1 };
       const event = eventOfKind('other', sent);
       expect(event).toMatchObject({ family, transport: 'tool', warnings: [] });
@@ -61,7 +61,7 @@ describe('a known family’s payload is event.notification', () => {
       }
     });
 
-    it('has to have what identifies it', () => {
+    it('must have what identifies it', () => {
       const named = { event_type: family };
       for (const value of [undefined, null, '', 5, {}, []]) {
         const sent = { ...payload, ...named, [id]: value };
@@ -106,7 +106,7 @@ describe('a known family’s payload is event.notification', () => {
   });
 });
 
-describe('where the payload is', () => {
+describe('the place of the payload', () => {
   const { impairment_id, reason_code } = sample('impairment') as {
     impairment_id: string;
     reason_code: string;
@@ -132,7 +132,7 @@ describe('where the payload is', () => {
     expect(event.notification).toBe(event.data);
   });
 
-  it('the body, where both would do', () => {
+  it('the body, if both would fit', () => {
     const event = eventOfKind('other', {
       idempotency_key: KEY,
       event: 'impairment',
@@ -152,7 +152,7 @@ describe('where the payload is', () => {
     expect(warningCodes(event)).toContain('unknown_status');
   });
 
-  it('names places, not values, and at most four', () => {
+  it('the warning names places, not values, and at most four', () => {
     const { warnings } = eventOf({
       ...sample('impairment'),
       impairment_id: ['secret'],
@@ -168,7 +168,7 @@ describe('where the payload is', () => {
 
 describe('the wholesale feed', () => {
   it.each(['product.', 'product.updated', 'signal.removed', 'wholesale_feed.bulk_change', 'wholesale_feed'])(
-    '%s is of it',
+    '%s belongs to it',
     (event_type) => {
       const event = { event_id: 'e', event_type };
       expect(notificationFamily(event_type)).toBe('wholesale_feed');
@@ -178,7 +178,7 @@ describe('the wholesale feed', () => {
   );
 
   it.each(['products.updated', 'product', 'my.product.updated', 'Product.updated', 'signals'])(
-    '%s is not: its payload is not known',
+    '%s does not: its payload is unknown',
     (event_type) => {
       expect(notificationFamily(event_type)).toBe(event_type);
       const event = eventOfKind('other', { idempotency_key: KEY, event: { event_type } });

@@ -43,7 +43,7 @@ const payloads = fc
   )
   .map(([payload, changes]) => ({ ...payload, ...changes }));
 
-describe('nothing that a sender can send throws', () => {
+describe('no input of a sender makes it throw', () => {
   it('readEvent gives an event or a code', () => {
     const ends: Record<string, number> = {};
     fc.assert(
@@ -101,7 +101,7 @@ describe('readEvent', () => {
     expect(bytes).toEqual(encode(toolEnvelope()));
   });
 
-  it('says nothing about the sender that it was not told', () => {
+  it('returns nothing about the sender that it was not given', () => {
     expect(eventOf(toolEnvelope({ sender: 'https://forged.example' })).sender).toBe('');
   });
 });

@@ -16,7 +16,7 @@ const throwing = (error: unknown) =>
   });
 
 describe('result schemas (Standard Schema)', () => {
-  it('zod: a result that fits is event.parsed, typed; data stays as sent', async () => {
+  it('zod: a matching result is event.parsed, typed; data stays as sent', async () => {
     const sent = eventOf(toolEnvelope({ result: { media_buy_id: 'mb_1', extra: true } }));
     const event = await parseResult(sent, { create_media_buy: created });
     if (event.kind !== 'task' || event.parsed?.taskType !== 'create_media_buy') throw new Error('not parsed');
@@ -27,13 +27,13 @@ describe('result schemas (Standard Schema)', () => {
     expect('parsed' in sent).toBe(false);
   });
 
-  it('hand-made, asynchronous: its output is taken', async () => {
+  it('a hand-written asynchronous schema: its output is used', async () => {
     const schema = standard(async (value) => ({ value: { wrapped: value } }));
     const event = await parseResult(eventOf(toolEnvelope()), { create_media_buy: schema });
     expect(event).toMatchObject({ parsed: { data: { wrapped: { media_buy_id: 'mb_1' } } } });
   });
 
-  it('one that does not fit is handed on with a warning that names places, not values', async () => {
+  it('a result that does not fit is passed on with a warning that names places, not values', async () => {
     const result = { media_buy_id: { secret: 'value' } };
     const event = await parseResult(eventOf(toolEnvelope({ result })), { create_media_buy: created });
     expect('parsed' in event).toBe(false);
@@ -64,7 +64,7 @@ describe('result schemas (Standard Schema)', () => {
     expect(event).toMatchObject({ kind: 'task', status: 'completed' });
   });
 
-  it('keeps the warnings that were there', async () => {
+  it('keeps earlier warnings', async () => {
     const event = eventOf(toolEnvelope({ operation_id: undefined }));
     const parsed = await parseResult(event, { create_media_buy: throwing('x') });
     expect(warningCodes(parsed)).toEqual(['missing_operation_id', 'result_schema_mismatch']);

@@ -60,7 +60,7 @@ const agent = fc.record({
 const OPTIONAL = ['operation_id', 'task_type', 'domain', 'timestamp', 'message'] as const;
 
 describe('schemas agree with the reader', () => {
-  it('toolEnvelopeSchema: what fits is read; what is read and typed as written fits', () => {
+  it('toolEnvelopeSchema: what fits is read; what is read and well typed fits', () => {
     let [fitting, typedTasks, others] = [0, 0, 0];
     fc.assert(
       fc.property(envelope, (sent) => {
@@ -117,7 +117,7 @@ describe('schemas agree with the reader', () => {
   });
 });
 
-describe('schemas take what contract.md §6 describes and keep unknown members', () => {
+describe('schemas accept what contract.md §6 describes and keep unknown members', () => {
   it.each([
     ['toolEnvelopeSchema', toolEnvelopeSchema, toolEnvelope({ x: 1 })],
     ['agentTaskSchema', agentTaskSchema, agentTask('completed', { x: 1 })],

@@ -43,12 +43,12 @@ function gauge(thresholds: AdmissionPressure): Gauge {
   };
 }
 
-describe('ratios: new key ids in 5 minutes against the mean before', () => {
+describe('ratios: new key ids in 5 minutes compared with the mean before', () => {
   test.each([
     ['shortRatio', 60],
     ['mediumRatio', 360],
     ['longRatio', 1440],
-  ] as const)('%s looks back %i minutes, and judges nothing before they have passed', (name, back) => {
+  ] as const)('%s looks back %i minutes and does not trip before they have passed', (name, back) => {
     const { steady, see, tripped, alarms } = gauge({ [name]: 3 });
     steady(back, 4);
     see(100);
@@ -67,7 +67,7 @@ describe('ratios: new key ids in 5 minutes against the mean before', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('a mean under one counts as one: a key after a quiet day is none', () => {
+  test('a mean under one counts as one: a key after a quiet day does not trip', () => {
     const { see, advance, tripped } = gauge({ shortRatio: 3, mediumRatio: 3, longRatio: 3 });
     see(1);
     advance(1500);
@@ -88,7 +88,7 @@ describe('ratios: new key ids in 5 minutes against the mean before', () => {
 });
 
 describe('ceiling: absolute plus a part of the key ids known before', () => {
-  test('is judged from 5 minutes after the start', () => {
+  test('applies from 5 minutes after the start', () => {
     const { see, advance, tripped, alarms } = gauge({ ceiling: { absolute: 5, proportional: 0.1 } });
     see(50);
     advance(4);
@@ -118,7 +118,7 @@ describe('ceiling: absolute plus a part of the key ids known before', () => {
   });
 });
 
-test('each threshold speaks once in 5 minutes', () => {
+test('each threshold raises one alarm in 5 minutes', () => {
   const { see, advance, tripped } = gauge({ ceiling: { absolute: 1, proportional: 0 } });
   see(1);
   advance(10);
@@ -131,13 +131,13 @@ test('each threshold speaks once in 5 minutes', () => {
   expect(tripped()).toHaveLength(2);
 });
 
-test('without a threshold nothing is counted', () => {
+test('nothing is counted without a threshold', () => {
   const options = { now: () => START, raiseAlarm: () => undefined };
   expect(createPressureGauge({ ...options, thresholds: {} })).toBeUndefined();
   expect(createPressureGauge({ ...options, thresholds: { shortRatio: 2 } })).toBeDefined();
 });
 
-test('only keys that a sender has count; key ids that a caller makes up do not, and nothing is refused', async () => {
+test('only keys of a sender count, not key ids that a caller invents, and nothing is refused', async () => {
   const { sender, publish } = await startSeller(publicJwk('a'));
   const thresholds = { ceiling: { absolute: 1, proportional: 0 } };
   const { keys, alarms, advance, now } = await setup({ thresholds });
@@ -154,7 +154,7 @@ test('only keys that a sender has count; key ids that a caller makes up do not, 
 });
 
 describe('key ids by the minute in which they were first seen', () => {
-  test('each counts once a sender', () => {
+  test('each counts once per sender', () => {
     const history = createKeyHistory();
     expect([
       history.note('a', 'k', 0),
@@ -167,14 +167,14 @@ describe('key ids by the minute in which they were first seen', () => {
     ]);
   });
 
-  test('no two pairs are one, whatever is in their names', () => {
+  test('distinct pairs of sender and key id stay distinct, whatever their characters', () => {
     const history = createKeyHistory();
     expect([history.note('a b', 'c', 0), history.note('a', 'b c', 0), history.note('a","b', 'c', 0)]).toEqual(
       [true, true, true],
     );
   });
 
-  test('counts as a plain list of minutes would', () => {
+  test('counts like a plain list of minutes', () => {
     const steps = fc.array(fc.nat({ max: 400 }), { minLength: 1, maxLength: 60 });
     fc.assert(
       fc.property(steps, fc.nat({ max: 30 }), fc.nat({ max: 1440 }), (gaps, ago, minutes) => {
@@ -194,7 +194,7 @@ describe('key ids by the minute in which they were first seen', () => {
     );
   });
 
-  test('a clock that goes back a little changes nothing, one that goes back far starts again', () => {
+  test('a clock set back a little changes nothing, one set back far starts again', () => {
     const history = createKeyHistory();
     history.note('s', 'a', 100);
     history.note('s', 'b', 95);
@@ -204,7 +204,7 @@ describe('key ids by the minute in which they were first seen', () => {
     expect(history.note('s', 'a', 11)).toBe(false);
   });
 
-  test('what was counted before a clock went back far counts for no later minute', () => {
+  test('counts from before a clock was set back far do not count later', () => {
     const history = createKeyHistory();
     history.note('s', 'a', 1445 + 3);
     history.note('s', 'b', 3);

@@ -48,7 +48,7 @@ const listing = (jwks_uri?: unknown, more: object = {}): object => ({
   ...more,
 });
 
-describe('step 1: where brand.json lies', () => {
+describe('step 1: the location of brand.json', () => {
   test('at the host of the agent URL, with its port', async () => {
     const { locate, loaded } = web({});
     await locate(senderEntry(AGENT));
@@ -57,7 +57,7 @@ describe('step 1: where brand.json lies', () => {
     expect(loaded).toEqual([BRAND, 'https://ads.seller.com:8443/.well-known/brand.json', BRAND]);
   });
 
-  test('or where configuration says', async () => {
+  test('or at the configured URL', async () => {
     const brandJsonUrl = 'https://seller.com/brand.json';
     const { locate } = web({ [brandJsonUrl]: listing('https://keys.example/jwks') });
     expect(await locate(senderEntry(AGENT, { brandJsonUrl }))).toEqual({
@@ -66,7 +66,7 @@ describe('step 1: where brand.json lies', () => {
     });
   });
 
-  test('a file that cannot be had: undecided, and no alarm about what it says', async () => {
+  test('a file that cannot be fetched: undecided, without an alarm about its content', async () => {
     const { locate, alarms } = web({});
     expect(await locate(senderEntry(AGENT))).toEqual({
       ok: false,
@@ -95,7 +95,7 @@ describe('step 1: where brand.json lies', () => {
     });
   });
 
-  test('no chains: a second pointer is refused, one to itself too', async () => {
+  test('no chains: a second pointer is refused, also one to itself', async () => {
     const target = 'https://house.example/.well-known/brand.json';
     const chained = web({ [BRAND]: { house: 'house.example' }, [target]: { house: 'third.example' } });
     expect(await chained.locate(senderEntry(AGENT))).toMatchObject({ ok: false });
@@ -106,24 +106,27 @@ describe('step 1: where brand.json lies', () => {
   });
 });
 
-describe('a file that configuration puts at another registrable domain', () => {
+describe('a file that is configured at another registrable domain', () => {
   const brandJsonUrl = 'https://house.com/brand.json';
   const sender = senderEntry(AGENT, { brandJsonUrl });
 
-  test.each(['ads.seller.com', 'seller.com', 'SELLER.com'])('has to list the agent: %s', async (domain) => {
+  test.each(['ads.seller.com', 'seller.com', 'SELLER.com'])('must list the agent: %s', async (domain) => {
     const { locate } = web({ [brandJsonUrl]: listing(undefined, { authorized_operators: [{ domain }] }) });
     expect(await locate(sender)).toMatchObject({ ok: true });
   });
 
-  test.each(['com', 'other.com', 'x.ads.seller.com', 'www.seller.com', ''])('%j does not', async (domain) => {
-    const { locate, alarms } = web({
-      [brandJsonUrl]: listing(undefined, { authorized_operators: [{ domain }] }),
-    });
-    expect(await locate(sender)).toMatchObject({ ok: false, renewable: true });
-    expect(alarms).toMatchObject([{ code: 'agent_not_listed', sender: AGENT }]);
-  });
+  test.each(['com', 'other.com', 'x.ads.seller.com', 'www.seller.com', ''])(
+    '%j does not list it',
+    async (domain) => {
+      const { locate, alarms } = web({
+        [brandJsonUrl]: listing(undefined, { authorized_operators: [{ domain }] }),
+      });
+      expect(await locate(sender)).toMatchObject({ ok: false, renewable: true });
+      expect(alarms).toMatchObject([{ code: 'agent_not_listed', sender: AGENT }]);
+    },
+  );
 
-  test('the file that holds the entries is the one that lists', async () => {
+  test('the list counts in the file with the entries', async () => {
     const target = 'https://third.com/b.json';
     const pointer = { authoritative_location: target };
     const silent = web({ [brandJsonUrl]: pointer, [target]: listing() });
@@ -135,7 +138,7 @@ describe('a file that configuration puts at another registrable domain', () => {
     expect(await telling.locate(sender)).toMatchObject({ ok: true });
   });
 
-  test('or the one that points to it, which is what configuration names', async () => {
+  test('or in the configured file that points to it', async () => {
     const target = 'https://third.com/b.json';
     const pointer = { authoritative_location: target, authorized_operators: [{ domain: 'seller.com' }] };
     const { locate, publish } = web({ [brandJsonUrl]: pointer, [target]: listing() });
@@ -144,12 +147,12 @@ describe('a file that configuration puts at another registrable domain', () => {
     expect(await locate(sender)).toMatchObject({ ok: false });
   });
 
-  test('one that leads back to the domain of the agent needs no list', async () => {
+  test('a file that points back to the agent’s domain needs no list', async () => {
     const { locate } = web({ [brandJsonUrl]: { authoritative_location: BRAND }, [BRAND]: listing() });
     expect(await locate(sender)).toMatchObject({ ok: true });
   });
 
-  test('the own domain may point anywhere: it is its own word', async () => {
+  test('the agent’s own domain may point anywhere', async () => {
     const target = 'https://house.com/.well-known/brand.json';
     const { locate } = web({ [BRAND]: { house: 'house.com' }, [target]: listing() });
     expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: true });
@@ -205,7 +208,7 @@ describe('step 2: the entry', () => {
   });
 });
 
-test('alarms are raised once a copy, not once a delivery', async () => {
+test('alarms are raised once per copy, not per delivery', async () => {
   const { locate, alarms, publish } = web({ [BRAND]: { agents: [] } });
   await Promise.all(Array.from({ length: 10 }, () => locate(senderEntry(AGENT))));
   expect(alarms).toHaveLength(1);
@@ -214,7 +217,7 @@ test('alarms are raised once a copy, not once a delivery', async () => {
   expect(alarms).toHaveLength(2);
 });
 
-test('a jwks_uri other than the one first learned is reported once for each value', async () => {
+test('a jwks_uri other than the first is reported once for each value', async () => {
   const { locate, alarms, publish } = web({ [BRAND]: listing('https://a.example/') });
   const sender = senderEntry(AGENT);
   await locate(sender);

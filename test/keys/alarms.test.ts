@@ -4,7 +4,7 @@ import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal
 const ACCEPTED = 'accepted 200';
 
 describe("what a receiver's onAlarm is told about keys", () => {
-  test('jwks_uri_moved: the first learned and the new one, once for each value it takes', async () => {
+  test('jwks_uri_moved: the first and the new URL, once for each new one', async () => {
     const { seller, deliver, advance, alarmsOf } = await rehearse();
     expect(await deliver()).toBe(ACCEPTED);
     const jwksUri = `${seller.jwksUrl}?moved`;

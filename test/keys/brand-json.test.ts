@@ -61,7 +61,7 @@ describe('a file that only points elsewhere', () => {
     expect(brand({ authoritative_location: 'https://h.example/', house: {} }).next).toBeUndefined();
   });
 
-  test('a house is asked over https, and over http only in development, by a file that came over http', () => {
+  test('a house is fetched over https, and over http only in development from a file fetched over http', () => {
     const house = { house: '127.0.0.1:3000' };
     const at = 'http://127.0.0.1:2000/.well-known/brand.json';
     expect(brand(house, true, at).next).toBe('http://127.0.0.1:3000/.well-known/brand.json');
@@ -94,13 +94,13 @@ describe('a file that only points elsewhere', () => {
   );
 });
 
-test('a file that lists nothing is a file that lists nothing', () => {
+test('a file with an empty list is valid', () => {
   for (const json of [{}, { agents: [] }, { house: {} }, { brands: [] }]) {
     expect(brand(json)).toEqual({ agents: new Map(), operators: new Set() });
   }
 });
 
-describe('null for an optional member is as good as none', () => {
+describe('null for an optional member counts as absent', () => {
   const a = agent('https://a.example/');
 
   test.each([
@@ -141,7 +141,7 @@ test.each([
   ['<html></html>', 'the body is not JSON'],
   ['[]', 'the body is not a JSON object'],
   ['{"agents":[],"agents":[]}', 'an object in the body has a name twice: "agents"'],
-])('a broken file is refused, not read loosely: %j', (json, reason) => {
+])('a broken file is refused: %j', (json, reason) => {
   expect(parse(json)).toEqual({ ok: false, reason });
 });
 

@@ -122,7 +122,7 @@ describe('faults on our side are never 4xx (verification.md §2.25 to §2.28)', 
     expect(made.jwksFetches()).toBe(2);
   });
 
-  test('a purpose that was mended under the same kid: one forced refetch, then accepted', async () => {
+  test('a purpose that was corrected under the same kid: one forced refetch, then accepted', async () => {
     const key = await keyNamed('k');
     const made = await bench();
     made.seller.publish({ ...key.publicJwk, proto_use: 'request-signing' });
@@ -146,7 +146,7 @@ describe('faults on our side are never 4xx (verification.md §2.25 to §2.28)', 
     expect(made.jwksFetches()).toBe(3);
   });
 
-  test('a signature that fails while the key could have been replaced and cannot be asked for: 503', async () => {
+  test('an invalid signature while the key may have been replaced and cannot be fetched: 503', async () => {
     const [key, next] = [await keyNamed('k'), await keyNamed('k')];
     const made = await bench(key);
     await made.deliver(key);
@@ -168,7 +168,7 @@ describe('faults on our side are never 4xx (verification.md §2.25 to §2.28)', 
   });
 });
 
-describe('many at a time', () => {
+describe('many deliveries at a time', () => {
   test('5,000 concurrent cold deliveries cause one brand.json and one JWKS fetch', async () => {
     const key = await keyNamed('k');
     const made = await bench(key);
@@ -184,7 +184,7 @@ describe('many at a time', () => {
     expect(made.jwksFetches()).toBe(1);
   });
 
-  test('a flood of unknown keyids causes one refetch in 30 s, and known ones do not wait for it', async () => {
+  test('a flood of unknown keyids causes one refetch in 30 s and does not delay known ones', async () => {
     const [key, unknown] = [await keyNamed('k'), await keyNamed('x')];
     const made = await bench(key);
     await made.deliver(key);
@@ -240,7 +240,7 @@ describe('publisher pins (verification.md §5.5)', () => {
     expect([await deliver(old), await deliver(next)]).toEqual([UNKNOWN, ACCEPTED]);
   });
 
-  test('a publisher that cannot be had might pin: 503, until it says that it does not', async () => {
+  test('a publisher whose file cannot be fetched may pin: 503, until it is known not to', async () => {
     const key = await keyNamed('k');
     const seller = await startSeller(key.publicJwk);
     const { agentUrl } = seller.sender;

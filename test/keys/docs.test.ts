@@ -22,7 +22,7 @@ function row(name: string): string[] {
     .map((cell) => cell.trim());
 }
 
-describe('docs/keys.md says what the code does', () => {
+describe('docs/keys.md agrees with the code', () => {
   test.each<[DocumentKind<unknown>]>([[brandJsonKind(false)], [JWKS], [ADAGENTS]])(
     'how long $name is cached',
     ({ name, maxBytes, life = KEY_DOCUMENT_LIFE, hardLimitMs = KEY_LIMITS.hardLimitMs }) => {

@@ -7,8 +7,8 @@ import { gate, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { MINUTE, PATIENT, START } from './setup.ts';
 
-describe('life of a copy', () => {
-  test('a copy serves for its Cache-Control life without another fetch, and not a moment longer', async () => {
+describe('life of a cached document', () => {
+  test('a copy is used for its Cache-Control life without another fetch, and not longer', async () => {
     const { say, fail, current, advance, fetches } = await setup();
     say('one', { 'cache-control': 'max-age=600' });
     expect(await current()).toBe('one');
@@ -22,7 +22,7 @@ describe('life of a copy', () => {
     expect(fetches()).toBe(2);
   });
 
-  test('a clock that was set back does not keep an old copy: it is fetched again', async () => {
+  test('a clock that was set back does not prolong an old copy: it is fetched again', async () => {
     const { say, current, advance } = await setup();
     say('one');
     await current();
@@ -55,7 +55,7 @@ describe('life of a copy', () => {
     expect(await current()).toBe('none: answered 500');
   });
 
-  test('a slow refresh does not hold up those who have a copy, nor is it begun twice', async () => {
+  test('a slow refresh delays no caller that has a copy, and runs once', async () => {
     const { say, current, advance, server, fetches } = await setup({ patienceMs: 1 });
     say('one');
     await current();
@@ -94,7 +94,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     expect(fetches()).toBe(2);
   });
 
-  test('with jitter: replicas that started together do not ask together', async () => {
+  test('refreshes are spread, so that replicas started together do not fetch together', async () => {
     const refreshedAt = async (random: () => number): Promise<number> => {
       const { cache, say, current, advance } = await setup({}, { random });
       say('one', TEN_MINUTES);
@@ -111,7 +111,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     expect([early, late]).toEqual([432, 480]);
   });
 
-  test('what was only looked at is not refreshed; what is said to be used is', async () => {
+  test('only a copy that is used is refreshed, not one that is inspected', async () => {
     const { cache, url, say, current, advance, server } = await setup();
     say('one', TEN_MINUTES);
     await current();
@@ -122,7 +122,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     await server.asked('/doc', 2);
   });
 
-  test('one that fails leaves the copy in force, raises an alarm, and is tried again with back-off', async () => {
+  test('a failed refresh leaves the copy in force, raises an alarm and is repeated with back-off', async () => {
     const { say, fail, current, advance, fetches, alarms } = await setup();
     say('one', TEN_MINUTES);
     await current();
@@ -138,7 +138,7 @@ describe('near the end of its life a copy is refreshed in the background', () =>
     await expect.poll(current, PATIENT).toBe('two');
   });
 
-  test('a document that names its next issue has nothing new before it: no early refresh', async () => {
+  test('a document that names its next issue is not refreshed early', async () => {
     const { cache, url, say, advance } = await setup();
     const kind = { ...TEXT, name: 'issued', dueAt: (_value: string, began: number) => began + 10 * MINUTE };
     say('one');
@@ -149,8 +149,8 @@ describe('near the end of its life a copy is refreshed in the background', () =>
   });
 });
 
-describe('where a request owns its I/O each fetches for itself', () => {
-  test('two cold requests make two fetches, each its own; a result of one serves the next', async () => {
+describe('on workerd each request fetches for itself', () => {
+  test('two cold requests make two fetches; a result of one serves later requests', async () => {
     onWorkerd();
     const { current, server, say, fetches } = await setup();
     const [first, second] = [gate(sends('one')), gate(sends('one'))];
@@ -170,7 +170,7 @@ describe('where a request owns its I/O each fetches for itself', () => {
     expect(await one).toBe('one');
   });
 
-  test('a refresh on use is begun by one request and not by each', async () => {
+  test('one request begins the refresh, not each', async () => {
     onWorkerd();
     const { cache, current, server, say, advance } = await setup();
     say('one', { 'cache-control': 'max-age=600' });
@@ -189,7 +189,7 @@ describe('where a request owns its I/O each fetches for itself', () => {
     held.open();
   });
 
-  test('the cooldown holds all the same: a flood makes one refetch', async () => {
+  test('the cooldown holds there too: a flood makes one refetch', async () => {
     onWorkerd();
     const { cache, url, say, current, server, fetches } = await setup();
     say('one');
@@ -210,8 +210,8 @@ describe('where a request owns its I/O each fetches for itself', () => {
   });
 });
 
-describe('one fetch in flight a URL', () => {
-  test('however many ask', async () => {
+describe('one fetch per URL at a time', () => {
+  test('for any number of callers', async () => {
     const { current, server, fetches } = await setup();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);
@@ -235,7 +235,7 @@ describe('one fetch in flight a URL', () => {
     expect(fetches()).toBe(1);
   });
 
-  test('a fetch whose runtime let it die in silence is not waited for with no limit', async () => {
+  test('a fetch that the runtime dropped silently is not waited for forever', async () => {
     const { cache, url, current, advance, server, say, fetches } = await setup();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);
@@ -253,7 +253,7 @@ describe('one fetch in flight a URL', () => {
 });
 
 describe('failures', () => {
-  test('are remembered with back-off, at most 60 s', async () => {
+  test('are cached with back-off, at most 60 s', async () => {
     const { fail, current, advance, fetches } = await setup();
     fail();
     const asked: number[] = [];
@@ -266,7 +266,7 @@ describe('failures', () => {
     expect(asked).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
   });
 
-  test('end with the first success', async () => {
+  test('are forgotten with the first success', async () => {
     const { fail, say, current, advance } = await setup();
     fail();
     await current();
@@ -293,7 +293,7 @@ describe('failures', () => {
     ]);
   });
 
-  test('a later copy that is broken leaves the previous in force', async () => {
+  test('a broken later copy leaves the previous one in force', async () => {
     const { say, current, advance, alarms } = await setup();
     say('one');
     await current();
@@ -303,7 +303,7 @@ describe('failures', () => {
     expect(alarms).toMatchObject([{ code: 'key_document_invalid' }]);
   });
 
-  test('a first copy that is broken is none', async () => {
+  test('a broken first copy gives none', async () => {
     const { say, current, alarms } = await setup();
     say('bad');
     expect(await current()).toBe('none: begins with bad');
@@ -318,7 +318,7 @@ describe('a refetch beyond the life of a copy', () => {
   };
   const nothing: Freshness<string> = { hasWanted: () => false, isFreshEnough: () => false };
 
-  test('is not made where the copy has what is wanted, or decides that there is none', async () => {
+  test('is not made when the copy has the wanted entry or proves its absence', async () => {
     const { cache, url, say, current, fetches } = await setup();
     say('one');
     await current();
@@ -329,7 +329,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(fetches()).toBe(1);
   });
 
-  test('is made at most once in 30 s, whatever came of it', async () => {
+  test('is made at most once in 30 s, whatever its result', async () => {
     const { cache, url, say, fail, current, advance, fetches } = await setup();
     const later = (): Promise<CopyResult<string>> => {
       const order = cache.fetchCount();
@@ -357,7 +357,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(textOf(await later())).toBe('two');
   });
 
-  test('where the copy is over its hard limit meanwhile nothing is held back: the next fetch is a first one', async () => {
+  test('does not apply past the hard limit: the next fetch is a first one', async () => {
     const { cache, url, say, fail, current, advance } = await setup();
     say('one', { 'cache-control': 'max-age=1800' });
     await current();
@@ -369,7 +369,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('two');
   });
 
-  test('a first fetch that lacked what was wanted counts as one', async () => {
+  test('counts a first fetch that lacked the wanted entry', async () => {
     const { cache, url, say, fetches } = await setup();
     say('one');
     expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('one');
@@ -377,7 +377,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(fetches()).toBe(1);
   });
 
-  test('a first fetch that had it does not: the next miss is fetched for', async () => {
+  test('does not count a first fetch that had it: the next miss is fetched', async () => {
     const { cache, url, say, fetches } = await setup();
     say('two');
     expect(textOf(await cache.renewed(TEXT, url, wantsTwo, LEAVE))).toBe('two');
@@ -387,7 +387,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(fetches()).toBe(2);
   });
 
-  test('a clock that was set back does not prolong the cooldown', async () => {
+  test('has a cooldown that a clock set back does not prolong', async () => {
     const { cache, url, say, current, advance } = await setup();
     say('one');
     await current();
@@ -401,7 +401,7 @@ describe('a refetch beyond the life of a copy', () => {
     ).toBe('two');
   });
 
-  test('a joined fetch that began too early does not decide; another is made after it', async () => {
+  test('is repeated when the joined fetch began too early to decide', async () => {
     const { cache, url, current, server, say, fetches } = await setup();
     const held = gate(sends('one'));
     server.answer('/doc', held.answerer);
@@ -423,7 +423,7 @@ describe('a refetch beyond the life of a copy', () => {
 
 const NO_LEAVE: FetchBudget = { ...LEAVE, mayFetch: () => false };
 
-test('a caller without leave begins no fetch, and is told so', async () => {
+test('a caller without permission begins no fetch and is told so', async () => {
   const { cache, url, say, current, advance, fetches } = await setup();
   say('one');
   expect(await cache.current(TEXT, url, NO_LEAVE)).toMatchObject({ ok: false });
@@ -434,7 +434,7 @@ test('a caller without leave begins no fetch, and is told so', async () => {
   expect(fetches()).toBe(1);
 });
 
-test('the number of documents is bounded: the one that was not used longest goes', async () => {
+test('the number of documents is bounded: the least recently used is dropped', async () => {
   const { cache, server } = await setup({ maxDocuments: 3 });
   const get = async (path: string): Promise<void> => {
     server.answer(path, sends(path));
@@ -448,7 +448,7 @@ test('the number of documents is bounded: the one that was not used longest goes
   expect(held).toContain('/a');
 });
 
-test('a document that is being fetched is not dropped: it would be fetched twice at a time', async () => {
+test('a document that is being fetched is not dropped, so that it is not fetched twice', async () => {
   const { cache, url, server, current, fetches } = await setup({ maxDocuments: 1 });
   const held = gate(sends('one'));
   server.answer('/doc', held.answerer);
@@ -462,7 +462,7 @@ test('a document that is being fetched is not dropped: it would be fetched twice
   expect(fetches()).toBe(1);
 });
 
-test('after stop what is held serves, what runs is aborted, nothing more is fetched', async () => {
+test('after stop() cached documents serve, running fetches are aborted, and no fetch begins', async () => {
   const { cache, url, server, say, current, advance, alarms, fetches } = await setup();
   say('one');
   await current();
@@ -512,7 +512,7 @@ async function revalidating(): Promise<Revalidating> {
 
 const DATED = { 'last-modified': 'Sun, 01 Mar 2026 11:00:00 GMT' };
 
-describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1)', () => {
+describe('a refresh is conditional (RFC 9110 §13.1)', () => {
   test.each([
     ['ETag', { etag: '"v1"' }],
     ['a weak ETag', { etag: 'W/"v1"' }],
@@ -535,7 +535,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(fetches()).toBe(3);
   });
 
-  test('what was read from the copy is not read again', async () => {
+  test('what was parsed from the copy is not parsed again', async () => {
     let parsed = 0;
     const kind: DocumentKind<{ text: string }> = {
       name: 'counted',
@@ -556,7 +556,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(second.ok && first.ok && second.copy.value === first.copy.value).toBe(true);
   });
 
-  test('the 304 says how long: its Cache-Control, else what held before (RFC 9111 §4.3.4)', async () => {
+  test('the life after a 304 is its Cache-Control, else the earlier one (RFC 9111 §4.3.4)', async () => {
     const { publish, current, advance, fetches } = await revalidating();
     publish('one', { etag: '"v1"' }, { 'cache-control': 'max-age=600' });
     await current();
@@ -574,7 +574,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(await current()).toBe('two');
   });
 
-  test('a document that changed comes whole, and its own validators count from then on', async () => {
+  test('a changed document is fetched whole, and its own validators count from then on', async () => {
     const { publish, current, advance, seen } = await revalidating();
     publish('one', { etag: '"v1"' });
     await current();
@@ -586,7 +586,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(seen.map((headers) => headers['if-none-match'])).toEqual([undefined, '"v1"', '"v2"']);
   });
 
-  test('validators of a broken document are not kept: the copy in force has its own', async () => {
+  test('validators of a broken document are dropped: the copy in force keeps its own', async () => {
     const { publish, current, advance, seen } = await revalidating();
     publish('one', { etag: '"v1"' });
     await current();
@@ -605,7 +605,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(alarms).toMatchObject([{ code: 'key_fetch_failing' }]);
   });
 
-  test('a 304 to a server that gave nothing to ask by is a failure too, and the copy stays', async () => {
+  test('a 304 from a server without validators is a failure too, and the copy stays', async () => {
     const { server, say, current, advance, alarms } = await setup();
     say('one');
     await current();
@@ -615,7 +615,7 @@ describe('a refresh asks whether the copy is still the document (RFC 9110 §13.1
     expect(alarms).toMatchObject([{ code: 'key_fetch_failing' }]);
   });
 
-  test('validators that no honest server sends are not sent back', async () => {
+  test('malformed validators are not sent back', async () => {
     const { publish, current, advance, seen } = await revalidating();
     publish('one', { etag: `"${'x'.repeat(1000)}"` });
     await current();
@@ -631,7 +631,7 @@ describe('a refetch beyond the life of a copy', () => {
     isFreshEnough: (copy) => copy.fetchNumber > order && copy.isRevalidated !== true,
   });
 
-  test('asks for the whole document, from its origin: validators can be as coarse as a second', async () => {
+  test('fetches the whole document from its origin, as validators may be too coarse', async () => {
     const { publish, current, cache, url, seen } = await revalidating();
     publish('one', { etag: '"v1"' });
     await current();
@@ -642,7 +642,7 @@ describe('a refetch beyond the life of a copy', () => {
     expect(seen[1]).not.toHaveProperty('if-none-match');
   });
 
-  test('a copy that a 304 confirmed after the arrival is not decisive: the document is fetched', async () => {
+  test('is made although a 304 confirmed the copy after the arrival', async () => {
     const { publish, current, advance, cache, url, fetches } = await revalidating();
     publish('one', { etag: '"v1"' });
     await current();
@@ -656,14 +656,14 @@ describe('a refetch beyond the life of a copy', () => {
   });
 });
 
-describe('a copy that would spoil the one in force', () => {
+describe('a copy that would invalidate the one in force', () => {
   const careful: DocumentKind<string> = {
     ...TEXT,
     name: 'careful',
     rejectsUpdate: (next, inForce) => (next.length < inForce.length ? 'it is shorter' : undefined),
   };
 
-  test('is refused with an alarm; where nothing is in force it is taken', async () => {
+  test('is refused with an alarm, and accepted if none is in force', async () => {
     const { cache, url, say, advance, alarms } = await setup();
     say('one');
     await cache.current(careful, url, LEAVE);

@@ -24,7 +24,7 @@ describe('Cache-Control is honoured within [60 s, 30 min]', () => {
     expect(lifetimeMs(new Headers())).toBe(5 * MINUTE);
   });
 
-  test('the age that a shared cache tells is taken off (RFC 9111 §5.1)', () => {
+  test('the Age of a shared cache is subtracted (RFC 9111 §5.1)', () => {
     expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: '300' }))).toBe(5 * MINUTE);
     expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: '900' }))).toBe(MINUTE);
     expect(lifetimeMs(new Headers({ 'cache-control': 'max-age=600', age: 'old' }))).toBe(10 * MINUTE);
@@ -39,13 +39,13 @@ test('a kind of document may have rules of its own', () => {
   expect(lifetimeMs(new Headers({ 'cache-control': 'no-store' }), rules)).toBe(MINUTE);
 });
 
-test('a background refresh is due by 80 % of the life, each at a moment of its own', () => {
+test('a background refresh is due by 80 % of the life, at a random moment', () => {
   expect(refreshAfterMs(1000, () => 0)).toBeCloseTo(720);
   expect(refreshAfterMs(1000, () => 0.5)).toBeCloseTo(760);
   expect(refreshAfterMs(1000, () => 0.999_999)).toBeLessThanOrEqual(800);
 });
 
-test('failures are remembered for 1 s at first and at most 60 s', () => {
+test('failures are cached for 1 s at first and at most 60 s', () => {
   expect([1, 2, 3, 6, 7, 8, 5000].map((count) => backOffMs(count))).toEqual([
     1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000,
   ]);

@@ -104,7 +104,7 @@ describe('a hostile or broken document leaves the previous copy in force, else 5
 });
 
 describe('a JWKS whose key has a wrong kty', () => {
-  test('leaves the previous copy in force, with an alarm, where the key could verify before', async () => {
+  test('leaves the previous copy in force, with an alarm, if the key could verify before', async () => {
     const key = await keyNamed('k');
     const seller = await startSeller(key.publicJwk);
     const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
@@ -115,7 +115,7 @@ describe('a JWKS whose key has a wrong kty', () => {
     expect(bench.alarmsOf('key_document_invalid')).toHaveLength(1);
   });
 
-  test.each(['RSA', 'oct', 'EC'])('is refused by check 8 where there is none: %s', async (kty) => {
+  test.each(['RSA', 'oct', 'EC'])('is refused by check 8 if there is none: %s', async (kty) => {
     const key = await keyNamed('k');
     const seller = await startSeller({ ...key.publicJwk, kty });
     const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });

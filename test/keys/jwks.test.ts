@@ -61,26 +61,26 @@ test.each([
 });
 
 test.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'])(
-  'a key published with its private half (%s): the set is refused, and nothing of it is shown',
+  'a set with a private key (%s) is refused, without showing any of it',
   (member) => {
     const parsed = parse({ keys: [publicJwk('b'), { ...publicJwk('a'), [member]: 'c2VjcmV0' }] });
     expect(parsed).toEqual({ ok: false, reason: 'a key is published with its private half' });
   },
 );
 
-test('also where that key has no kid; a null says that there is none', () => {
+test('also when that key has no kid; a null private member counts as absent', () => {
   const { kid: _kid, ...nameless } = publicJwk('x');
   expect(parse({ keys: [{ ...nameless, d: 'c2VjcmV0' }] })).toMatchObject({ ok: false });
   expect(parse({ keys: [{ ...publicJwk('a'), d: null }] })).toMatchObject({ ok: true });
 });
 
-test('the secret of a symmetric key is dropped: such a key is no use, which is for check 8 to say', () => {
+test('the secret of a symmetric key is dropped, and check 8 refuses the key', () => {
   const parsed = parse({ keys: [{ kid: 'a', kty: 'oct', k: 'c2VjcmV0' }] });
   expect(parsed).toMatchObject({ ok: true });
   expect(parsed.ok && parsed.value.jwks.get('a')).toEqual({ kid: 'a', kty: 'oct' });
 });
 
-describe('a set must not spoil the one in force', () => {
+describe('a set must not invalidate the one in force', () => {
   const good = publicJwk('k');
   const OFF_CURVE = { kid: 'k', kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
 
@@ -94,7 +94,7 @@ describe('a set must not spoil the one in force', () => {
     expect(rejectsKeyUpdate(keySet(bad), keySet(good))).toMatch(/^a key that could verify was replaced/);
   });
 
-  test('another key, a key less, a key that was no use before: no harm', () => {
+  test('another key, a missing key or an unusable key is no problem', () => {
     expect(rejectsKeyUpdate(keySet(publicJwk('k')), keySet(good))).toBeUndefined();
     expect(rejectsKeyUpdate(keySet(), keySet(good))).toBeUndefined();
     expect(rejectsKeyUpdate(keySet(good, { ...OFF_CURVE, kid: 'l' }), keySet(good))).toBeUndefined();
@@ -103,7 +103,7 @@ describe('a set must not spoil the one in force', () => {
 });
 
 describe('import', () => {
-  test('once a document, however many ask', async () => {
+  test('once per document, for any number of callers', async () => {
     const { engine, imports } = await countingEngine();
     const set = keySet(publicJwk('a'), publicJwk('b'));
     expect(imports()).toBe(0);
@@ -126,13 +126,13 @@ describe('import', () => {
     expect(imports()).toBe(3);
   });
 
-  test('a kid that the set lacks is undefined', async () => {
+  test('gives undefined for a kid that the set lacks', async () => {
     const { engine, imports } = await countingEngine();
     expect(await importedKey(keySet(publicJwk('a')), 'b', engine)).toBeUndefined();
     expect(imports()).toBe(0);
   });
 
-  test('a key that cannot be one says why, for check 8', async () => {
+  test('gives the reason for a malformed key, for check 8', async () => {
     const { engine } = await countingEngine();
     const set = keySet(
       { kid: 'hmac', kty: 'oct', k: 'AAAA' },
@@ -143,7 +143,7 @@ describe('import', () => {
     }
   });
 
-  test('an engine that is not to be had is not remembered', async () => {
+  test('does not cache that the engine is unavailable', async () => {
     const { engine } = await countingEngine();
     const set = keySet(publicJwk('a'));
     const down = (): CryptoEngine => {
@@ -154,7 +154,7 @@ describe('import', () => {
   });
 });
 
-test('one JWK with its members in another order is the same', () => {
+test('treats a JWK with its members in another order as the same', () => {
   const jwk = publicJwk('a');
   expect(sameJwk(jwk, Object.fromEntries(Object.entries(jwk).toReversed()))).toBe(true);
   expect(sameJwk(jwk, publicJwk('a'))).toBe(false);

@@ -52,8 +52,8 @@ async function two(limits: Parameters<typeof setup>[0] = {}) {
   return { bench, one, other, senders, first, second, rotate };
 }
 
-describe('before a key of a sender is used for the first time the others at its URL are asked', () => {
-  test('by one look, however many deliveries wait for it', async () => {
+describe('before the first use of a key the other senders at its URL are asked', () => {
+  test('once, for any number of deliveries that wait', async () => {
     const [one, other] = [await startSeller(publicJwk('one')), await startSeller(publicJwk('other'))];
     const bench = await setup();
     const senders = [one.sender, other.sender];
@@ -67,7 +67,7 @@ describe('before a key of a sender is used for the first time the others at its 
     expect(other.server.count(JWKS_PATH)).toBe(2);
   });
 
-  test('once: then its key is its own, and what is at hand is given without a promise', async () => {
+  test('once; afterwards the answer is synchronous', async () => {
     const { bench, one, other, senders } = await two();
     const before = other.server.count();
     expect(bench.keys.find('one', { senders, arrivedAt: bench.now() })).toEqual({
@@ -79,7 +79,7 @@ describe('before a key of a sender is used for the first time the others at its 
     expect(other.server.count()).toBe(before);
   });
 
-  test('a document fetched after the key was seen counts for all keys that were seen with it', async () => {
+  test('a document fetched after the key was seen decides for all keys seen with it', async () => {
     const { bench, one, other, senders, first, rotate } = await two();
     const keys = Array.from({ length: 20 }, (_, index) => publicJwk(`next-${index}`));
     rotate(one, first, ...keys);
@@ -101,14 +101,14 @@ describe('before a key of a sender is used for the first time the others at its 
     });
   });
 
-  test('at a URL of one sender nobody is', async () => {
+  test('no other is asked at a URL with one sender', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     expect(await used(bench, 'k', seller.sender)).toEqual({ [seller.sender.agentUrl]: 'own' });
     expect(seller.server.count()).toBe(2);
   });
 
-  test('where fetches are not shared each request asks for itself, and what it heard is kept', async () => {
+  test('on workerd each request asks for itself, and the answer is kept', async () => {
     onWorkerd();
     const { bench, one, senders } = await two();
     expect(await used(bench, 'one', ...senders)).toEqual({ [one.sender.agentUrl]: 'own' });
@@ -116,7 +116,7 @@ describe('before a key of a sender is used for the first time the others at its 
 });
 
 describe('a sender that does not answer', () => {
-  test('is waited for until its fetch has ended: what was asked meanwhile is 503, the retry is not', async () => {
+  test('is waited for until its fetch ends: 503 meanwhile, and the retry is accepted', async () => {
     const { bench, one, other, senders, second, rotate } = await two({ limits: { deliveryMs: 50 } });
     rotate(one, publicJwk('next'));
     const held = gate(sends(JSON.stringify({ keys: [second] })));
@@ -131,7 +131,7 @@ describe('a sender that does not answer', () => {
     expect(bench.alarmsOf('key_owner_unchecked')).toEqual([]);
   });
 
-  test('holds up nobody for longer than a fetch may take', async () => {
+  test('delays no other for longer than one fetch may take', async () => {
     const { bench, one, other, senders, rotate } = await two({ limits: { deadlineMs: 100 } });
     rotate(one, publicJwk('next'));
     bench.advance(MINUTE);
@@ -143,7 +143,7 @@ describe('a sender that does not answer', () => {
     ]);
   });
 
-  test('holds up nobody by being down, and is asked again: nobody waits for that', async () => {
+  test('delays no other when its fetch fails, and is asked again in the background', async () => {
     const { bench, one, other, senders, second, rotate } = await two();
     const next = publicJwk('next');
     rotate(one, next);
@@ -166,7 +166,7 @@ describe('a sender that does not answer', () => {
       .toMatchObject({ [one.sender.agentUrl]: sharedWith(other) });
   });
 
-  test('is taken by its word of before where that has the key', async () => {
+  test('counts by its earlier copy when that has the key', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     const next = publicJwk('next');
     rotate(other, second, next);
@@ -180,8 +180,8 @@ describe('a sender that does not answer', () => {
   });
 });
 
-describe('where two publish one key', () => {
-  test('neither uses it, and both may again once the other has taken it out', async () => {
+describe('when two senders publish one key', () => {
+  test('neither can use it, until the other has removed it', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     const next = publicJwk('next');
     rotate(one, first, next);
@@ -201,7 +201,7 @@ describe('where two publish one key', () => {
       .toMatchObject({ [one.sender.agentUrl]: 'own' });
   });
 
-  test('the sender that has used it keeps it, and the alarm says that the other has it now', async () => {
+  test('the sender that has used it keeps it, and an alarm names the other', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     rotate(other, second, first);
     bench.advance(MINUTE);
@@ -219,7 +219,7 @@ describe('where two publish one key', () => {
     });
   });
 
-  test('one that lets its answer drip until the other has published was not first by that', async () => {
+  test('a sender that delays its answer until the other has published was not first', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     const next = publicJwk('next');
     const dripping = gate(sends(JSON.stringify({ keys: [second, next] })));
@@ -236,7 +236,7 @@ describe('where two publish one key', () => {
     expect(await used(bench, 'next', ...senders)).toMatchObject({ [other.sender.agentUrl]: sharedWith(one) });
   });
 
-  test('"not changed", from a server or a cache, does not say that a key is not there', async () => {
+  test('a 304, or a cached answer, does not prove that a key is absent', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     const next = publicJwk('next');
     one.server.answer(JWKS_PATH, (req, res) => {
@@ -256,7 +256,7 @@ describe('where two publish one key', () => {
     expect(await used(bench, 'next', ...senders)).toMatchObject({ [other.sender.agentUrl]: sharedWith(one) });
   });
 
-  test('a cooldown that strangers or the other brought about does not keep anybody from being asked', async () => {
+  test('a cooldown that others caused does not prevent asking', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     const next = publicJwk('next');
     rotate(other, second, next);
@@ -272,7 +272,7 @@ describe('where two publish one key', () => {
     expect(await used(bench, 'newest', ...senders)).toEqual({ [one.sender.agentUrl]: 'may' });
   });
 
-  test('members that no engine reads make no other key of it', async () => {
+  test('members that no engine reads do not make it another key', async () => {
     const { bench, one, other, senders, first, second, rotate } = await two();
     rotate(other, second, { ...first, y: 'x', alg: 'EdDSA', use: 'sig', note: 'mine' });
     bench.advance(MINUTE);
@@ -282,7 +282,7 @@ describe('where two publish one key', () => {
     });
   });
 
-  test('one kid for two keys is another matter: each signs with its own', async () => {
+  test('two keys under one kid are independent: each sender signs with its own', async () => {
     const { bench, one, other, senders, second, rotate } = await two();
     rotate(other, second, publicJwk('one'));
     bench.advance(MINUTE);
@@ -294,7 +294,7 @@ describe('where two publish one key', () => {
     expect(bench.alarmsOf('key_shared')).toEqual([]);
   });
 
-  test('two agents with one JWKS are told apart by nothing: neither uses its keys', async () => {
+  test('two agents with one JWKS cannot be told apart: neither uses its keys', async () => {
     const seller = await startSeller(publicJwk('k'));
     const agents = ['mcp', 'a2a'].map((name) => `${seller.server.origin}/${name}`);
     seller.server.serve(BRAND, { agents: agents.map((url) => ({ url })) });
@@ -305,7 +305,7 @@ describe('where two publish one key', () => {
 });
 
 describe('pins', () => {
-  test('one that is configured is its own sender’s, also where others publish it', async () => {
+  test('a configured pin belongs to its sender, also when others publish it', async () => {
     const key = publicJwk('k');
     const thief = await startSeller(key);
     const pinned = senderEntry('https://pinned.example/mcp', { pins: [key] });
@@ -318,7 +318,7 @@ describe('pins', () => {
     expect(bench.alarmsOf('key_shared')).toMatchObject([{ sender: thief.sender.agentUrl }]);
   });
 
-  test('of a sender with pins nothing is fetched to ask it: its keys are those', async () => {
+  test('a sender with pins is not fetched: its keys are the pins', async () => {
     const one = await startSeller(publicJwk('new'));
     const pinned = await startSeller();
     const bench = await setup();
@@ -327,7 +327,7 @@ describe('pins', () => {
     expect(pinned.server.count()).toBe(0);
   });
 
-  test('one that is configured for two is nobody’s', async () => {
+  test('a key that is pinned for two senders belongs to neither', async () => {
     const key = publicJwk('k');
     const both = ['https://a.example/', 'https://b.example/'].map((url) => senderEntry(url, { pins: [key] }));
     expect(Object.values(await used(await setup(), 'k', ...both))).toEqual([
@@ -336,7 +336,7 @@ describe('pins', () => {
     ]);
   });
 
-  test('one that a publisher lists counts as published', async () => {
+  test('a key that a publisher lists counts as published', async () => {
     const key = publicJwk('k');
     const [seller, publisher] = [await startSeller(key), await startKeyServer()];
     const other = await startSeller(publicJwk('other'));
@@ -349,7 +349,7 @@ describe('pins', () => {
     });
   });
 
-  test('a publisher whose file is down is as a sender that is down: its JWKS is still asked', async () => {
+  test('when a publisher’s file is unavailable the JWKS is still fetched', async () => {
     const key = publicJwk('k');
     const [seller, publisher] = [await startSeller(key), await startKeyServer()];
     const other = await startSeller(publicJwk('other'));
@@ -396,9 +396,9 @@ const both = (...sellers: readonly Seller[]): unknown =>
     ) as unknown,
   });
 
-describe("a registered seller that publishes another's key has none of its events (verification.md §2.36)", () => {
+describe('a registered seller that publishes another seller’s key gets none of its events (verification.md §2.36)', () => {
   test.each(['victim first', 'thief first'] as const)(
-    "at a rotation, while the victim's copy lacks the new key, 5 of 5 (%s)",
+    'during a rotation, while the victim’s copy lacks the new key, 5 of 5 (%s)',
     async (order) => {
       const { bench, victim, thief, old, own, next } = await twoSellers(order);
       publish(victim, LONG, old, next);
@@ -415,7 +415,7 @@ describe("a registered seller that publishes another's key has none of its event
     },
   );
 
-  test('the one whose key was known before the other published it keeps it, and the alarm names both', async () => {
+  test('the seller whose key was known first keeps it, and the alarm names both', async () => {
     const { bench, victim, thief, old, own, next } = await twoSellers();
     publish(victim, SHORT, old, next);
     bench.advance(30 * MINUTE);

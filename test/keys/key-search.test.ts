@@ -8,8 +8,8 @@ import { gate, latch, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { BRAND, JWKS_PATH, MINUTE, PATIENT, publicJwk, senderEntry, setup, startSeller } from './setup.ts';
 
-describe('nothing that an unauthenticated caller sends makes an entry', () => {
-  test('10,000 random keyids push out nothing where just the two documents of the sender fit', async () => {
+describe('an unauthenticated request adds no cache entry', () => {
+  test('10,000 random keyids evict nothing from a cache with room for one sender’s documents', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { keys, now } = await setup({ limits: { maxDocuments: 2 } });
     await keys.find('k', { senders: [seller.sender], arrivedAt: now() });
@@ -26,8 +26,8 @@ describe('nothing that an unauthenticated caller sends makes an entry', () => {
   });
 });
 
-describe('a known key keeps its documents fresh by its use', () => {
-  test('brand.json and JWKS are refreshed from 80 % of their life, and the delivery waits for neither', async () => {
+describe('the use of a known key keeps its documents fresh', () => {
+  test('brand.json and JWKS are refreshed from 80 % of their life without delaying the delivery', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { server, sender } = seller;
     const { keys, now, advance } = await setup();
@@ -42,7 +42,7 @@ describe('a known key keeps its documents fresh by its use', () => {
     held.open();
   });
 
-  test('so that a key which was taken out is unknown before its copy has lived its life', async () => {
+  test('so a removed key is unknown before its copy’s life ends', async () => {
     const [old, next] = [publicJwk('old'), publicJwk('new')];
     const seller = await startSeller(old);
     const { keys, now, advance } = await setup();
@@ -61,7 +61,7 @@ describe('a known key keeps its documents fresh by its use', () => {
   });
 });
 
-describe('a server that says "not changed" decides nothing about a keyid', () => {
+describe('a 304 decides nothing about a keyid', () => {
   /** As coarse as a second: the tag stays while the keys change. */
   async function coarse(...first: readonly Jwk[]) {
     const seller = await startSeller();
@@ -75,7 +75,7 @@ describe('a server that says "not changed" decides nothing about a keyid', () =>
     return { ...seller, serve };
   }
 
-  test('an unknown one: the set is fetched for it', async () => {
+  test('the set is fetched for an unknown keyid', async () => {
     const { server, sender, serve } = await coarse(publicJwk('k'));
     const { keys, now, advance } = await setup();
     await keys.find('k', { senders: [sender], arrivedAt: now() });
@@ -90,7 +90,7 @@ describe('a server that says "not changed" decides nothing about a keyid', () =>
     expect(server.count(JWKS_PATH)).toBe(3);
   });
 
-  test('one whose key fails to verify: it may have been replaced', async () => {
+  test('the set is fetched for a keyid whose key fails to verify, as it may have been replaced', async () => {
     const { server, sender, serve } = await coarse(publicJwk('k'));
     const { keys, now, advance } = await setup();
     await keys.find('k', { senders: [sender], arrivedAt: now() });
@@ -112,7 +112,7 @@ describe('a server that says "not changed" decides nothing about a keyid', () =>
   });
 });
 
-test('a copy that a cache on the way had held does not call a replaced key forged', async () => {
+test('a cached copy of an intermediary does not make a replaced key forged', async () => {
   const seller = await startSeller();
   const { server, sender } = seller;
   const [stale, origin] = [publicJwk('k'), publicJwk('k')];
@@ -130,7 +130,7 @@ test('a copy that a cache on the way had held does not call a replaced key forge
   expect(tried.map(({ key }) => key.jwk['x'])).toContain(origin['x']);
 });
 
-test('after the clock was set back a set fetched before the arrival does not call a keyid unknown', async () => {
+test('after the clock was set back a set fetched before the arrival does not make a keyid unknown', async () => {
   const seller = await startSeller(publicJwk('k'));
   const { keys, now, advance } = await setup();
   await keys.find('k', { senders: [seller.sender], arrivedAt: now() });
@@ -139,8 +139,8 @@ test('after the clock was set back a set fetched before the arrival does not cal
   expect((await keys.find('new', { senders: [seller.sender], arrivedAt: now() })).candidates).toHaveLength(1);
 });
 
-describe('where a request owns its I/O (workerd)', () => {
-  test('two concurrent cold requests fetch each for itself, and their results serve the next', async () => {
+describe('on workerd, where a request owns its I/O', () => {
+  test('two concurrent cold requests fetch for themselves, and their results serve later ones', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { server, sender } = seller;
     onWorkerd();
@@ -159,7 +159,7 @@ describe('where a request owns its I/O (workerd)', () => {
     expect(server.count()).toBe(4);
   });
 
-  test('a request that died while it fetched holds up no other', async () => {
+  test('a request that was dropped during its fetch delays no other', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { server, sender } = seller;
     onWorkerd();
@@ -228,11 +228,11 @@ test('at most `width` are asked at a time', async () => {
   expect(most).toBe(8);
 });
 
-test('no senders: nothing known, nothing undecided', async () => {
+test('without senders the answer is empty', async () => {
   expect(await gather([], never, LIMITS)).toEqual({ candidates: [], undecided: [] });
 });
 
-test('one that does not answer does not hold up another that has the key, and stays undecided', async () => {
+test('a sender that does not answer does not delay one that has the key, and stays undecided', async () => {
   const all = senders(2);
   const found = await gather(
     all,
@@ -243,7 +243,7 @@ test('one that does not answer does not hold up another that has the key, and st
   expect(found.undecided).toEqual(['https://s0.example/: no answer in time']);
 });
 
-test('past the deadline a sender that has not answered is undecided, and nobody else is asked', async () => {
+test('past the deadline a sender without an answer is undecided, and no other is asked', async () => {
   let asked = 0;
   const late = latch();
   const found = await gather(
@@ -263,7 +263,7 @@ test('past the deadline a sender that has not answered is undecided, and nobody 
   expect(asked).toBe(8);
 });
 
-test('a fault with one sender leaves that one undecided and no other', async () => {
+test('a fault with one sender leaves only that one undecided', async () => {
   const all = senders(2);
   const found = await gather(
     all,

@@ -28,7 +28,7 @@ test('a trailing slash that the configured URL has, and a query that it has', ()
   expect(nearMisses(`${AGENT}?a=1`, [`${AGENT}?a=2`])).toMatchObject([{ differsIn: ['query'] }]);
 });
 
-test('another agent is no near miss', () => {
+test('another agent is not a near miss', () => {
   const others = ['https://seller.example/a2a', 'https://x.example/mcp', 'https://seller.example', '', 'mcp'];
   expect(nearMisses(AGENT, others)).toEqual([]);
 });
@@ -38,25 +38,25 @@ test('at most four are shown', () => {
   expect(nearMisses(AGENT, listed)).toHaveLength(4);
 });
 
-test('what a log cannot take is cut', () => {
+test('values that are too long for a log are cut', () => {
   const [miss] = nearMisses(AGENT, ['https://seller.example\n/mcp\u202e/']);
   expect(miss?.url ?? '').not.toMatch(/[\n\u202e]/);
   const [long] = nearMisses(AGENT, [AGENT + '/'.repeat(5000)]);
   expect(long?.url.length).toBeLessThan(100);
 });
 
-test('a text of slashes, as long as a document can be, is read in passing', () => {
+test('a text of slashes as long as a document is read in linear time', () => {
   // By a pattern like /\/+$/ this took minutes.
   expect(nearMisses(AGENT, [`${AGENT}${'/'.repeat(250_000)}x`])).toEqual([]);
 });
 
-test('the message says what each differs in', () => {
+test('the message says how each differs', () => {
   expect(nearMissText(nearMisses(AGENT, [`${AGENT}/`, `${AGENT}?a`]))).toBe(
     'https://seller.example/mcp/ (differs in trailing slash), https://seller.example/mcp?a (differs in query)',
   );
 });
 
-test('a brand.json full of slashes does not hold up the process', () => {
+test('a brand.json full of slashes does not block the process', () => {
   const before = process.threadCpuUsage();
   expect(nearMisses('https://seller.example/mcp', [`https://seller.example${'/'.repeat(200_000)}x`])).toEqual(
     [],

@@ -32,7 +32,7 @@ function bench() {
 }
 
 it.each([undefined, { userAgent: 'Cloudflare-Workers' }])(
-  'warm fetches for senders that sign, navigator: %o',
+  'warm() fetches for senders that sign, navigator: %o',
   async (navigator) => {
     vi.stubGlobal('navigator', navigator);
     onTestFinished(() => void vi.unstubAllGlobals());
@@ -43,13 +43,13 @@ it.each([undefined, { userAgent: 'Cloudflare-Workers' }])(
   },
 );
 
-it('legacy senders have nothing to warm', async () => {
+it('warm() fetches nothing for legacy senders', async () => {
   const { keys, asked } = bench();
   await keys.warm([sender({ scheme: 'bearer', tokens: ['t-'.repeat(16)] })]);
   expect(asked).toEqual([]);
 });
 
-it('stopped before it was loaded: nothing is fetched after', async () => {
+it('stop() before it was loaded: no fetch afterwards', async () => {
   const { keys, asked } = bench();
   keys.stop();
   const search = await keys.find('k', { senders: [sender({ scheme: 'signature' })], arrivedAt: Date.now() });

@@ -21,7 +21,7 @@ test('a sender without pins, or with good ones, passes', () => {
   }).not.toThrow();
 });
 
-describe('a pin that can be seen to be wrong is a ConfigError that names the sender', () => {
+describe('a pin that is evidently wrong is a ConfigError that names the sender', () => {
   test.each([
     ['no pins at all', [], 'empty'],
     ['not a JWK', ['x'], 'entry 0 is not a JWK'],
@@ -43,7 +43,7 @@ describe('a pin that can be seen to be wrong is a ConfigError that names the sen
   });
 });
 
-test('pins that check 8 will always refuse are named to the owner, and keep nobody from starting', async () => {
+test('pins that check 8 always refuses give a message each, and do not stop the start', async () => {
   const pins = createPins(await createEngine(), protocolFor());
   const noPurpose = { ...publicJwk('b'), proto_use: 'request-signing' };
   expect(await pins.importAll(pinned(publicJwk('a'), OFF_CURVE, noPurpose))).toEqual([
@@ -52,7 +52,7 @@ test('pins that check 8 will always refuse are named to the owner, and keep nobo
   ]);
 });
 
-test('the pin is the key, without its secret members', async () => {
+test('the pin gives the key without its secret members', async () => {
   const pins = createPins(await createEngine(), protocolFor());
   const jwk = publicJwk('a');
   const sender = pinned({ ...jwk, d: 'secret' });
@@ -62,7 +62,7 @@ test('the pin is the key, without its secret members', async () => {
   expect(await pins.key(sender, 'b')).toBeUndefined();
 });
 
-test('pins that nobody checked before are a reason, never an exception', async () => {
+test('pins from a function that are malformed give a reason, never an exception', async () => {
   const pins = createPins(await createEngine(), protocolFor());
   expect(await pins.key(pinned(publicJwk('a'), publicJwk('a')), 'a')).toContain('occurs twice');
   expect(await pins.key(pinned(OFF_CURVE), 'bad')).toMatchObject({

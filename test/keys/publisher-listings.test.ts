@@ -49,7 +49,7 @@ function bench() {
 
 const kids = ({ set }: Listing): string[] => [...(set?.jwks.keys() ?? [])];
 
-test('what a sound file says, or that it says nothing', () => {
+test('a valid file gives its pins or that it has none', () => {
   const { publish, alarms } = bench();
   expect(kids(publish([publicJwk('a')]))).toEqual(['a']);
   expect(publish(undefined)).toEqual({});
@@ -60,7 +60,7 @@ test('what a sound file says, or that it says nothing', () => {
 describe('an alarm says that a publisher begins to pin (verification.md §5.28)', () => {
   const NEWS = { code: 'publisher_pins', sender: AGENT, url: AT };
 
-  test('once, and again only after it had ceased', () => {
+  test('once, and again only after it had stopped', () => {
     const { publish, pinned, advance } = bench();
     publish(undefined);
     expect(pinned).toEqual([]);
@@ -90,7 +90,7 @@ describe('an alarm says that a publisher begins to pin (verification.md §5.28)'
 describe('a broken entry', () => {
   const BROKEN = [{ ...publicJwk('a'), d: 'x' }];
 
-  test('leaves the last sound word in force until its hard limit, with one alarm a copy', () => {
+  test('leaves the last valid listing in force until its hard limit, with one alarm per copy', () => {
     const { publish, listed, copyOf, alarms, advance } = bench();
     publish([publicJwk('a')]);
     const copy = copyOf([{ url: AGENT, signing_keys: BROKEN }]);
@@ -113,20 +113,20 @@ describe('a broken entry', () => {
     expect(publish(BROKEN)).toEqual({ broken: expect.any(String) });
   });
 
-  test('is undecided where there was no word before', () => {
+  test('is undecided without an earlier valid listing', () => {
     const { publish, alarms } = bench();
     expect(publish('broken')).toEqual({ undecided: expect.stringContaining('not an array') });
     expect(alarms).toHaveLength(1);
   });
 
-  test('is over with the next sound one', () => {
+  test('is over with the next valid one', () => {
     const { publish } = bench();
     publish([publicJwk('a')]);
     publish(BROKEN);
     expect(kids(publish([publicJwk('b')]))).toEqual(['b']);
   });
 
-  test('so is a key that could verify and was replaced by one that cannot', () => {
+  test('as does a usable key that was replaced by an unusable one', () => {
     const { publish, alarms } = bench();
     publish([publicJwk('a')]);
     const listing = publish([{ ...publicJwk('a'), kty: 'RSA' }]);
@@ -136,7 +136,7 @@ describe('a broken entry', () => {
   });
 });
 
-test('a word is kept as long as the newest copy that bears it out', () => {
+test('a listing is kept as long as the newest copy that confirms it', () => {
   const { listed, copyOf, publish, advance } = bench();
   const copy = copyOf([{ url: AGENT, signing_keys: [publicJwk('a')] }]);
   listed(AGENT, AT, copy);
@@ -146,7 +146,7 @@ test('a word is kept as long as the newest copy that bears it out', () => {
   expect(kids(publish('broken'))).toEqual(['a']);
 });
 
-test('keys pinned for a URL that only looks like the agent pin nothing, and the owner hears of it once', () => {
+test('keys pinned for a URL that only resembles the agent’s pin nothing, with one alarm', () => {
   const { listed, copyOf, alarms } = bench();
   const copy = copyOf([{ url: `${AGENT}/`, signing_keys: [publicJwk('a')] }]);
   expect(listed(AGENT, AT, copy)).toEqual({});
@@ -219,11 +219,11 @@ describe('a broken list is told apart from none', () => {
     expect(pinned(file(entry(keys)))).toBe(flaw);
   });
 
-  test('beside a sound one for the same agent too', () => {
+  test('beside a valid one for the same agent too', () => {
     expect(pinned(file(entry([publicJwk('a')]), entry({ b: 1 })))).toBe('signing_keys is not an array');
   });
 
-  test('and harms no other agent', () => {
+  test('and affects no other agent', () => {
     const json = file(entry('broken', 'https://other.example/'), entry([publicJwk('a')]));
     expect(pinned(json)).toEqual(['a']);
   });
@@ -241,7 +241,7 @@ test.each([
   expect(pinned(json)).toBe(`refused: ${reason}`);
 });
 
-test('thirty thousand entries for one agent are read in passing', () => {
+test('thirty thousand entries for one agent are read in linear time', () => {
   const json = `{"authorized_agents":[${Array.from({ length: 30_000 }, () => '{"url":"a","signing_keys":[]}').join(',')}]}`;
   expect(json.length).toBeLessThan(ADAGENTS.maxBytes);
   expect(pinned(json, 'a')).toBeUndefined();

@@ -52,7 +52,7 @@ const FOUND = (...keys: readonly Jwk[]): object => ({ keys: keys.map(({ x }) => 
 const UNKNOWN = { keys: [], undecided: 0 };
 const UNDECIDED = { keys: [], undecided: 1 };
 
-describe('where a publisher pins, only pins verify (verification.md §5.5)', () => {
+describe('when a publisher pins, only its pins verify (verification.md §5.5)', () => {
   test("the key material is the pin's, and neither brand.json nor JWKS is consulted", async () => {
     const seller = await startSeller(publicJwk('k'), publicJwk('other'));
     const pin = publicJwk('k');
@@ -84,7 +84,7 @@ describe('where a publisher pins, only pins verify (verification.md §5.5)', () 
     expect(await find(bench, 'x', pinnedBy(seller, silent, slip))).toEqual(UNKNOWN);
   });
 
-  test('a file that cannot be had might pin: undecided, though the JWKS has the key', async () => {
+  test('a file that cannot be fetched may pin: undecided, although the JWKS has the key', async () => {
     const seller = await startSeller(publicJwk('k'));
     const publisher = await startPublisher();
     const sender = pinnedBy(seller, publisher);
@@ -96,7 +96,7 @@ describe('where a publisher pins, only pins verify (verification.md §5.5)', () 
     expect(await find(bench, 'k', sender)).toMatchObject({ undecided: 0, keys: [expect.any(String)] });
   });
 
-  test('a pin that cannot be imported is the publisher’s slip: undecided, never refused', async () => {
+  test('an unusable pin is the publisher’s mistake: undecided, never refused', async () => {
     const seller = await startSeller(publicJwk('k'));
     const pins = [{ ...publicJwk('k'), kty: 'RSA' }, publicJwk('fine')];
     const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, ...pins));
@@ -133,7 +133,7 @@ describe('several publishers: the union of their sets', () => {
     expect(await find(await setup(), 'k', sender)).toEqual(FOUND(one, two));
   });
 
-  test('one that is down: what another pins is found, any other keyid is undecided', async () => {
+  test('with one unavailable: pins of the others are found, any other keyid is undecided', async () => {
     const seller = await startSeller(publicJwk('c'));
     const pin = publicJwk('a');
     const up = await startPublisher(seller.sender.agentUrl, pin);
@@ -291,7 +291,7 @@ describe('rotation with overlapping keys', () => {
 });
 
 describe('cache rules of adagents.json', () => {
-  test('an hour where the publisher says nothing, refreshed in the background from 80 % of it', async () => {
+  test('an hour by default, refreshed in the background from 80 % of it', async () => {
     const seller = await startSeller();
     const pin = publicJwk('k');
     const publisher = await startPublisher(seller.sender.agentUrl, pin);
@@ -310,7 +310,7 @@ describe('cache rules of adagents.json', () => {
     held.open();
   });
 
-  test('a file in which nothing is pinned is kept fresh by the deliveries that it lets through', async () => {
+  test('a file without pins is kept fresh by the deliveries that it permits', async () => {
     const seller = await startSeller(publicJwk('k'));
     const publisher = await startPublisher(seller.sender.agentUrl);
     const halfAnHour = { 'cache-control': 'max-age=1800' };
@@ -329,7 +329,7 @@ describe('cache rules of adagents.json', () => {
     await publisher.server.asked(ADAGENTS, 2);
   });
 
-  test('past its life a file is asked again before the JWKS is believed', async () => {
+  test('past its life a file is fetched again before the JWKS is used', async () => {
     const jwk = publicJwk('k');
     const seller = await startSeller(jwk);
     const { agentUrl } = seller.sender;
@@ -346,7 +346,7 @@ describe('cache rules of adagents.json', () => {
     expect(seller.server.count(JWKS_PATH)).toBe(1);
   });
 
-  test('a publisher that begins to pin other keys is heeded though its copy was overdue', async () => {
+  test('a publisher that begins to pin other keys is followed although its copy was overdue', async () => {
     const jwk = publicJwk('k');
     const halfAnHour = { 'cache-control': 'max-age=1800' };
     const seller = await startSeller(jwk);
@@ -376,7 +376,7 @@ describe('cache rules of adagents.json', () => {
     expect(y.server.count()).toBe(0);
   });
 
-  test('a pin that is held and was not tried is tried, though its file cannot be refreshed', async () => {
+  test('a cached pin that was not tried is tried, although its file cannot be refreshed', async () => {
     const [x, y] = [await startSeller(publicJwk('k')), await startSeller()];
     const pin = publicJwk('k');
     const publisher = await startPublisher(y.sender.agentUrl, pin);
@@ -395,7 +395,7 @@ describe('cache rules of adagents.json', () => {
     );
   });
 
-  test('an outage: pins verify for four hours, then nothing is decided', async () => {
+  test('during an outage pins verify for four hours, then all is undecided', async () => {
     const seller = await startSeller(publicJwk('k'));
     const pin = publicJwk('k');
     const publisher = await startPublisher(seller.sender.agentUrl, pin);
@@ -412,7 +412,7 @@ describe('cache rules of adagents.json', () => {
     expect(seller.server.count()).toBe(0);
   });
 
-  test('that nothing is pinned holds through an outage as well', async () => {
+  test('that nothing is pinned holds during an outage as well', async () => {
     const jwk = publicJwk('k');
     const seller = await startSeller(jwk);
     const publisher = await startPublisher(seller.sender.agentUrl);
@@ -432,7 +432,7 @@ describe('cache rules of adagents.json', () => {
     ['over 1 MiB', over],
     ['a wrong shape', '{"authorized_agents":{}}'],
   ])(
-    'a broken file (%s): the previous copy in force and an alarm; with none undecided',
+    'a broken file (%s): the previous copy in force and an alarm; undecided without one',
     async (_what, body) => {
       const seller = await startSeller(publicJwk('k'));
       const pin = publicJwk('k');
@@ -477,7 +477,7 @@ describe('cache rules of adagents.json', () => {
   });
 });
 
-describe('warm', () => {
+describe('warm()', () => {
   test('fetches the files of publishers, and brand.json and JWKS only where none pins', async () => {
     const [pinned, free] = [await startSeller(), await startSeller()];
     const publisher = await startPublisher();
@@ -520,6 +520,6 @@ test('at most `width` are asked at a time', async () => {
   expect(most).toBe(4);
 });
 
-test('none: nothing', async () => {
+test('no items: no result', async () => {
   expect(await mapConcurrently([], 8, () => Promise.reject(new Error('asked')))).toEqual([]);
 });

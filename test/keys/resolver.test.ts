@@ -30,7 +30,7 @@ async function find(bench: Bench, keyid: string, ...sellers: readonly Seller[]):
   return told(await bench.keys.find(keyid, { senders, arrivedAt: bench.now() }));
 }
 
-test('each document is fetched in the name of the seller that it is for', async () => {
+test('each document is fetched on behalf of its seller', async () => {
   const seller = await startSeller(publicJwk('k'));
   const publisher = await startKeyServer();
   publisher.serve('/.well-known/adagents.json', { authorized_agents: [] });
@@ -75,7 +75,7 @@ describe('find', () => {
     expect(seller.server.count()).toBe(2);
   });
 
-  test('fresh documents that were used before give the same at once, without a promise', async () => {
+  test('fresh documents that were used before give the key synchronously', async () => {
     const [signer, another] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('other'))];
     const senders = [another.sender, signer.sender];
     const { keys, now, advance } = await setup();
@@ -90,7 +90,7 @@ describe('find', () => {
     expect(told(await keys.find('k', { senders, arrivedAt: now() }))).toEqual(UNKNOWN);
   });
 
-  test('their use near the end of their life begins a refresh, and waits for none', async () => {
+  test('their use near the end of their life begins a refresh without waiting', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { keys, now, advance } = await setup();
     await keys.find('k', { senders: [seller.sender], arrivedAt: now() });
@@ -150,7 +150,7 @@ describe('find', () => {
     expect(await find(bench, 'x', seller)).toEqual(UNDECIDED);
   });
 
-  test('a fetch that began before the delivery arrived does not decide', async () => {
+  test('does not decide by a fetch that began before the delivery arrived', async () => {
     const seller = await startSeller();
     const held = gate(sends(JSON.stringify({ keys: [publicJwk('k')] })));
     seller.server.answer(JWKS_PATH, held.answerer);
@@ -165,7 +165,7 @@ describe('find', () => {
     expect(await second).toEqual(UNDECIDED);
   });
 
-  test('one that another delivery began after the arrival does', async () => {
+  test('decides by one that another delivery began after the arrival', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     const arrivedAt = bench.now();
@@ -198,7 +198,7 @@ describe('find', () => {
     expect(await find(bench, 'k', seller)).toEqual(UNDECIDED);
   });
 
-  test('a key that was taken out of the set is unknown once the copy is past its life', async () => {
+  test('a removed key is unknown once the copy is past its life', async () => {
     const seller = await startSeller(publicJwk('old'), publicJwk('k'));
     const bench = await setup();
     await find(bench, 'old', seller);
@@ -243,7 +243,7 @@ describe('find', () => {
   });
 });
 
-describe('what brand.json says', () => {
+describe('brand.json', () => {
   test('no entry: undecided, alarm; asked again under the cooldown, and found when it is listed', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
@@ -270,7 +270,7 @@ describe('what brand.json says', () => {
     expect(bench.alarmsOf('agent_not_listed')).toHaveLength(1);
   });
 
-  test('the pointer to a house is followed on the wire', async () => {
+  test('the pointer to a house is followed over HTTP', async () => {
     const house = await startKeyServer();
     const seller = await startSeller(publicJwk('k'));
     seller.server.serve(BRAND, { house: house.host });
@@ -282,7 +282,7 @@ describe('what brand.json says', () => {
     expect(house.count(BRAND)).toBe(1);
   });
 
-  test('a jwks_uri that moved is learned when brand.json is past its life, with an alarm', async () => {
+  test('a moved jwks_uri is learned when brand.json is past its life, with an alarm', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     await find(bench, 'k', seller);
@@ -323,7 +323,7 @@ describe('several senders on one endpoint', () => {
     });
   });
 
-  test('a sender that is cold does not slow one whose key is known', async () => {
+  test('a sender without cached documents does not delay one whose key is known', async () => {
     const known = await startSeller(publicJwk('k'));
     const cold = await startSeller();
     cold.server.answer(BRAND, gate(sends('{}')).answerer);
@@ -335,7 +335,7 @@ describe('several senders on one endpoint', () => {
     expect(cold.server.count()).toBe(0);
   });
 
-  test('a sender that hangs does not block one whose key is new', async () => {
+  test('a sender that does not answer does not delay one whose key is new', async () => {
     const fine = await startSeller(publicJwk('k'));
     const hangs = await startSeller();
     hangs.server.answer(BRAND, gate(sends('{}')).answerer);
@@ -345,14 +345,14 @@ describe('several senders on one endpoint', () => {
     });
   });
 
-  test('a sender that is down leaves an unknown keyid undecided', async () => {
+  test('an unavailable sender leaves an unknown keyid undecided', async () => {
     const fine = await startSeller(publicJwk('k'));
     const down = await startSeller();
     await down.server.close();
     expect(await find(await setup(), 'x', fine, down)).toEqual(UNDECIDED);
   });
 
-  test('a sender that was left out comes first the next time, long after the others cooled down too', async () => {
+  test('a sender that was left out comes first the next time, after the others’ cooldown too', async () => {
     const server = await startKeyServer();
     const paths = Array.from({ length: 80 }, (_, index) => `/${index}/mcp`);
     server.serve(BRAND, {
@@ -433,7 +433,7 @@ describe('findReplaced', () => {
     expect(seller.server.count(JWKS_PATH)).toBe(2);
   });
 
-  test('a set fetched less than 30 s ago is decisive at once', async () => {
+  test('a set fetched less than 30 s ago decides at once', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     await find(bench, 'k', seller);
@@ -470,7 +470,7 @@ describe('findReplaced', () => {
     });
   });
 
-  test('another sender fetched less than 30 s ago without the kid is decisive', async () => {
+  test('another sender fetched less than 30 s ago without the kid decides at once', async () => {
     const [x, y] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('other'))];
     const bench = await setup();
     await find(bench, 'k', x);
@@ -520,14 +520,14 @@ describe('a kid that two senders publish, one of them known from a copy past its
     return { x, y, bench, both };
   }
 
-  test('it is refreshed: who signed must not depend on whose copy is the fresher', async () => {
+  test('is refreshed, so that the result does not depend on which copy is newer', async () => {
     const { x, y, bench, both } = await pastItsLife();
     expect(await find(bench, 'k', x, y)).toMatchObject({ found: both });
     expect(y.server.count(JWKS_PATH)).toBe(2);
     expect(await find(bench, 'k', y, x)).toMatchObject({ found: both.toReversed() });
   });
 
-  test('or taken as it is, where it cannot be refreshed', async () => {
+  test('or used unchanged when it cannot be refreshed', async () => {
     const { x, y, bench, both } = await pastItsLife();
     await y.server.close();
     expect(await find(bench, 'k', x, y)).toMatchObject({ found: both });
@@ -562,7 +562,7 @@ describe('pins', () => {
     ]);
   });
 
-  test('a pinned sender does not shadow another that publishes the same kid', async () => {
+  test('a pinned sender does not hide another that publishes the same kid', async () => {
     const seller = await startSeller(publicJwk('k'));
     const pinned = senderEntry('https://pinned.example/', { pins: [publicJwk('k')] });
     const { keys, now } = await setup();
@@ -573,14 +573,14 @@ describe('pins', () => {
     expect(again.candidates.map(({ sender }) => sender)).toEqual([seller.sender]);
   });
 
-  test('pins that a selecting function got wrong leave that sender undecided', async () => {
+  test('malformed pins from a function leave that sender undecided', async () => {
     const wrong = senderEntry('https://pinned.example/', { pins: [publicJwk('k'), publicJwk('k')] });
     const { keys, now } = await setup();
     expect(told(await keys.find('k', { senders: [wrong], arrivedAt: now() }))).toEqual(UNDECIDED);
     expect(told(await keys.findReplaced('k', { senders: [wrong], arrivedAt: now() }, []))).toEqual(UNDECIDED);
   });
 
-  test('warm tells the owner of a pin that will never verify, and check 8 refuses it', async () => {
+  test('warm() reports a pin that never verifies, and check 8 refuses it', async () => {
     const { keys, alarms, now } = await setup();
     const sender = senderEntry('https://pinned.example/', { pins: [{ kid: 'bad', kty: 'oct', k: 'AA' }] });
     await keys.warm([sender]);
@@ -613,7 +613,7 @@ describe('warm', () => {
     expect(seller.server.count(JWKS_PATH)).toBe(1);
   });
 
-  test('does not use up the refetch that a miss is allowed', async () => {
+  test('does not use up the refetch of a miss', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     await bench.keys.warm([seller.sender]);
@@ -622,7 +622,7 @@ describe('warm', () => {
     expect(await find(bench, 'new', seller)).toMatchObject({ undecided: 0, found: [expect.anything()] });
   });
 
-  test('a seller that is down is no reason to reject', async () => {
+  test('does not reject for an unavailable seller', async () => {
     const seller = await startSeller();
     await seller.server.close();
     const { keys } = await setup();
@@ -630,13 +630,13 @@ describe('warm', () => {
   });
 });
 
-test('an engine that is not to be had leaves everything undecided, nothing throws', async () => {
+test('an unavailable engine leaves everything undecided, without throwing', async () => {
   const seller = await startSeller(publicJwk('k'));
   const bench = await setup({ engine: () => Promise.reject(new Error('no engine')) });
   expect(await find(bench, 'k', seller)).toEqual(UNDECIDED);
 });
 
-test('an alarm hook that throws breaks nothing', async () => {
+test('an alarm hook that throws has no effect', async () => {
   const seller = await startSeller();
   await seller.server.close();
   const bench = await setup({
@@ -647,7 +647,7 @@ test('an alarm hook that throws breaks nothing', async () => {
   expect(await find(bench, 'k', seller)).toEqual(UNDECIDED);
 });
 
-test('after stop: what is held is found, the rest is undecided', async () => {
+test('after stop() cached keys are found, the rest is undecided', async () => {
   const [warm, cold] = [await startSeller(publicJwk('k')), await startSeller(publicJwk('k2'))];
   const bench = await setup();
   const first = await find(bench, 'k', warm);

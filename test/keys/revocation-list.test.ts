@@ -105,6 +105,6 @@ test.each([
   ['{"error":"revoked_kids"}', false],
   ['example.com is for sale', false],
   ['', false],
-])('%j sets up to be a list: %s', (text, expected) => {
+])('%j looks like a list: %s', (text, expected) => {
   expect(claimsToBeList(bytes(text))).toBe(expected);
 });

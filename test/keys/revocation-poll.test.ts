@@ -67,7 +67,7 @@ describe('a list is polled', () => {
     }
   });
 
-  test('by one timer, however many deliveries come, and not at once after one refreshed it', async () => {
+  test('by one timer for any number of deliveries, and not just after a delivery refreshed it', async () => {
     const { keys, sender, waiting, advance, fire, publish, server } = await polled();
     for (const keyid of ['a', 'b', 'c']) await keys.revocation(sender, keyid);
     expect(waiting()).toHaveLength(1);
@@ -78,7 +78,7 @@ describe('a list is polled', () => {
     expect([server.count(LIST), waiting()]).toEqual([2, [5 * MINUTE]]);
   });
 
-  test('from warm on, without any delivery', async () => {
+  test('from warm() on, without any delivery', async () => {
     const { keys, sender, waiting, server } = await polled();
     await keys.warm([sender]);
     await server.asked(LIST, 1);
@@ -111,7 +111,7 @@ describe('a list is polled', () => {
     expect(waiting()).toEqual([]);
   });
 
-  test('not where a request owns its I/O: refreshed on use alone', async () => {
+  test('not on workerd, where it is refreshed on use only', async () => {
     const { server, sender, publish } = await polled();
     const { schedule, waiting } = timers();
     onWorkerd();
@@ -123,7 +123,7 @@ describe('a list is polled', () => {
     expect([server.count(LIST), waiting()]).toEqual([2, []]);
   });
 
-  test('not after stop', async () => {
+  test('not after stop()', async () => {
     const { keys, sender, waiting, server, advance } = await polled();
     await keys.revocation(sender, 'k');
     keys.stop();
@@ -134,7 +134,7 @@ describe('a list is polled', () => {
   });
 });
 
-test('polling does not hold the process open', async () => {
+test('without keeping the process alive', async () => {
   const server = await startKeyServer();
   const [updated, next_update] = [Date.now(), Date.now() + 5 * MINUTE].map((ms) =>
     new Date(ms).toISOString(),

@@ -18,7 +18,7 @@ function list(server: KeyServer, revoked: readonly string[], at = START): object
 }
 
 describe('lists of one updated', () => {
-  test('revoke together what any of them revokes, up to 10,000 key ids; then the newest alone, with one alarm', async () => {
+  test('together revoke what any of them revokes, up to 10,000 key ids; then the newest alone, with one alarm', async () => {
     const server = await startKeyServer();
     const { keys, advance, alarmsOf } = await setup();
     const revocation = { url: `${server.origin}${LIST}` };
@@ -47,7 +47,7 @@ describe('lists of one updated', () => {
     ]);
   });
 
-  test('what is held is not copied for what is new', () => {
+  test('are extended without copying what is held', () => {
     const register = newRegister('https://seller.example/revocations.json');
     const fields = { updated: START, nextUpdate: START + MINUTE, interval: MINUTE };
     take(register, { ...fields, kids: new Set(kids('a', 100)) }, START);
@@ -58,7 +58,7 @@ describe('lists of one updated', () => {
     expect([held?.size, published.size]).toEqual([101, 1]);
   });
 
-  test('a list that is longer by itself counts whole, however often it is served', () => {
+  test('a list that is longer by itself counts whole, however often it is fetched', () => {
     const register = newRegister('https://seller.example/revocations.json');
     const long = new Set(kids('a', MAX_KIDS + 1));
     const published = { updated: START, nextUpdate: START + MINUTE, interval: MINUTE, kids: long };
@@ -129,7 +129,7 @@ describe('origins that brand.json named', () => {
     expect([await check('b'), first.count(WELL_KNOWN)]).toEqual(['revoked', 3]);
   });
 
-  test('goes on being polled while it names it, without a delivery', async () => {
+  test('are polled while it names them, without a delivery', async () => {
     const { moveTo, check, advance, fire } = await moving();
     const house = await moveTo('a');
     await check('a');
@@ -158,7 +158,7 @@ describe('registers', () => {
     return { registers, forgotten, use, advance: (ms: number) => (now += ms) };
   }
 
-  test('that a sender left are forgotten beyond the hundred left last; those that one depends on never', () => {
+  test('that a sender left are dropped beyond the latest hundred, never one that is in use', () => {
     const { registers, forgotten, use, advance } = registersOf(new Map());
     use('other', 'shared');
     use('mover', 'shared');
@@ -175,7 +175,7 @@ describe('registers', () => {
     ]);
   });
 
-  test('one that is come back to is left anew', () => {
+  test('a register that is used again and left counts as newly left', () => {
     const { registers, forgotten, use, advance } = registersOf(new Map());
     use('mover', 'home');
     for (let count = 0; count < 150; count += 1) {
@@ -187,7 +187,7 @@ describe('registers', () => {
   });
 });
 
-test('a register that a delivery depends on outlives any number of others (an evicted one let a revoked key through)', async () => {
+test('a register in use outlives any number of others (an evicted one let a revoked key through)', async () => {
   const { server, sender } = await startSeller();
   server.serve(WELL_KNOWN, list(server, ['k']));
   const { keys, advance } = await setup({ limits: { maxDocuments: 3 } });

@@ -67,7 +67,7 @@ describe('a signed list is in force', () => {
     },
   );
 
-  test('whatever was parsed before, where its header has escapes in member names', async () => {
+  test('whatever was parsed before, when its header has escapes in member names', async () => {
     // The fault of V8 that `readJson` tells of: it takes one name that is not `alg`, in the place of `alg`.
     const alike: unknown = JSON.parse('{"x-list":1,"al\\\\":2,"kid":3}');
     const { server, check } = await seller(ed25519.publicJwk);
@@ -87,7 +87,7 @@ describe('a signed list is in force', () => {
     expect([await check('revoked'), await check('k')]).toEqual(['revoked', 'valid']);
   });
 
-  test('where its key came into the JWKS with it', async () => {
+  test('when its key came into the JWKS with it', async () => {
     const { server, check, publish, keys, sender, advance } = await seller(p256.publicJwk);
     await keys.find('p256', { senders: [sender], arrivedAt: START });
     publish(p256.publicJwk, ed25519.publicJwk);
@@ -97,7 +97,7 @@ describe('a signed list is in force', () => {
     expect(server.count(JWKS_PATH)).toBe(2);
   });
 
-  test('where its key is new, and a cache on the way still has the JWKS without it', async () => {
+  test('when its key is new and an intermediary’s cache still has the JWKS without it', async () => {
     const { server, check, keys, sender } = await seller();
     server.answer(JWKS_PATH, (req, res) => {
       // Only who asks for the origin's own gets the set of now.
@@ -112,7 +112,7 @@ describe('a signed list is in force', () => {
     expect(server.count(JWKS_PATH)).toBe(2);
   });
 
-  test('where a pin is the key, without the JWKS', async () => {
+  test('when a pin is the key, without the JWKS', async () => {
     const { server, check, sender } = await seller(p256.publicJwk);
     await signed(server, ed25519);
     const revocation = { url: `${server.origin}${LIST}` };
@@ -120,7 +120,7 @@ describe('a signed list is in force', () => {
     expect(server.count(JWKS_PATH)).toBe(0);
   });
 
-  test("where another agent of the operator's has the key", async () => {
+  test('when another agent of the operator has the key', async () => {
     const { server, check, keys, sender } = await seller(ed25519.publicJwk);
     const other = { ...sender, agentUrl: `${server.origin}/other` };
     server.serve('/.well-known/brand.json', {
@@ -136,7 +136,7 @@ describe('a signed list is in force', () => {
     expect(await check('revoked', other)).toBe('revoked');
   });
 
-  test("where another agent of the operator's has the key, and its set is no longer held", async () => {
+  test('when another agent of the operator has the key, and its set is no longer cached', async () => {
     const { server, check, keys, sender, advance } = await seller(p256.publicJwk);
     const other = { ...sender, agentUrl: `${server.origin}/other` };
     server.serve('/.well-known/brand.json', {
@@ -154,7 +154,7 @@ describe('a signed list is in force', () => {
     expect(await check('k', sender)).toBe('revoked');
   });
 
-  test('whatever key a stranger that points at its brand.json publishes under that kid', async () => {
+  test('whatever key another party that points at its brand.json publishes under that kid', async () => {
     const stranger = await startSeller(p256.publicJwk);
     const { server, check, keys, sender, advance } = await seller(p256.publicJwk);
     const { origin } = server;
@@ -180,7 +180,7 @@ describe('a signed list is in force', () => {
     expect(await check('k', stranger.sender)).toBe('revoked');
   });
 
-  test('where its key was replaced under its kid', async () => {
+  test('when its key was replaced under its kid', async () => {
     const { server, check, publish, keys, sender, advance } = await seller(ed25519.publicJwk);
     await keys.find('ed', { senders: [sender], arrivedAt: START });
     const next = await generateKey('ed25519', 'webhook-signing', { kid: 'ed' });
@@ -190,7 +190,7 @@ describe('a signed list is in force', () => {
     expect(await check('revoked')).toBe('revoked');
   });
 
-  test('once keys can be had', async () => {
+  test('once its keys can be fetched', async () => {
     const { server, check, publish, advance } = await seller();
     await signed(server, ed25519);
     server.answer(JWKS_PATH, (_req, res) => res.writeHead(503).end());
@@ -201,7 +201,7 @@ describe('a signed list is in force', () => {
   });
 });
 
-test('keys that hang hold no delivery up while the list in force is fresh', async () => {
+test('keys that do not arrive delay no delivery while the list in force is fresh', async () => {
   const { server, sender } = await startSeller(ed25519.publicJwk);
   // A caller that waited for the keys would wait longer than the test may take.
   const { keys, advance } = await setup({ limits: { patienceMs: 1, deadlineMs: 600_000 } });
@@ -221,7 +221,7 @@ test('keys that hang hold no delivery up while the list in force is fresh', asyn
   await expect.poll(() => check('k'), { timeout: 30_000 }).toBe('revoked');
 });
 
-describe('a signed list is not taken', () => {
+describe('a signed list is refused', () => {
   async function refused(bench: SignedBench, reason: RegExp): Promise<void> {
     expect(await bench.check('k')).toBe('stale');
     expect(await bench.check('revoked')).toBe('stale');
@@ -231,25 +231,25 @@ describe('a signed list is not taken', () => {
     expect(bench.alarmsOf('revocation_stale')).toMatchObject([{ message: expect.stringMatching(reason) }]);
   }
 
-  test("where its key is not in the operator's JWKS", async () => {
+  test('when its key is not in the operator’s JWKS', async () => {
     const bench = await seller(p256.publicJwk);
     await signed(bench.server, ed25519);
     await refused(bench, /not in the operator's JWKS/);
   });
 
-  test('where it brings its key along', async () => {
+  test('when it carries its own key', async () => {
     const bench = await seller(p256.publicJwk);
     await signed(bench.server, ed25519, { header: { jwk: ed25519.publicJwk } });
     await refused(bench, /not in the operator's JWKS/);
   });
 
-  test('where it is signed by another key of that kid', async () => {
+  test('when it is signed by another key of that kid', async () => {
     const bench = await seller(ed25519.publicJwk);
     await signed(bench.server, await generateKey('ed25519', 'webhook-signing', { kid: 'ed' }));
     await refused(bench, /does not verify/);
   });
 
-  test('where its payload was changed', async () => {
+  test('when its payload was changed', async () => {
     const bench = await seller(ed25519.publicJwk);
     await signed(bench.server, ed25519);
     const jws = (await (await fetch(`${bench.server.origin}${LIST}`)).json()) as { payload: string };
@@ -265,13 +265,13 @@ describe('a signed list is not taken', () => {
     ['another alg', { alg: 'ES256' }, /does not verify/],
     ['operations without verify', { key_ops: ['sign'] }, /does not verify/],
     ['a small-order point', { x: `AQ${'A'.repeat(41)}` }, /cannot be used/],
-  ])('where its key has %s', async (_what, members, reason) => {
+  ])('when its key has %s', async (_what, members, reason) => {
     const bench = await seller({ ...ed25519.publicJwk, ...members });
     await signed(bench.server, ed25519);
     await refused(bench, reason);
   });
 
-  test('where its key is revoked by configuration', async () => {
+  test('when its key is revoked by configuration', async () => {
     const bench = await seller(ed25519.publicJwk);
     await signed(bench.server, ed25519);
     const sender = { ...bench.sender, revocation: { revokedKids: ['ed'] } };
@@ -281,7 +281,7 @@ describe('a signed list is not taken', () => {
     ]);
   });
 
-  test('where its key is revoked by the list in force, which stays so', async () => {
+  test('when its key is revoked by the list in force, which stays in force', async () => {
     const { server, check, advance, alarmsOf } = await seller(ed25519.publicJwk, p256.publicJwk);
     await signed(server, ed25519, { kids: ['p256'] });
     await check('k');

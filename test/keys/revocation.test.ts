@@ -55,7 +55,7 @@ describe('static revocation', () => {
     expect(await keys.revocation(sender, 'K')).toBe('valid');
   });
 
-  test('count beside a list, even one that cannot be had', async () => {
+  test('count beside a list, even one that cannot be fetched', async () => {
     const { keys } = await setup();
     const revocation = { url: 'https://localhost.invalid/r', revokedKids: ['k'] };
     expect(await keys.revocation(senderEntry('https://s.example/', { revocation }), 'k')).toBe('revoked');
@@ -63,7 +63,7 @@ describe('static revocation', () => {
 });
 
 describe('a published list', () => {
-  test('is fetched on first use, once for all who ask', async () => {
+  test('is fetched on first use, once for all callers', async () => {
     const { check, server } = await polled();
     expect(server.count()).toBe(0);
     const states = await Promise.all(['revoked', 'k1', 'k2', 'revoked'].map((keyid) => check(keyid)));
@@ -118,7 +118,7 @@ describe('a published list', () => {
     expect(await check('k')).toBe('stale');
   });
 
-  test('with a next_update far ahead goes stale all the same', async () => {
+  test('with a next_update far ahead becomes stale all the same', async () => {
     const { check, server, advance } = await polled();
     server.serve(LIST, list(server, START, { next_update: iso(START + 1000 * 60 * MINUTE) }));
     await check('k');
@@ -129,7 +129,7 @@ describe('a published list', () => {
     expect(await check('k')).toBe('stale');
   });
 
-  test('that was never to be had is stale, and comes back when it can be had', async () => {
+  test('that was never available is stale, and counts when it can be fetched', async () => {
     const { check, server, advance, alarmsOf } = await polled();
     server.answer(LIST, (_req, res) => res.writeHead(503).end());
     expect(await check('k')).toBe('stale');
@@ -142,7 +142,7 @@ describe('a published list', () => {
     expect(alarmsOf('revocation_stale')).toHaveLength(2);
   });
 
-  test('a slow refresh does not hold up a delivery while the held list is fresh enough', async () => {
+  test('does not delay a delivery by a slow refresh while it is fresh enough', async () => {
     const { check, server, advance } = await polled({ patienceMs: 1 });
     await check('k');
     const held = gate(sends('{}'));
@@ -152,7 +152,7 @@ describe('a published list', () => {
     held.open();
   });
 
-  test('a broken one leaves the previous in force and raises an alarm', async () => {
+  test('leaves the previous one in force and raises an alarm when it is broken', async () => {
     const { check, server, advance, alarmsOf } = await polled();
     await check('k');
     server.serve(LIST, list(server, START, { issuer: 'https://other.example', revoked_kids: ['k'] }));
@@ -175,7 +175,7 @@ describe('a list that the brand.json origin may serve', () => {
     return { ...bench, server, sender, check: async (keyid) => await bench.keys.revocation(sender, keyid) };
   }
 
-  test('is on where it is served', async () => {
+  test('is used when it is served', async () => {
     const { check, server } = await discovered();
     server.serve(WELL_KNOWN, list(server, START));
     expect(await check('revoked')).toBe('revoked');
@@ -199,7 +199,7 @@ describe('a list that the brand.json origin may serve', () => {
     expect([server.count(WELL_KNOWN), alarms]).toEqual([1, []]);
   });
 
-  test('is asked for again 5 minutes after there was none', async () => {
+  test('is fetched again 5 minutes after there was none', async () => {
     const { check, server, advance } = await discovered();
     expect(await check('k')).toBe('valid');
     server.serve(WELL_KNOWN, list(server, START, { revoked_kids: ['k'] }));
@@ -224,7 +224,7 @@ describe('a list that the brand.json origin may serve', () => {
     expect(await check('revoked')).toBe('revoked');
   });
 
-  test('and hangs before it was ever seen holds no delivery up', async () => {
+  test('delays no delivery when it does not answer and was never seen', async () => {
     const { check, server } = await discovered({ patienceMs: 1 });
     const held = gate(sends('{}'));
     server.answer(WELL_KNOWN, held.answerer);
@@ -248,7 +248,7 @@ describe('a list that the brand.json origin may serve', () => {
     expect(alarmsOf('revocation_stale')).toHaveLength(1);
   });
 
-  test('and sets up to be a list but cannot be read, with none before: stale', async () => {
+  test('is stale when it looks like a list, cannot be read and has no predecessor', async () => {
     const { check, server, alarmsOf } = await discovered();
     server.serve(WELL_KNOWN, list(server, START, { issuer: 'https://other.example' }));
     expect(await check('k')).toBe('stale');
@@ -256,7 +256,7 @@ describe('a list that the brand.json origin may serve', () => {
     expect(alarmsOf('revocation_stale')).toHaveLength(1);
   });
 
-  test('lies at the origin that brand.json points to', async () => {
+  test('is at the origin that brand.json points to', async () => {
     const { check, server, keys, sender } = await discovered();
     const house = await startKeyServer();
     house.serve(BRAND, { agents: [{ url: sender.agentUrl }] });
@@ -285,7 +285,7 @@ describe('a list that the brand.json origin may serve', () => {
   });
 });
 
-test('the list that brand.json pointed to counts on when brand.json is no longer held', async () => {
+test('stays in force when brand.json is no longer cached', async () => {
   const [house, seller] = [await startKeyServer(), await startSeller(publicJwk('k'))];
   const { server, sender } = seller;
   const list = { issuer: house.origin, updated: iso(START), next_update: iso(START + 30 * MINUTE) };
@@ -316,7 +316,7 @@ describe('a list that was rolled back', () => {
     expect(await check('other')).toBe('stale');
   });
 
-  test('is one alarm however often it is fetched, and none when a good one follows', async () => {
+  test('is one alarm for any number of fetches, and none once a good one follows', async () => {
     const { check, server, advance, alarmsOf } = await polled();
     server.serve(LIST, list(server, START));
     await check('k');
@@ -332,7 +332,7 @@ describe('a list that was rolled back', () => {
     expect(alarmsOf('key_document_invalid')).toHaveLength(1);
   });
 
-  test('and of the same instant: what either revokes is revoked', async () => {
+  test('of the same instant revokes what either list revokes', async () => {
     const { check, server, advance } = await polled();
     server.serve(LIST, list(server, START, { revoked_kids: ['a'] }));
     await check('a');
@@ -341,7 +341,7 @@ describe('a list that was rolled back', () => {
     expect([await check('b'), await check('a')]).toEqual(['revoked', 'revoked']);
   });
 
-  test('a newer one may take a key out', async () => {
+  test('may be replaced by a newer one that removes a key', async () => {
     const { check, server, advance } = await polled();
     await check('revoked');
     server.serve(LIST, list(server, START + 5 * MINUTE, { revoked_kids: [] }));
@@ -349,7 +349,7 @@ describe('a list that was rolled back', () => {
     expect(await check('revoked')).toBe('valid');
   });
 
-  test('a clock of ours that was set back makes no new list an old one', async () => {
+  test('does not include a new list after our clock was set back', async () => {
     const { check, server, advance } = await polled();
     await check('k');
     advance(-60 * MINUTE);
@@ -357,7 +357,7 @@ describe('a list that was rolled back', () => {
     expect(await check('k')).toBe('revoked');
   });
 
-  test('an updated in the future does not shut out the lists that follow', async () => {
+  test('with an updated in the future does not block the lists that follow', async () => {
     const { check, server, advance } = await polled();
     const year = 365 * 24 * 60 * MINUTE;
     server.serve(LIST, list(server, START + year));

@@ -12,7 +12,7 @@ async function fetched(url: string, rules: Partial<FetchRules> = {}): Promise<Fe
   return await fetchDocument({ ...RULES, ...rules }, { url, maxBytes: CAP }, new AbortController());
 }
 
-test('the bytes of a 200 come back as they were sent', async () => {
+test('the bytes of a 200 are returned unchanged', async () => {
   const server = await startKeyServer();
   server.answer('/doc', sends('{"a":"é"}', { 'cache-control': 'max-age=600' }));
   const result = await fetched(`${server.origin}/doc`);
@@ -44,7 +44,7 @@ test('the cap counts what is read: an endless chunked answer is cut off', async 
   await closed.opened;
 });
 
-test('identity encoding is asked for, and anything else refused: gzip of 64 KiB can hold 50 MB', async () => {
+test('identity encoding is requested, and any other refused: gzip of 64 KiB can hold 50 MB', async () => {
   const server = await startKeyServer();
   let asked: string | undefined;
   server.answer('/gzip', (req, res) => {
@@ -89,7 +89,7 @@ test.each([201, 204, 206, 403, 404, 500, 503])('only a 200 is a document: %i', a
   expect(await fetched(`${server.origin}/doc`)).toEqual({ ok: false, reason: `answered ${status}` });
 });
 
-test('an answer that is refused by its head holds no connection', async () => {
+test('an answer that is refused by its head keeps no connection', async () => {
   const server = await startKeyServer();
   const closed = latch();
   server.answer('/endless', (_req, res) => {
@@ -100,7 +100,7 @@ test('an answer that is refused by its head holds no connection', async () => {
   await closed.opened;
 });
 
-test('one deadline for the whole: a drip does not keep it open', async () => {
+test('one deadline applies to the whole: a slow body does not prolong it', async () => {
   const server = await startKeyServer();
   const closed = latch();
   server.answer('/drip', (_req, res) => {
@@ -116,7 +116,7 @@ test('one deadline for the whole: a drip does not keep it open', async () => {
   await closed.opened;
 });
 
-test('the deadline holds for a transport that ignores its signal', async () => {
+test('the deadline applies to a transport that ignores its signal', async () => {
   const deaf: Transport = () => new Promise(() => undefined);
   const result = await fetched('https://seller.example/', { transport: deaf, deadlineMs: 50 });
   expect(result).toEqual({ ok: false, reason: 'no whole answer within 50 ms' });
@@ -133,7 +133,7 @@ test('an abort ends it', async () => {
   expect(await result).toEqual({ ok: false, reason: 'stopped' });
 });
 
-test('a server that is down is a reason, not an exception', async () => {
+test('an unreachable server is a reason, not an exception', async () => {
   const server = await startKeyServer();
   await server.close();
   const result = await fetched(`${server.origin}/doc`);
@@ -150,7 +150,7 @@ test('a transport that throws anything is a reason, not an exception', async () 
   });
 });
 
-test('the URL rules hold for every transport', async () => {
+test('the URL rules apply to every transport', async () => {
   let called = 0;
   const counting: Transport = async (url, init) => {
     called += 1;

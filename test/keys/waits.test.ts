@@ -24,7 +24,7 @@ const requestOf = ({ now }: Bench, ...sellers: readonly Seller[]): KeyRequest =>
 });
 
 describe('a delivery waits for documents 2 s in all (verification.md §5.21)', () => {
-  test('what it no longer waits for goes on, and serves the retry', async () => {
+  test('a fetch that it no longer waits for goes on and serves the retry', async () => {
     const seller = await startSeller(publicJwk('k'));
     const held = gate(sends(JSON.stringify({ keys: [publicJwk('k')] })));
     seller.server.answer(JWKS_PATH, held.answerer);
@@ -40,7 +40,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     expect([seller.server.count(BRAND), seller.server.count(JWKS_PATH)]).toEqual([1, 1]);
   });
 
-  test('over one document after another: brand.json was late, the JWKS is not waited for', async () => {
+  test('in total: after a late brand.json the JWKS is not waited for', async () => {
     const seller = await startSeller();
     const bench = await setup();
     seller.server.answer(BRAND, late(bench, { agents: [{ url: seller.sender.agentUrl }] }));
@@ -50,7 +50,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     await seller.server.asked(JWKS_PATH, 1);
   });
 
-  test('over copies past their life: those that are held serve', async () => {
+  test('for copies past their life: the cached ones serve', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     await bench.keys.find('k', requestOf(bench, seller));
@@ -61,7 +61,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     await seller.server.asked(JWKS_PATH, 2);
   });
 
-  test('over files of publishers, one after another', async () => {
+  test('for files of several publishers', async () => {
     const seller = await startSeller(publicJwk('k'));
     const publishers = await Promise.all(Array.from({ length: 4 }, () => startSeller()));
     const bench = await setup({ limits: { width: 1 } });
@@ -74,7 +74,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     for (const { server } of publishers) await server.asked(path, 1);
   });
 
-  test('over both searches and the revocation list', async () => {
+  test('for both searches and the revocation list', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();
     const { server } = seller;
@@ -91,7 +91,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     await server.asked(LIST, 1);
   });
 
-  test('longer where a fetch ends with the request that made it', async () => {
+  test('longer on workerd, where a fetch ends with its request', async () => {
     const seller = await startSeller();
     const held = gate(sends(JSON.stringify({ keys: [publicJwk('k')] })));
     seller.server.answer(JWKS_PATH, held.answerer);
@@ -103,7 +103,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
     expect((await finding).candidates).toHaveLength(1);
   });
 
-  test('a clock that is set back meanwhile gives no more time than there was', async () => {
+  test('no longer when the clock is set back meanwhile', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup({ limits: { deliveryMs: 20 } });
     seller.server.answer(BRAND, (req, res) => {

@@ -134,7 +134,7 @@ describe('contract: GET …/compliance/diagnostics', () => {
     expect(error.message).toContain('runId');
   });
 
-  it('says that a token is needed without sending anything', async () => {
+  it('reports a missing token without sending anything', async () => {
     const before = (await server.seen('registry')).length;
     const error = await failure(registryAt('registry').diagnostics(AGENT));
     expect(error).toMatchObject({ code: 'unauthorized', status: undefined });
@@ -153,7 +153,7 @@ describe('contract: GET …/compliance/diagnostics', () => {
 });
 
 describe('the other endpoints', () => {
-  it('posts what it is given, once, with the token', async () => {
+  it('posts its body once, with the token', async () => {
     const registry = registryAt('registry', { token: 'sk_1' });
     expect(await registry.registerAgent({ url: AGENT, note: 'ü' })).toEqual({ created: true });
     expect(await registry.createOrganization({ name: 'Acme' })).toBeUndefined();
@@ -179,7 +179,7 @@ describe('the other endpoints', () => {
       expect(headers).not.toHaveProperty('authorization');
   });
 
-  it('asks any other endpoint, and gives what a schema makes of the answer', async () => {
+  it('calls any other endpoint, and returns the schema’s output', async () => {
     const registry = registryAt('registry');
     const query = { a: ['1', 2], b: undefined, c: true };
     expect(await registry.request('GET', '/api/list', { query })).toEqual([1, 'two', null]);
@@ -199,7 +199,7 @@ describe('the other endpoints', () => {
     expect(error.message).not.toContain('two');
   });
 
-  it('says that a schema threw, and keeps the status: a POST was done', async () => {
+  it('reports that a schema threw, and keeps the status: a POST was done', async () => {
     const thrown = new Error('no table of currencies');
     const validate = (): never => {
       throw thrown;
@@ -223,7 +223,7 @@ describe('the other endpoints', () => {
     expect(error).toMatchObject({ code: 'bad_request', status: undefined });
   });
 
-  it('takes two slashes for a path of the registry’s own', async () => {
+  it('accepts two slashes in a path of the registry', async () => {
     await failure(registryAt('registry', { token: 'sk_1' }).request('GET', '//other.example/x'));
     expect((await server.seen('registry')).at(-1)).toMatchObject({ url: '/registry//other.example/x' });
   });
@@ -312,7 +312,7 @@ describe('errors', () => {
     expect((await failure(waiting)).message).toBe('the call was aborted');
   });
 
-  it('is unreachable where nobody listens', async () => {
+  it('is unreachable when nothing listens', async () => {
     const registry = createRegistry({ baseUrl: 'http://127.0.0.1:9', allowLoopback: true });
     expect((await failure(registry.badge(AGENT, 'sales'))).code).toBe('unreachable');
   });
@@ -323,39 +323,39 @@ describe('attempts', () => {
     ['once-429', [2000]],
     ['twice-503', [1000, 2000]],
     ['dated-503', [5000]],
-  ])('%s: a GET is sent again after what the answer asks', async (fault, expected) => {
+  ])('%s: repeats a GET after the time that the answer gives', async (fault, expected) => {
     const { waits, options } = patience();
     await registryAt(fault, options).badge(AGENT, 'sales', '3.0');
     expect(waits).toEqual(expected);
   });
 
-  it('spreads attempts', async () => {
+  it('spreads the attempts in time', async () => {
     const { waits, options } = patience();
     await registryAt('once-429', { ...options, random: () => 0.5 }).badge(AGENT, 'spread');
     expect(waits).toEqual([2500]);
   });
 
-  it('gives up after the attempts it has', async () => {
+  it('gives up after the configured attempts', async () => {
     const { waits, options } = patience();
     const error = await failure(registryAt('429', options).badge(AGENT, 'given-up'));
     expect(error).toMatchObject({ code: 'rate_limited', status: 429, retryAfterMs: 7000 });
     expect(waits).toEqual([7000, 7000]);
   });
 
-  it('does not wait longer than it may: the error tells', async () => {
+  it('does not wait longer than allowed: the error has the time', async () => {
     const { waits, options } = patience();
     const error = await failure(registryAt('503', options).badge(AGENT, 'sales'));
     expect(error).toMatchObject({ code: 'server', status: 503, retryAfterMs: 3_600_000 });
     expect(waits).toEqual([]);
   });
 
-  it('makes all attempts where the answer does not say when, however long its own waits grow', async () => {
+  it('makes all attempts when the answer gives no time, however long its own waits grow', async () => {
     const { waits, options } = patience();
     await failure(registryAt('vague-429', { ...options, attempts: 6, maxWaitMs: 3000 }).badge(AGENT, 'all'));
     expect(waits).toEqual([1000, 2000, 3000, 3000, 3000]);
   });
 
-  it('waits as long as it may, and spreads that too', async () => {
+  it('waits up to the limit, and spreads that too', async () => {
     const { waits, options } = patience();
     const patient = { ...options, random: () => 0.5, attempts: 2, maxWaitMs: 7000 };
     await failure(registryAt('429', patient).badge(AGENT, 'sales'));
@@ -388,7 +388,7 @@ describe('attempts', () => {
     ]);
   });
 
-  it('leave nothing with the caller’s signal', async () => {
+  it('leave no listener on the caller’s signal', async () => {
     const controller = new AbortController();
     const call = registryAt('vague-429', { attempts: 2, maxWaitMs: 0, random: () => 0 });
     await failure(call.badge(AGENT, 'signal', '3.0', { signal: controller.signal }));
@@ -404,7 +404,7 @@ describe('attempts', () => {
 });
 
 describe('tokens', () => {
-  it('go nowhere by a redirect', async () => {
+  it('do not follow a redirect', async () => {
     await failure(registryAt('redirect', { token: 'sk_1' }).diagnostics(AGENT));
     const seen = await server.seen('redirect');
     expect(seen.length).toBeGreaterThan(0);
@@ -423,14 +423,14 @@ describe('tokens', () => {
   it.each([
     ['cut-echo', 'Bearer'],
     ['twice-echo', 'name twice'],
-  ])('are not there in part either: %s', async (fault, words) => {
+  ])('are not in messages in part either: %s', async (fault, words) => {
     const token = 'sk_live_very_secret_and_longer_than_a_name_is_shown';
     const error = await failure(registryAt(fault, { token }).diagnostics(AGENT));
     expect(error.message).toContain(words);
     expect(error.message).not.toContain('sk_');
   });
 
-  it('of a function are asked for at each call, and once more where one was answered 401', async () => {
+  it('of a function are requested at each call, and once more after a 401', async () => {
     const asked: (string | undefined)[] = [];
     const token = async (rejected?: string): Promise<string> => {
       asked.push(rejected);
@@ -441,13 +441,13 @@ describe('tokens', () => {
     expect(asked).toEqual([undefined, 'first']);
   });
 
-  it('that stay refused are the error', async () => {
+  it('that stay refused give the error', async () => {
     const error = await failure(registryAt('rotated', { token: () => 'first' }).registerAgent({}));
     expect(error).toMatchObject({ code: 'unauthorized', status: 401 });
     expect((await server.seen('rotated')).filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
-  it('of a function that never settles hold no call', async () => {
+  it('of a function that never settles do not block the call', async () => {
     const token = (): Promise<string> => new Promise(() => undefined);
     const late = await failure(registryAt('registry', { token, deadlineMs: 20 }).diagnostics(AGENT));
     expect(late).toMatchObject({ code: 'unauthorized', cause: { message: 'no token within 20 ms' } });
@@ -474,7 +474,7 @@ describe('tokens', () => {
   });
 });
 
-describe('configuration mistakes fail at construction', () => {
+describe('configuration mistakes are thrown at construction', () => {
   it.each<[string, unknown]>([
     ['no options', undefined],
     ['null', null],
@@ -501,7 +501,7 @@ describe('configuration mistakes fail at construction', () => {
     expect(() => createRegistry(options as RegistryOptions)).toThrow(ConfigError);
   });
 
-  it('takes http to loopback with a token, where that is allowed', () => {
+  it('accepts http to loopback with a token when allowed', () => {
     expect(() =>
       createRegistry({ baseUrl: 'http://localhost:3000', allowLoopback: true, token: 'sk_1' }),
     ).not.toThrow();

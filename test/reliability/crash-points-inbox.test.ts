@@ -37,7 +37,7 @@ function expectOnce(key: string, { effect }: ProcessOptions, where: string): voi
   else expect(place.effects(key), where).toBeGreaterThanOrEqual(1);
 }
 
-describe('inbox: the door dies at every point between arrival and reply, and the sender comes again', () => {
+describe('inbox: the receiver dies at every point between arrival and reply, and the sender retries', () => {
   const points = ['the sender is looked up', ...pointsOf('accept'), 'before the reply'];
 
   it('a fresh delivery: 200, completed once', async () => {
@@ -52,7 +52,7 @@ describe('inbox: the door dies at every point between arrival and reply, and the
     expect(passed).toEqual(points);
   });
 
-  it('the same bytes: 200, or 401 replayed where the event is safe; completed once', async () => {
+  it('the same bytes: 200, or 401 replayed once the event is safe; completed once', async () => {
     const statuses: (number | undefined)[] = [];
     const passed = await sweep(place, INBOX, async (mortal, key, where) => {
       const delivery: SignedDelivery = await place.sign(key);
@@ -68,7 +68,7 @@ describe('inbox: the door dies at every point between arrival and reply, and the
     expect(statuses.indexOf(401)).toBe(passed.lastIndexOf('after COMMIT'));
   });
 
-  it('from the COMMIT on it is safe without its sender', async () => {
+  it('from the COMMIT on it is completed without its sender', async () => {
     const handled: string[] = [];
     const passed = await sweep(place, INBOX, async (mortal, key) => {
       await mortal.tell(await place.sign(key));

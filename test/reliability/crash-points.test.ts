@@ -55,7 +55,7 @@ const EFFECTS = [
   ['transaction', TRANSACTION],
 ] as const;
 
-describe('inline: the process dies at every point between arrival and reply, and the sender comes again', () => {
+describe('inline: the process dies at every point between arrival and reply, and the sender retries', () => {
   it.each(EFFECTS)('effect %s, a fresh delivery: completed once, 200', async (effect, expected) => {
     const options = { effect };
     const points = await sweep(place, options, async (mortal, key, where) => {
@@ -68,7 +68,7 @@ describe('inline: the process dies at every point between arrival and reply, and
   });
 
   it.each(EFFECTS)(
-    'effect %s, the same bytes: 200, or 401 replayed where the event is done',
+    'effect %s, the same bytes: 200, or 401 replayed once the event is done',
     async (effect) => {
       const options = { effect };
       const statuses: (number | undefined)[] = [];
@@ -113,7 +113,7 @@ describe('inline: the process dies at every point between arrival and reply, and
     expect(points).toEqual(expect.arrayContaining(['before renew', 'after renew', 'before complete']));
   });
 
-  it('while it takes over from one that died before: completed once, 200', async () => {
+  it('while it takes over from a dead process: completed once, 200', async () => {
     const onPeek = (): void => place.leasePasses();
     const points = await sweep(place, { onPeek }, async (mortal, key, where) => {
       const dead = await place.start({ diesAt: 'after accept' });
@@ -140,7 +140,7 @@ describe('inline: the process dies at every point between arrival and reply, and
     expect(points).toEqual(['the sender is looked up', ...pointsOf('accept'), 'before the reply']);
   });
 
-  it('a store that burns the nonce by itself does not pass: the sender is told to give up', async () => {
+  it('the check catches a store that records the nonce separately: the sender is told to give up', async () => {
     const breaks: ProcessOptions['breaks'] = (store) => ({
       ...store,
       accept: async (request) => {

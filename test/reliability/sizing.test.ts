@@ -46,7 +46,7 @@ const DOCUMENTED: Readonly<Record<string, Readonly<Record<keyof typeof KINDS, nu
 /** Few events fill pages and hash tables less evenly than many. */
 const TOLERANCE = 1.3;
 
-describe.each(Object.keys(STORES))('%s takes no more room than the docs say for', (name) => {
+describe.each(Object.keys(STORES))('%s takes no more space than the docs give for', (name) => {
   it.each(Object.keys(KINDS))(
     '%s',
     async (kind) => {

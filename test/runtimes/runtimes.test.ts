@@ -123,7 +123,7 @@ describe.each(FLAVOURS)('$name', ({ name, flags, engines }) => {
     expect(results.length).toBe(19);
   });
 
-  it('ten first requests at once, the very first cut off during the start: nine answers', async () => {
+  it('ten concurrent first requests, the very first cut off during the start: nine answers', async () => {
     const { worker, get } = await start('cold');
     await using _ = worker;
     const keys = [seller.keys.ed25519.privateJwk, pinned.privateJwk];

@@ -20,7 +20,7 @@ const SIGNERS: readonly (readonly [string, (given: Given) => Promise<SignedDeliv
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-describe.each(SIGNERS)('%s and a member that is there twice', (_name, sign) => {
+describe.each(SIGNERS)('%s and a duplicate member', (_name, sign) => {
   const TWICE = [
     ['plain', '{"a":1,"a":2}', '"a"'],
     ['escaped', '{"a":1,"\\u0061":2}', '"a"'],
@@ -38,7 +38,7 @@ describe.each(SIGNERS)('%s and a member that is there twice', (_name, sign) => {
     }
   });
 
-  test('signs it where that is asked for', async () => {
+  test('signs it on request', async () => {
     for (const [, text] of TWICE) {
       const { body } = await sign({ body: text, allowMalformed: true });
       expect(new TextDecoder().decode(body)).toBe(text);

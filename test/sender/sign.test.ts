@@ -44,7 +44,7 @@ const verdict = async (
 describe.each(ALGORITHMS)('%s', (alg: SignatureAlgorithm) => {
   const { privateJwk, publicJwk } = PAIRS[alg];
 
-  test('a delivery has the headers and the parameters of the profile, in its order', async () => {
+  test('a delivery has the profile’s headers and parameters in its order', async () => {
     const { method, url, headers, body } = await sign({ key: privateJwk });
     expect([method, url, new TextDecoder().decode(body)]).toEqual(['POST', URL, JSON.stringify(ENVELOPE)]);
     expect(Object.keys(headers)).toEqual(['Content-Type', 'Content-Digest', 'Signature-Input', 'Signature']);
@@ -94,7 +94,7 @@ describe.each(ALGORITHMS)('%s', (alg: SignatureAlgorithm) => {
 });
 
 describe('options', () => {
-  test('text and bytes are sent as they are, an object without white space', async () => {
+  test('text and bytes are sent unchanged, an object without white space', async () => {
     const sent = async (body: SignDeliveryOptions['body']): Promise<string> =>
       new TextDecoder().decode((await sign({ body })).body);
     expect(await sent('{ "a": 1 }')).toBe('{ "a": 1 }');
@@ -124,7 +124,7 @@ describe('options', () => {
     expect(await verdict(delivery, publicJwk)).toBe('webhook_signature_tag_invalid');
   });
 
-  test('more components may be covered, and are then bound', async () => {
+  test('more components can be covered, and are then protected', async () => {
     const components = [...PROFILE_COMPONENTS, 'x-trace'];
     const delivery = await sign({ components, headers: { 'X-Trace': 'a' } });
     expect(await verdict(delivery, ed25519.publicJwk)).toBe('verified');
@@ -164,11 +164,11 @@ describe('options', () => {
     ['webhook_signature_window_invalid', { now: () => (NOW - 361) * 1000 }],
     ['webhook_signature_components_incomplete', { components: PROFILE_COMPONENTS.slice(1) }],
     ['webhook_signature_digest_mismatch', { headers: { 'content-digest': 'sha-512=:AAAA:' } }],
-  ] as const)('can make a delivery that is %s', async (code, options) => {
+  ] as const)('makes a delivery that is %s on request', async (code, options) => {
     expect(await verdict(await sign(options), ed25519.publicJwk)).toBe(code);
   });
 
-  test('are not changed', async () => {
+  test('are not modified', async () => {
     const options = Object.freeze({
       url: URL,
       body: Object.freeze({ ...ENVELOPE }),
@@ -189,7 +189,7 @@ describe('mistakes', () => {
     ['a component that is not there', { components: [...PROFILE_COMPONENTS, 'x-none'] }, /x-none/],
     ['a body that is not JSON', { body: (() => undefined) as unknown as object }, /body/],
     ['a protocol name', { protocol: 'Proto' }, /protocol/],
-  ])('%s is a ConfigError that says so', async (_, options, message) => {
+  ])('%s is a ConfigError with the reason', async (_, options, message) => {
     const failure = await sign(options).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ConfigError);
     expect((failure as ConfigError).message).toMatch(message);

@@ -23,7 +23,7 @@ async function expectUnknown(call: () => unknown, message: RegExp): Promise<void
   expect(String(error)).toMatch(message);
 }
 
-describe('an argument that does not exist is refused, with those that do', () => {
+describe('an unknown argument is refused, with the valid ones', () => {
   it.each<[string, Loose, readonly unknown[], RegExp]>([
     [
       'generateKey: kdi',

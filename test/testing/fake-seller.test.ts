@@ -55,7 +55,7 @@ async function pair(options: FakeSellerOptions = {}, more: More = {}): Promise<P
   };
 }
 
-describe('deliveries that a receiver takes', () => {
+describe('deliveries that a receiver accepts', () => {
   test.each(['ed25519', 'p256'] as const)('signed with %s', async (key) => {
     await using both = await pair();
     const { seller, handled } = both;
@@ -108,7 +108,7 @@ describe('deliveries that a receiver takes', () => {
     expect((await both.seller.deliver(both.seller.payloads.tool('completed'))).delivered).toBe(true);
   });
 
-  test('connected to elsewhere than the URL says', async () => {
+  test('connected to another host than the URL’s', async () => {
     await using both = await pair();
     const { seller, server } = both;
     const result = await seller.deliver(seller.payloads.tool('completed'), {
@@ -154,7 +154,7 @@ describe('retries', () => {
     expect(handled).toHaveLength(1);
   });
 
-  test('end with the seller', async () => {
+  test('end when the seller is closed', async () => {
     await using both = await pair(
       {
         retry: { sleep: (_, signal) => new Promise((_, reject) => signal.addEventListener('abort', reject)) },
@@ -169,7 +169,7 @@ describe('retries', () => {
   });
 });
 
-describe('mistakes get the answer of their row', () => {
+describe('planted mistakes get the answer of their row', () => {
   let both: Pair;
   beforeAll(async () => {
     both = await pair();
@@ -190,7 +190,7 @@ describe('mistakes get the answer of their row', () => {
 describe('a proof of control', () => {
   const auths = [undefined, { hmac: { secret: SECRET } }, { bearer: { token: SECRET } }] as const;
 
-  test.each(auths)('is signed, and verified by its echo: %j', async (auth) => {
+  test.each(auths)('is signed, and verified by the echo: %j', async (auth) => {
     const answers = [true, false];
     await using both = await pair(auth && { auth }, { onChallenge: () => answers.shift() ?? false });
     const { seller } = both;
@@ -225,7 +225,7 @@ describe('a proof of control', () => {
   });
 });
 
-describe('what it publishes', () => {
+describe('published documents', () => {
   test('brand.json names the JWKS, the JWKS has both keys; fetches are counted', async () => {
     await using seller = await createFakeSeller();
     const brand = (await (await fetch(seller.brandJsonUrl)).json()) as { agents: object[] };
@@ -268,14 +268,14 @@ describe('what it publishes', () => {
   });
 });
 
-describe('mistakes of its user', () => {
+describe('mistakes of the caller', () => {
   test('no URL, and a wrong protocol, are ConfigErrors', async () => {
     await using seller = await createFakeSeller();
     await expect(seller.deliver({})).rejects.toMatchObject({ code: 'config_error' });
     await expect(createFakeSeller({ protocol: 'Proto' })).rejects.toMatchObject({ code: 'config_error' });
   });
 
-  test('what does not exist is told with what does: a test that spoils nothing would pass', async () => {
+  test('an unknown option is an error that lists the known ones', async () => {
     await using seller = await createFakeSeller({ url: 'http://127.0.0.1:9/hook' });
     const { payloads } = seller;
     const event = payloads.tool('completed');

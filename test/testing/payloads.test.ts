@@ -52,7 +52,7 @@ describe.each(['tool', 'agent'] as const)('%s transport', (transport) => {
     });
   });
 
-  test('two are two events; overrides replace members', () => {
+  test('two payloads are two events; overrides replace members', () => {
     const [one, two] = [samples[transport]('working'), samples[transport]('working')];
     expect(one['idempotency_key']).not.toBe(two['idempotency_key']);
     const again = samples[transport]('working', {
@@ -78,7 +78,7 @@ test.each(['scheduled', 'final', 'delayed', 'adjusted', 'window_update'] as cons
 );
 
 describe.each(SAMPLE_FAMILIES)('%s', (family) => {
-  test('is read as its family, its payload typed, without a warning', () => {
+  test('is read as its family with a typed payload and no warning', () => {
     const event = eventOf(samples.family(family, { more: 1 }));
     expect(event).toMatchObject({ kind: 'other', family, envelope: { more: 1 }, warnings: [] });
     expect(event).toHaveProperty('notification', event.envelope);
@@ -86,12 +86,12 @@ describe.each(SAMPLE_FAMILIES)('%s', (family) => {
   });
 });
 
-test('a family of which there is no sample is refused', () => {
+test('a family without a sample is refused', () => {
   // @ts-expect-error no such family
   expect(() => samples.family('impairments')).toThrow(ConfigError);
 });
 
-test('ids are what is passed in', () => {
+test('ids are those passed in', () => {
   let count = 0;
   const counted = samplePayloads({ now: () => NOW, newId: () => `0000000000000000-${count++}` });
   expect(counted.tool('completed').idempotency_key).toBe('0000000000000000-1');

@@ -24,7 +24,7 @@ const UNAVAILABLE = 'unavailable keys_unavailable 503';
 const ACCEPTED = 'accepted 200';
 
 describe.each(Object.entries(ALARMS))('JWKS fault %s', (fault, alarm) => {
-  test('with nothing held: 503, and accepted once it is over', async () => {
+  test('without a cached copy: 503, and accepted once it is over', async () => {
     const { seller, deliver, advance, alarmsOf } = await rehearse();
     seller.faults.set(JWKS, fault as NamedFault);
     expect(await deliver()).toBe(UNAVAILABLE);
@@ -34,7 +34,7 @@ describe.each(Object.entries(ALARMS))('JWKS fault %s', (fault, alarm) => {
     expect(await deliver()).toBe(ACCEPTED);
   });
 
-  test('with a copy held: accepted until its hard limit, then 503', async () => {
+  test('with a cached copy: accepted until its hard limit, then 503', async () => {
     const { seller, deliver, advance, alarmsOf } = await rehearse();
     expect(await deliver()).toBe(ACCEPTED);
     seller.faults.set(JWKS, fault as NamedFault);
@@ -66,14 +66,14 @@ test('a redirect is not followed', async () => {
   expect(seller.fetches('/elsewhere')).toBe(0);
 });
 
-test('an answer of your own making', async () => {
+test('a custom answer', async () => {
   const { seller, deliver, alarmsOf } = await rehearse();
   seller.faults.set(BRAND, { answer: (_request, response) => response.writeHead(418).end() });
   expect(await deliver()).toBe(UNAVAILABLE);
   expect(alarmsOf(FAILING)).toMatchObject([{ message: expect.stringContaining('418') }]);
 });
 
-test('* is every path that has no fault of its own', async () => {
+test('* applies to every path without a fault of its own', async () => {
   const { seller } = await rehearse();
   seller.faults.set('*', 'unavailable').set(JWKS, 'html');
   const status = async (url: string): Promise<number> => (await fetch(url)).status;
@@ -115,7 +115,7 @@ describe('rotation', () => {
     expect([await deliver(), await deliver({ key: old })]).toEqual([ACCEPTED, ACCEPTED]);
   });
 
-  test('without it the old key is gone when the copy is', async () => {
+  test('without overlap the old key is unknown when the copy has expired', async () => {
     const { seller, deliver, advance } = await rehearse();
     const old = seller.keys.ed25519.privateJwk;
     expect(await deliver()).toBe(ACCEPTED);
@@ -170,7 +170,7 @@ describe('revocation', () => {
     expect(await deliver()).toBe(ACCEPTED);
   });
 
-  test("by a list of another issuer, or signed by somebody else's key: not taken", async () => {
+  test('by a list of another issuer, or signed by another key: ignored', async () => {
     for (const options of [
       { members: { issuer: 'https://other.example' } },
       { form: 'compact', key: (await rehearse()).seller.keys.p256.privateJwk },

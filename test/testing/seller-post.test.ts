@@ -18,8 +18,8 @@ const answering = (status: number, headers: Record<string, string>, body = ''): 
   return (_req, res) => void res.writeHead(status, headers).end(body);
 };
 
-describe('what is sent', () => {
-  test('target and body as they stand, with the Host of the URL wherever it connects to', async () => {
+describe('request', () => {
+  test('has the given target and body, and the URL’s Host wherever it connects to', async () => {
     const seen: unknown[] = [];
     await using server = await listening((req, res) => {
       let body = '';
@@ -40,7 +40,7 @@ describe('what is sent', () => {
   });
 });
 
-describe('what comes of it', () => {
+describe('result', () => {
   test.each([
     ['2xx', answering(200, {}), { outcome: 'success', status: 200, body: '' }],
     [
@@ -64,7 +64,7 @@ describe('what comes of it', () => {
     expect(await post(delivery(server.url), options)).toMatchObject(expected);
   });
 
-  test('an answer given before the body was read counts', async () => {
+  test('is the answer, when it came before the body was read', async () => {
     await using server = await listening((_req, res) => {
       res.writeHead(413, { Connection: 'close', 'Content-Length': '0' }).end();
     });
@@ -74,7 +74,7 @@ describe('what comes of it', () => {
     expect(['failed', 'connection_error']).toContain(result.outcome);
   });
 
-  test('of a body without an end, 64 KiB are kept and no more is read', async () => {
+  test('keeps 64 KiB of an endless body and reads no more', async () => {
     await using server = await listening((_req, res) => {
       const fill = (): void => {
         while (!res.destroyed && res.write('x'.repeat(100_000)));
@@ -87,7 +87,7 @@ describe('what comes of it', () => {
     expect(result.body).toBe('x'.repeat(64 * 1024));
   });
 
-  test('a success that is cut short is none; a refusal is one', async () => {
+  test('is no success when a 2xx is cut short; a refusal is one', async () => {
     const cut =
       (status: number): RequestListener =>
       (_req, res) => {
@@ -103,7 +103,7 @@ describe('what comes of it', () => {
     expect(await post(delivery(bad.url), options)).toMatchObject({ outcome: 'failed', status: 401 });
   });
 
-  test('101: an answer like another, and no success', async () => {
+  test('is no success for 101', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined).resume();
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhello');
@@ -118,14 +118,14 @@ describe('what comes of it', () => {
     await closing(server);
   });
 
-  test('nothing answered in time', async () => {
+  test('is a time-out without an answer', async () => {
     await using server = await listening(() => undefined);
     expect(await post(delivery(server.url), { ...options, timeoutMs: 20 })).toMatchObject({
       outcome: 'timeout',
     });
   });
 
-  test('a connection refused', async () => {
+  test('is a refused connection', async () => {
     const server = createServer();
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
@@ -135,7 +135,7 @@ describe('what comes of it', () => {
     expect(result).toEqual({ outcome: 'connection_error', headers: {}, body: '' });
   });
 
-  test('a connection broken, and one given up', async () => {
+  test('is a broken or aborted connection', async () => {
     await using server = await listening((req) => void req.socket.destroy());
     expect(await post(delivery(server.url), options)).toMatchObject({ outcome: 'connection_error' });
     const given = AbortSignal.abort();

@@ -21,19 +21,19 @@ const BROKEN: PostResult = { outcome: 'connection_error', headers: {}, body: '' 
 const delivery: SignedDelivery = { method: 'POST', url: '', headers: {}, body: new Uint8Array() };
 
 describe('isFinal', () => {
-  test.each([200, 204, 301, 307, 400, 401, 404, 408, 409, 413, 415, 422])('%i ends it', (status) => {
+  test.each([200, 204, 301, 307, 400, 401, 404, 408, 409, 413, 415, 422])('is true for %i', (status) => {
     expect(isFinal(answer(status))).toBe(true);
   });
 
-  test.each([429, 500, 502, 503, 504])('%i does not', (status) => {
+  test.each([429, 500, 502, 503, 504])('is false for %i', (status) => {
     expect(isFinal(answer(status, { 'retry-after': '3600' }))).toBe(false);
   });
 
-  test('a time-out and a broken connection do not', () => {
+  test('is false for a time-out and a broken connection', () => {
     expect([isFinal(TIMEOUT), isFinal(BROKEN)]).toEqual([false, false]);
   });
 
-  test('of the 401s, Signature ends it and Bearer does not', () => {
+  test('is true for a 401 with Signature, false with Bearer', () => {
     expect(isFinal(answer(401, { 'www-authenticate': 'Signature error="x"' }))).toBe(true);
     expect(isFinal(answer(401, { 'www-authenticate': 'Bearer error="invalid_token"' }))).toBe(false);
   });
@@ -52,7 +52,7 @@ describe('untilFinal', () => {
     return { ...result, waits, outcomes: result.attempts.map(({ status, outcome }) => status ?? outcome) };
   };
 
-  test('goes on to the first final answer', async () => {
+  test('retries until the first final answer', async () => {
     const result = await run([answer(503), TIMEOUT, answer(429), BROKEN, answer(200), answer(200)]);
     expect(result.outcomes).toEqual([503, 'timeout', 429, 'connection_error', 200]);
     expect(result.attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
@@ -60,7 +60,7 @@ describe('untilFinal', () => {
     expect([result.delivered, result.last.status]).toEqual([true, 200]);
   });
 
-  test('stops for good on a 4xx', async () => {
+  test('stops on a 4xx', async () => {
     const result = await run([answer(503), answer(401), answer(200)]);
     expect([result.outcomes, result.delivered]).toEqual([[503, 401], false]);
   });
@@ -72,7 +72,7 @@ describe('untilFinal', () => {
     expect((await run([], { attempts: 1 })).waits).toEqual([]);
   });
 
-  test('ends where waiting is given up', async () => {
+  test('ends when waiting is aborted', async () => {
     const result = await run([answer(503)], { sleep: () => Promise.reject(new Error('closed')) });
     expect(result.outcomes).toEqual([503]);
   });

@@ -30,11 +30,11 @@ describe('docs/conformance.md: its programs run as written, on the built package
     expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(400);
   });
 
-  test('results and a report', async () => {
+  test('results and a report are printed', async () => {
     expect(await output('process.exitCode')).toMatch(/^\d+ passed, 0 failed\n$/);
   });
 
-  test('a receiver of your own', async () => {
+  test('a custom receiver is tested', async () => {
     const stdout = await output('const subject');
     expect(stdout).toMatch(/FAIL signature basic-ed25519\n +file .*\n +expected authentic\n/);
     expect(stdout).toMatch(/FAIL canonicalization /);

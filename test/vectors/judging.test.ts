@@ -66,7 +66,7 @@ const only = ({ results }: Run): VectorResult => {
   return result;
 };
 
-describe('what cannot be judged is an error that names the member, never a pass', () => {
+describe('an unusable vector is an error that names the member, never a pass', () => {
   const outcome = (expected_outcome: object) => ({ 'a.json': { ...vector, expected_outcome } });
   const hmac = (more: object, top: object = {}) => ({
     'hmac.json': { secret: SECRET, vectors: [{ ...HMAC, ...more }], ...top },
@@ -240,7 +240,7 @@ describe('what cannot be judged is an error that names the member, never a pass'
     ]);
   });
 
-  test('says what is known, and the way out', async () => {
+  test('names the known values and the fix', async () => {
     const { actual } = only(await runFolder(outcome({ success: true, must_log: true })));
     expect(actual).toMatch(
       /expected one of success, .*error_code, .*; where it is a comment, name it in ignore$/,
@@ -261,7 +261,7 @@ describe('what cannot be judged is an error that names the member, never a pass'
     });
   });
 
-  test('an expectation of which nothing can be compared has failed', async () => {
+  test('an expectation without a comparable member fails', async () => {
     const subject = { open: () => ({ deliver: () => ({ status: 200 }) }) };
     const content = {
       sequences: [
@@ -277,7 +277,7 @@ describe('what cannot be judged is an error that names the member, never a pass'
   });
 });
 
-describe('what says nothing is passed over, counted and named', () => {
+describe('members without an expectation are skipped, counted and named', () => {
   test('comments', async () => {
     const comments = {
       $schema: 'x',
@@ -313,7 +313,7 @@ describe('what says nothing is passed over, counted and named', () => {
     expect(run.text).toMatch(/\n2 passed, 0 failed$/);
   });
 
-  test('members that are not known where nothing is decided', async () => {
+  test('unknown members when nothing is decided', async () => {
     const more = { requires_contract: 'x', verifier_capability: { supported: true } };
     const entries = {
       replay_cache_entries: [{ keyid: 'k1', nonce: 'AAAAAAAAAAAAAAAAAAAAAA', ttl_seconds: 300 }],
@@ -368,7 +368,7 @@ describe('what says nothing is passed over, counted and named', () => {
     );
   });
 
-  test('kinds that the subject has no function for', async () => {
+  test('kinds without a function of the subject', async () => {
     const subject = { targetUri: () => ({ targetUri: 'a', authority: 'a' }) };
     const url = { cases: [{ name: 'u', input_url: 'a', expected_target_uri: 'a' }] };
     const run = await runFolder({ 'u.json': url, 'a.json': vector, 'b.json': vector }, { subject });
@@ -382,14 +382,14 @@ describe('what says nothing is passed over, counted and named', () => {
     );
   });
 
-  test("of this package's own vectors nothing is", async () => {
+  test('nothing of the package’s own vectors is skipped', async () => {
     const skipped: Skipped[] = [];
     const results = await runVectors({ onSkipped: (one) => skipped.push(one) });
     expect(skipped).toEqual([]);
     expect(results.filter(({ passed, notes }) => !passed || notes)).toEqual([]);
   });
 
-  test('nothing that can be judged is an error', async () => {
+  test('no usable vector is an error', async () => {
     await expect(runFolder({ 'b.yaml': 'a: b' })).rejects.toThrow(
       /: no vectors in it: expected JSON files like .*; skipped: b\.yaml \(not JSON\)$/,
     );
@@ -422,7 +422,7 @@ describe('the number of the check', () => {
     [6, undefined, '6'],
     [5, 'b', '5b'],
     ['six', undefined, 'six'],
-  ])('%j with sub_step %j is shown where it is another, and does not fail', async (step, sub, shown) => {
+  ])('%j with sub_step %j is shown as different, and does not fail', async (step, sub, shown) => {
     const run = await runFolder({
       'a.json': { ...refused, expected_outcome: { success: false, failed_step: step, sub_step: sub } },
     });
@@ -435,7 +435,7 @@ describe('the number of the check', () => {
     );
   });
 
-  test('where the rest does not fit it is shown beside that', async () => {
+  test('is shown beside a failure of the rest', async () => {
     const run = await runFolder({
       'a.json': { ...refused, expected_outcome: { success: false, error_code: 'webhook_x', failed_step: 6 } },
     });
@@ -445,7 +445,7 @@ describe('the number of the check', () => {
     );
   });
 
-  test.each([true, {}, []])('%j is none', async (step) => {
+  test.each([true, {}, []])('%j is no number of a check', async (step) => {
     const { actual } = only(
       await runFolder({ 'a.json': { ...refused, expected_outcome: { success: false, failed_step: step } } }),
     );
@@ -453,7 +453,7 @@ describe('the number of the check', () => {
   });
 });
 
-describe('other ways to write the same', () => {
+describe('other spellings of the same', () => {
   test.each<[string, Readonly<Record<string, unknown>>]>([
     ['an outcome as a word', { 'a.json': { ...refused, expected_outcome: 'reject' } }],
     [

@@ -18,7 +18,7 @@ const told = async (dir: string): Promise<unknown[]> =>
   ]);
 
 describe('a folder of vectors', () => {
-  test('has each file once: links to folders are not followed, also where they lead round in circles', async () => {
+  test('loads each file once, and follows no links to folders, also in circles', async () => {
     const dir = folderOf({ 'urls.json': URLS, 'sub/urls.json': URLS });
     symlinkSync('.', join(dir, 'self'));
     symlinkSync('..', join(dir, 'sub/up'));
@@ -30,13 +30,13 @@ describe('a folder of vectors', () => {
     ]);
   });
 
-  test('a link to a file is the file', async () => {
+  test('loads a linked file', async () => {
     const dir = folderOf({ 'urls.txt': URLS });
     symlinkSync('urls.txt', join(dir, 'urls.json'));
     expect(await told(dir)).toEqual([['n', true, 'urls.json']]);
   });
 
-  test('a pipe, a device and a link to nowhere are cases that fail; the others run', async () => {
+  test('fails a pipe, a device and a dangling link as cases; the others run', async () => {
     const dir = folderOf({ 'urls.json': URLS });
     makePipe(join(dir, 'pipe.json'));
     symlinkSync('/dev/zero', join(dir, 'device.json'));
@@ -49,7 +49,7 @@ describe('a folder of vectors', () => {
     ]);
   });
 
-  test('a keys.json that is a pipe is not waited for', async () => {
+  test('does not wait for a keys.json that is a pipe', async () => {
     const vector = {
       request: { url: 'https://buyer.example/', headers: {}, body: '' },
       reference_now: 1,
@@ -67,7 +67,7 @@ describe('a folder of vectors', () => {
   });
 });
 
-test('a named file without an end is one line, not all of the memory', async () => {
+test('reports an endless named file in one line, within bounded memory', async () => {
   await expect(runVectors({ files: ['/dev/zero'] })).rejects.toThrow(
     '/dev/zero: cannot be read (more than 67108864 bytes): expected a JSON file',
   );

@@ -14,7 +14,7 @@ async function failure(options: RunVectorsOptions): Promise<Error> {
 
 const request = { url: 'https://buyer.example/', headers: {} };
 
-describe('bad input ends with one line that says what was expected', () => {
+describe('bad input gives one line with what was expected', () => {
   test.each([
     ['not JSON', '{', /is not JSON .*: expected a JSON file of vectors$/],
     ['no object', '[]', /no known shape of vectors: expected one of \{request/],
@@ -74,7 +74,7 @@ describe('bad input ends with one line that says what was expected', () => {
     expect(error.message).not.toContain('\n');
   });
 
-  test('a file that is not there', async () => {
+  test('a missing file', async () => {
     const file = join(folderOf({}), 'none.json');
     expect((await failure({ files: [file] })).message).toMatch(
       /none\.json: cannot be read .*: expected a JSON file$/,
@@ -98,7 +98,7 @@ describe('bad input ends with one line that says what was expected', () => {
     expect((await failure({ dir: path(dir) })).message).toMatch(message);
   });
 
-  test('a keys.json that is not a key set', async () => {
+  test('an invalid keys.json', async () => {
     const vector = { request, reference_now: 1, expected_outcome: { success: true } };
     const file = join(folderOf({ 'keys.json': { keys: 1 }, 'positive/a.json': vector }), 'positive/a.json');
     expect((await failure({ files: [file] })).message).toMatch(
@@ -106,12 +106,12 @@ describe('bad input ends with one line that says what was expected', () => {
     );
   });
 
-  test('a protocol and an edition that are none', async () => {
+  test('an unknown protocol and edition', async () => {
     expect(await failure({ protocol: 'A B' })).toMatchObject({ code: 'config_error' });
     expect(await failure({ edition: '9' as '3.0' })).toMatchObject({ code: 'config_error' });
   });
 
-  test('no files at all are not the package’s own vectors', async () => {
+  test('an empty list of files does not run the package’s own vectors', async () => {
     expect((await failure({ files: [] })).message).toBe(
       'files is empty: expected at least one file, or a dir',
     );
@@ -122,7 +122,7 @@ describe('bad input ends with one line that says what was expected', () => {
     expect((await failure({ files: [file] })).message).toMatch(/keys\.json: no known shape of vectors/);
   });
 
-  test('a key set among files that are named, as `*.json` names them, is no vector', async () => {
+  test('a key set among named files, as from `*.json`, is skipped', async () => {
     const urls = { cases: [{ name: 'n', input_url: 'x', reject: true }] };
     const dir = folderOf({ 'keys.json': { keys: [{ kid: 'k' }] }, 'urls.json': urls, 'bad.json': {} });
     const named = (...files: readonly string[]) => ({ files: files.map((file) => join(dir, file)) });
@@ -132,7 +132,7 @@ describe('bad input ends with one line that says what was expected', () => {
     expect((await failure(named('keys.json', 'keys.json'))).message).toMatch(/keys\.json: no known shape/);
   });
 
-  test('a subject that can do nothing', async () => {
+  test('a subject without functions', async () => {
     expect((await failure({ subject: {} })).message).toMatch(
       /^subject: no vector can be run: expected one with/,
     );
@@ -203,7 +203,7 @@ describe('one bad file among others', () => {
     expect(others.every(({ passed }) => passed)).toBe(true);
   });
 
-  test('keys of a vector that a receiver cannot be given are a failure with its reason', async () => {
+  test('keys that a receiver cannot be given fail the vector with the reason', async () => {
     const jwk = { kid: 'twice', kty: 'OKP' };
     const vector = {
       request: { ...request, body: '{}' },

@@ -13,7 +13,7 @@ const passed: VectorResult = {
 const failed: VectorResult = { ...passed, name: 'two', passed: false, actual: '401', detail: 'a\nb' };
 
 describe('report', () => {
-  test('one line a vector, what came of a failure, and a summary', () => {
+  test('has one line per vector, the reason of a failure, and a summary', () => {
     expect(formatReport([passed, failed])).toBe(
       [
         'ok   hmac one',
@@ -28,11 +28,11 @@ describe('report', () => {
     );
   });
 
-  test('failures only', () => {
+  test('lists failures only', () => {
     expect(formatReport([passed], { failuresOnly: true })).toBe('1 passed, 0 failed');
   });
 
-  test('nothing in a vector steers a terminal or breaks its line', () => {
+  test('escapes what a vector has for the terminal', () => {
     const result = {
       ...failed,
       name: 'a\nb\u001B[2J',
@@ -45,14 +45,14 @@ describe('report', () => {
     expect(text).toContain('    c\n    ?d');
   });
 
-  test('colours only where they are asked for', () => {
+  test('has colours only on request', () => {
     expect(formatResult(passed)).not.toContain('\u001B');
     expect(formatResult(passed, { colour: true })).toBe('\u001B[32mok  \u001B[0m hmac one');
     expect(formatResult(failed, { colour: true })).toContain('\u001B[31mFAIL\u001B[0m');
   });
 });
 
-describe('two signature bases', () => {
+describe('comparison of two signature bases', () => {
   test('that are the same', () => {
     expect(compareBases('a\nb', 'a\nb')).toBeUndefined();
   });

@@ -58,8 +58,8 @@ const run = async (options: RunVectorsOptions): Promise<VectorResult> => {
   return result;
 };
 
-describe('vectors of others', () => {
-  test('a positive vector with keys beside it, private parts in them, members that are not known', async () => {
+describe('vectors of other projects', () => {
+  test('passes a positive vector with keys beside it, private parts in them and unknown members', async () => {
     const { pair, vector } = await foreign();
     const jwk = { ...pair.privateJwk, key_ops: ['verify'], _private_d_for_test_only: 'x' };
     const keys = { keys: [{ kty: 'oct', comment: 'no kid' }, jwk] };
@@ -70,7 +70,7 @@ describe('vectors of others', () => {
     expect((await run({ dir: without })).passed).toBe(true);
   });
 
-  test('judged under another name it fails: the name is an option', async () => {
+  test('fails it under another protocol name: the name is an option', async () => {
     const { pair, vector } = await foreign();
     const dir = folderOf({ 'keys.json': { keys: [pair.publicJwk] }, 'positive/001.json': vector });
     expect(await run({ dir, protocol: 'proto' })).toMatchObject({
@@ -125,7 +125,7 @@ describe('vectors of others', () => {
     expect(await passed({ codeOf })).toEqual([true, true, true]);
   });
 
-  test('without a code: refused is what a refusal says, and not what asks for another try', async () => {
+  test('without a code: a refusal counts as refused, an answer that asks for a retry does not', async () => {
     const { pair, vector } = await foreign();
     const negative = (outcome: object) => ({ ...vector, expected_outcome: { success: false, ...outcome } });
     const keys = { keys: [pair.publicJwk] };
@@ -253,7 +253,7 @@ describe('vectors of others', () => {
     expect((await run({ dir })).actual).toBe(`401 ${error_code} (check 10)`);
   });
 
-  test('NODE_ENV=production is no hindrance', async () => {
+  test('runs with NODE_ENV=production', async () => {
     const before = process.env['NODE_ENV'];
     process.env['NODE_ENV'] = 'production';
     try {
@@ -369,7 +369,7 @@ describe('a test a vector', () => {
 });
 
 describe('runVectors: mistakes', () => {
-  test('an option that does not exist would run other vectors than were meant', async () => {
+  test('rejects an unknown option, which would run other vectors than intended', async () => {
     const wrong = { directory: 'their-vectors' } as object;
     await expect(runVectors(wrong)).rejects.toThrow(/runVectors: directory is not known\. Known: dir, files/);
     expect(() => runVectors({ ...wrong, test: () => {} })).toThrow(/directory is not known/);

@@ -52,7 +52,7 @@ function answering(change: (answer: Answer) => Answer): Subject {
   };
 }
 
-describe('an implementation of your own', () => {
+describe('another implementation', () => {
   test('runs only the kinds that it has a function for', async () => {
     const kinds = async (subject: Subject): Promise<VectorKind[]> => {
       const results = await runVectors({ subject });
@@ -69,11 +69,11 @@ describe('an implementation of your own', () => {
     ]);
   });
 
-  test('may tell nothing but status and code', async () => {
+  test('may return only status and code', async () => {
     expect(await failures(answering(({ status, code }) => ({ status, ...(code && { code }) })))).toEqual([]);
   });
 
-  test('that throws has failed, with what it threw', async () => {
+  test('fails with what it throws', async () => {
     const subject: Subject = {
       targetUri: library.targetUri,
       open: () => {
@@ -85,7 +85,7 @@ describe('an implementation of your own', () => {
     expect(new Set(failed.map(({ actual }) => actual))).toEqual(new Set(['threw Error: not today']));
   });
 
-  test('a plain verifier of signatures: what it lacks is what fails', async () => {
+  test('when it only verifies signatures fails what it lacks', async () => {
     const subject: Subject = {
       open: ({ senders: [sender], protocol }) => ({
         deliver: async (request, { nowMs }) => {

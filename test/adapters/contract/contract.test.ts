@@ -48,7 +48,7 @@ describe('the receiver itself', () => {
   });
 });
 
-describe.concurrent.each(DOORS)('$name answers byte for byte as the receiver does', (door) => {
+describe.concurrent.each(DOORS)('$name gives byte for byte the receiver’s answers', (door) => {
   test.each(applicable(door))('$name', async (of) => {
     const requests = await of.requests(givenFor(seller));
     const { receiver, handled } = openHouse(seller, optionsOf(of));
@@ -65,7 +65,7 @@ describe.concurrent.each(DOORS)('$name answers byte for byte as the receiver doe
   });
 });
 
-test('what a door cannot have is excluded by name, with its reason, and no more than that', () => {
+test('a case that an adapter cannot support is excluded by name with its reason, and no other', () => {
   const excluded = DOORS.map((door) => [door.name, CASES.length - applicable(door).length]);
   expect(Object.fromEntries(excluded)).toMatchInlineSnapshot(`
     {

@@ -73,7 +73,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('a body slower than the deadline: 503 and not 408, and the connection is closed', async () => {
+  test('a body slower than the deadline: 503, not 408, and the connection is closed', async () => {
     const house = openHouse(seller, { bodyDeadlineMs: 20 });
     await using open = await door.open(house.receiver);
     const client = await rawClient(open.port);
@@ -89,7 +89,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   test.each([
     ['a declared length', announcing(MAX_BODY_BYTES)],
     ['chunked', CHUNKED],
-  ])('uploads that break off (%s) leave no state, and give back their room', async (_, framing) => {
+  ])('uploads that break off (%s) leave no state and release their buffer space', async (_, framing) => {
     const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES });
     await using open = await door.open(house.receiver);
     for (let upload = 0; upload < 8; upload += 1) {
@@ -108,7 +108,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('strangers are refused while they upload, and take none of the room', async () => {
+  test('unauthenticated uploads are refused while they are sent, and take no buffer space', async () => {
     const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 });
     await using open = await door.open(house.receiver);
     const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
@@ -124,7 +124,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('a request that is pipelined behind a refusal is taken as what it is, or not at all', async () => {
+  test('a request that is pipelined behind a refusal is read correctly, or not at all', async () => {
     const house = openHouse(seller);
     await using open = await door.open(house.receiver);
     const client = await rawClient(open.port);
@@ -150,7 +150,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('a stranger whose body came with its headers is refused, and the connection kept', async () => {
+  test('an unauthenticated request whose body came with its headers is refused, and the connection kept', async () => {
     const house = openHouse(seller);
     await using open = await door.open(house.receiver);
     const client = await rawClient(open.port);
@@ -175,7 +175,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('no room for another body: 503 overloaded, before it is read where its length says so', async () => {
+  test('no buffer space for another body: 503 overloaded, before it is read if its length says so', async () => {
     const held = gate();
     const begun = gate();
     const house = openHouse(seller, {
@@ -208,7 +208,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('a body that was read before: 503, never re-serialised; the fix is in the log, once', async () => {
+  test('a body that was read before: 503, never serialised again; the fix is logged once', async () => {
     const house = openHouse(seller);
     await using open = await door.open(house.receiver, { consumed: true });
     for (const request of [await signed(), await signed()]) {
@@ -220,7 +220,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await house.receiver.stop();
   });
 
-  test('a sender that leaves while its event is handled: the event is done all the same', async () => {
+  test('a sender that disconnects while its event is handled: the event is completed all the same', async () => {
     const held = gate();
     const begun = gate();
     const house = openHouse(seller, {

@@ -3,7 +3,7 @@ import { tryCandidates, type Trial } from '../../../src/auth/rfc9421/candidates.
 import { editionFor, protocolFor } from '../../../src/protocol.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';
 
-test('a kid that very many senders publish is tried with each of them, however many they are', async () => {
+test('a kid of very many senders is tried with each of them', async () => {
   const context = { protocol: protocolFor() };
   const signed = { parameters: { alg: 'ed25519', keyid: 'k' } };
   const trial = { context, signed, base: new Uint8Array(), host: { kind: 'same' } } as unknown as Trial;

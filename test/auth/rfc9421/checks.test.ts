@@ -47,7 +47,7 @@ describe('check 1: header_malformed', () => {
     expect(check(headers)).toEqual(check(usual));
   });
 
-  test('a dictionary on two lines is one', () => {
+  test('a dictionary on two header lines is read as one', () => {
     const lines = Object.entries(usual).filter(([name]) => name !== 'signature');
     expect(check([...lines, ['Signature', 'a=:AAAA:'], ['Signature', SIGNATURE]])).toEqual(check(usual));
   });
@@ -147,7 +147,7 @@ describe('check 3: tag_invalid', () => {
     },
   );
 
-  test('the tag carries the name of the dialect', () => {
+  test('the tag contains the configured protocol name', () => {
     const headers = headerFields(signedHeaders(signer, { parameters: { tag: '"ad-x/webhook-signing/v1"' } }));
     expect(checkSignatureHeaders(headers, protocolFor('ad-x'), NOW * 1000)).toMatchObject({
       kind: 'checked',
@@ -207,7 +207,7 @@ describe('check 5: window_invalid', () => {
     expect(at(created, expires)).toMatchObject(refused(5, 'window_invalid'));
   });
 
-  test('the window ends with the very millisecond at which the nonce is forgotten', () => {
+  test('the window ends at the millisecond at which the nonce is forgotten', () => {
     expect(at(NOW - 300, NOW, (NOW + 60) * 1000)).toMatchObject({ kind: 'checked' });
     expect(at(NOW - 300, NOW, (NOW + 60) * 1000 + 1)).toMatchObject(refused(5, 'window_invalid'));
     expect(at(NOW, NOW + 1, (NOW - 60) * 1000 - 1)).toMatchObject(refused(5, 'window_invalid'));
@@ -304,13 +304,13 @@ describe('the order of the table', () => {
     }
   });
 
-  test('a missing parameter comes before a nonce that is none', () => {
+  test('a missing parameter is reported before an invalid nonce', () => {
     expect(sent({ parameters: { nonce: '"short"', tag: null } })).toMatchObject(
       refused(2, 'params_incomplete'),
     );
   });
 
-  test('a Content-Digest that does not parse comes before a missing parameter', () => {
+  test('a malformed Content-Digest is reported before a missing parameter', () => {
     const wire = { parameters: { tag: null }, headers: { 'content-digest': 'sha-256' } };
     expect(sent(wire)).toMatchObject(refused(1, 'header_malformed'));
   });
@@ -332,7 +332,7 @@ test('whatever the headers hold, nothing throws', () => {
   );
 });
 
-test('16 KiB of anything is read in bounded time', () => {
+test('16 KiB of any bytes are read in bounded time', () => {
   const usual = signedHeaders(signer);
   const long = [' ', '"', '\\', '(', ';', ',', ':', 'a', '=', ';a=1', ', a', '("x")', '\t', '%'].map((unit) =>
     unit.repeat(Math.floor(16_384 / unit.length)),

@@ -49,7 +49,7 @@ describe('check 8: key_purpose_invalid (verification.md §2.8)', () => {
     expect(await usable({ ...ed.jwk, ...changes })).toBe(false);
   });
 
-  test("a key does not serve the other algorithm's signature", async () => {
+  test('a key does not verify the other algorithm’s signature', async () => {
     expect(await usable(ed.jwk, 'ecdsa-p256-sha256')).toBe(false);
     expect(await usable(ec.jwk, 'ed25519')).toBe(false);
   });
@@ -63,7 +63,7 @@ describe('check 8: key_purpose_invalid (verification.md §2.8)', () => {
     expect(await usable(jwk, 'ed25519', 'proto', editionFor(edition).keyPurposes)).toBe(accepted);
   });
 
-  test('the purpose member carries the name of the dialect', async () => {
+  test('the purpose member contains the configured protocol name', async () => {
     const jwk = { ...ed.jwk, proto_use: undefined, 'ad-x_use': 'webhook-signing' };
     expect(await usable(jwk, 'ed25519', 'ad-x')).toBe(true);
     expect(await usable(jwk)).toBe(false);

@@ -17,7 +17,7 @@ function message(changes: Partial<SignedMessage> = {}): SignedMessage {
 }
 
 describe('verifySignature (./rfc9421)', () => {
-  test.each(['ed25519', 'ecdsa-p256-sha256'] as const)('a right %s message is verified', async (alg) => {
+  test.each(['ed25519', 'ecdsa-p256-sha256'] as const)('a correct %s message is verified', async (alg) => {
     const mine = createSigner('k', alg);
     expect(await verifySignature(message({ headers: signedHeaders(mine) }), mine.jwk, options)).toEqual({
       kind: 'verified',
@@ -30,7 +30,7 @@ describe('verifySignature (./rfc9421)', () => {
     });
   });
 
-  test('the URL is canonicalised, and Host may say it in another form', async () => {
+  test('the URL is canonicalised, and Host may be in another form', async () => {
     const headers = { ...signedHeaders(signer), host: 'BUYER.example:443' };
     const url = 'HTTPS://Buyer.Example:443/a/../hooks/%70roto?tenant=7#x';
     expect(await verifySignature(message({ headers, url }), signer.jwk, options)).toMatchObject({
@@ -62,7 +62,7 @@ describe('verifySignature (./rfc9421)', () => {
     });
   });
 
-  test('check 8: the purpose, by edition and dialect', async () => {
+  test('check 8: the purpose, by edition and protocol name', async () => {
     const jwk = { ...signer.jwk, proto_use: 'request-signing' };
     expect(await verifySignature(message(), jwk, options)).toMatchObject({
       check: 8,
@@ -83,7 +83,7 @@ describe('verifySignature (./rfc9421)', () => {
     expect(result).toMatchObject({ kind: 'refused', check: 10, code: 'webhook_target_uri_malformed' });
   });
 
-  test("a caller's mistake is a ConfigError", async () => {
+  test('a mistake of the caller is a ConfigError', async () => {
     const headers = 'sig1' as unknown as Headers;
     await expect(verifySignature(message({ headers }), signer.jwk, options)).rejects.toThrow(ConfigError);
     const protocol = 'No Name';

@@ -62,7 +62,7 @@ describe('a delivery that passes checks 1 to 11', () => {
     });
   });
 
-  test('additional components are in the base', async () => {
+  test('additional components are part of the base', async () => {
     const wire = {
       components: ['@scheme', '@path', '@query', '@request-target', 'x-list', ...FIVE],
       headers: { 'x-list': 'a, b' },
@@ -72,12 +72,12 @@ describe('a delivery that passes checks 1 to 11', () => {
     expect(changed).toMatchObject(refused(10, 'signature_invalid'));
   });
 
-  test('parameters that this library does not know are in the base, as received', async () => {
+  test('unknown parameters are part of the base, as received', async () => {
     const wire = { parameters: { extra: '1.50', other: '?1' } };
     expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject({ kind: 'authentic' });
   });
 
-  test('the method is in the base', async () => {
+  test('the method is part of the base', async () => {
     const delivery = deliveryOf(signedHeaders(signer), { method: 'PUT' });
     const result = await authenticateSignature(
       bench(found(sellerKey)).context,
@@ -127,7 +127,7 @@ describe('clock_skew', () => {
     ]);
   });
 
-  test('a window that is only too long, or only just over, raises none', async () => {
+  test('a window that is only too long, or only just over, raises no clock_skew', async () => {
     const at = bench(found(sellerKey));
     for (const [created, expires] of [
       [NOW, NOW + 301],
@@ -141,13 +141,13 @@ describe('clock_skew', () => {
 });
 
 describe('check 7: key_unknown', () => {
-  test('no sender has the keyid, and all could be asked', async () => {
+  test('is 401 when no sender has the keyid and all could be asked', async () => {
     const at = bench();
     expect(await authenticate(at)).toMatchObject(refused(7, 'signature_key_unknown'));
     expect(at.asked).toEqual(['find']);
   });
 
-  test('somebody could not be asked: 503, never 401', async () => {
+  test('is 503, never 401, when a sender could not be asked', async () => {
     const at = bench({ found: { undecided: ['https://seller.example/mcp: cooling down'] } });
     const failure = await authenticate(at).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Fault);
@@ -156,7 +156,7 @@ describe('check 7: key_unknown', () => {
 });
 
 describe('checks 8 and 9', () => {
-  test('a key of another purpose, once the set was asked again: it may have been replaced under its kid', async () => {
+  test('a key of another purpose is refused after a refetch, as it may have been replaced under its kid', async () => {
     const at = bench(found(await wrongPurpose()));
     expect(await authenticate(at)).toMatchObject(refused(8, 'signature_key_purpose_invalid'));
     expect(at.asked).toEqual(['find', 'findReplaced']);
@@ -169,7 +169,7 @@ describe('checks 8 and 9', () => {
     expect(at.alarms[0]?.message).toContain("edition: '3.1'");
   });
 
-  test('the alarm is not raised where another edition would not help, nor where another key verified', async () => {
+  test('the alarm is not raised when another edition would not help, or another key verified', async () => {
     const named = (changes: object) => candidateOf(seller, { ...signer.jwk, ...changes });
     for (const changes of [
       { proto_use: 'tls' },
@@ -236,7 +236,7 @@ describe('check 10: the authority, then the signature', () => {
     expect(await authenticate(at)).toMatchObject({ kind: 'authentic', sender: seller });
   });
 
-  test('the set could not be fetched again: 503, never 401', async () => {
+  test('is 503, never 401, when the set could not be fetched again', async () => {
     const at = bench({ ...found(strangerKey), replaced: { undecided: ['seller: connection refused'] } });
     await expect(authenticate(at)).rejects.toMatchObject({ code: 'keys_unavailable' });
   });
@@ -322,7 +322,7 @@ describe('check 11: digest_mismatch', () => {
     );
   });
 
-  test('the signature comes first', async () => {
+  test('comes after the signature', async () => {
     const delivery = deliveryOf(signedHeaders(signer), { rawBody: new Uint8Array() });
     const result = await authenticateSignature(
       bench(found(strangerKey)).context,
@@ -331,7 +331,7 @@ describe('check 11: digest_mismatch', () => {
     expect(result).toMatchObject({ check: 10 });
   });
 
-  test('an empty body has a digest too', async () => {
+  test('applies to an empty body too', async () => {
     const wire = { body: new Uint8Array() };
     expect(await authenticate(bench(found(sellerKey)), wire)).toMatchObject({ kind: 'authentic' });
   });
@@ -365,7 +365,7 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
         throw new Fault('keys_unavailable', 'list');
       },
     ],
-  ])("another sender's list that is %s does not block the one that verifies", async (_, list) => {
+  ])('another sender’s list that is %s does not block the one that verifies', async (_, list) => {
     const { result } = deliver({ ...found(otherKey, sellerKey), revocation: { [other.agentUrl]: list } });
     expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
   });
@@ -383,7 +383,7 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
   });
 
-  test('where none verifies the furthest failure is reported', async () => {
+  test('when none verifies the latest failure is reported', async () => {
     const purpose = await wrongPurpose(other);
     const invalid = await deliver(found(purpose, strangerKey)).result;
     expect(invalid).toMatchObject(refused(10, 'signature_invalid'));
@@ -392,7 +392,7 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
     expect(revoked).toMatchObject(refused(9, 'signature_key_revoked'));
   });
 
-  test('where one could not be decided the answer is 503, never 401', async () => {
+  test('when one could not be decided the answer is 503, never 401', async () => {
     const stale = { [other.agentUrl]: () => 'stale' as const };
     for (const candidates of [
       [otherKey, strangerKey],
@@ -433,19 +433,19 @@ describe('a kid that two senders publish (verification.md §5.6)', () => {
   test.each([
     ['revoked', refused(9, 'signature_key_revoked')],
     ['stale', { kind: 'unavailable', code: 'webhook_signature_revocation_stale' }],
-  ] as const)('and what it then says counts: %s', async (state, expected) => {
+  ] as const)('and then decides: %s', async (state, expected) => {
     const revocation = { [seller.agentUrl]: () => Promise.resolve(state) };
     expect(await deliver({ ...found(sellerKey), revocation }).result).toMatchObject(expected);
   });
 
-  test('a key that two publish and one has revoked is the other’s', async () => {
+  test('a key that two publish and one has revoked belongs to the other', async () => {
     const { sender: _, ...key } = sellerKey;
     const revocation = { [other.agentUrl]: () => Promise.resolve('revoked' as const) };
     const { result } = deliver({ ...found({ ...key, sender: other }, sellerKey), revocation });
     expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
   });
 
-  test('a list that fails while nobody needs it harms nothing', async () => {
+  test('a list that fails while it is not needed has no effect', async () => {
     const revocation = { [other.agentUrl]: () => Promise.reject(new Fault('keys_unavailable', 'list')) };
     const { result } = deliver({ ...found(otherKey, sellerKey), revocation });
     expect(await result).toMatchObject({ kind: 'authentic', sender: seller });
@@ -483,15 +483,15 @@ describe('a key that its sender uses for the first time (verification.md §2.36)
   });
   const unowned = { kind: 'unavailable', code: 'keys_unavailable', check: 7, detail: 'not its own' };
 
-  test('is its own: authentic', async () => {
+  test('is accepted when it is its own', async () => {
     expect(await deliver(found(claimed(sellerKey)))).toMatchObject({ kind: 'authentic', sender: seller });
   });
 
-  test('is not, or not yet known to be: 503', async () => {
+  test('is 503 when it is not, or not yet known to be, its own', async () => {
     expect(await deliver(found(claimed(sellerKey, 'not its own')))).toEqual(unowned);
   });
 
-  test('is another candidate’s: its owner is the sender, in either order', async () => {
+  test('is attributed to another candidate that owns it, in either order', async () => {
     const copied = claimed(await candidateOf(other, signer.jwk), 'not its own');
     for (const own of [sellerKey, claimed(sellerKey)]) {
       for (const candidates of [
@@ -510,14 +510,14 @@ describe('a key that its sender uses for the first time (verification.md §2.36)
     expect(await deliver({ ...found(strangerKey), replaced: { candidates: [copied] } })).toEqual(unowned);
   });
 
-  test('is asked for only once a signature of it has verified', async () => {
+  test('is checked with the others only once a signature of it has verified', async () => {
     asked.length = 0;
     await deliver(found(claimed(strangerKey), claimed(await wrongPurpose(other)), sellerKey));
     await deliver({ ...found(claimed(strangerKey, 'not its own')), replaced: {} });
     expect(asked).toEqual([]);
   });
 
-  test('is asked for by no trial of another URL', async () => {
+  test('is not checked with the others by a trial of another URL', async () => {
     asked.length = 0;
     const url = 'https://elsewhere.example/';
     const verified: unknown[] = [];
@@ -545,7 +545,7 @@ describe('any single bit flipped in a signed part is refused', () => {
   const outcome = (lines: Record<string, string>, rawBody: Uint8Array) =>
     authenticateSignature(at.context, requestOf(deliveryOf(lines, { rawBody }), [seller]));
 
-  test('nothing flipped is authentic', async () => {
+  test('no delivery with a flipped bit is authentic', async () => {
     expect(await outcome(headers, BODY)).toMatchObject({ kind: 'authentic' });
   });
 

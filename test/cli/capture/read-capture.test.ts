@@ -69,7 +69,7 @@ describe.each(Object.entries(FORMS))('a capture as %s', (form, write) => {
     expect((await explained(capture)).findings).toMatchObject([{ cause: 'scheme' }]);
   });
 
-  it('says what is missing when it is cut short', async () => {
+  it('names what is missing when it is truncated', async () => {
     const delivery = await signed();
     const whole = write(delivery);
     for (const share of [0.3, 0.6, 0.95]) {
@@ -101,7 +101,7 @@ describe('raw HTTP', () => {
     expect((await explained(capture)).ok).toBe(true);
   });
 
-  it('reads chunks, and takes everything as the body where no length is told', async () => {
+  it('reads chunks, and takes everything as the body without a length', async () => {
     const delivery = await signed();
     const { ['Content-Type']: type, ...rest } = delivery.headers;
     const fields = Object.entries({ 'Content-Type': type, ...rest }).map(
@@ -133,7 +133,7 @@ describe('raw HTTP', () => {
     await expect(read('POST / HTTP/1.1\r\nno colon\r\n\r\n')).rejects.toThrow('no HTTP request');
   });
 
-  it('leaves out what stands behind the request', async () => {
+  it('ignores what follows the request', async () => {
     const delivery = await signed();
     const capture = await read(`${httpText(delivery)}\r\n-- end of the log --\r\n`);
     expect(text(capture.body)).toBe(text(delivery.body));
@@ -165,7 +165,7 @@ describe('curl', () => {
     expect(text((await read("curl http://a.example -d a=1 -d 'b=2'")).body)).toBe('a=1&b=2');
   });
 
-  it('says what is missing where Content-Length is more than the data, or there is none', async () => {
+  it('names what is missing when Content-Length is more than the data, or absent', async () => {
     await expect(read(`curl https://a.example/ -H 'content-length: 10' --data-raw '{"a"'`)).rejects.toThrow(
       'capture: cut short inside the body: 6 of its 10 bytes are missing.',
     );
@@ -189,7 +189,7 @@ describe('curl', () => {
 });
 
 describe('HAR and vectors', () => {
-  it('takes the one signed entry of a whole file, and wants to be told which of several', async () => {
+  it('takes the only signed entry of a file, and asks which of several', async () => {
     const entry = JSON.parse(har(await signed())) as object;
     const unsigned = { request: { method: 'GET', url: 'https://buyer.example/', headers: [], postData: {} } };
     const whole = await read(JSON.stringify({ log: { entries: [unsigned, entry] } }));
@@ -225,7 +225,7 @@ describe('HAR and vectors', () => {
     );
   });
 
-  it('takes an empty body of a HAR only where it says so, and more bytes than it says', async () => {
+  it('takes an empty body of a HAR only when it says so, and more bytes than it says', async () => {
     const delivery = await signed();
     const bare = (bodySize: number): string => har(delivery, { postData: undefined, bodySize });
     await expect(read(bare(-1))).rejects.toThrow('no body (request.postData): export it with content');
@@ -233,7 +233,7 @@ describe('HAR and vectors', () => {
     expect(text((await read(har(delivery, { bodySize: 12 }))).body)).toBe(text(delivery.body));
   });
 
-  it('wants a vector to have a body, and keeps what it says besides', async () => {
+  it('needs a body in a vector, and keeps its other members', async () => {
     const capture = await read(vector(await signed(), { jwks_override: { k: { kty: 'OKP' } } }));
     expect(capture.vector).toMatchObject({ jwks_override: { k: { kty: 'OKP' } } });
     await expect(read('{"request":{"url":"https://a.example/","headers":{}}}')).rejects.toThrow(
@@ -242,7 +242,7 @@ describe('HAR and vectors', () => {
   });
 });
 
-describe('a capture made to break its reader', () => {
+describe('a capture that is made to break the reader', () => {
   const url = 'https://a.example/';
   const twisted = { toString: 1 };
   const request = { url, headers: {}, body: '{}' };
@@ -266,7 +266,7 @@ describe('a capture made to break its reader', () => {
     await expect(read(content)).rejects.toThrow(message);
   });
 
-  it('a HAR with objects where text belongs', async () => {
+  it('is a HAR with objects in place of text', async () => {
     const entry = {
       startedDateTime: twisted,
       request: { url, headers: [{ name: 'A', value: twisted }], bodySize: twisted, postData: { text: '{}' } },

@@ -35,8 +35,8 @@ const listOf = (size: number): string =>
     Array.from({ length: Math.ceil(size / 40) }, (_, i) => ({ b: `Caf\u00e9 ${i}`, a: '<x/y>' })),
   );
 
-describe('explain: how much is searched', () => {
-  it('spends no more than its budget, and says that it was cut short', () => {
+describe('explain: limits of the search', () => {
+  it('stays within its budget, and says when it was cut short', () => {
     const budget = createBudget(4 * MIB);
     const { findings, hashed } = searched(listOf(200_000), budget);
     expect(hashed).toBeGreaterThan(0);
@@ -46,12 +46,12 @@ describe('explain: how much is searched', () => {
     expect(findings[0]?.says).toContain(CUT_SHORT);
   });
 
-  it('searches the same each time', () => {
+  it('gives the same result each time', () => {
     const [first, second] = [1, 2].map(() => searched(listOf(200_000), createBudget(16 * MIB)));
     expect(first).toEqual(second);
   });
 
-  it('tries every form of an ordinary body, and says nothing about a budget', () => {
+  it('tries every form of an ordinary body without mentioning a budget', () => {
     const { findings, tries } = searched(BODY, createBudget());
     expect(tries).toBeGreaterThan(2 * 192);
     expect(findings[0]?.says).not.toContain(CUT_SHORT);
@@ -68,7 +68,7 @@ describe('explain: how much is searched', () => {
     ]);
   });
 
-  it('writes no body again that is nested deeper than 64 levels', () => {
+  it('does not serialise a body that is nested deeper than 64 levels', () => {
     const indented = JSON.stringify(JSON.parse(nested(64)), undefined, 4);
     expect(searched(nested(64), createBudget(), indented).findings).toMatchObject([
       { cause: 'body-indented', proved: true },
@@ -80,13 +80,13 @@ describe('explain: how much is searched', () => {
     }
   });
 
-  it('stops in the middle of a form that is far larger than the body', () => {
+  it('stops within a form that is far larger than the body', () => {
     const wide = `${'['.repeat(63)}[${'1,'.repeat(100_000)}1]${']'.repeat(63)}`;
     const { hashed } = searched(wide, createBudget(16 * MIB));
     expect(hashed).toBeLessThanOrEqual(16 * MIB);
   });
 
-  it('does not guess which bytes U+FFFD replaced, nor that it replaced any', () => {
+  it('does not guess which bytes U+FFFD replaced, or whether it replaced any', () => {
     const { findings, tries } = searched('{"a":"\uFFFD\uFFFD"}', createBudget());
     expect(tries).toBeLessThan(1_000);
     expect(findings).toMatchObject([
@@ -99,13 +99,13 @@ describe('explain: how much is searched', () => {
     expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
   });
 
-  it('does not take bytes that are not UTF-8 for replaced ones', () => {
+  it('does not take invalid UTF-8 for replaced bytes', () => {
     const latin1 = Uint8Array.of(...Buffer.from('{"a":"\u00e9"}', 'latin1'));
     const [finding] = searchBody(latin1, () => false, '11', createBudget());
     expect(finding).toMatchObject({ cause: 'body-other', says: expect.stringContaining('not UTF-8') });
   });
 
-  it('takes white space off the end of a body that has much of it inside', () => {
+  it('removes trailing white space of a body with much of it inside', () => {
     const body = `{"a":1${' '.repeat(MIB)}}`;
     expect(searched(`${body} \t\r\n `, createBudget(), body).findings).toMatchObject([
       { cause: 'body-trailing-newline', proved: true },
@@ -118,12 +118,12 @@ describe('explain: how much is searched', () => {
     expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
   });
 
-  it('says of white space that no serialiser writes that the body was serialised again', () => {
+  it('says that a body with white space no serialiser writes was serialised again', () => {
     const { findings } = searched('{"a" :1,  "b":2}', createBudget(), '{"a":1,"b":2}');
     expect(findings).toMatchObject([{ cause: 'body-compact', proved: true }]);
   });
 
-  it('cuts at most 32 segments off a path', () => {
+  it('removes at most 32 segments of a path', () => {
     const path = '/a'.repeat(10_000);
     const parts = { scheme: 'https', authority: 'buyer.example', path, query: '' };
     const forms = urlForms('path', { parts, headers: new Map(), target: path, captured: undefined });
@@ -145,7 +145,7 @@ describe('explain: how much is searched', () => {
     expect(findings[0]?.says).toContain(CUT_SHORT);
   });
 
-  it('says of an HMAC too that its search was cut short', async () => {
+  it('says for an HMAC too that its search was cut short', async () => {
     const secret = 's-'.repeat(16);
     const body = `{"a":${nested(70)}}`;
     const delivery = signHmac({ url: URL_GIVEN, body, secret: 't-'.repeat(16), now: () => NOW });

@@ -267,7 +267,7 @@ describe.each([
   ['signature', SIGNATURES],
   ['body', BODIES],
   ['clock', CLOCKS],
-] as const)('explain names the cause that was put in: %s', (_, injected) => {
+] as const)('explain names the planted cause: %s', (_, injected) => {
   it.each(injected.map((one) => [`${one.cause}: ${one.how}`, one] as const))(
     '%s',
     async (_name, { cause, sign, way, capture, input }) => {
@@ -281,7 +281,7 @@ describe.each([
   );
 });
 
-describe('explain says of a URL whether the receiver finds it by itself, and it does so', () => {
+describe('explain says whether the receiver finds a wrong URL by itself, and the receiver does so', () => {
   const saysSo = { true: 'alarm public_url_mismatch', false: 'it answers 401' } as const;
 
   it.each(URLS.map((one) => [`${one.cause}: ${one.how}`, one] as const))('%s', async (_, injected) => {
@@ -315,7 +315,7 @@ describe('explain says of a URL whether the receiver finds it by itself, and it 
     await receiver.stop();
   });
 
-  it('an http URL is none that publicUrl can be set to: it is the seller that needs another one', async () => {
+  it('an http URL cannot be publicUrl: the seller needs another one', async () => {
     const url = URL_GIVEN.replace('https:', 'http:');
     const { findings } = await explained(captured(await signed({ url })));
     expect(findings[0]?.fix).toContain(`no receiver has ${url}`);
@@ -327,7 +327,7 @@ describe('explain says of a URL whether the receiver finds it by itself, and it 
     );
   });
 
-  it('both are among them', async () => {
+  it('both results occur', async () => {
     const said = await Promise.all(
       URLS.map(async ({ sign, way, capture, input }) => {
         const made = await signed(sign);
@@ -368,7 +368,7 @@ describe('explain: keys, DER, several causes at once', () => {
     expect(findings).toMatchObject([{ cause: 'alphabet-mixed', proved: true, step: '1' }]);
   });
 
-  it('names an alphabet whose special characters are swapped', async () => {
+  it('names an alphabet with swapped special characters', async () => {
     const delivery = await signedWith(/[-_]/);
     const swapped = (delivery.headers['Signature'] ?? '').replace(/[-_]/g, (char) =>
       char === '-' ? '_' : '-',
@@ -386,7 +386,7 @@ describe('explain: keys, DER, several causes at once', () => {
     expect(findings).toMatchObject([{ cause: 'key-purpose', step: '8' }]);
   });
 
-  it('explains headers that cannot be read, by their code where nothing mends them', async () => {
+  it('explains unreadable headers, by their code when no fix is found', async () => {
     const delivery = await signed();
     const { findings } = await explained(captured(withHeaders(delivery, { 'Signature-Input': 'sig1=' })));
     expect(findings).toMatchObject([{ cause: 'headers', step: '1' }]);
@@ -412,7 +412,7 @@ describe('explain: keys, DER, several causes at once', () => {
     expect(findings.map(({ cause }) => cause).toSorted()).toEqual(['body-sorted', 'body-spaced']);
   });
 
-  it('judges the digest although the window failed, and the signature too', async () => {
+  it('checks the digest although the window failed, and the signature too', async () => {
     const delivery = await signed({ now: () => NOW - 7_200_000, url: URL_GIVEN.replace('https', 'http') });
     const { findings, steps } = await explained(captured({ ...delivery, body: bytes(`${BODY}\n`) }));
     expect(findings.map(({ cause }) => cause)).toEqual(['clock-zone', 'scheme', 'body-trailing-newline']);
@@ -429,7 +429,7 @@ describe('explain: keys, DER, several causes at once', () => {
     expect((await explained(captured(delivery), { senders: [sender], edition: '3.1' })).ok).toBe(true);
   });
 
-  it('finds its way through a body that is nested deeper than any stack, and through white space around one', async () => {
+  it('reads a body that is nested deeper than any stack, with white space around one', async () => {
     const deep = `{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
     const delivery = await signed({ body: deep });
     const { findings } = await explained(captured({ ...delivery, body: bytes(deep.replace('a', 'b')) }));
@@ -441,7 +441,7 @@ describe('explain: keys, DER, several causes at once', () => {
     expect(spaced.findings).toMatchObject([{ cause: 'body-other', proved: true }]);
   });
 
-  it('does not invent a cause', async () => {
+  it('names no cause without evidence', async () => {
     const delivery = await signed({ url: 'https://unheard.example/of' });
     const tampered = { ...delivery, body: bytes(text(delivery.body).replace('completed', 'canceled')) };
     const { findings } = await explained(captured(tampered));
@@ -452,13 +452,13 @@ describe('explain: keys, DER, several causes at once', () => {
   });
 });
 
-describe('explain undoes gzip that was added on the way', () => {
+describe('explain decompresses gzip that a proxy added', () => {
   const zipped = (delivery: SignedDelivery, body: string | Uint8Array = delivery.body): SignedDelivery =>
     withHeaders({ ...delivery, body: new Uint8Array(gzipSync(body)) }, { 'Content-Encoding': 'gzip' });
   const causesOf = ({ findings }: Explanation): unknown[] =>
     findings.map(({ step, cause, proved }) => [step, cause, proved]);
 
-  it('names it for each step that it made fail', async () => {
+  it('names it for each check that it made fail', async () => {
     expect(causesOf(await explained(captured(zipped(await signed()))))).toEqual([
       ['request', 'body-gzip', true],
       ['11', 'body-gzip', true],
@@ -466,7 +466,7 @@ describe('explain undoes gzip that was added on the way', () => {
     ]);
   });
 
-  it('names beside it what else changed the body', async () => {
+  it('names other changes of the body beside it', async () => {
     const delivery = zipped(await signed({ body: PLAIN }), spacedText(parsed));
     expect(causesOf(await explained(captured(delivery)))).toEqual([
       ['request', 'body-gzip', true],
@@ -478,7 +478,7 @@ describe('explain undoes gzip that was added on the way', () => {
     expect(causesOf(await explained(captured(changed)))).toContainEqual(['11', 'body-other', false]);
   });
 
-  it('and of a legacy sender, whose HMAC is of the body without it', async () => {
+  it('also for a legacy sender, whose HMAC covers the uncompressed body', async () => {
     const secret = 's-'.repeat(16);
     const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
     const delivery = zipped(signHmac({ url: URL_GIVEN, body: BODY, secret, now: () => NOW }));
@@ -489,7 +489,7 @@ describe('explain undoes gzip that was added on the way', () => {
     ]);
   });
 
-  it('does not blame the way where the seller signed the compressed bytes', async () => {
+  it('does not blame a proxy when the seller signed the compressed bytes', async () => {
     const delivery = await signed({ body: new Uint8Array(gzipSync(BODY)) });
     const capture = captured(withHeaders(delivery, { 'Content-Encoding': 'gzip' }));
     expect(causesOf(await explained(capture))).toEqual([
@@ -498,7 +498,7 @@ describe('explain undoes gzip that was added on the way', () => {
     ]);
   });
 
-  it('takes what only looks like gzip, and gzip of gzip, as it stands', async () => {
+  it('leaves data that only looks like gzip, and doubly compressed data, unchanged', async () => {
     for (const body of [Uint8Array.of(0x1f, 0x8b, 0x08), new Uint8Array(gzipSync(gzipSync(BODY)))]) {
       const { findings } = await explained(captured({ ...(await signed()), body }));
       expect(findings.map(({ cause }) => cause)).toEqual(['body-other', 'body']);
@@ -506,7 +506,7 @@ describe('explain undoes gzip that was added on the way', () => {
   });
 });
 
-describe('explain names the cause that was put in: legacy HMAC', () => {
+describe('explain names the planted cause: legacy HMAC', () => {
   const secret = 's-'.repeat(16);
   const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
   const made = (body: string, now = NOW): SignedDelivery =>
@@ -545,18 +545,15 @@ describe('explain names the cause that was put in: legacy HMAC', () => {
   });
 });
 
-describe('explain: a delivery that is right', () => {
-  it.each(['ed25519', 'p256'] as const)(
-    'passes every check that a capture can be judged by: %s',
-    async (name) => {
-      const { privateJwk } = (await keys())[name];
-      const { ok, findings, steps } = await explained(captured(await signed({ key: privateJwk })));
-      expect({ ok, findings }).toEqual({ ok: true, findings: [] });
-      expect(steps.filter(({ verdict }) => verdict !== 'pass').map(({ id }) => id)).toEqual(['12']);
-    },
-  );
+describe('explain: a valid delivery', () => {
+  it.each(['ed25519', 'p256'] as const)('passes every check that a capture allows: %s', async (name) => {
+    const { privateJwk } = (await keys())[name];
+    const { ok, findings, steps } = await explained(captured(await signed({ key: privateJwk })));
+    expect({ ok, findings }).toEqual({ ok: true, findings: [] });
+    expect(steps.filter(({ verdict }) => verdict !== 'pass').map(({ id }) => id)).toEqual(['12']);
+  });
 
-  it('a proof of control is no event: signed at a legacy sender too', async () => {
+  it('treats a proof of control as no event: signed at a legacy sender too', async () => {
     const { ed25519 } = await keys();
     const sender = {
       agentUrl: 'https://old.example/mcp',
@@ -572,7 +569,7 @@ describe('explain: a delivery that is right', () => {
     expect(short.findings[0]?.fix).toContain('proof of control');
   });
 
-  it('judges legacy senders by their own scheme', async () => {
+  it('checks legacy senders by their own scheme', async () => {
     const secret = 's-'.repeat(16);
     const sender = { agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } };
     const delivery = signHmac({ url: URL_GIVEN, body: BODY, secret, now: () => NOW });

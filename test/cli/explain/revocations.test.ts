@@ -109,7 +109,7 @@ describe("explain: check 9 is what a receiver makes of the operator's list", () 
     expect(ended.text.includes('A receiver would accept')).toBe(code === 0);
   });
 
-  it("fails at check 7 where a publisher's file, which might pin other keys, cannot be had", async () => {
+  it('fails at check 7 when a publisher’s file, which may pin other keys, cannot be fetched', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     seller.faults.set('/.well-known/adagents.json', 'unavailable');
     const capture = httpText(await seller.sign(seller.payloads.tool('completed')));

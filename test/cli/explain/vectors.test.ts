@@ -49,14 +49,14 @@ describe('explain: a vector and the command line', () => {
   };
   const [key] = keySet.keys;
 
-  it('knows a key of jwks_override by the name under which it stands there', async () => {
+  it('knows a key of jwks_override by its name there', async () => {
     const kid = String(key?.['kid']);
     const override = { [kid]: { ...key, kid: 'another' } };
     const ended = await explainHere(['-'], edited(good, { jwks_ref: [], jwks_override: override }));
     expect(ended).toMatchObject({ code: 0, explanation: { ok: true } });
   });
 
-  it('wants keys where the vector names none and none lie beside it, and a kid that is there', async () => {
+  it('asks for keys when the vector names none and none are beside it, and for a known kid', async () => {
     const named = await explainHere(['-'], edited(good, { jwks_ref: ['nobody'] }));
     expect(named).toMatchObject({
       code: 2,

@@ -19,13 +19,13 @@ describe('explain: the time of receipt', () => {
     return { code: ended.code, verdict, causes: findings.map(({ cause }) => cause), text: ended.text };
   }
 
-  it('leaves check 5 open for a delivery that is expired by now, and judges the others', async () => {
+  it('leaves check 5 open for a delivery that has expired by now, and does the others', async () => {
     const ended = await checkFive(NOW + 86_400_000);
     expect(ended).toMatchObject({ code: 0, verdict: 'open', causes: [] });
     expect(ended.text).toContain('if it has not had it before, it came before it expired, and its key');
   });
 
-  it('judges it by --received-at, and by the clock of now where it is not expired', async () => {
+  it('checks it by --received-at, and by the current time when it has not expired', async () => {
     const told = ['--received-at', new Date(NOW).toISOString()];
     expect(await checkFive(NOW + 86_400_000, signed(), told)).toMatchObject({ code: 0, verdict: 'pass' });
     expect(await checkFive(NOW + 30_000)).toMatchObject({ code: 0, verdict: 'pass' });
@@ -33,7 +33,7 @@ describe('explain: the time of receipt', () => {
     expect(await checkFive(NOW, ahead)).toMatchObject({ code: 1, verdict: 'fail', causes: ['clock-zone'] });
   });
 
-  it('fails what is wrong at any time, also of a delivery that is expired', async () => {
+  it('fails a delivery that is wrong at any time, also an expired one', async () => {
     const tooLong = signed({ lifetimeSeconds: 3600 });
     expect(await checkFive(NOW + 86_400_000, tooLong)).toMatchObject({
       code: 1,

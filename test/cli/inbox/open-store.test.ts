@@ -26,7 +26,7 @@ const WRONG: Readonly<Record<string, (file: string) => void>> = {
 };
 
 describe('inbox --sqlite', () => {
-  it.each(Object.entries(WRONG))('%s: refused, and not a byte of it is changed', async (_, make) => {
+  it.each(Object.entries(WRONG))('%s: refused and left unchanged byte for byte', async (_, make) => {
     using folder = tempFolder();
     make(folder.file('x.db'));
     const before = readFileSync(folder.file('x.db'));
@@ -39,7 +39,7 @@ describe('inbox --sqlite', () => {
     expect(readdirSync(folder.path)).toEqual(['x.db']);
   });
 
-  it('a receiver’s own, while it is open there', async () => {
+  it('the database of a running receiver is opened', async () => {
     using folder = tempFolder();
     const store = sqliteStore(folder.file('x.db'));
     await store.open();
@@ -50,7 +50,7 @@ describe('inbox --sqlite', () => {
 });
 
 describe('inbox --postgres', () => {
-  it('a database without the schema: refused, and nothing is made in it', async () => {
+  it('a database without the schema: refused, and nothing is created', async () => {
     const url = await sharedPostgres(inject('shared'));
     const { code, stderr } = await cli([
       'inbox',
@@ -68,7 +68,7 @@ describe('inbox --postgres', () => {
     expect(rows).toEqual([]);
   });
 
-  it('a server that says nothing: ends, and says so', async () => {
+  it('a server that does not answer: ends with an error', async () => {
     const server = createServer((socket) => void socket.on('error', () => undefined).resume());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;

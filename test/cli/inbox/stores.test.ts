@@ -206,8 +206,8 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
   });
 });
 
-describe('inbox: packages of the user’s project', () => {
-  it('says which one is missing, and how to have it', async () => {
+describe('inbox: packages of the project', () => {
+  it('names the missing one and how to install it', async () => {
     using folder = tempFolder();
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     // As installed somewhere without pg: only what the command line itself depends on is there.

@@ -4,7 +4,7 @@ import { defaultTransport } from '../../../src/keys/net/transport.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
 
-it('keys check: says where this machine’s clock is not that of the servers, and it is no fault', async () => {
+it('keys check: reports a clock of this machine that differs from the servers’, not as a failure', async () => {
   await using seller = await createFakeSeller();
   const { publicJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'first' });
   seller.documents.set('/.well-known/jwks.json', { keys: [publicJwk] });

@@ -44,13 +44,13 @@ async function find(body: string, now: number): Promise<Found> {
   return { revocation: await checkRevocations(check, { faults, notes: [] }), faults };
 }
 
-describe('keys check: the revocation list, as a receiver judges it (verification.md §5.24 to §5.26)', () => {
+describe('keys check: the revocation list, with the receiver’s result (verification.md §5.24 to §5.26)', () => {
   it('is fresh for four intervals after next_update', async () => {
     const { revocation, faults } = await find(JSON.stringify(LIST), NEXT + 4 * INTERVAL_MS);
     expect([revocation.state, revocation.kids, faults]).toEqual(['fresh', ['gone'], []]);
   });
 
-  it('is stale from then on', async () => {
+  it('is stale afterwards', async () => {
     const { revocation, faults } = await find(JSON.stringify(LIST), NEXT + 4 * INTERVAL_MS + 1);
     expect([revocation.state, revocation.kids, faults]).toEqual([
       'stale',
@@ -63,7 +63,7 @@ describe('keys check: the revocation list, as a receiver judges it (verification
     ['larger than 256 KiB', JSON.stringify({ ...LIST, pad: 'x'.repeat(262_144) })],
     ['empty', ''],
     ['no list', '<html></html>'],
-  ])('is not known where configuration names it and it is %s', async (_, body) => {
+  ])('is unknown when configuration names it and it is %s', async (_, body) => {
     const { revocation, faults } = await find(body, UPDATED);
     expect(revocation).toEqual({ state: 'unknown', kids: [], required: true });
     expect(faults).toEqual([expect.stringContaining('Deliveries get 503.')]);

@@ -29,7 +29,7 @@ async function hinted(options: Partial<ReceiverOptions>, withUrl = true): Promis
   return lines.map((line) => line.replaceAll(house.url, 'URL'));
 }
 
-describe('where every good delivery is answered alike, the probe names the likely cause', () => {
+describe('when every valid delivery gets the same refusal, the probe names the likely cause', () => {
   it('another publicUrl: 503 while the keys are known', async () => {
     const [what, ...more] = await hinted({ publicUrl: 'http://127.0.0.1:1/elsewhere' });
     expect(what).toMatch(
@@ -40,7 +40,7 @@ describe('where every good delivery is answered alike, the probe names the likel
     expect(more).toEqual([]);
   });
 
-  it('another publicUrl, by a receiver that does not try: 401 webhook_signature_invalid', async () => {
+  it('another publicUrl, in a receiver that does not try other URLs: 401 webhook_signature_invalid', async () => {
     const lines = await hinted({ publicUrl: 'http://127.0.0.1:1/elsewhere', hostCheck: 'off' }, false);
     expect(lines).toEqual([
       expect.stringMatching(/answered 401 webhook_signature_invalid: it verifies for another URL than URL/),
@@ -54,7 +54,7 @@ describe('where every good delivery is answered alike, the probe names the likel
     ]);
   });
 
-  it('keys that it does not know: what to configure', async () => {
+  it('unknown keys: what to configure', async () => {
     const { publicJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'somebody-else' });
     const unknown = await hinted({ senders: [{ agentUrl: 'https://probe.invalid/mcp', pins: [publicJwk] }] });
     expect(unknown).toEqual([
@@ -64,12 +64,12 @@ describe('where every good delivery is answered alike, the probe names the likel
     ]);
   });
 
-  it('nothing where they are accepted', async () => {
+  it('nothing when they are accepted', async () => {
     expect(await hinted({})).toEqual([]);
   });
 });
 
-it('404 for a method that the route does not take passes, with a note', async () => {
+it('404 for an unsupported method passes, with a note', async () => {
   await using house = await bench({}, (inner) => (req, res) => {
     if (req.method === 'POST') return inner(req, res);
     res.writeHead(404).end('Cannot PUT');

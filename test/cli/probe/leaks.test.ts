@@ -5,8 +5,8 @@ import { generateKey, signDelivery } from '../../../src/sender/sign.ts';
 const answer = (body: string, headers: Readonly<Record<string, string>> = {}) =>
   ({ outcome: 'failed', status: 401, headers, body }) as const;
 
-describe('what no refusal may tell (verification.md §2.24)', () => {
-  it('the key id and every digest of what was sent, and no text that is shorter than a digest', async () => {
+describe('contents that no refusal may have (verification.md §2.24)', () => {
+  it('the key id and every digest of what was sent, but no text shorter than a digest', async () => {
     const { privateJwk } = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     const options = { url: 'https://buyer.example/hook', key: privateJwk, body: '{}' };
     const secrets = secretsIn(await signDelivery(options));
@@ -18,7 +18,7 @@ describe('what no refusal may tell (verification.md §2.24)', () => {
     expect(secretsIn(short).filter((secret) => secret.length < 40)).toEqual(['seller-1']);
   });
 
-  it('a kid as a word, not as part of one, and not in what HTTP writes itself', () => {
+  it('a kid as a word, not as part of one, and not in HTTP’s own text', () => {
     expect(leakOf(answer('no key k here'), ['k'])).toBe('the body tells a key id or a digest');
     expect(leakOf(answer('unlucky; ok'), ['k'])).toBeUndefined();
     expect(leakOf(answer('', { date: 'Sat, 21 Nov 2026' }), ['2026'])).toBeUndefined();

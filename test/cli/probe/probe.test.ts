@@ -21,7 +21,7 @@ describe('probe: our own receiver passes every case, through a real server', () 
     expect(results.map(({ name }) => name)).toEqual(PROBE_CASES.map(({ name }) => name));
   });
 
-  it('with keys that it has to fetch from a seller on loopback, a revocation list included', async () => {
+  it('with keys that it must fetch from a seller on loopback, including a revocation list', async () => {
     await using seller = await createFakeSeller();
     seller.documents.set('/.well-known/jwks.json', {
       keys: (await probeKeys()).map(({ publicJwk }) => publicJwk),
@@ -46,7 +46,7 @@ describe('probe: our own receiver passes every case, through a real server', () 
     expect(failures(await probed(house.url))).toEqual([]);
   });
 
-  it('that does not compare Host with its URL', async () => {
+  it('without the comparison of Host with its URL', async () => {
     await using house = await bench({ hostCheck: 'off' });
     expect(failures(await probed(house.url, { hostCheck: 'off' }))).toEqual([]);
     // Told otherwise, it is what differs.
@@ -98,7 +98,7 @@ const inOrder = (one: string, other: string): number =>
 const ask = (receiver: Receiver, req: IncomingMessage, body: Uint8Array): Promise<Outcome> =>
   receiver.verifyAndDispatch(body, req.rawHeaders, { method: req.method ?? 'POST' });
 
-describe('probe finds what is wrong with', () => {
+describe('probe finds the fault of', () => {
   it('an endpoint that always answers 200', async () => {
     await using house = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
     const results = await probed(house.url, { rate: 2 });
@@ -157,7 +157,7 @@ describe('probe finds what is wrong with', () => {
     expect(failures(await probed(house.url, { edition: '3.2' }))).toEqual(['second-outcome']);
   });
 
-  it('one that does not look at the digest', async () => {
+  it('one that does not check the digest', async () => {
     await using house = await bench(
       {},
       custom(async (receiver, req, body) => {
@@ -188,7 +188,7 @@ describe('probe finds what is wrong with', () => {
     }
   });
 
-  it('one that tells the key id in its answer', async () => {
+  it('one that repeats the key id in its answer', async () => {
     await using house = await bench(
       {},
       custom(async (receiver, req, body) => {
@@ -202,7 +202,7 @@ describe('probe finds what is wrong with', () => {
     expect(told).toEqual(['the body tells a key id or a digest']);
   });
 
-  it('one that tells the key id in a header, or a digest in whatever form', async () => {
+  it('one that repeats the key id in a header, or a digest in any form', async () => {
     const digest = (body: Buffer, form: 'hex' | 'base64' | 'base64url'): string =>
       createHash('sha256').update(body).digest(form);
     const header = 'the header x-debug tells a key id or a digest';
@@ -228,7 +228,7 @@ describe('probe finds what is wrong with', () => {
     }
   });
 
-  it('one that challenges where it does not answer 401', async () => {
+  it('one that sends a challenge with an answer other than 401', async () => {
     await using house = await bench(
       {},
       custom(async (receiver, req, body) => {
@@ -248,7 +248,7 @@ describe('probe finds what is wrong with', () => {
     expect(results.find(({ name }) => name === 'text-plain')?.why).toContain('which only a 401 may have');
   });
 
-  it('one that forgets nonces, and one that lets a forgery burn them', async () => {
+  it('one that forgets nonces, and one where a forgery uses them up', async () => {
     const seen = new Set<string>();
     const nonceOf = (req: IncomingMessage): string =>
       /nonce="([^"]*)"/.exec(String(req.headers['signature-input']))?.[1] ?? '';
@@ -295,7 +295,7 @@ describe('probe finds what is wrong with', () => {
   });
 });
 
-describe('probe waits for a receiver that remembers that its seller was not there', () => {
+describe('probe waits for a receiver that has cached its seller’s failed fetch', () => {
   /** One clock for receiver and probe, which only the pauses of the probe move. */
   async function remembering(): Promise<
     AsyncDisposable & {
@@ -337,7 +337,7 @@ describe('probe waits for a receiver that remembers that its seller was not ther
     };
   }
 
-  it('and then passes it, the unknown keyid too, which is sent again', async () => {
+  it('then passes it, including the unknown keyid, which is sent again', async () => {
     await using scene = await remembering();
     const { kit, seller, wait } = scene;
     seller.faults.clear();
@@ -356,7 +356,7 @@ describe('probe waits for a receiver that remembers that its seller was not ther
     expect(scene.waited()).toBe(before);
   });
 
-  it('but no longer than it may remember', async () => {
+  it('but no longer than the failure may be cached', async () => {
     await using scene = await remembering();
     const { kit, wait } = scene;
     let notices = 0;

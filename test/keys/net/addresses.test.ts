@@ -102,7 +102,7 @@ test.each([
   expect(parseAddress(text)).toBeUndefined();
 });
 
-test('reads what the platform calls an address, and nothing else', () => {
+test('reads exactly what the platform calls an address', () => {
   const pieces = constantFrom('::', ':', '.', '1', '0', 'ffff', '255', '256', '00', 'g', '%');
   const soup = array(pieces, { maxLength: 12 }).map((parts) => parts.join(''));
   assert(
@@ -113,7 +113,7 @@ test('reads what the platform calls an address, and nothing else', () => {
   );
 });
 
-test('every spelling of an address is the same bytes', () => {
+test('every spelling of an address gives the same bytes', () => {
   assert(
     property(ipV6(), (text) => {
       for (const spelling of ipv6Spellings(text)) expect(bytes(spelling.slice(1, -1))).toEqual(bytes(text));
@@ -133,14 +133,14 @@ test('a prefix is compared to the bit', () => {
   expect(sharesPrefix(Uint8Array.of(0, 0, 0, 0), new Uint8Array(16), 0)).toBe(false);
 });
 
-test('one host is the same in each spelling, IPv4-mapped included', () => {
+test('sameAddress: one host in any spelling, IPv4-mapped included', () => {
   expect(sameAddress('1.2.3.4', '1.2.3.4')).toBe(true);
   expect(sameAddress('::ffff:1.2.3.4', '1.2.3.4')).toBe(true);
   expect(sameAddress('2001:db8::1', '2001:DB8:0::1')).toBe(true);
   expect(sameAddress('fe80::1%eth0', 'fe80::1%eth0')).toBe(true);
 });
 
-test('another host is not', () => {
+test('another host differs', () => {
   expect(sameAddress('1.2.3.4', '1.2.3.5')).toBe(false);
   expect(sameAddress('::1.2.3.4', '1.2.3.4')).toBe(false);
   expect(sameAddress('64:ff9b::1.2.3.4', '1.2.3.4')).toBe(false);
@@ -202,7 +202,7 @@ describe('no address of an IPv6 special-purpose block is public, however it is w
   });
 });
 
-describe('the addresses right outside of a block are public, but where another block begins', () => {
+describe('addresses just outside a block are public, unless another block begins there', () => {
   test.each(named(IPV4))('%s', (_name, block) => {
     for (const address of neighbours(block)) {
       const inAnother = IPV4_LIST.check(address);
@@ -276,7 +276,7 @@ describe('IPv6 is refused unless it is in 2000::/3', () => {
   });
 });
 
-describe('an address that stands for an IPv4 address is judged by that one', () => {
+describe('an address that embeds an IPv4 address is classified by it', () => {
   test.each(['8.8.8.8', '1.0.0.1', '93.184.215.14', '223.255.255.255'])('public inside: %s', (address) => {
     for (const host of embeddingSpellings(address)) expect([host, urlRefused(host)]).toEqual([host, false]);
   });
@@ -310,7 +310,7 @@ describe('an address that stands for an IPv4 address is judged by that one', () 
   });
 });
 
-test('a reason names the block that fits best, and the address inside', () => {
+test('the reason names the most specific block, and the embedded address', () => {
   expect(addressNotPublicReason('10.1.2.3')).toBe('Private-Use, RFC 1918');
   expect(addressNotPublicReason('192.0.0.9')).toBe('Port Control Protocol Anycast, RFC 7723');
   expect(addressNotPublicReason('::1')).toBe('Loopback Address, RFC 4291 §2.5.3');
@@ -327,7 +327,7 @@ test.each(['', 'seller.example', 'fe80::1%eth0', '2606:4700::1111%1', '[::1]', '
   },
 );
 
-test('the verdict is the same as by the platform’s block lists, over all addresses', () => {
+test('the result equals that of the platform’s block lists, over all addresses', () => {
   const nearBlocks = (blocks: readonly Block[]) =>
     tuple(constantFrom(...blocks), bigInt({ min: -2n, max: 2n })).map(([block, step]) => {
       const { first, last } = spanOf(block);
@@ -463,7 +463,7 @@ describe('a literal address that is not globally routable is refused', () => {
   });
 
   test.each(['9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '172.15.255.255', '172.32.0.0'])(
-    'its neighbours are not: %s',
+    'its neighbours are accepted: %s',
     (address) => {
       expect(refused(`https://${address}/`)).toBe(false);
     },
@@ -477,7 +477,7 @@ describe('a literal address that is not globally routable is refused', () => {
     '2620:4f:8001::1',
     '3ffd::1',
     '3fff:1000::1',
-  ])('its neighbours are not: [%s]', (address) => {
+  ])('its neighbours are accepted: [%s]', (address) => {
     expect(refused(`https://[${address}]/`)).toBe(false);
   });
 });
@@ -508,7 +508,7 @@ test.each([
 });
 
 test.each(['https://8.8.8.8', 'https://8.8.8.8:8443/jwks', 'HTTPS://8.8.8.8?a', 'https://8.8.8.8#a'])(
-  'in its own it is not: %s',
+  'a public IPv4 address in its usual spelling is accepted: %s',
   (url) => {
     expect(urlRefusedReason(url, false)).toBeUndefined();
   },

@@ -51,8 +51,8 @@ async function canaryAt(names: Readonly<Record<string, readonly string[]>>): Pro
   return { canary, network, call: async (url) => await called(transport, url) };
 }
 
-describe('a canary on loopback sees no connection', () => {
-  test('over more than 1,000 hostile URLs, whatever address is dialled', async () => {
+describe('a server on loopback gets no connection', () => {
+  test('for more than 1,000 hostile URLs, whatever address is dialled', async () => {
     const hosts = hostileHosts();
     expect(hosts.length).toBeGreaterThan(1000);
     const { canary, network, call } = await canaryAt({ [HOST]: [PUBLIC] });
@@ -69,7 +69,7 @@ describe('a canary on loopback sees no connection', () => {
     expect(canary.connections()).toBe(1);
   });
 
-  test('where the names of more than 1,000 URLs resolve to hostile addresses, alone or among public ones', async () => {
+  test('when names of more than 1,000 URLs resolve to hostile addresses, alone or among public ones', async () => {
     const addresses = [...IPV4, ...IPV6].flatMap(samples);
     const embedding = IPV4.flatMap(samples).flatMap((address) =>
       embeddingSpellings(address).map((host) => host.slice(1, -1)),
@@ -92,7 +92,7 @@ describe('a canary on loopback sees no connection', () => {
     expect(canary.connections()).toBe(1);
   });
 
-  test('with the system’s own resolver and sockets, over every spelling of loopback at its port', async () => {
+  test('with the system’s own resolver and sockets, for every spelling of loopback', async () => {
     const canary = await startCanary();
     const { dns, net } = modules();
     const transport = nodeTransport(modules(), { resolve: systemResolve(dns), dial: systemDial(net) });
@@ -119,7 +119,7 @@ describe('a canary on loopback sees no connection', () => {
     expect(canary.connections()).toBe(1);
   });
 
-  test('what the system’s resolver makes of odd numeric hosts is judged, were they ever to reach it', async () => {
+  test('for what the system’s resolver makes of odd numeric hosts', async () => {
     const canary = await startCanary();
     const { dns } = modules();
     const ca = await createTestCa();
@@ -134,7 +134,7 @@ describe('a canary on loopback sees no connection', () => {
   });
 });
 
-test('a redirect inward is handed back: nobody goes there', async () => {
+test('for a redirect to it, which is returned and not followed', async () => {
   const canary = await startCanary();
   const ca = await createTestCa();
   const server = await startHttpsServer(await ca.issue([HOST]), (_req, res) => {

@@ -70,7 +70,7 @@ test('beside one that does not answer the next is tried, and the silent one is g
   socket.destroy();
 });
 
-test('one that leads elsewhere is left, and the next one tried', async () => {
+test('an address that connects to another peer is skipped, and the next is tried', async () => {
   const { dial, dialled } = await world();
   const lying: Dial = (address, port) =>
     dialled.length === 0 ? { ...dial(address, port), peerAddress: () => '10.0.0.1' } : dial(address, port);
@@ -79,7 +79,7 @@ test('one that leads elsewhere is left, and the next one tried', async () => {
   socket.destroy();
 });
 
-test('of two that are connected in one moment one is kept', async () => {
+test('of two connections at the same moment one is kept', async () => {
   const sockets: Socket[] = [];
   const dial: Dial = (address, port) => {
     const socket = connect({ host: 'held.example', port, lookup: () => undefined });
@@ -93,14 +93,14 @@ test('of two that are connected in one moment one is kept', async () => {
   socket.destroy();
 });
 
-test('where all fail the first failure is the reason', async () => {
+test('when all fail the first failure is the reason', async () => {
   const { dial } = await world();
   await expect(connectAny([REFUSING, '9.9.9.9'], 443, dial, never())).rejects.toThrow(
     'ECONNREFUSED 127.0.0.1',
   );
 });
 
-test('a peer that cannot be told is refused', async () => {
+test('a connection with an unknown peer is refused', async () => {
   const { dial, open } = await world();
   const blind: Dial = (address, port) => ({ ...dial(address, port), peerAddress: () => undefined });
   await expect(connectAny([LIVE], 443, blind, never())).rejects.toThrow('went to nowhere');
@@ -110,7 +110,7 @@ test('a peer that cannot be told is refused', async () => {
 test.each([
   ['the second is of the other', [1, 2, 3, 4, 5], [LIVE]],
   ['so is the fourth', [1, 2, 3, 4, 5], ['9.9.9.9', LIVE]],
-])('families are tried by turns: %s', async (_what, ipv6, ipv4) => {
+])('address families are tried alternately: %s', async (_what, ipv6, ipv4) => {
   const { dial, dialled } = await world();
   const addresses = [...ipv6.map((last) => `2606:4700::${last}`), ...ipv4];
   const socket = await connectAny(addresses, 443, dial, never());
@@ -139,7 +139,7 @@ test('the time for connecting ends all attempts', async () => {
   await expect.poll(pending).toBe(0);
 });
 
-test('a signal that has fired already lets none begin to wait', async () => {
+test('an aborted signal begins no attempt', async () => {
   const { dial, pending } = await world();
   const signal = AbortSignal.abort(new Error('stopped'));
   await expect(connectAny([DEAD, DEAD, DEAD], 443, dial, signal)).rejects.toThrow('stopped');
@@ -239,7 +239,7 @@ test('a body is read from the connection only as it is asked for', async () => {
   expect(whole.byteLength).toBe(1024 * 65_536);
 });
 
-test('one deadline for the whole: a drip of the body does not keep it open', async () => {
+test('one deadline applies to the whole: a slow body does not prolong it', async () => {
   const bench = await httpsBench((_req, res) => {
     res.write(' ');
     const drip = setInterval(() => res.write(' '), 20);
@@ -254,7 +254,7 @@ test('one deadline for the whole: a drip of the body does not keep it open', asy
   await bench.server.idle();
 });
 
-test('nor does a drip of the headers', async () => {
+test('nor do slow headers', async () => {
   const bench = await rawBench((socket) => {
     socket.write('HTTP/1.1 200 OK\r\n');
     const drip = setInterval(() => socket.write('x-more: 1\r\n'), 20);
@@ -269,7 +269,7 @@ test('nor does a drip of the headers', async () => {
   await bench.server.idle();
 });
 
-test('nor do interim answers without end', async () => {
+test('nor do endless interim answers', async () => {
   const bench = await rawBench((socket) => {
     const drip = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'), 20);
     socket.once('close', () => {
@@ -334,7 +334,7 @@ test('a body that is not wanted any more ends its connection', async () => {
   expect(bench.server.open()).toBe(0);
 });
 
-describe('answers as servers frame them', () => {
+describe('framing of answers', () => {
   test.each([
     ['HTTP/1.1 with a length', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'],
     [
@@ -376,7 +376,7 @@ describe('answers as servers frame them', () => {
   });
 });
 
-describe('answers that are none', () => {
+describe('invalid answers', () => {
   test.each([
     ['nothing at all', '', CLOSED],
     ['half a head', 'HTTP/1.1 200 OK\r\ncontent-', CLOSED],
@@ -439,13 +439,13 @@ describe('answers that are none', () => {
 });
 
 test.each([undefined, null, 'text', { message: 'theirs' }])(
-  'what is thrown and no Error is one: %j',
+  'a thrown value that is no Error becomes one: %j',
   (thrown) => {
     expect(plainFailure(thrown)).toEqual(new Error('the transport failed'));
   },
 );
 
-test('codes of the runtime are said plainer, and anything else is left as it is', () => {
+test('error codes of the runtime become plain words, anything else stays', () => {
   const coded = (code: unknown): Error => Object.assign(new Error('as the runtime says it'), { code });
   expect(plainFailure(coded('ECONNRESET')).message).toBe(
     'the connection was closed before the whole answer had come',

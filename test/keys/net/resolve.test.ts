@@ -55,7 +55,7 @@ describe('DNS servers are asked', () => {
     );
   });
 
-  test('and not for localhost, which is this machine', async () => {
+  test('but not for localhost', async () => {
     const { resolve, dns } = await bench({});
     for (const name of ['localhost', 'localhost.', 'seller.localhost']) {
       expect(await resolve(name, lookUp)).toEqual(['127.0.0.1', '::1']);
@@ -63,7 +63,7 @@ describe('DNS servers are asked', () => {
     expect(dns.names()).toEqual([]);
   });
 
-  test('not the system', async () => {
+  test('instead of the system', async () => {
     const { resolve } = await bench({ [HOST]: { ipv4: [PUBLIC] } });
     const lookup = vi.spyOn(nodeDns.promises, 'lookup');
     await resolve(HOST, lookUp);
@@ -72,7 +72,7 @@ describe('DNS servers are asked', () => {
     lookup.mockRestore();
   });
 
-  test('so that a document is fetched from where they say', async () => {
+  test('and a document is fetched from the address they give', async () => {
     const at = await httpsBench((_req, res) => {
       res.end('{}');
     });
@@ -82,7 +82,7 @@ describe('DNS servers are asked', () => {
   });
 });
 
-describe('a look-up that fails names the option for names that the system alone knows', () => {
+describe('with a failure that names the option for names only the system knows', () => {
   test.each<[string, Readonly<Record<string, DnsAnswer>>, RegExp]>([
     ['no such name', {}, /ENOTFOUND/],
     ['no address', { [HOST]: {} }, /ENODATA/],
@@ -101,14 +101,14 @@ describe('a look-up that fails names the option for names that the system alone 
     await expect(failing).rejects.toThrow("dns: 'system'");
   });
 
-  test('in the alarm of the document too, which has no address of a server', async () => {
+  test('also in the alarm of the document, without the address of a server', async () => {
     const { resolve } = await bench({});
     const result = await fetched(nodeTransport(modules(), { resolve }));
     expect(result).toMatchObject({ ok: false, reason: expect.stringContaining("dns: 'system'") });
   });
 });
 
-test('the signal stops it, and its questions', async () => {
+test('until the signal aborts the look-up and its queries', async () => {
   const { resolve, dns } = await bench({ [HOST]: SILENT_NAME });
   const cancel = vi.spyOn(nodeDns.promises.Resolver.prototype, 'cancel');
   const controller = new AbortController();
@@ -120,7 +120,7 @@ test('the signal stops it, and its questions', async () => {
   cancel.mockRestore();
 });
 
-test("a seller's silent name server holds up no other seller, and has two look-ups at a time", async () => {
+test('so that a seller’s silent name server delays no other seller, with two look-ups at a time', async () => {
   const zone: Record<string, DnsAnswer> = {};
   const [silent, others] = [Array.from({ length: 20 }, (_, at) => `s${at}.silent.example`), ['a', 'b', 'c']];
   for (const name of silent) zone[name] = SILENT_NAME;
@@ -149,7 +149,7 @@ test("a seller's silent name server holds up no other seller, and has two look-u
 });
 
 describe('the system is asked', () => {
-  test('by two look-ups at a time, of two sellers: it has threads for no more', async () => {
+  test('with two look-ups at a time, of two sellers', async () => {
     const pending: string[] = [];
     const dns = {
       ...nodeDns,
@@ -174,7 +174,7 @@ describe('the system is asked', () => {
     expect(pending).toEqual(['a1', 'b1']);
   });
 
-  test('and knows what is in the hosts file', async () => {
+  test('and reads the hosts file', async () => {
     expect(await systemResolve(nodeDns)('localhost', lookUp)).toContain('127.0.0.1');
   });
 });
@@ -200,7 +200,7 @@ function works(limits: { readonly perSeller: number; readonly inAll: number }) {
 }
 
 describe('sellers take turns', () => {
-  test('each has few at a time', async () => {
+  test('each has a few at a time', async () => {
     const { begun, run, end } = works({ perSeller: 2, inAll: 10 });
     const first = run('a1');
     void run('a2');
@@ -214,7 +214,7 @@ describe('sellers take turns', () => {
     await third;
   });
 
-  test('where all are busy the next is the seller that has waited longest for a turn, however many one of them asked for', async () => {
+  test('when all are busy the seller that has waited longest is next, however many one asked for', async () => {
     const { begun, run, end } = works({ perSeller: 2, inAll: 2 });
     const [one, two] = [run('a1'), run('a2')];
     for (const name of ['a3', 'a4', 'b1', 'b2', 'c1']) void run(name);
@@ -233,7 +233,7 @@ describe('sellers take turns', () => {
     await expect.poll(() => begun.at(-1)).toBe('b2');
   });
 
-  test('who gives up loses the place, and rejects with the reason', async () => {
+  test('an aborted look-up loses its place and rejects with the reason', async () => {
     const { begun, run, end } = works({ perSeller: 1, inAll: 1 });
     const controller = new AbortController();
     const first = run('a1');
@@ -250,7 +250,7 @@ describe('sellers take turns', () => {
     await third;
   });
 
-  test('what has begun keeps its place until it has ended, though nobody waits for it', async () => {
+  test('a running look-up keeps its place until it ends, also when it is no longer waited for', async () => {
     const { begun, run, end } = works({ perSeller: 1, inAll: 1 });
     const controller = new AbortController();
     const first = run('a1', controller.signal);
@@ -265,7 +265,7 @@ describe('sellers take turns', () => {
     await second;
   });
 
-  test('work that fails gives its place back', async () => {
+  test('a failed look-up frees its place', async () => {
     const inTurn = createSellerQueue({ perSeller: 1, inAll: 1 });
     await expect(inTurn('a', NEVER, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
     expect(await inTurn('a', NEVER, () => Promise.resolve(1))).toBe(1);

@@ -27,18 +27,18 @@ async function userAgentOf(): Promise<string | undefined> {
   return connection;
 }
 
-test('where the runtime has sockets, its own connections: closed after one answer', async () => {
+test('with sockets it uses its own connections, closed after one answer', async () => {
   expect(await userAgentOf()).toBe('close');
 });
 
-test('it refuses what is not public by itself', async () => {
+test('it refuses non-public addresses by itself', async () => {
   await expect(called(defaultTransport(false), 'https://127.0.0.1/')).rejects.toThrow('not a public host');
 });
 
 test.each([
   ['Bun/1.3.0', true],
   ['Cloudflare-Workers', false],
-])('%s gets the platform’s fetch', async (userAgent, resolvesNames) => {
+])('%s uses the platform’s fetch', async (userAgent, resolvesNames) => {
   vi.stubGlobal('navigator', { userAgent });
   expect(netModules()).toBeUndefined();
   expect(dnsModule() !== undefined).toBe(resolvesNames);
@@ -93,7 +93,7 @@ describe('names are looked up', () => {
   });
 });
 
-test('a node:http that does its own connecting is found out, and goes to no name', async () => {
+test('a node:http that connects by itself is detected, and connects to no name', async () => {
   const { http, net } = modules();
   const hosts: unknown[] = [];
   const ownWay = {
@@ -142,7 +142,7 @@ test('a redirect is handed back', async () => {
   expect(server.connections()).toBe(1);
 });
 
-test('where names can be resolved, what they resolve to is judged', async () => {
+test('resolved addresses are checked where names can be resolved', async () => {
   const resolve = async (): Promise<string[]> => [OTHER_PUBLIC, '10.0.0.1'];
   await expect(called(fetchTransport({ allowLoopback: false, resolve }))).rejects.toThrow(
     'seller.example resolves to 10.0.0.1, which is not public',
@@ -157,7 +157,7 @@ test('the signal ends a resolution that never does', async () => {
   );
 });
 
-test('a document comes from the judged address, under the name that was asked for', async () => {
+test('a document is fetched from the checked address under the requested name', async () => {
   let host: string | undefined;
   let target: string | undefined;
   const bench = await httpsBench((req, res) => {
@@ -180,7 +180,7 @@ test('certificates that are trusted may be a list', async () => {
   expect(await fetched(transportIn(bench.network, bench.ca, { ca: [] }))).toMatchObject({ ok: false });
 });
 
-test('the request says who asks, wants identity encoding, and ends its connection', async () => {
+test('the request names the library, asks for identity encoding and closes its connection', async () => {
   let raw: readonly string[] = [];
   const bench = await httpsBench((req, res) => {
     raw = req.rawHeaders;
@@ -226,7 +226,7 @@ test.each([
   },
 );
 
-test('DNS rebinding: the name is asked for once, and what was judged is what is connected to', async () => {
+test('DNS rebinding: the name is resolved once, and the checked address is connected to', async () => {
   const bench = await httpsBench((_req, res) => {
     res.end('{}');
   });
@@ -256,7 +256,7 @@ test.each([
   ['of a zone', [PUBLIC, 'fe80::1%lo']],
   ['a name', [PUBLIC, 'other.example']],
   ['beyond those that would be tried', [PUBLIC, PUBLIC, PUBLIC, PUBLIC, PUBLIC, '10.0.0.1']],
-])('a mixed answer is refused as a whole: %s', async (_what, addresses) => {
+])('an answer with one refused address is refused as a whole: %s', async (_what, addresses) => {
   const bench = await httpsBench((_req, res) => {
     res.end('{}');
   });
@@ -279,7 +279,7 @@ test('a name without addresses, and one that does not resolve, are reasons', asy
   });
 });
 
-test('the deadline holds for a resolver that never answers', async () => {
+test('the deadline applies to a resolver that never answers', async () => {
   const ca = await createTestCa();
   const network = createTestNetwork({}, {});
   const transport = transportIn(network, ca, { resolve: () => new Promise(() => undefined) });
@@ -305,7 +305,7 @@ test('a connection that leads elsewhere is refused before a byte is sent', async
   expect(bench.server.serverNames).toEqual([]);
 });
 
-test('the peer is compared by the real dial too: 0.0.0.0 leads to 127.0.0.1', async () => {
+test('the peer is checked on real connections too: 0.0.0.0 leads to 127.0.0.1', async () => {
   const server = await listening(
     createServer((_req, res) => {
       res.end('{}');
@@ -338,7 +338,7 @@ test.each([
   expect(requests).toBe(0);
 });
 
-test('an authority that nobody named is refused', async () => {
+test('an unknown certificate authority is refused', async () => {
   const bench = await httpsBench((_req, res) => {
     res.end('{}');
   });

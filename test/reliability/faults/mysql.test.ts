@@ -58,7 +58,7 @@ async function doorOn(
   return door;
 }
 
-describe('the pool is used up by others', () => {
+describe('the pool is exhausted by others', () => {
   it('when an event comes: 503, and 200 when a connection is free', async () => {
     const pool = poolOf();
     const door = await doorOn(pool, {}, SHORT_MS);
@@ -80,7 +80,7 @@ describe('settings', () => {
   it.each([
     ['innodb_flush_log_at_trx_commit = 2', 'innodb_flush_log_at_trx_commit = 1', /set innodb_flush_log/],
     ['read_only = 1', 'read_only = 0', /the server is read-only/],
-  ])('%s is refused at the start; mended, the same receiver starts', async (weak, mended, says) => {
+  ])('%s is refused at the start; once fixed, the same receiver starts', async (weak, mended, says) => {
     await at.sql(`SET GLOBAL ${weak}`);
     const door = await doorOn(poolOf());
     const event = newEvent();
@@ -90,7 +90,7 @@ describe('settings', () => {
     expect(await delivered(door, event)).toBe('accepted 200');
   });
 
-  it('read-only from now on: 503, with what to do; 200 when it is not', async () => {
+  it('a server that becomes read-only: 503 with the fix; 200 when it is writable', async () => {
     const door = await doorOn(poolOf());
     const [first, second] = [newEvent(), newEvent()];
     expect(await delivered(door, first)).toBe('accepted 200');
@@ -103,7 +103,7 @@ describe('settings', () => {
   });
 });
 
-it('a disk that is full: 503, with what to do; what was answered is there, and 200 when there is room', async () => {
+it('a full disk: 503 with the fix; answered events are kept, and 200 when there is space', async () => {
   const door = await doorOn(poolOf());
   const [first, second] = [newEvent(), newEvent()];
   expect(await delivered(door, first)).toBe('accepted 200');
@@ -118,7 +118,7 @@ it('a disk that is full: 503, with what to do; what was answered is there, and 2
   expect(door.seen.length).toBe(2);
 });
 
-it('others lock its rows in any order: each answer is true, and all come to their end', async () => {
+it('others lock its rows in any order: each answer is correct, and all calls end', async () => {
   const door = await doorOn(poolOf(), {}, LONG_MS);
   const load = loadOf(door, 6);
   await load.more(10);
@@ -145,9 +145,9 @@ it('others lock its rows in any order: each answer is true, and all come to thei
   expect(completed).toHaveLength(load.told.length);
 });
 
-describe('the server ends at once, under load', () => {
+describe('the server crashes under load', () => {
   it.each(['inline', 'inbox'] as const)(
-    'mode %s: 200 only for what is kept; all that was begun is told 200 and completed once',
+    'mode %s: 200 only for stored events; every event is answered 200 in the end and completed once',
     async (mode) => {
       const door = await doorOn(poolOf(), { mode, leaseMs: 1000, worker: { pollMs: 100 } });
       if (mode === 'inbox') await door.receiver.start();

@@ -70,7 +70,7 @@ async function set(...statements: string[]): Promise<void> {
   for (const sql of [...statements, 'SELECT pg_reload_conf()']) await owner.query(sql);
 }
 
-describe('the pool is used up by others', () => {
+describe('the pool is exhausted by others', () => {
   const takeAll = (pool: Pool): Promise<PoolClient[]> =>
     Promise.all(Array.from({ length: 3 }, () => pool.connect()));
 
@@ -107,7 +107,7 @@ describe('the pool is used up by others', () => {
 });
 
 describe('connections that are never answered', () => {
-  it('keep their places in a pool without connectionTimeoutMillis: 503 names it', async () => {
+  it('fill a pool without connectionTimeoutMillis: 503 names it', async () => {
     const pool = new Pool({ connectionString: throughProxy(), max: 2 });
     pool.on('error', () => undefined);
     const at = await doorOn(pool, {}, SHORT_MS);
@@ -130,7 +130,7 @@ describe('settings', () => {
     ['ALTER ROLE postgres SET default_transaction_read_only = on', /default_transaction_read_only = off/],
     ['ALTER DATABASE postgres SET synchronous_commit = off', /synchronous_commit is off: set it to on/],
     ['ALTER TABLE proto_webhooks.webhook_row SET UNLOGGED', /unlogged: ALTER TABLE webhook_row SET LOGGED/],
-  ])('%s is refused at the start; mended, the same receiver starts', async (weaken, says) => {
+  ])('%s is refused at the start; once fixed, the same receiver starts', async (weaken, says) => {
     await set(weaken);
     const at = await doorOn(poolOf(server.url));
     const event = newEvent();
@@ -145,7 +145,7 @@ describe('settings', () => {
     expect(await delivered(at, event)).toBe('accepted 200');
   });
 
-  it('read-only from now on: 503, with what to do; 200 when it is not', async () => {
+  it('a server that becomes read-only: 503 with the fix; 200 when it is writable', async () => {
     const at = await doorOn(poolOf(server.url));
     const [first, second] = [newEvent(), newEvent()];
     expect(await delivered(at, first)).toBe('accepted 200');
@@ -159,7 +159,7 @@ describe('settings', () => {
   });
 });
 
-it('a worker that is started while the server is away begins when it is there', async () => {
+it('a worker that is started without the server begins when it is back', async () => {
   const queued = newEvent();
   const door = await doorOn(poolOf(throughProxy()), { mode: 'inbox' });
   expect(await delivered(door, queued)).toBe('accepted 200');
@@ -181,9 +181,9 @@ it('a worker that is started while the server is away begins when it is there', 
   expect(door.seen).toEqual([]);
 });
 
-describe('the server ends at once, under load', () => {
+describe('the server crashes under load', () => {
   it.each(['inline', 'inbox'] as const)(
-    'mode %s: 200 only for what is kept; all that was begun is told 200 and completed once',
+    'mode %s: 200 only for stored events; every event is answered 200 in the end and completed once',
     async (mode) => {
       const pool = poolOf(throughProxy());
       const at = await doorOn(pool, { mode, leaseMs: 1000, worker: { pollMs: 100 } });
@@ -223,7 +223,7 @@ describe('the server ends at once, under load', () => {
 
 // The last one: it leaves another primary.
 describe('a failover that leaves the pool at a standby', () => {
-  it('503 as long as it is one, 200 when it is promoted, and nothing that was answered is lost', async () => {
+  it('503 until it is promoted, then 200, and no answered event is lost', async () => {
     const standby = await startStandby(server);
     await set("ALTER SYSTEM SET synchronous_standby_names = '*'");
     const at = await doorOn(poolOf(throughProxy()), { requireDurability: 'failover' });

@@ -46,7 +46,7 @@ describe('one server', () => {
   const set = (name: string, value: string): Promise<unknown> =>
     ask(server.port, (redis) => redis.config('SET', name, value));
 
-  it('is out of memory: 503, nothing half written, duplicates too; 200 when there is some', async () => {
+  it('is out of memory: 503, nothing half written, duplicates too; 200 when there is memory', async () => {
     const at = await doorOn(clientOf(server.port));
     const [first, second] = [newEvent(), newEvent()];
     expect(await delivered(at, first)).toBe('accepted 200');
@@ -59,7 +59,7 @@ describe('one server', () => {
     expect(await delivered(at, first)).toBe('duplicate 200');
   });
 
-  it('forgets its scripts before each step: nothing is noticed', async () => {
+  it('loses its scripts before each step: no effect', async () => {
     const flush = (): Promise<unknown> => ask(server.port, (redis) => redis.script('FLUSH'));
     const at = await doorOn(clientOf(server.port), { handler: flush });
     await at.receiver.ready();
@@ -71,7 +71,7 @@ describe('one server', () => {
     expect(at.seen.length).toBe(1);
   });
 
-  it('cannot save to its disk: 503, with what to do; 200 when it can', async () => {
+  it('cannot write to its disk: 503 with the fix; 200 when it can', async () => {
     const at = await doorOn(clientOf(server.port));
     const event = newEvent();
     expect(await delivered(at, newEvent())).toBe('accepted 200');
@@ -96,7 +96,7 @@ describe('one server', () => {
     expect(await delivered(at, event)).toBe('accepted 200');
   });
 
-  it('is loading its data after a start: 503, and 200 when it has them', async () => {
+  it('is loading its data after a start: 503, and 200 when loaded', async () => {
     const at = await doorOn(clientOf(server.port), {}, SHORT_MS);
     const first = newEvent();
     expect(await delivered(at, first)).toBe('accepted 200');
@@ -151,7 +151,7 @@ describe('one server', () => {
   );
 
   it.each(WEAKER)(
-    '%s %s after a restart: 503 not_durable, until it is mended',
+    '%s %s after a restart: 503 not_durable, until it is fixed',
     async (name, bad, good, says) => {
       const at = await doorOn(clientOf(server.port));
       const [first, second] = [newEvent(), newEvent()];
@@ -172,7 +172,7 @@ describe('one server', () => {
     },
   );
 
-  it.each(WEAKER)('%s %s while it runs: seen within 10 s', async (name, bad, good, says) => {
+  it.each(WEAKER)('%s %s at run time: noticed within 10 s', async (name, bad, good, says) => {
     const at = await doorOn(clientOf(server.port));
     expect(await delivered(at, newEvent())).toBe('accepted 200');
     await set(name, bad);
@@ -185,7 +185,7 @@ describe('one server', () => {
   });
 
   it.each(['inline', 'inbox'] as const)(
-    'ends and starts again under load, mode %s: 200 only for what is kept, all that was begun is told 200',
+    'restarts under load, mode %s: 200 only for stored events; every event is answered 200 in the end',
     async (mode) => {
       const at = await doorOn(clientOf(server.port), { mode, leaseMs: 1000, worker: { pollMs: 100 } });
       if (mode === 'inbox') await at.receiver.start();

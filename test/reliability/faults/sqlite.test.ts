@@ -49,7 +49,7 @@ async function otherProcess(...statements: string[]): Promise<() => Promise<void
 }
 
 describe('another process holds the write lock', () => {
-  it('when an event comes: 503, and 200 when it lets go', async () => {
+  it('when an event comes: 503, and 200 when it is released', async () => {
     at = await doorOf(storeOn(temp.file));
     await at.receiver.ready();
     const letGo = await otherProcess(LOCK);
@@ -77,7 +77,7 @@ describe('another process holds the write lock', () => {
     expect(at.seen.length).toBe(1);
   });
 
-  it('with weaker settings of its own: they are not ours', async () => {
+  it('with weaker settings: they do not apply to the store', async () => {
     at = await doorOf(storeOn(temp.file));
     await at.receiver.ready();
     const letGo = await otherProcess('PRAGMA synchronous = OFF', 'CREATE TABLE its (n INTEGER)');
@@ -87,7 +87,7 @@ describe('another process holds the write lock', () => {
     expect(said(await at.deliver(newEvent()))).toBe('accepted 200');
   });
 
-  it('that left the file without WAL while nobody had it open: it is set again', async () => {
+  it('that switched the file from WAL while it was closed: WAL is set again', async () => {
     const letGo = await otherProcess('PRAGMA journal_mode = DELETE', 'CREATE TABLE its (n INTEGER)');
     await letGo();
     at = await doorOf(storeOn(temp.file));
@@ -108,7 +108,7 @@ describe('the disk', () => {
   });
   afterEach(() => db.close());
 
-  it('is full: 503, nothing stays, duplicates go on; 200 when there is room', async () => {
+  it('is full: 503, nothing is written, duplicates go on; 200 when there is space', async () => {
     const before = newEvent();
     expect(await delivered(at, before)).toBe('accepted 200');
     const pages = Number(db.prepare('PRAGMA page_count').get()?.['page_count']);
@@ -122,7 +122,7 @@ describe('the disk', () => {
     expect(at.seen.length).toBe(2);
   });
 
-  it('is read-only from now on: 503, and 200 when it is not', async () => {
+  it('becomes read-only: 503, and 200 when it is writable', async () => {
     const event = newEvent();
     db.exec('PRAGMA query_only = ON');
     await expectUnavailable(at, event, 'store_unavailable', /readonly/);
@@ -164,7 +164,7 @@ describe('the file', () => {
   });
 
   it.each(['-wal', '-shm'])(
-    'has lost its %s: 503 until a restart, and nothing was answered that is lost',
+    'has lost its %s: 503 until a restart, and no answered event is lost',
     async (end) => {
       at = await doorOf(storeOn(temp.file));
       const [first, second] = [newEvent(), newEvent()];

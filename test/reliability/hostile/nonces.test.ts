@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /** verification.md §2.9a. */
-describe.each(Object.keys(STORES) as StoreName[])('fresh nonces without end under one key id, %s', (name) => {
+describe.each(Object.keys(STORES) as StoreName[])('unlimited fresh nonces under one key id, %s', (name) => {
   it('429 webhook_signature_rate_abuse at maxNoncesPerKey, and no WWW-Authenticate; other senders 200', async () => {
     const { store, end } = await STORES[name](await servers.urlOf(name));
     const [key, other] = [

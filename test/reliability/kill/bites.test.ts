@@ -53,7 +53,7 @@ describe('the checker catches a store that', () => {
   );
 
   it.each(['inline', 'inbox'] as const)(
-    'does not ask for the owner, %s: completed twice, by one that was stopped past its lease as well',
+    'does not compare the owner, %s: completed twice, also by a process stopped past its lease',
     async (mode) => {
       const { verdict, figures } = await run({
         ...CALM,

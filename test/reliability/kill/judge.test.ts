@@ -24,8 +24,8 @@ const KEPT: Facts = {
 const NOTHING = { lost: [], completedTwice: [], effectsTwice: [], backwards: [], otherCopy: [] };
 const verdictOf = (facts: Partial<Facts>): object => judge({ ...KEPT, ...facts });
 
-describe('the judge', () => {
-  it('finds nothing where the promise was kept', () => {
+describe('the checker', () => {
+  it('finds nothing when the promise was kept', () => {
     expect(verdictOf({})).toEqual(NOTHING);
     expect(verdictOf({ ledger: [effect('report'), effect('report')] })).toEqual(NOTHING);
     const inTransaction = { ledger: [told('report', 'a')], effects: [{ key: 'report', copy: 'copy 1' }] };
@@ -33,7 +33,7 @@ describe('the judge', () => {
   });
 
   it.each(['queued', 'leased', 'dead', 'stale', 'absent'] as const)(
-    'calls an acknowledged event that ends %s lost',
+    'reports an acknowledged event that ends %s as lost',
     (state) => {
       const facts = { states: states(['report', state]), completions: [] };
       expect(verdictOf(facts)).toEqual({ ...NOTHING, lost: ['report'] });
@@ -41,11 +41,11 @@ describe('the judge', () => {
     },
   );
 
-  it('calls one that was completed, but never handled, lost', () => {
+  it('reports one that was completed but never handled as lost', () => {
     expect(verdictOf({ ledger: [told('report', 'a')] })).toEqual({ ...NOTHING, lost: ['report'] });
   });
 
-  it('lets a status be stale by a newer one that was completed, and by nothing else', () => {
+  it('accepts a stale status only after a newer one was completed', () => {
     const facts = {
       events: [older, newer],
       acknowledged: new Set(['older']),
@@ -56,7 +56,7 @@ describe('the judge', () => {
     expect(verdictOf({ ...facts, completions: [] })).toEqual({ ...NOTHING, lost: ['older'] });
   });
 
-  it('sees two completions, in the database or as two owners were told', () => {
+  it('sees two completions, in the database or by two owners', () => {
     const twice = { ...NOTHING, completedTwice: ['report'] };
     const completions = [...KEPT.completions, { key: 'report', owner: 'b' }];
     expect(verdictOf({ completions })).toEqual(twice);

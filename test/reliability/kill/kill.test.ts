@@ -24,7 +24,7 @@ const FORM = LONG
 const KINDS: readonly Kind[] = ['SQLite', 'Postgres', 'MySQL', 'Redis'];
 const MODES: readonly Mode[] = ['inline', 'inbox'];
 
-describe.each(KINDS)('kill -9 of doors and workers under load, %s', (kind) => {
+describe.each(KINDS)('kill -9 of receivers and workers under load, %s', (kind) => {
   it.each(MODES)(
     '%s: no acknowledged event is lost, none is completed twice, no effect of ctx.transaction happens twice',
     async (mode) => {

@@ -211,7 +211,7 @@ const twice = (keys: readonly string[]): readonly string[] =>
 
 describe.each(Object.entries(KINDS))('a deploy under load, %s', (kind) => {
   it.each(['inline', 'inbox'] as const)(
-    `%s: nothing is lost or completed twice; processes of the version before answer 503`,
+    `%s: nothing is lost or completed twice; processes of the previous version answer 503`,
     async (mode) => {
       const ended = await deploy(kind as Older, mode);
       expect(ended.unexpected).toEqual([]);

@@ -73,7 +73,7 @@ const PLACES: Readonly<Record<string, () => Promise<Place>>> = {
 };
 
 it.each(Object.keys(PLACES))(
-  'amnesia: %s: an empty store in the place of the one that is expected handles nothing again, and says so',
+  'lost store: %s: an empty store in place of the expected one handles nothing again, and is reported',
   async (name) => {
     const place = await PLACES[name]?.();
     if (!place) throw new Error(name);

@@ -93,7 +93,7 @@ async function fill({ inbox, ...store }: Inboxed): Promise<readonly string[]> {
 }
 
 it.each(Object.keys(GROUNDS))(
-  'clock back: on %s all goes on within a lease, and nothing twice',
+  'clock set back: on %s all events are completed within a lease, and none twice',
   async (name) => {
     const ground = await GROUNDS[name]?.();
     if (!ground) return;

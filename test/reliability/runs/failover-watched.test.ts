@@ -39,7 +39,7 @@ const CANCEL =
   "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> pg_backend_pid()";
 
 it(
-  'failover watched: with waits for the standby cancelled, and with its names emptied, nothing is answered 200; what was, outlives the primary',
+  'failover settings: with cancelled waits for the standby, or its names removed, nothing is answered 200; earlier 200s survive the primary',
   async () => {
     const owner = poolOf(primary.url);
     const set = async (names: string): Promise<void> => {

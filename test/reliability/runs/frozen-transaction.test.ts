@@ -42,7 +42,7 @@ function frozenProcess(): {
 }
 
 it(
-  'frozen transaction: a process that stops inside ctx.transaction frees its rows, and another one completes its events, once',
+  'frozen transaction: a process that stops inside ctx.transaction frees its rows, and another completes its events once',
   async () => {
     await at.sql('CREATE TABLE balance (n integer); INSERT INTO balance VALUES (0)');
     await at.sql('CREATE TABLE effect (key text, who text)');

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 describe.each(Object.keys(STORES) as StoreName[])('unfair seller, %s', (name) => {
-  it('another’s event is handled at most one batch of the worker later', async () => {
+  it('another seller’s event is handled at most one batch of the worker later', async () => {
     const { store, end } = await STORES[name](await servers.urlOf(name));
     const mine = await sellerKey();
     const theirs = await generateKey('ed25519', 'webhook-signing', { kid: 'other-1' });

@@ -83,7 +83,7 @@ describe('calls of several processes in any order', () => {
   );
 });
 
-describe('a store that is broken is caught', () => {
+describe('a broken store is caught', () => {
   it.each(Object.keys(BROKEN))('%s', async (name) => {
     const [spoil, invariants] = BROKEN[name] ?? expect.fail(name);
     const property = anyOrder(onMemory, new Map(), spoil());
@@ -120,7 +120,7 @@ const SHOWN: Readonly<Partial<Record<PlantedName, readonly Invariant[]>>> = {
   ],
 };
 
-describe('a backend that leaves a condition out is caught', () => {
+describe('a backend without one of its conditions is caught', () => {
   it.each(Object.keys(SHOWN) as PlantedName[])(
     '%s',
     async (name) => {

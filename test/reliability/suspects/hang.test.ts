@@ -54,7 +54,7 @@ function hangs(): Promise<Outcome> {
   });
 }
 
-it('a store that hangs for longer than a lease is no crash: nobody is DEAD, and no event runs beside itself', async () => {
+it('a store that does not answer for longer than a lease is not a crash: no event is DEAD or overlaps itself', async () => {
   const outcome = await hangs();
   expect(outcome).toMatchObject({ lost: [], twice: [], dead: [], besideItself: [] });
   if (!LONG) return;

@@ -33,7 +33,7 @@ function poison(kind: Kind, mode: Mode): Promise<Outcome> {
   });
 }
 
-describe.each(KINDS)('an event whose handler ends its process, among eight that are healthy, %s', (kind) => {
+describe.each(KINDS)('an event whose handler kills its process, among eight others, %s', (kind) => {
   it.each<Mode>(['inline', 'inbox'])(
     '%s: it ends DEAD, after its crashes, and takes nobody along',
     async (mode) => {
