@@ -1,0 +1,37 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Example, INSTALL_MS, installed } from './kit.ts';
+
+describe('examples/media-buy, installed from the packed package as a user does', () => {
+  let example: Example;
+  beforeAll(async () => {
+    example = await installed('media-buy', inject('shared'));
+  }, INSTALL_MS);
+  afterAll(() => example.remove());
+
+  it('its types are right', async () => void (await example.script('types')), INSTALL_MS);
+
+  it('buys over both transports, and handles each result once', async () => {
+    const printed = await example.script('start');
+    for (const line of [
+      /^buyer {3}spring: called at \S+\/mcp, now (open|ended)$/m,
+      /^buyer {3}summer: called at \S+\/a2a, now (open|ended)$/m,
+      /^buyer {3}autumn: called at \S+\/mcp, now ended$/m,
+      /^buyer {3}summer: completed, told by webhook: \{"media_buy_id":"mb-summer"/m,
+      /^seller {2}report posted again: 200$/m,
+      /^Three media buys and a report, each handled once\.$/m,
+    ]) {
+      expect(printed).toMatch(line);
+    }
+  });
+
+  it('ends with 1 where something else happened', async () => {
+    const seller = join(example.folder, 'seller.ts');
+    const code = await readFile(seller, 'utf8');
+    const changed = code.replace("'scheduled'", "'final'");
+    expect(changed).not.toBe(code);
+    await writeFile(seller, changed);
+    await expect(example.script('start')).rejects.toThrow(/Expected .*Happened: .*report: final/);
+  });
+});
