@@ -11,7 +11,6 @@ import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, stamped, type Step, steppedMs } from './park.ts';
-import { isAfterFinal } from './reports.ts';
 import {
   type Claim,
   type NonceRow,
@@ -21,8 +20,8 @@ import {
   type TaskRow,
   type Usage,
 } from './rows.ts';
-import { secondTerminal, terminalAtInsert } from './terminal.ts';
-import { afterFirst, firstTold, isTold } from './told.ts';
+import { isAfterFinal } from './reports.ts';
+import { secondTerminal, terminalAtInsert, afterFirst, firstTold, isTold } from './told.ts';
 
 /** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;
