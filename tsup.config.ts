@@ -24,6 +24,7 @@ export default defineConfig({
     registrations: 'src/registrations/index.ts',
     mcp: 'src/registrations/mcp.ts',
     a2a: 'src/registrations/a2a.ts',
+    poller: 'src/poll/index.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

@@ -50,6 +50,12 @@ export type AlarmCode =
   | 'terminal_differs'
   /** A seller has refused a repeated call for good. */
   | 'operation_refused'
+  /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */
+  | 'task_unresolved'
+  /** The seller does not know a task that it has begun. */
+  | 'task_unknown'
+  /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
+  | 'poll_failing'
   /** The store was made just now: where an older one should be there, its volume may not be. */
   | 'store_created'
   /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */

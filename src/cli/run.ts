@@ -5,12 +5,14 @@ import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import { addExplain } from './explain/verb.ts';
 import { addInbox } from './inbox/verb.ts';
-import { addKeysCheck, addKeysGenerate } from './keys/verb.ts';
+import { addKeysCheck } from './keys/check.ts';
+import { addKeysGenerate } from './keys/generate.ts';
 import { type CliContext, createPaint, harmless, type RunVerb, UsageError, wantsColour } from './shell.ts';
 import { addProbe } from './probe/verb.ts';
 import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/verb.ts';
 import { addSend } from './send/verb.ts';
+import { addTasks } from './tasks.ts';
 import { addVectorsRun } from './vectors-run.ts';
 
 /** What the command line needs of the process. */
@@ -98,6 +100,7 @@ function program(run: RunVerb, process: CliProcess): Command {
   addKeysCheck(keys, run);
   addKeysGenerate(keys, run);
   addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
+  addTasks(top, run);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }

@@ -9,8 +9,11 @@ import { type Instruments, PARTS } from '../instruments.ts';
 import type { Receiver } from '../options.ts';
 import type { WithParts, Parts } from '../parts.ts';
 import { observedBy } from '../stages/ended.ts';
-import { createMetrics } from './metrics.ts';
+import { createLabels, createMetrics, METER } from './metrics.ts';
 import { createTraces } from './traces.ts';
+
+export type { Poll, PollResult } from '../poll/poller.ts';
+export { type PollMetricsOptions, pollMetrics } from './polls.ts';
 
 /** `instrument`'s options. */
 export interface InstrumentOptions {
@@ -36,20 +39,6 @@ const OPTION_NAMES: Readonly<Record<keyof InstrumentOptions, true>> = {
   maxSenders: true,
   maxCounted: true,
 };
-
-const NAME = 'proto-webhooks';
-
-/** What an agent URL is as an attribute: each value is a time series, and a function of senders may know thousands. */
-function createLabels(most: number): (sender: string) => string {
-  const known = new Set<string>();
-  return (sender) => {
-    if (!known.has(sender)) {
-      if (known.size >= most) return '_other';
-      known.add(sender);
-    }
-    return sender;
-  };
-}
 
 function partsOf(receiver: Receiver): Parts {
   const parts = (receiver as Partial<Receiver & WithParts> | undefined)?.[PARTS];
@@ -77,8 +66,8 @@ export function instrument(receiver: Receiver, options: InstrumentOptions = {}):
   const labelOf = createLabels(wholeNumber('instrument: maxSenders', options.maxSenders, 100, 0));
   const maxCounted = wholeNumber('instrument: maxCounted', options.maxCounted, 10_000);
   const linkSellers = flag('instrument: linkSellers', options.linkSellers);
-  const meter = (options.meterProvider ?? metrics.getMeterProvider()).getMeter(NAME);
-  const tracer = (options.tracerProvider ?? trace.getTracerProvider()).getTracer(NAME);
+  const meter = (options.meterProvider ?? metrics.getMeterProvider()).getMeter(METER);
+  const tracer = (options.tracerProvider ?? trace.getTracerProvider()).getTracer(METER);
   const measured = createMetrics(meter, { receiver, parts, labelOf, maxCounted });
   const traces = createTraces(tracer, { parts, labelOf, linkSellers });
 

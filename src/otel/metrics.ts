@@ -9,6 +9,8 @@ import type { DeliveryWatch, Instruments } from '../instruments.ts';
 import type { Handled, Receiver } from '../options.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
+import type { WatchState } from '../registrations/watch.ts';
+import type { StoreRegistrations } from '../stores/contract.ts';
 
 /** What telemetry throws is telemetry's own business: a delivery must not know. */
 export function quietly<T>(work: () => T): T | undefined {
@@ -22,6 +24,21 @@ export function quietly<T>(work: () => T): T | undefined {
     }
     return undefined;
   }
+}
+
+/** Name of the meter and the tracer. */
+export const METER = 'proto-webhooks';
+
+/** What an agent URL is as an attribute: each value is a time series, and a function of senders may know thousands. */
+export function createLabels(most: number): (sender: string) => string {
+  const known = new Set<string>();
+  return (sender) => {
+    if (!known.has(sender)) {
+      if (known.size >= most) return '_other';
+      known.add(sender);
+    }
+    return sender;
+  };
 }
 
 interface MetricsContext {
@@ -44,7 +61,7 @@ interface Metrics {
 }
 
 /** A verification takes a tenth of a millisecond, a handler up to a quarter of an hour. Seconds. */
-const SECONDS = [
+export const SECONDS: readonly number[] = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900,
 ];
 
@@ -55,7 +72,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
     meter.createHistogram(name, {
       description,
       unit: 's',
-      advice: { explicitBucketBoundaries: SECONDS },
+      advice: { explicitBucketBoundaries: [...SECONDS] },
     });
   const deliveries = meter.createCounter('webhook.deliveries', {
     description: 'Deliveries answered',
@@ -142,7 +159,11 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     description: 'What is left of the lifetime of a key set; negative once it is over',
     unit: 's',
   });
-  const gauges = [events, overdue, keys];
+  const tasks = meter.createObservableGauge('webhook.tasks', {
+    description: 'Tasks that are polled, and those that were in vain',
+    unit: '{task}',
+  });
+  const gauges = [events, overdue, keys, tasks];
   const { store, now, closed } = parts;
 
   async function observeQueue(result: BatchObservableResult): Promise<void> {
@@ -153,6 +174,14 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     }
     const overdueMs = await store.inbox.overdueMs?.();
     if (store.inbox.overdueMs) result.observe(overdue, (overdueMs ?? 0) / 1000);
+  }
+
+  async function observeTasks(result: BatchObservableResult): Promise<void> {
+    if (!store.registrations || !parts.registrations) return;
+    for (const state of ['watched', 'unresolved'] as const) {
+      const count = await countRows(store.registrations, state, maxCounted);
+      result.observe(tasks, count, { 'webhook.state': state });
+    }
   }
 
   async function observeKeys(result: BatchObservableResult): Promise<void> {
@@ -167,8 +196,23 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
   // A store that is away leaves its gauges out: a number that was true once is none.
   const observe = async (result: BatchObservableResult): Promise<void> => {
     if (closed.aborted) return;
-    await Promise.allSettled([observeQueue(result), observeKeys(result)]);
+    await Promise.allSettled([observeQueue(result), observeKeys(result), observeTasks(result)]);
   };
   meter.addBatchObservableCallback(observe, gauges);
   return () => meter.removeBatchObservableCallback(observe, gauges);
+}
+
+const PAGE = 1000;
+
+/** Of watches that are listed as `list`, at most so many and a page. */
+async function countRows(registrations: StoreRegistrations, list: WatchState, most: number): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const of = { kind: 'watch', list, limit: PAGE, ...(after !== undefined && { after }) } as const;
+    const page = await registrations.page(of);
+    count += page.rows.length;
+    after = page.next;
+  } while (after !== undefined && count < most);
+  return count;
 }

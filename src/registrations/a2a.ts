@@ -47,7 +47,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
   const { fetchFor, timeoutMs, allowLoopback } = callerOf('a2aCaller', options, KNOWN);
   const version = oneOf('version', options.version, AGENT_VERSIONS);
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  return async (agentUrl, operation, args, { signal = new AbortController().signal }) =>
+  const call: CallSeller = (agentUrl, operation, args, { signal = new AbortController().signal }) =>
     limited(limit, signal, async (within) => {
       const exchange = exchangeBy(await orAborted(fetchFor(agentUrl), within), within);
       const agent = version
@@ -55,6 +55,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
         : await agentOf(agentUrl, allowLoopback, exchange);
       return resultOf(agent, await exchange(agent.url, agent.version, requestOf(agent, operation, args)));
     });
+  return Object.assign(call, { transport: 'agent' as const });
 }
 
 interface Answered {

@@ -124,7 +124,7 @@ export function callRefusalIn(answer: unknown): SellerError | undefined {
 }
 
 /** Of what a client of the tool transport gives, and of an agent's message, the object in it. */
-function unwrapped(answer: unknown): unknown {
+export function unwrapped(answer: unknown): unknown {
   const { structuredContent } = membersOf(answer);
   if (typeof structuredContent === 'object' && structuredContent !== null) return structuredContent;
   const layers = layersOf(answer);

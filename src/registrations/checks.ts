@@ -2,18 +2,28 @@ import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { RegistrationError } from './errors.ts';
 import type { OperationName, OperationState } from './operation.ts';
-import type { OperationQuery, OperationRequest } from './operations.ts';
+import type { OperationQuery } from './list.ts';
+import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
+import type { WatchState } from './watch.ts';
 
 /*
  * Arguments of the methods. What is wrong with one is said before anything is written or called, as a RegistrationError
  * `request_invalid`.
  */
 
-const STATES: readonly OperationState[] = ['calling', 'open', 'ended', 'orphaned', 'refused'];
+const STATES: readonly (OperationState | WatchState)[] = [
+  'calling',
+  'open',
+  'ended',
+  'orphaned',
+  'refused',
+  'watched',
+  'unresolved',
+];
 
-const SELLER: Readonly<Record<keyof Seller, true>> = {
+export const SELLER: Readonly<Record<keyof Seller, true>> = {
   agentUrl: true,
   brandJsonUrl: true,
   edition: true,
@@ -42,7 +52,7 @@ const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
 
 const MOST_LISTED = 1000;
 
-/** Of `reportingWebhook` and `adopt`, before what `requireSeller` asks. @throws RegistrationError */
+/** Of `reportingWebhook`, before what `requireSeller` asks. @throws RegistrationError */
 export function requireSellerAlone(method: string, seller: Seller): void {
   checked(() => onlyKnown(method, seller, SELLER));
 }

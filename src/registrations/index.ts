@@ -11,12 +11,15 @@ export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } 
 export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
 export type { Json, JsonObject } from './json.ts';
 export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';
-export type { OperationPage, OperationQuery, OperationRequest } from './operations.ts';
+export type { OperationPage, OperationQuery } from './list.ts';
+export type { Adoption } from './adopt.ts';
+export type { OperationRequest } from './operations.ts';
 export type { CallSeller, Registration } from './registration.ts';
 export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
 export type { Damage, DamagedRow } from './rows.ts';
 export type { RouteScheme, Seller } from './seller.ts';
+export type { WatchState } from './watch.ts';
 
 /**
  * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. No store is asked

@@ -26,6 +26,9 @@ const CONTEXT: Part = {
   maxBytes: 16 * 1024,
 };
 
+/** Which of the buyer's accounts a call is for: the seller is asked about its task with it. */
+const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
+
 const REF: Part = { name: 'ref', maxBytes: 1024 };
 
 /** Objects and arrays around the innermost value. */
@@ -93,6 +96,11 @@ export function argumentsText(value: unknown): string {
   return jsonText(ARGUMENTS, value);
 }
 
+/** `account` of the arguments; undefined where they have none. @throws RegistrationError */
+export function accountText({ account }: { readonly account?: unknown }): string | undefined {
+  return isObject(account) ? jsonText(ACCOUNT, account) : undefined;
+}
+
 /** `context`, which the seller repeats on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {
@@ -111,4 +119,13 @@ export function checkedRef(value: unknown): string {
   }
   requireFit(REF, value);
   return value;
+}
+
+/** @throws RegistrationError */
+export function requireTaskType(taskType: unknown): void {
+  if (typeof taskType === 'string' && /^[\w.-]{1,255}$/.test(taskType)) return;
+  throw new RegistrationError(
+    'request_invalid',
+    'taskType: no name of an operation. Give e.g. create_media_buy.',
+  );
 }

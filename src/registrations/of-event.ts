@@ -1,7 +1,7 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
-import type { OperationFound, OperationSeen } from './operation.ts';
+import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation.ts';
 import type { Operations } from './operations.ts';
 
 /**
@@ -9,20 +9,32 @@ import type { Operations } from './operations.ts';
  * a warning, and settles nothing.
  */
 export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
-  return async (event) => {
+  return async (event, isSafe) => {
     const { sender, operationId } = event;
     // Empty where an answer ended the operation.
     const taskId = event.taskId === '' ? undefined : event.taskId;
+    const mediaBuyId = mediaBuyOf(event);
     // Nothing to look for: no store is asked.
-    if (operationId === undefined && taskId === undefined) return undefined;
+    if (operationId === undefined && taskId === undefined && mediaBuyId === undefined) return undefined;
     const told = {
       agentUrl: sender,
       ...(operationId !== undefined && { operationId }),
       ...(taskId !== undefined && { taskId }),
+      ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(event.kind === 'task' && { status: event.status }),
+      isWebhook: event.source === 'webhook',
+      isSafe,
     };
     return knownOf(event, await find(told));
   };
+}
+
+/** The media buy that an event is about; of a report that is about several, none. */
+function mediaBuyOf(event: Event): string | undefined {
+  if (event.kind !== 'delivery-report') return mediaBuyIn(event.data);
+  const ids = new Set((event.report.media_buy_deliveries ?? []).map(({ media_buy_id: id }) => id));
+  const [only] = ids;
+  return ids.size === 1 ? only : undefined;
 }
 
 function knownOf(event: Event, found: OperationFound | undefined): KnownRegistration {

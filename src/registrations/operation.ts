@@ -1,3 +1,4 @@
+import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
@@ -7,6 +8,7 @@ import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
 import type { JsonObject } from './json.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 import { storedObject } from './rows.ts';
+import { endedWatch, type Watch, watchIn, watchRow } from './watch.ts';
 
 /*
  * An operation as it is kept, and the steps by which it is settled and found. Whose a task is says a row of its own, written with
@@ -31,6 +33,8 @@ export interface OperationSeen {
   readonly ref?: string;
   readonly context?: JsonObject;
   readonly taskId?: string;
+  /** Of the media buy that came of it. */
+  readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
   /** Unix ms, on the store's clock. */
   readonly createdAt: number;
@@ -40,6 +44,7 @@ export interface OperationSeen {
 export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
+  readonly mediaBuyId?: string;
   /** The result, or what the status says: what a webhook would have in `result`. */
   readonly data?: unknown;
 }
@@ -50,13 +55,25 @@ export interface SellerAnswer {
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 
+/** The media buy that a result names; undefined for one that is too long to be kept. */
+export function mediaBuyIn(data: unknown): string | undefined {
+  const id = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
+  return id !== undefined && id.length <= MAX_TEXT ? id : undefined;
+}
+
 /** What an event says of the operation that it is of. */
 export interface OperationTold {
   readonly agentUrl: string;
   readonly operationId?: string;
   readonly taskId?: string;
+  /** The one media buy that it names: of the result, or of a report. */
+  readonly mediaBuyId?: string;
   /** Of an event that tells of a task. */
   readonly status?: TaskStatus;
+  /** The seller has delivered it itself. */
+  readonly isWebhook?: boolean;
+  /** An end that it tells has to be told by no other channel. */
+  readonly isSafe?: boolean;
 }
 
 /** The operation that an event is of. */
@@ -87,6 +104,12 @@ export interface Stored {
   /** The arguments, until it is settled. */
   readonly sealed?: string;
   readonly withoutConfig?: true;
+  /** `account` of the arguments, as JSON text: the seller is asked about the task with it. */
+  readonly account?: string;
+  /** What came of it: its delivery reports name no operation. */
+  readonly mediaBuyId?: string;
+  /** Begun elsewhere: which operation_id its seller was told is not known. */
+  readonly isAdopted?: true;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
@@ -111,7 +134,7 @@ export function rowOf(
 }
 
 export function seenOf({ sender, id }: RegistrationRow, stored: Stored): OperationSeen {
-  const { taskType, state, ref, context, taskId, status, createdAt } = stored;
+  const { taskType, state, ref, context, taskId, mediaBuyId, status, createdAt } = stored;
   return {
     agentUrl: sender,
     operationId: id,
@@ -121,18 +144,9 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
     ...(ref !== undefined && { ref }),
     ...(context !== undefined && { context: storedObject(context) as JsonObject }),
     ...(taskId !== undefined && { taskId }),
+    ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(status !== undefined && { status }),
   };
-}
-
-/** Whose a task is. */
-function watchOf(
-  { agentUrl, operationId }: OperationName,
-  id: string,
-  expiresAt: number | null,
-): RegistrationRow {
-  const value = JSON.stringify({ operationId });
-  return { kind: 'watch', sender: agentUrl, id, value, dueAt: null, list: null, expiresAt };
 }
 
 /** What is encrypted goes when nobody has to call it any more. */
@@ -158,24 +172,64 @@ interface Step {
   readonly retentionMs: number;
 }
 
-/** An operation that nobody has to call, and its task; that stays whose it was. @returns whether it is this one's. */
-function keep(step: Step, of: OperationName, stored: Stored, expiresAt: number | null): boolean {
-  const { rows, hashes } = step;
-  rows.save(rowOf(of, stored, null, expiresAt));
+/**
+ * Whether an end has to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to be
+ * handled, and its sender may give up before its handler has succeeded.
+ */
+type End = 'safe' | 'unsafe';
+
+/** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
+function keepTask(step: Step, of: OperationName, stored: Stored, end: End | undefined): boolean {
+  const { rows, hashes, now, retentionMs } = step;
   if (stored.taskId === undefined) return true;
-  if (differ(ownerOf(step, stored.taskId), of.operationId)) return false;
-  rows.save(watchOf(of, storedId(stored.taskId, hashes), expiresAt));
+  const id = storedId(stored.taskId, hashes);
+  const known = rows.get('watch', id);
+  if (known && watchIn(known).operationId !== of.operationId) return false;
+  const row =
+    known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
+  const isOver = end === 'safe' || (end === 'unsafe' && row.dueAt === null);
+  if (isOver) rows.save(endedWatch(row, now + retentionMs));
+  else if (!known) rows.save(row);
   return true;
 }
 
-/** Settles it by an answer, or by what a webhook tells. */
+/** A row like a task's, which nobody polls. No task has such an id, for a stored one is plain text or a hash. */
+const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
+  storedId(`media_buy\0${mediaBuyId}`, hashes);
+
+/** Whose the media buy is that came of an operation; it stays whose it was. */
+function keepMediaBuy(step: Step, of: OperationName, stored: Stored): void {
+  const { rows, hashes, now, retentionMs } = step;
+  if (stored.mediaBuyId === undefined) return;
+  const id = mediaBuyRowId(stored.mediaBuyId, hashes);
+  const known = rows.get('watch', id);
+  if (known && watchIn(known).operationId !== of.operationId) return;
+  const row = known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), null);
+  rows.save(endedWatch(row, now + retentionMs));
+}
+
+const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): Watch => ({
+  operationId,
+  taskId: stored.taskId ?? '',
+  taskType: stored.taskType,
+  hasWebhooks: !stored.withoutConfig,
+  ...(stored.seller.edition && { edition: stored.seller.edition }),
+  ...(stored.account !== undefined && { account: stored.account }),
+  ...(stored.status && { status: stored.status }),
+  since: now,
+  changes: 0,
+  failures: 0,
+});
+
+/** Settles it by an answer, or by what a webhook tells. @param end what an end is, where it is told. */
 export function settled(
   step: Step,
   of: OperationName,
   stored: Stored,
-  { status, taskId }: SellerAnswer,
+  { status, taskId, mediaBuyId }: SellerAnswer,
+  end: End,
 ): Exclude<Settled, 'absent'> {
-  if (taskId !== undefined && stored.taskId !== undefined && taskId !== stored.taskId) return 'other-task';
+  if (differ(taskId, stored.taskId)) return 'other-task';
   const isEnd = isTerminal(status);
   if (isOver(stored) || (stored.state === 'open' && !isEnd)) return 'known';
   const is: Stored = {
@@ -183,9 +237,11 @@ export function settled(
     state: isEnd ? 'ended' : 'open',
     status,
     ...(taskId !== undefined && { taskId }),
+    ...(mediaBuyId !== undefined && { mediaBuyId }),
   };
-  const isOwn = keep(step, of, is, isEnd ? step.now + step.retentionMs : null);
-  return isOwn ? 'settled' : 'task-taken';
+  keepMediaBuy(step, of, is);
+  step.rows.save(rowOf(of, is, null, isEnd ? step.now + step.retentionMs : null));
+  return keepTask(step, of, is, isEnd ? end : undefined) ? 'settled' : 'task-taken';
 }
 
 interface Candidate {
@@ -198,45 +254,99 @@ function operationIn({ rows, hashes }: Step, operationId: string | undefined): C
   return row && { row, stored: storedIn(row) };
 }
 
-/** Whose operation a task is. */
-function ownerOf({ rows, hashes }: Step, taskId: string | undefined): string | undefined {
-  const watch = taskId === undefined ? undefined : rows.get('watch', storedId(taskId, hashes));
-  return watch && String(storedObject(watch.value)['operationId']);
+/** Which operation a row of a task or of a media buy is of. */
+function ownerIn({ rows }: Step, id: string): string | undefined {
+  const row = rows.get('watch', id);
+  return row && watchIn(row).operationId;
 }
+
+const taskOwner = (step: Step, taskId: string | undefined): string | undefined =>
+  taskId === undefined ? undefined : ownerIn(step, storedId(taskId, step.hashes));
+
+const mediaBuyOwner = (step: Step, mediaBuyId: string | undefined): string | undefined =>
+  mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
+
+/** A delivery report names no operation. Of a task another one may have made the same media buy. */
+const reportedOwner = (step: Step, { status, mediaBuyId }: OperationTold): string | undefined =>
+  status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
 
 /** Both are known, and they are not the same. */
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
-/**
- * The operation that an event is of: the one that it names, else its task's. It is settled by what the event tells where
- * that fits, and known for longer where it has ended.
- */
-export function found(step: Step, told: OperationTold): OperationFound | undefined {
-  const { agentUrl, operationId, taskId } = told;
+/** The operation that an event names, else its task's, else that of the media buy that it reports on. */
+function candidateOf(
+  step: Step,
+  told: OperationTold,
+): { readonly is: Candidate; readonly isMismatch: boolean } | undefined {
+  const { operationId, taskId } = told;
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
   // Where the operation says itself what its task is, one read is enough.
-  const owner = namedTask === undefined ? ownerOf(step, taskId) : undefined;
-  const is = named ?? operationIn(step, owner);
+  const owner = namedTask === undefined ? taskOwner(step, taskId) : undefined;
+  const is = named ?? operationIn(step, owner) ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
-  const isMismatch = differ(operationId, owner) || differ(taskId, namedTask);
-  const of = { agentUrl, operationId: is.row.id };
+  const isOfOther = differ(operationId, owner) && !is.stored.isAdopted;
+  return { is, isMismatch: isOfOther || differ(taskId, namedTask) };
+}
+
+/**
+ * The operation that an event is of. It is settled by what the event tells where that fits, and known for longer where it has
+ * ended.
+ */
+export function found(step: Step, told: OperationTold): OperationFound | undefined {
+  const candidate = candidateOf(step, told);
+  if (!candidate) return undefined;
+  const { is, isMismatch } = candidate;
+  const of = { agentUrl: told.agentUrl, operationId: is.row.id };
   const answer = isMismatch ? undefined : answerTold(told);
-  const done = answer ? settled(step, of, is.stored, answer) : 'known';
+  const end = told.isSafe ? 'safe' : 'unsafe';
+  const done = answer ? settled(step, of, is.stored, answer, end) : 'known';
   if (done === 'known' || done === 'other-task') keepLonger(step, of, is);
   return { operation: seenOf(is.row, is.stored), isMismatch };
 }
 
-/** A task_id that is too long is not kept: what the event tells counts all the same. */
-function answerTold({ status, taskId }: OperationTold): SellerAnswer | undefined {
+/** An id that is too long is not kept: what the event tells counts all the same. */
+function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer | undefined {
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
-  return status && { status, ...(isKept && { taskId }) };
+  return status && { status, ...(isKept && { taskId }), ...(mediaBuyId !== undefined && { mediaBuyId }) };
 }
 
 /** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */
 function keepLonger(step: Step, of: OperationName, { row, stored }: Candidate): void {
-  const { now, retentionMs } = step;
-  if (row.expiresAt !== null && row.expiresAt - now < retentionMs / 2)
-    keep(step, of, stored, now + retentionMs);
+  const { rows, hashes, now, retentionMs } = step;
+  if (row.expiresAt === null || row.expiresAt - now >= retentionMs / 2) return;
+  rows.save(rowOf(of, stored, null, now + retentionMs));
+  const task = stored.taskId === undefined ? undefined : rows.get('watch', storedId(stored.taskId, hashes));
+  if (task && task.expiresAt !== null && watchIn(task).operationId === of.operationId)
+    rows.save(endedWatch(task, now + retentionMs));
+  keepMediaBuy(step, of, stored);
+}
+
+/**
+ * What a seller does already becomes an operation: open with a task, which is polled; ended where there is a media buy alone.
+ * @param made the operation, where none is known for it yet.
+ */
+export function adopted(step: Step, of: OperationName, made: Stored): RegistrationRow {
+  const { rows, now, retentionMs } = step;
+  const { taskId, mediaBuyId } = made;
+  const owner = taskOwner(step, taskId) ?? mediaBuyOwner(step, mediaBuyId);
+  const known = operationIn(step, owner);
+  const stored: Stored = known
+    ? { ...known.stored, ...(mediaBuyId !== undefined && { mediaBuyId }) }
+    : { ...made, state: taskId === undefined ? 'ended' : 'open' };
+  const is = known ? { agentUrl: of.agentUrl, operationId: known.row.id } : of;
+  const row = rowOf(is, stored, known?.row.dueAt ?? null, expiryOf(stored, now + retentionMs));
+  rows.save(row);
+  if (!known) keepTask(step, is, stored, undefined);
+  keepMediaBuy(step, is, stored);
+  return row;
+}
+
+const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
+
+/** No channel has to tell of the task's end again: nobody polls it. */
+export function endWatch({ rows, hashes, now, retentionMs }: Step, taskId: string): void {
+  const row = rows.get('watch', storedId(taskId, hashes));
+  if (row && row.dueAt !== null) rows.save(endedWatch(row, now + retentionMs));
 }

@@ -9,13 +9,13 @@ import type {
 import { RegistrationError } from './errors.ts';
 import { roomBySeller } from './open-limit.ts';
 import {
+  endWatch,
   type SellerAnswer,
   found,
   isOpen,
   type OperationFound,
   type OperationName,
   type OperationSeen,
-  type OperationState,
   type OperationTold,
   refusedRow,
   rowOf,
@@ -26,7 +26,15 @@ import {
   storedIn,
   withoutArguments,
 } from './operation.ts';
-import { argumentsText, checkedRef, contextText, type JsonObject } from './json.ts';
+import {
+  accountText,
+  argumentsText,
+  checkedRef,
+  contextText,
+  type JsonObject,
+  requireTaskType,
+} from './json.ts';
+import { listOperations, type OperationPage, type OperationQuery } from './list.ts';
 import { type RegisteredCall, requireRoom } from './request.ts';
 import {
   isOlder,
@@ -38,6 +46,7 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
+import { saveSellerRow, sellerRowIn, sellersHeard } from './watch.ts';
 import type { Route, Routes } from './routes.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
@@ -109,27 +118,14 @@ export interface Operations {
    * One atomic step.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
+  /** The task's end is safe: no channel has to tell it again. */
+  readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /** How many that have not ended need a secret that is not given. */
   readonly unreadable: () => Promise<number>;
   /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
-}
-
-/** Which operations `list` gives; of all sellers and states unless it says. */
-export interface OperationQuery {
-  readonly state?: OperationState;
-  readonly agentUrl?: string;
-  /** 1 to 1000. */
-  readonly limit: number;
-  readonly after?: string;
-}
-
-/** A page of operations; `next` is `after` of the one behind it. */
-export interface OperationPage {
-  readonly operations: readonly OperationSeen[];
-  readonly next?: string;
 }
 
 export interface OperationsOptions {
@@ -146,6 +142,8 @@ export interface OperationsOptions {
   readonly retentionMs: number;
   /** Operations of one seller that have not ended. */
   readonly maxOpen: number;
+  /** Ms, of a clock that is never set. */
+  readonly now: () => number;
 }
 
 const DAY_MS = 86_400_000;
@@ -160,6 +158,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   const { registrations, routes, secrets, hashes, newId, callMs, retentionMs } = options;
   const takeRoom = roomBySeller(options);
   const ways = { hashes, retentionMs };
+  const heard = sellersHeard(options.now);
 
   const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
     const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig } = stored;
@@ -215,17 +214,13 @@ export function operationsOf(options: OperationsOptions): Operations {
 
   const create = async (request: OperationRequest): Promise<Operation> => {
     const { agentUrl, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
-    if (typeof taskType !== 'string' || !/^[\w.-]{1,255}$/.test(taskType)) {
-      throw new RegistrationError(
-        'request_invalid',
-        'taskType: no name of an operation. Give e.g. create_media_buy.',
-      );
-    }
+    requireTaskType(taskType);
     requireKeyTime(requestKeyMs);
     const text = argumentsText(request.arguments);
     const context = request.context === undefined ? undefined : contextText(request.context);
     const ref = request.ref === undefined ? undefined : checkedRef(request.ref);
     requireRoom(request.arguments, request.context);
+    const account = accountText(request.arguments);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
@@ -247,6 +242,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         keyMs: requestKeyMs,
         scheme,
         ...(request.token && { token: secrets.newest.id }),
+        ...(account !== undefined && { account }),
         sealed,
       };
       rows.save(rowOf(of, made, now + callMs, null));
@@ -281,10 +277,19 @@ export function operationsOf(options: OperationsOptions): Operations {
 
   return {
     create,
-    find: (told) => registrations.run(told.agentUrl, (rows, now) => found({ ...ways, rows, now }, told)),
+    find: (told) => {
+      const isHeard = told.isWebhook === true && heard.isDue(told.agentUrl);
+      return registrations.run(told.agentUrl, (rows, now) => {
+        if (isHeard) saveSellerRow(rows, told.agentUrl, { ...sellerRowIn(rows), heardAt: now });
+        return found({ ...ways, rows, now }, told);
+      });
+    },
+    endWatch: (agentUrl, taskId) =>
+      registrations.run(agentUrl, (rows, now) => endWatch({ ...ways, rows, now }, taskId)),
     settle: async (of, answer) =>
-      (await change(of, (_row, stored, rows, now) => settled({ ...ways, rows, now }, of, stored, answer))) ??
-      'absent',
+      (await change(of, (_row, stored, rows, now) =>
+        settled({ ...ways, rows, now }, of, stored, answer, 'safe'),
+      )) ?? 'absent',
     refuse: async (of) => {
       const requestKey = newId();
       const again = await change(of, (_row, stored, rows, now): Stored | undefined => {
@@ -330,19 +335,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       };
     },
     get: async (of) => change(of, (row, stored) => seenOf(row, stored)),
-    list: async ({ state, agentUrl, limit, after }) => {
-      const { rows, next } = await registrations.page({
-        kind: 'operation',
-        limit,
-        ...(state && { list: state }),
-        ...(agentUrl !== undefined && { sender: agentUrl }),
-        ...(after !== undefined && { after }),
-      });
-      return {
-        operations: rows.map((row) => seenOf(row, storedIn(row))),
-        ...(next !== undefined && { next }),
-      };
-    },
+    list: (query) => listOperations(registrations, hashes, query),
     unreadable: async () => {
       let count = 0;
       // Of one that is open its token is needed.

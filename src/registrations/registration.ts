@@ -1,23 +1,28 @@
 import type { Logger } from '../alarms.ts';
 import { oneOf } from '../config/validate.ts';
 import { Fault } from '../errors.ts';
+import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
 import { answerIn, callRefusalIn, isFinal, refusalIn } from './answer.ts';
 import { requireCall } from './checks.ts';
 import type { JsonObject } from './json.ts';
-import type { OperationName, SellerAnswer, Settled } from './operation.ts';
+import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
 import type { Operation, Operations } from './operations.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
 
-/** Calls an operation of a seller over the tool transport: the caller's own client. */
-export type CallSeller = (
-  agentUrl: string,
-  operation: string,
-  args: JsonObject,
-  options: { readonly signal?: AbortSignal },
-) => Promise<unknown>;
+/** Calls an operation of a seller: the caller's own client. */
+export interface CallSeller {
+  (
+    agentUrl: string,
+    operation: string,
+    args: JsonObject,
+    options: { readonly signal?: AbortSignal },
+  ): Promise<unknown>;
+  /** By which transport; the tool transport unless it says. A poller asks accordingly. */
+  readonly transport?: Transport;
+}
 
 /** An operation that is registered, and how to call it. */
 export interface Registration extends OperationName {
@@ -60,7 +65,11 @@ export function registrationOf(
     const answer = answerIn(given);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
     if (observe && isTerminal(answer.status)) await observeAnswer(observe, operation, answer);
-    const done = await operations.settle(of, answer);
+    const mediaBuyId = mediaBuyIn(answer.data);
+    const done = await operations.settle(of, {
+      ...answer,
+      ...(mediaBuyId !== undefined && { mediaBuyId }),
+    });
     if (done === 'task-taken') {
       logger.warn(
         { sender: agentUrl, operationId },

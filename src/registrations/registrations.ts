@@ -7,6 +7,7 @@ import type { EventRegistrations } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
+import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
 import { isFinal, SellerError } from './answer.ts';
 import {
   requireAgentUrl,
@@ -19,7 +20,8 @@ import {
 import type { JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
-import type { OperationPage, OperationQuery, OperationRequest } from './operations.ts';
+import type { OperationPage, OperationQuery } from './list.ts';
+import type { OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import {
   type CallSeller,
@@ -30,10 +32,11 @@ import {
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Damage } from './rows.ts';
-import { requestInvalid, type Seller } from './seller.ts';
+import { requestInvalid, type Seller, sellerIn } from './seller.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from './watch.ts';
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
@@ -45,8 +48,12 @@ export interface Registrations extends EventRegistrations {
   readonly create: (request: OperationRequest) => Promise<Registration>;
   /** `reporting_webhook` for `create_media_buy`, on the seller's own route. */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
-  /** A URL that a seller sends to already: from now on its deliveries are taken there. @throws ConfigError */
-  readonly adopt: (seller: Seller, url: string) => Promise<void>;
+  /**
+   * Takes over what a seller does already: a URL that it sends to, a task that is under way, a media buy that runs.
+   * @returns the operation that the task or the media buy has now; undefined for a URL alone.
+   * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
+   */
+  readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
   /** Deletes all that is kept of a seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
   /** One operation; undefined where it is not known. */
@@ -144,6 +151,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   if (options.onAlarm !== undefined && typeof options.onAlarm !== 'function') {
     throw new ConfigError('onAlarm: is not a function. Give (alarm) => …, or leave it out.');
   }
+  const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
   const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
   const raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
@@ -154,13 +162,18 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...shared,
     routes,
     callMs,
-    retentionMs: wholeNumber('retentionMs', options.retentionMs, RETENTION_MS),
+    retentionMs,
     maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
+  const watched: WithWatchedTasks = { [WATCHED_TASKS]: { rows: registrations, retentionMs } };
   return {
+    ...watched,
     publicUrl: `${baseUrl}/*`,
     senders: routes.senders,
     ofEvent: ofEvent(operations),
+    ended: async ({ sender, taskId }) => {
+      if (taskId !== '') await operations.endWatch(sender, taskId);
+    },
     observeBy: (given) => {
       observe = given;
     },
@@ -174,9 +187,13 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       requireReporting(reporting);
       return reportingWebhook(await routes.routeOf(seller), reporting);
     },
-    adopt: async (seller, url) => {
-      requireSellerAlone('adopt', seller);
-      return routes.adopt(seller, url);
+    adopt: async (adoption) => {
+      requireAdoption(adoption, allowLoopback);
+      const { url, taskId, mediaBuyId } = adoption;
+      if (url !== undefined) await routes.adopt(sellerIn(adoption), url);
+      return taskId === undefined && mediaBuyId === undefined
+        ? undefined
+        : adoptIn({ ...shared, retentionMs }, adoption);
     },
     forget: async (given) => {
       const agentUrl = requireAgentUrl(given);

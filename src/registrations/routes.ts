@@ -21,6 +21,7 @@ import {
 } from './secrets.ts';
 import { requireSeller, type RouteScheme, SCHEMES, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
+import { SELLER_ROW_ID } from './watch.ts';
 
 /*
  * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
@@ -232,7 +233,9 @@ export function routesOf(options: RouteOptions): Routes {
     forget: async (agentUrl) => {
       // The seller's own rows first: who makes a URL meanwhile sees that they have gone. Then all that lead to it, whoever
       // left them behind.
-      const ids = (await drop(agentUrl, SCHEMES)).flatMap((row) => readable(row)?.random ?? []);
+      const ids = (await drop(agentUrl, [...SCHEMES, SELLER_ROW_ID])).flatMap(
+        (row) => readable(row)?.random ?? [],
+      );
       for await (const row of allRows(registrations, OF_NO_SENDER)) {
         if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
       }

@@ -2,7 +2,7 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Fault } from '../errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
-import { notificationFamily } from '../events/notification-family.ts';
+import { notificationFamily } from '../events/notification.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../options.ts';
@@ -20,7 +20,7 @@ import {
 } from './transaction.ts';
 import type { NextTurn } from './turns.ts';
 import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
-import type { Started, AdmittedEvent } from './stored.ts';
+import { type AdmittedEvent, isSafe, type Started } from './stored.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -53,7 +53,7 @@ async function eventToHandle(
   const codes: WarningCode[] = [];
   if (afterTerminal && !terminal) codes.push('after_terminal');
   if (afterFinal) codes.push('report_after_final');
-  const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
+  const { registration, warnings = [] } = (await registrations?.ofEvent(first, isSafe(won))) ?? {};
   codes.push(...warnings);
   const known: Event = { ...first, reemission, ...(registration && { registration }) };
   const event = codes.length === 0 ? known : await warned(known, codes);

@@ -2,17 +2,19 @@ import { sleep } from '../time-limits.ts';
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
+import type { EventRegistrations } from '../events/registration.ts';
+import { isTerminal } from '../events/status.ts';
 import type { Thinning } from '../logging.ts';
 import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
-import type { Observed } from './ended.ts';
+import type { Observed } from './observed.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
-import type { AdmittedEvent } from './stored.ts';
+import { type AdmittedEvent, isSafe } from './stored.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -55,6 +57,7 @@ interface SettleContext {
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
   readonly observed: Observed;
+  readonly registrations: EventRegistrations | undefined;
   /** What handlers throw, by its text: of each the stack is logged once in a minute. */
   readonly handlerErrors: Thinning;
   /** Unix ms. */
@@ -82,7 +85,8 @@ interface Settled {
   readonly state: 'applied' | 'dead';
 }
 
-interface Settling extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'isUnattended'>> {
+interface Settling
+  extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'background' | 'isUnattended'>> {
   readonly arrivedAt: number | undefined;
   /** The waiting caller is told that the store has not answered; it is asked on. Called again, nothing. */
   replyWith: (error: unknown) => void;
@@ -223,6 +227,7 @@ async function close(
     stop();
     context.waiting.wake(run.complete.sender);
   }
+  if (result.kind === 'settled') endWatch(run, context);
   const { ran } = context.observed;
   // The owner of the lease tells of it.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
@@ -230,6 +235,13 @@ async function close(
   const error = state === 'applied' ? undefined : errorOf(end, context);
   ran(run, { state, error, endedAt, arrivedAt: context.arrivedAt });
   return result;
+}
+
+/** After the answer: who polls the task sees for itself that its end is safe, so nothing is lost where this fails. */
+function endWatch({ event, won }: HandledRun, { registrations, background, log }: Settling): void {
+  if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status) || isSafe(won)) return;
+  const ended = registrations?.ended?.(event);
+  if (ended) background(ended.catch((error: unknown) => log.debug({ err: error }, 'a watch has not ended')));
 }
 
 const errorOf = (end: RunEnd, { config }: Settling): string =>
@@ -268,18 +280,21 @@ export function settle(
   { log, background, isUnattended = false, arrivedAt }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, observed, handlerErrors, now, random, closed } = parts;
+  const { config, store, waiting, raiseAlarm, observed, registrations, handlerErrors, now, random, closed } =
+    parts;
   const context: Settling = {
     config,
     store,
     waiting,
     raiseAlarm,
     observed,
+    registrations,
     handlerErrors,
     now,
     random,
     closed,
     log,
+    background,
     isUnattended,
     arrivedAt,
     replyWith() {},

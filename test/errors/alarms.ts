@@ -4,13 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode } from '../../src/alarms.ts';
 import { Fault, PermanentError } from '../../src/errors.ts';
+import { createPoller } from '../../src/poll/index.ts';
 import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import type { Sender } from '../../src/senders.ts';
 import { generateKey, type Jwk } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
 import {
   AGENT,
   testReceiver,
@@ -71,6 +72,26 @@ async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms
   await registrations.create(request);
   registrations.start({ call });
   return alarms;
+}
+
+/** The alarms of a receiver whose tasks are polled; by what their seller answers. */
+async function polling(answer: CallSeller): Promise<Alarms> {
+  const store = memoryStore();
+  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [TOKEN] });
+  const at = await testReceiver({ store, registrations });
+  const poller = createPoller({ receiver: at.receiver, registrations, call: answer, fastMs: 1 });
+  onTestFinished(async () => {
+    await poller.stop();
+    await at.receiver.stop();
+  });
+  const made = await registrations.create({
+    agentUrl: AGENT,
+    taskType: 'create_media_buy',
+    arguments: {},
+  });
+  await made.settle({ status: 'submitted', task_id: 'task-1' });
+  poller.start();
+  return at.alarms;
 }
 
 /** A store that is the memory store but for something. */
@@ -353,6 +374,18 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   operation_refused: {
     test: () => repeating(60_000, async () => ({ error: { code: 'AUTH_INVALID' } })),
     message: 'AUTH_INVALID. Get a new token from the seller',
+  },
+  task_unresolved: {
+    test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),
+    message: 'How create_media_buy has ended is not known: the seller says completed, and gives no result',
+  },
+  task_unknown: {
+    test: () => polling(async () => ({ error: { code: 'TASK_NOT_FOUND', message: 'who?' } })),
+    message: 'The seller does not know a task that it has begun',
+  },
+  poll_failing: {
+    test: () => polling(async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } })),
+    message: 'AUTH_INVALID: expired. Get a new token from the seller',
   },
   terminal_differs: {
     test: async () => {

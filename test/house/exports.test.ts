@@ -61,6 +61,7 @@ describe('package exports', () => {
       './registrations',
       './mcp',
       './a2a',
+      './poller',
       './testing',
       './vectors',
       './otel',

@@ -58,9 +58,9 @@ const imports: Import[] = files.flatMap((file) =>
  * decides.
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
-  [/^(cli|vectors|testing|adapters|otel)\//, 6],
+  [/^(cli|vectors|testing|adapters|otel|poll)\//, 6],
   [
-    /^(index|receiver|parts|answering|refusal-line|refused-body|health|health-notes|curious|observe|ticket|lifecycle|startup)\.ts$/,
+    /^(index|receiver|parts|answering|refusal-line|refused-body|health|health-notes|curious|observe|ticket|door|lifecycle|startup)\.ts$/,
     5,
   ],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],

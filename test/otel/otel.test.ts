@@ -17,7 +17,8 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, Fault, PermanentError } from '../../src/errors.ts';
 import type { Receiver } from '../../src/options.ts';
-import { instrument, type InstrumentOptions } from '../../src/otel/index.ts';
+import { instrument, type InstrumentOptions, pollMetrics } from '../../src/otel/index.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -217,6 +218,48 @@ describe('metrics', () => {
     const [[attributes, left] = []] = await otel.values('webhook.keys.fresh_for');
     expect(attributes).toEqual({ 'webhook.sender': seller.agentUrl });
     expect(left).toBeGreaterThan(0);
+  });
+
+  it('polls by what they came to, and the tasks that are watched', async () => {
+    const store = memoryStore();
+    const registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example',
+      secrets: ['a-secret-of-forty-characters-and-no-more'],
+    });
+    const { otel, receiver } = watch(await testReceiver({ store, registrations }));
+    await receiver.ready();
+    const made = await registrations.create({ agentUrl: AGENT, taskType: 'create_media_buy', arguments: {} });
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    expect(await otel.values('webhook.tasks')).toEqual([
+      [{ 'webhook.state': 'watched' }, 1],
+      [{ 'webhook.state': 'unresolved' }, 0],
+    ]);
+    const measure = pollMetrics({ meterProvider: otel.providers.meterProvider, maxSenders: 1 });
+    const poll = {
+      sender: AGENT,
+      taskId: 'task-1',
+      operationId: made.operationId,
+      taskType: 'create_media_buy',
+    };
+    measure({ ...poll, result: 'unchanged', status: 'submitted', durationMs: 20 });
+    measure({ ...poll, result: 'unchanged', status: 'submitted', durationMs: 20 });
+    measure({
+      ...poll,
+      sender: 'https://other.example/mcp',
+      result: 'failed',
+      error: 'away',
+      durationMs: 20,
+    });
+    expect(await otel.values('webhook.polls')).toEqual([
+      [{ 'webhook.poll.result': 'unchanged', 'webhook.status': 'submitted', 'webhook.sender': AGENT }, 2],
+      [{ 'webhook.poll.result': 'failed', 'webhook.sender': '_other' }, 1],
+    ]);
+    expect(await otel.values('webhook.poll.duration')).toEqual([
+      [{ 'webhook.poll.result': 'unchanged' }, 2],
+      [{ 'webhook.poll.result': 'failed' }, 1],
+    ]);
+    expect(() => pollMetrics({ most: 5 } as object)).toThrow(ConfigError);
   });
 
   it('counts further senders as one above the limit', async () => {

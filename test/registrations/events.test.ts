@@ -145,6 +145,56 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect(codes(unknown)).toEqual([]);
   });
 
+  it('finds it by the media buy that came of it, where a report names no operation', async () => {
+    const made = await open();
+    const { operationId } = await begun('task-1', { ref: 'order 7' });
+    const report = (...ids: string[]): object =>
+      payloads.report(
+        'scheduled',
+        { media_buy_deliveries: ids.map((id) => ({ media_buy_id: id, status: 'active', totals: {} })) },
+        { task_id: 'task-of-the-report' },
+      );
+    const before = await handledOf(made, report('mb-7'));
+    expect('registration' in before).toBe(false);
+    await handledOf(
+      made,
+      payloads.tool('completed', {
+        operation_id: operationId,
+        task_id: 'task-1',
+        result: { media_buy_id: 'mb-7' },
+      }),
+    );
+    expect(await registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ mediaBuyId: 'mb-7' });
+    const one = await handledOf(made, report('mb-7', 'mb-7'));
+    expect(one.registration).toMatchObject({ operationId, ref: 'order 7' });
+    expect(codes(one)).toEqual([]);
+    const several = await handledOf(made, report('mb-7', 'mb-8'));
+    expect('registration' in several).toBe(false);
+  });
+
+  it('adopts a media buy that runs, and a task that is under way, each once', async () => {
+    const made = await open();
+    const buy = { agentUrl: AGENT, mediaBuyId: 'mb-9', ref: 'order 9' };
+    const adopted = await registrations.adopt(buy);
+    expect(adopted).toMatchObject({ state: 'ended', taskType: 'create_media_buy', mediaBuyId: 'mb-9' });
+    expect(await registrations.adopt(buy)).toEqual(adopted);
+    const deliveries = [{ media_buy_id: 'mb-9', status: 'active', totals: {} }];
+    const report = await handledOf(made, payloads.report('scheduled', { media_buy_deliveries: deliveries }));
+    expect(report.registration).toMatchObject({ operationId: adopted?.operationId, ref: 'order 9' });
+
+    const running = { agentUrl: AGENT, taskId: 'task-9', taskType: 'update_media_buy', ref: 'change 9' };
+    const task = await registrations.adopt(running);
+    expect(task).toMatchObject({ state: 'open', taskType: 'update_media_buy', taskId: 'task-9' });
+    expect(await registrations.adopt(running)).toEqual(task);
+    expect((await registrations.list({ state: 'watched', limit: 9 })).operations).toEqual([task]);
+    const end = await handledOf(made, payloads.tool('completed', { task_id: 'task-9', result: {} }));
+    expect(end.registration).toMatchObject({ operationId: task?.operationId, ref: 'change 9' });
+    // It names the operation that its seller was told elsewhere.
+    expect(end.operationId).toBeDefined();
+    expect(codes(end)).toEqual([]);
+    expect(await registrations.get(task ?? expect.fail())).toMatchObject({ state: 'ended' });
+  });
+
   it('warns of an operation_id that nobody has registered with this seller', async () => {
     const made = await open();
     const foreign = await registrations.create({ ...request, agentUrl: OTHER });

@@ -47,6 +47,7 @@ function world() {
       callMs: CALL_MS,
       retentionMs: RETENTION_MS,
       maxOpen: MAX_OPEN,
+      now: () => 0,
     });
   };
   return { state, process, pass: (ms: number) => (offsetMs += ms) };

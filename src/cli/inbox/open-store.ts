@@ -1,8 +1,9 @@
+import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Store, StoreInbox } from '../../stores/contract.ts';
+import type { Store, StoreInbox, StoreRegistrations } from '../../stores/contract.ts';
 import { type MysqlPool, mysqlStore } from '../../stores/mysql.ts';
 import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
@@ -66,6 +67,7 @@ export interface StoreFlags {
 /** A store that is open, and how to be done with it. */
 interface OpenStore {
   readonly inbox: StoreInbox;
+  readonly registrations: StoreRegistrations;
   readonly close: () => Promise<void>;
 }
 
@@ -203,6 +205,17 @@ async function make(flags: StoreFlags, context: CliContext): Promise<Made> {
   return redis({ ...flags, redis: server ?? true }, context);
 }
 
+/** Which store a verb looks into. */
+export function addStoreFlags(verb: Command): Command {
+  return verb
+    .option('--sqlite <file>', 'database file of sqliteStore')
+    .option('--postgres [url]', 'database of postgresStore; DATABASE_URL where no URL is given')
+    .option('--schema <name>', 'its schema (default: proto_webhooks)')
+    .option('--mysql [url]', 'database of mysqlStore; DATABASE_URL where no URL is given')
+    .option('--redis [url]', 'server of redisStore; REDIS_URL where no URL is given')
+    .option('--prefix <text>', 'its prefix (default: webhook:)');
+}
+
 /** Opens the store as its receiver would. @throws UsageError, ConfigError, Fault: each with what was expected. */
 export async function openStore(flags: StoreFlags, context: CliContext): Promise<OpenStore> {
   const { store, end } = await make(flags, context);
@@ -212,8 +225,11 @@ export async function openStore(flags: StoreFlags, context: CliContext): Promise
   };
   try {
     await store.open();
-    if (!store.inbox) throw new UsageError(`the ${store.name} store has no inbox.`);
-    return { inbox: store.inbox, close };
+    const { inbox, registrations } = store;
+    if (!inbox || !registrations) {
+      throw new UsageError(`the ${store.name} store has no inbox, or keeps no registrations.`);
+    }
+    return { inbox, registrations, close };
   } catch (error) {
     await close();
     throw error;

@@ -15,7 +15,7 @@ import {
   type RunVerb,
   whole,
 } from '../shell.ts';
-import { openStore, type StoreFlags } from './open-store.ts';
+import { addStoreFlags, openStore, type StoreFlags } from './open-store.ts';
 
 interface ListFlags extends StoreFlags {
   readonly state: InboxQuery['state'];
@@ -189,16 +189,6 @@ async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox
   if (flags.yes !== true || counted.matched === 0) return manyReport(state, done, counted);
   const { results } = await run(false);
   return manyReport(state, done, counted, results);
-}
-
-function addStoreFlags(verb: Command): Command {
-  return verb
-    .option('--sqlite <file>', 'database file of sqliteStore')
-    .option('--postgres [url]', 'database of postgresStore; DATABASE_URL where no URL is given')
-    .option('--schema <name>', 'its schema (default: proto_webhooks)')
-    .option('--mysql [url]', 'database of mysqlStore; DATABASE_URL where no URL is given')
-    .option('--redis [url]', 'server of redisStore; REDIS_URL where no URL is given')
-    .option('--prefix <text>', 'its prefix (default: webhook:)');
 }
 
 type OnRecord = (sender: string, key: string, inbox: StoreInbox) => Promise<Report>;

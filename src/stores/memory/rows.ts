@@ -20,7 +20,7 @@ import {
 const PURGE_A_SAVE = 16;
 
 /** Rows of registrations. What is searched is gone through: a memory store is for tests and development. */
-function registrationRows(state: MemoryState): RegistrationSearch {
+function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' | 'record'> {
   const all = (kind: RegistrationRow['kind']): readonly RegistrationRow[] =>
     [...state.senders.values()].flatMap(({ registrations }) => [...registrations[kind].byKey.values()]);
   return {

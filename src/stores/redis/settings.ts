@@ -1,6 +1,8 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './client.ts';
+import type { RedisConnection } from './client.ts';
+import { isCluster, primaries } from './client.ts';
+import { isForbidden, isPassing } from './faults.ts';
 import { withTimeout } from './send.ts';
 
 /** What one primary says of itself. */

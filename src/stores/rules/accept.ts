@@ -11,6 +11,7 @@ import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, stamped, type Step, steppedMs } from './park.ts';
+import { isAfterFinal } from './reports.ts';
 import {
   type Claim,
   type NonceRow,
@@ -20,8 +21,8 @@ import {
   type TaskRow,
   type Usage,
 } from './rows.ts';
-import { isAfterFinal } from './reports.ts';
-import { secondTerminal, terminalAtInsert, afterFirst, firstTold, isTold } from './told.ts';
+import { secondTerminal, terminalAtInsert } from './terminal.ts';
+import { afterFirst, firstTold, isTold } from './told.ts';
 
 /** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;

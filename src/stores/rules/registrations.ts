@@ -8,9 +8,11 @@ import type {
   RegistrationRows,
   StoreRegistrations,
 } from '../registrations.ts';
+import type { Rows } from './rows.ts';
+import { taskEnd } from './told.ts';
 
 /** What `StoreRegistrations` reads and writes, as `Rows` for events. Every read ignores rows that have expired. */
-export interface RegistrationTable {
+export interface RegistrationTable extends Pick<Rows, 'task' | 'record'> {
   registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
   /** Inserts or replaces. */
   saveRegistration(row: RegistrationRow, now: number): void;
@@ -69,17 +71,21 @@ export function planned<T>(
   const saved = new Map<string, RegistrationRow>();
   // A row that the table cannot give now is its own affair, whatever the plan makes of it.
   let fault: { readonly error: unknown } | undefined;
+  const read = <R>(from: () => R): R => {
+    try {
+      return from();
+    } catch (error) {
+      fault = { error };
+      throw error;
+    }
+  };
   const rows: RegistrationRows = {
     get: (kind, id) => {
       const own = saved.get(`${kind} ${id}`);
       if (own) return own.expiresAt === null || own.expiresAt > now ? own : undefined;
-      try {
-        return table.registration(kind, sender, id, now);
-      } catch (error) {
-        fault = { error };
-        throw error;
-      }
+      return read(() => table.registration(kind, sender, id, now));
     },
+    taskEnd: (id) => read(() => taskEnd(table, sender, id, now)),
     save: (row) => {
       requireOwn(row, sender);
       saved.set(`${row.kind} ${row.id}`, row);

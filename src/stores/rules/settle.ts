@@ -13,7 +13,8 @@ import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask, notBeforeAt, stepLeftMs } from './park.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
-import { terminalAtEnd, endOperation, toldAtEnd } from './told.ts';
+import { terminalAtEnd } from './terminal.ts';
+import { endOperation, toldAtEnd } from './told.ts';
 
 interface LeaseClaim {
   readonly sender: string;

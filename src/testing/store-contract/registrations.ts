@@ -7,7 +7,8 @@ import type {
   Store,
   StoreRegistrations,
 } from '../../stores/contract.ts';
-import { type Cases, HOUR_MS, SENDER } from './kit.ts';
+import { type Cases, DAY_MS, HOUR_MS, SENDER } from './kit.ts';
+import { tells } from './told.ts';
 
 /** @throws AssertionError where the store has none. */
 export function registrationsOf({ registrations }: Store): StoreRegistrations {
@@ -257,7 +258,37 @@ export const registrationCases: Cases = {
     kit.advance(1000);
     assert.equal((await kit.accept({ limits: limit, key: 'another-event-of-the-seller' })).kind, 'won');
   },
+  'a plan sees whether a task has ended: an inline webhook that has failed is not its safe end': async (
+    kit,
+  ) => {
+    const end = (): Promise<unknown> => taskEnd(kit.b);
+    await kit.apply(tells('webhook', 'working', { at: '2026-01-01T12:00:00Z' }));
+    assert.equal(await end(), undefined);
+    const webhook = tells('webhook', 'completed', { at: '2026-01-01T12:00:01Z' });
+    const { lease } = await kit.win(webhook);
+    assert.equal(await end(), 'unsafe');
+    assert.equal(await kit.fail(lease.owner, webhook), 'queued');
+    assert.equal(await end(), 'unsafe');
+    await kit.accept(tells('poll', 'completed'));
+    assert.equal(await end(), 'safe', 'another channel has made it so');
+  },
+  'a task has ended safely from an observation on, and from a completion on': async (kit) => {
+    await kit.accept(tells('poll', 'completed'));
+    assert.equal(await taskEnd(kit.b), 'safe');
+    await kit.apply({ ...tells('webhook', 'failed', { at: '2026-01-01T12:00:00Z' }), task: 'task-2' });
+    assert.equal(await taskEnd(kit.b, 'task-2'), 'safe');
+  },
+  'an end that was forgotten before it was applied is none': async (kit) => {
+    const webhook = tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' });
+    const { lease } = await kit.win(webhook);
+    await kit.fail(lease.owner, webhook);
+    kit.advance(2 * DAY_MS);
+    assert.equal(await taskEnd(kit.b), undefined);
+  },
 };
+
+const taskEnd = (store: Store, id = 'task-1'): Promise<unknown> =>
+  registrationsOf(store).run(SENDER, (rows) => rows.taskEnd(id));
 
 /** For stores that outlive their handles. */
 export const lastingRegistrationCases: Cases = {

@@ -10,7 +10,11 @@ const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
 type Told = NonNullable<Draft['told']>;
 
 /** A status of the one task, by a channel; the key says both, and `more`. */
-function tells(source: Told['source'], status: string, more: Partial<Told> & Pick<Draft, 'at'> = {}): Draft {
+export function tells(
+  source: Told['source'],
+  status: string,
+  more: Partial<Told> & Pick<Draft, 'at'> = {},
+): Draft {
   const { at, ...rest } = more;
   const terminal = TERMINAL.has(status);
   return {

@@ -11,6 +11,7 @@ import type { Store } from '../../../src/stores/contract.ts';
 import { postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { createRegistrations } from '../../../src/registrations/index.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
 import { startRedis } from '../../support/redis.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
@@ -160,6 +161,46 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     await worker.start();
     await expect.poll(() => handled).toEqual([first]);
     await worker.stop();
+  });
+
+  it('tasks that were registered, by state, page by page', async () => {
+    const store = shared.open();
+    await store.open();
+    const registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example',
+      secrets: ['a-secret-of-forty-characters-and-no-more'],
+    });
+    const begun = async (taskId: string, ref: string): Promise<string> => {
+      const request = { agentUrl: seller.agentUrl, taskType: 'create_media_buy', arguments: {}, ref };
+      const made = await registrations.create(request);
+      await made.settle({ status: 'submitted', task_id: taskId });
+      return made.operationId;
+    };
+    const operations = new Map([
+      ['task-1', await begun('task-1', 'order 1')],
+      ['task-2', await begun('task-2', 'order 2')],
+    ]);
+    await store.close();
+    const tasks = (...args: string[]): Promise<Ended> =>
+      cli(['tasks', ...args, ...shared.flags], { env: shared.env ?? {} });
+    interface Page {
+      readonly tasks: { taskId: string; operationId: string; state: string; status: string }[];
+      readonly next?: string;
+    }
+    const page = async (...args: string[]): Promise<Page> =>
+      JSON.parse((await tasks(...args, '--json')).stdout) as Page;
+    const first = await page('--limit', '1');
+    const second = await page('--after', first.next ?? '');
+    const found = [...first.tasks, ...second.tasks];
+    expect(new Map(found.map(({ taskId, operationId }) => [taskId, operationId]))).toEqual(operations);
+    expect(found[0]).toMatchObject({ agentUrl: seller.agentUrl, state: 'open', status: 'submitted' });
+    const { code, stdout } = await tasks();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^watched {4}2\d{3}-\S+ {2}create_media_buy {2}submitted {2}http/);
+    expect(stdout).toContain('ref order 1');
+    expect((await tasks('--state', 'unresolved')).stdout).toBe('No unresolved tasks.\n');
+    expect((await tasks('--state', 'done')).code).toBe(2);
   });
 
   it('stats, redrive-many, discard-many: counted first, changed with --yes', async () => {

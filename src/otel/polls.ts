@@ -1,0 +1,42 @@
+import { type MeterProvider, metrics } from '@opentelemetry/api';
+import { onlyKnown, wholeNumber } from '../config/validate.ts';
+import type { Poll } from '../poll/poller.ts';
+import { createLabels, METER, quietly, SECONDS } from './metrics.ts';
+
+/** `pollMetrics`' options. */
+export interface PollMetricsOptions {
+  /** The global one. */
+  readonly meterProvider?: MeterProvider;
+  /** Senders that are attributes by their agent URL, the first that are seen; those after them are `_other`. 100. */
+  readonly maxSenders?: number;
+}
+
+const OPTION_NAMES: Readonly<Record<keyof PollMetricsOptions, true>> = {
+  meterProvider: true,
+  maxSenders: true,
+};
+
+/**
+ * Counts and measures polls: `createPoller({ onPoll: pollMetrics() })`. What a provider throws changes no poll.
+ * @throws ConfigError for options that are not known.
+ */
+export function pollMetrics(options: PollMetricsOptions = {}): (poll: Poll) => void {
+  onlyKnown('pollMetrics', options, OPTION_NAMES);
+  const labelOf = createLabels(wholeNumber('pollMetrics: maxSenders', options.maxSenders, 100, 0));
+  const meter = (options.meterProvider ?? metrics.getMeterProvider()).getMeter(METER);
+  const polls = meter.createCounter('webhook.polls', { description: 'Polls of tasks', unit: '{poll}' });
+  const duration = meter.createHistogram('webhook.poll.duration', {
+    description: 'From the question about a task until its answer was kept',
+    unit: 's',
+    advice: { explicitBucketBoundaries: [...SECONDS] },
+  });
+  return ({ sender, result, status, durationMs }) => {
+    const attributes = {
+      'webhook.poll.result': result,
+      'webhook.sender': labelOf(sender),
+      ...(status !== undefined && { 'webhook.status': status }),
+    };
+    quietly(() => polls.add(1, attributes));
+    quietly(() => duration.record(durationMs / 1000, { 'webhook.poll.result': result }));
+  };
+}

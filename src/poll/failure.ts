@@ -1,0 +1,48 @@
+import { isOfKind, messageOf } from '../errors.ts';
+import {
+  isFinal,
+  refusalIn,
+  SellerBusyError,
+  SellerError,
+  TaskUnknownError,
+} from '../registrations/answer.ts';
+import { AnswerError } from './answer.ts';
+
+/**
+ * Why a poll has no answer. `busy`: the seller asks to be left alone. `unknown`: it does not know the task. `no-operation`: it
+ * does not have the operation that it was asked by. `refused`: asking again changes nothing before somebody has done something.
+ * `failed`: anything else; asked again.
+ */
+export type PollFailure =
+  | { readonly kind: 'busy'; readonly pauseMs: number | undefined; readonly message: string }
+  | { readonly kind: 'unknown' | 'no-operation' | 'failed'; readonly message: string }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string };
+
+/** How servers and their SDKs say that an operation is not there. */
+const NO_OPERATION =
+  /\b(?:unknown|no such|unsupported)\s+(?:tool|operation|method|skill)\b|\b(?:tool|operation|method|skill)\b.{0,200}\bnot (?:found|supported|available)\b/i;
+
+/** JSON-RPC 2.0: method not found. */
+const METHOD_NOT_FOUND = -32_601;
+const TOO_MANY_REQUESTS = 429;
+
+/** @param error what the caller's client threw, or what its answer was read as. */
+export function failureOf(error: unknown): PollFailure {
+  const message = messageOf(error);
+  if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: error.retryAfterMs, message };
+  if (isOfKind(error, TaskUnknownError)) return { kind: 'unknown', message };
+  if (isOfKind(error, AnswerError)) return { kind: 'refused', code: 'answer_invalid', message };
+  const { code, status, retryAfterMs } = membersOf(error);
+  if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
+    return { kind: 'busy', pauseMs: typeof retryAfterMs === 'number' ? retryAfterMs : undefined, message };
+  }
+  if (code === METHOD_NOT_FOUND || NO_OPERATION.test(message)) return { kind: 'no-operation', message };
+  const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
+  if (refusal && isFinal(refusal)) return { kind: 'refused', code: refusal.code, message: refusal.message };
+  return { kind: 'failed', message };
+}
+
+function membersOf(error: unknown): Readonly<Record<'code' | 'status' | 'retryAfterMs', unknown>> {
+  const none = { code: undefined, status: undefined, retryAfterMs: undefined };
+  return typeof error === 'object' && error !== null ? { ...none, ...error } : none;
+}

@@ -1,0 +1,21 @@
+import { sleep } from '../time-limits.ts';
+import { type Poller, type PollerOptions, pollerOf } from './options.ts';
+
+export type { TaskStatus, Transport } from '../events/event.ts';
+export type { Receiver } from '../options.ts';
+export type { EditionName } from '../protocol.ts';
+export type { Json, JsonObject } from '../registrations/json.ts';
+export type { CallSeller } from '../registrations/registration.ts';
+export type { Registrations } from '../registrations/registrations.ts';
+export type { Poller, PollerOptions } from './options.ts';
+export type { Poll, PollerStats, PollResult } from './poller.ts';
+export type { PolledTask, TaskQuery } from './query.ts';
+
+/**
+ * Polls the tasks that `registrations` knows of: one process a task at a time, slowly where webhooks come, and no more once an
+ * end is known by whichever channel. What is new goes through `receiver.observe` to the receiver's handlers.
+ * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ */
+export function createPoller(options: PollerOptions): Poller {
+  return pollerOf(options, { clock: () => performance.now(), sleep, random: Math.random });
+}

@@ -1,0 +1,162 @@
+import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { createHashes } from '../crypto/hashes.ts';
+import { ConfigError } from '../errors.ts';
+import type { Transport } from '../events/event.ts';
+import { PARTS } from '../instruments.ts';
+import { harmless } from '../logging.ts';
+import type { Receiver } from '../options.ts';
+import type { Parts, WithParts } from '../parts.ts';
+import type { CallSeller } from '../registrations/registration.ts';
+import type { Registrations } from '../registrations/registrations.ts';
+import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch.ts';
+import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
+import type { PolledTask, TaskQuery } from './query.ts';
+
+/** Options of `createPoller`. */
+export interface PollerOptions {
+  /** Has `registrations`: what a poll tells goes to its handlers. */
+  readonly receiver: Receiver;
+  /** The same as the receiver's. */
+  readonly registrations: Registrations;
+  /** Your client, as of `registrations.start`: `mcpCaller`, `a2aCaller`, or your own. */
+  readonly call: CallSeller;
+  /** By which transport a seller is called: decides how it is asked. As `call` says, else `tool`. */
+  readonly transport?: Transport | ((agentUrl: string) => Transport);
+  /** Between two polls of a task of which no webhook is to be expected. Ms; 30 000. */
+  readonly fastMs?: number;
+  /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
+  readonly slowMs?: number;
+  /** A task that has not ended for so long is `unresolved`, an alarm, and polled no more. Ms; 30 days. */
+  readonly giveUpMs?: number;
+  /**
+   * A seller that has delivered no webhook for so long is polled fast again. Ms, the same for all or by its agent URL: what it
+   * declares as its retry horizon, say. 24 h.
+   */
+  readonly silentMs?: number | ((agentUrl: string) => number);
+  /** How long a question may take, ms; another process asks after twice that. 20 000. */
+  readonly callMs?: number;
+  /** Questions to one seller at once, of all processes together. 4. */
+  readonly perSeller?: number;
+  /** Questions of this process at once, with those that wait for their seller. 64. */
+  readonly concurrency?: number;
+  /** How a seller is asked, where the table does not fit it: an operation and its arguments; undefined: by the table. */
+  readonly query?: (task: PolledTask) => TaskQuery | undefined;
+  /** Told of each poll. What it throws changes nothing. */
+  readonly onPoll?: (poll: Poll) => void;
+}
+
+/** Asks sellers about tasks, until each has ended by whichever channel. */
+export interface Poller {
+  /** Begins, in this process; any number of processes may. @throws ConfigError after `stop`. */
+  readonly start: () => void;
+  /** No question is begun from now on, and those under way are told to stop; resolves when they have ended. */
+  readonly stop: () => Promise<void>;
+  /** What it has done in this process. */
+  readonly stats: () => PollerStats;
+}
+
+const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
+  receiver: true,
+  registrations: true,
+  call: true,
+  transport: true,
+  fastMs: true,
+  slowMs: true,
+  giveUpMs: true,
+  silentMs: true,
+  callMs: true,
+  perSeller: true,
+  concurrency: true,
+  query: true,
+  onPoll: true,
+};
+
+const DAY_MS = 86_400_000;
+
+/** What tests move. */
+export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
+
+/** @throws ConfigError */
+export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
+  onlyKnown('createPoller', options, KNOWN);
+  const { receiver, call, query } = options;
+  const parts = partsOf(options);
+  const tasks = tasksOf(options);
+  requireFunction('call', call, '(agentUrl, operation, args, { signal }) => …');
+  if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
+  if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
+  const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
+  const loop = pollerLoop({
+    parts,
+    observe: receiver.observe,
+    tasks,
+    call,
+    transport: transportOf(options),
+    query,
+    pace: {
+      fastMs: wholeNumber('fastMs', options.fastMs, 30_000),
+      slowMs: wholeNumber('slowMs', options.slowMs, 120_000),
+      giveUpMs: wholeNumber('giveUpMs', options.giveUpMs, 30 * DAY_MS),
+      leaseMs: 2 * callMs,
+      perSeller: wholeNumber('perSeller', options.perSeller, 4),
+      random,
+    },
+    silentMs: silentOf(options.silentMs),
+    concurrency: wholeNumber('concurrency', options.concurrency, 64),
+    callMs,
+    onPoll: harmless(options.onPoll),
+    hashes: createHashes(),
+    clock,
+    sleep: wait,
+  });
+  let isStopped = false;
+  return {
+    start: () => {
+      if (isStopped) throw new ConfigError('start: was stopped before. Make a new poller to start again.');
+      loop.start();
+    },
+    stop: () => {
+      isStopped = true;
+      return loop.stop();
+    },
+    stats: loop.stats,
+  };
+}
+
+function requireFunction(name: string, value: unknown, example: string): void {
+  if (typeof value === 'function') return;
+  throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
+}
+
+function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => Transport {
+  if (typeof transport === 'function') return transport;
+  const same = oneOf('createPoller: transport', transport, ['tool', 'agent']) ?? call.transport ?? 'tool';
+  return () => same;
+}
+
+function silentOf(given: PollerOptions['silentMs']): (agentUrl: string) => number {
+  if (typeof given === 'function') return given;
+  const ms = wholeNumber('silentMs', given, DAY_MS);
+  return () => ms;
+}
+
+function partsOf({ receiver, registrations }: PollerOptions): Parts {
+  const parts = (receiver as Partial<Receiver & WithParts> | undefined)?.[PARTS];
+  if (!parts) {
+    throw new ConfigError('createPoller: receiver is not a receiver. Give what createReceiver returned.');
+  }
+  if (parts.registrations !== registrations) {
+    throw new ConfigError(
+      'createPoller: the receiver has other registrations, or none. Give both the same: createReceiver({ …, registrations }).',
+    );
+  }
+  return parts;
+}
+
+function tasksOf({ registrations }: PollerOptions): WatchedTasks {
+  const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
+  if (tasks) return tasks;
+  throw new ConfigError(
+    'createPoller: registrations are not what createRegistrations returned. Give those of the receiver.',
+  );
+}

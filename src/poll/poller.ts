@@ -1,0 +1,395 @@
+import { canonicalJson } from '../codec/canonical-json.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { ConfigError, isOfKind, messageOf, textOf } from '../errors.ts';
+import type { TaskStatus, Transport } from '../events/event.ts';
+import type { Observed } from '../events/observation.ts';
+import { isTerminal } from '../events/status.ts';
+import { createThinning } from '../logging.ts';
+import type { Receiver } from '../options.ts';
+import type { Parts } from '../parts.ts';
+import type { JsonObject } from '../registrations/json.ts';
+import type { CallSeller } from '../registrations/registration.ts';
+import { storedObject } from '../registrations/rows.ts';
+import type { Watch, WatchedTasks } from '../registrations/watch.ts';
+import { limited, orAborted } from '../time-limits.ts';
+import { type TaskSeen, taskSeenIn } from './answer.ts';
+import { failureOf, type PollFailure } from './failure.ts';
+import { queriesFor, type PolledTask, type TaskQuery } from './query.ts';
+import { beginPoll, endPoll, type Held, type Pace, type PollEnd } from './watches.ts';
+
+/**
+ * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
+ * `unchanged`: nothing new. `busy`: the seller asks for a pause. `unknown`: it does not know the task. `refused`: it takes the
+ * question for wrong. `failed`: no answer. `unresolved`: it is polled no more, and has not ended.
+ */
+export type PollResult =
+  'changed' | 'ended' | 'unchanged' | 'busy' | 'unknown' | 'refused' | 'failed' | 'unresolved';
+
+/** One poll, as `onPoll` is told of it. */
+export interface Poll {
+  /** Agent URL of the seller. */
+  readonly sender: string;
+  readonly taskId: string;
+  readonly operationId: string;
+  readonly taskType: string;
+  readonly result: PollResult;
+  /** What the seller answered. */
+  readonly status?: TaskStatus;
+  /** From the question until the answer was kept, ms. */
+  readonly durationMs: number;
+  /** Why there is no answer. */
+  readonly error?: string;
+}
+
+/** What a poller of this process has done since it was made. */
+export interface PollerStats {
+  readonly inFlight: number;
+  /** Polls by what they came to. */
+  readonly polls: Readonly<Record<PollResult, number>>;
+  /** Tasks that another channel has ended: they were not polled any more. */
+  readonly endedBefore: number;
+}
+
+export interface PollerContext {
+  readonly parts: Pick<Parts, 'config' | 'logger' | 'raiseAlarm' | 'now'>;
+  readonly observe: Receiver['observe'];
+  readonly tasks: WatchedTasks;
+  readonly call: CallSeller;
+  /** By agent URL. */
+  readonly transport: (agentUrl: string) => Transport;
+  readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
+  readonly pace: Omit<Pace, 'silentMs'>;
+  /** `Pace.silentMs`, by agent URL: the owner's function, which may fail. */
+  readonly silentMs: (agentUrl: string) => number;
+  /** Polls of this process at once, those that wait for their seller among them. */
+  readonly concurrency: number;
+  /** A poll is told to stop after so long: before another process makes it. Ms. */
+  readonly callMs: number;
+  readonly onPoll: (poll: Poll) => void;
+  readonly hashes: Hashes;
+  /** Ms, of a clock that is never set. */
+  readonly clock: () => number;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** Polls what is due, in this process. */
+export interface PollerLoop {
+  readonly start: () => void;
+  readonly stop: () => Promise<void>;
+  readonly stats: () => PollerStats;
+}
+
+/** The longest and the shortest wait between two looks: what another process registers is found so late. Ms. */
+const LOOK_MS = 10_000;
+const LEAST_MS = 100;
+
+/** Polls that failed one after the other, at which somebody is told. */
+const FAILING = 5;
+
+export function pollerLoop(context: PollerContext): PollerLoop {
+  const { tasks, parts, clock, sleep, concurrency } = context;
+  const { logger } = parts;
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+  const inTurn = bySeller(context.pace.perSeller);
+  const counts: Record<PollResult, number> = {
+    changed: 0,
+    ended: 0,
+    unchanged: 0,
+    busy: 0,
+    unknown: 0,
+    refused: 0,
+    failed: 0,
+    unresolved: 0,
+  };
+  let endedBefore = 0;
+  let working: Promise<void> | undefined;
+  const ask = asker(context, stopping.signal);
+  const alarms = alarmsOf(context);
+  const thinning = createThinning();
+  const paceOf = pacing(context);
+
+  const poll = async (row: Held): Promise<void> => {
+    if (stopping.signal.aborted) return;
+    const pace = paceOf(row.sender);
+    const begun = await beginPoll(tasks, row, pace);
+    if (begun.kind === 'ended') endedBefore += 1;
+    if (begun.kind !== 'poll' && begun.kind !== 'give-up') return;
+    const { watch, held } = begun;
+    const since = clock();
+    const told = begun.kind === 'poll' ? await ask(watch, held) : UNRESOLVED;
+    // Before it is kept: an alarm may come twice, and is never left out.
+    alarms(watch, held, told);
+    await endPoll(tasks, held, told.end, pace);
+    if (told.result === 'stopped') return;
+    counts[told.result] += 1;
+    context.onPoll({ ...namesOf(watch, held), ...factsOf(told), durationMs: Math.max(0, clock() - since) });
+  };
+  const begin = (row: Held): void => {
+    const run = inTurn(row.sender, () => poll(row))
+      .catch((error: unknown) => {
+        const suppressed = thinning('store', parts.now());
+        if (suppressed === undefined) return;
+        logger.warn(
+          { err: error, sender: row.sender },
+          'a poll could not be begun or ended: it comes again after its lease',
+        );
+      })
+      .finally(() => running.delete(run));
+    running.add(run);
+  };
+  const look = async (): Promise<number> => {
+    const max = concurrency - running.size;
+    try {
+      const found = await tasks.rows.due({ kind: 'watch', max, holdMs: context.pace.leaseMs, senders: [] });
+      for (const { sender, id, dueAt } of found.rows) begin({ sender, id, dueAt });
+      if (found.rows.length === max) return 0;
+      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? LOOK_MS, LOOK_MS));
+    } catch (error) {
+      logger.warn({ err: error }, `The store cannot say which tasks are to be polled. ${messageOf(error)}`);
+      return LOOK_MS;
+    }
+  };
+  return {
+    start: () => {
+      working ??= (async () => {
+        while (!stopping.signal.aborted) {
+          if (running.size >= concurrency) {
+            await Promise.race(running);
+            continue;
+          }
+          const idleMs = await look();
+          if (idleMs > 0) await sleep(idleMs, stopping.signal);
+        }
+      })();
+    },
+    stop: async () => {
+      stopping.abort(new DOMException('The poller stops.', 'AbortError'));
+      await working;
+      await Promise.all(running);
+    },
+    stats: () => ({ inFlight: running.size, polls: { ...counts }, endedBefore }),
+  };
+}
+
+/** Where the owner's function cannot say, webhooks are not relied on. */
+function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => Pace {
+  const fail = (sender: string, reason: string): number => {
+    const message = `silentMs: ${reason}. Return a number of ms; until then the seller is polled fast.`;
+    parts.raiseAlarm({ code: 'misconfigured', sender, message });
+    return 0;
+  };
+  const safe = (sender: string): number => {
+    try {
+      const ms: unknown = silentMs(sender);
+      return typeof ms === 'number' && ms >= 0 ? ms : fail(sender, `${textOf(ms)} is not a number of ms`);
+    } catch (error) {
+      return fail(sender, messageOf(error));
+    }
+  };
+  return (sender) => ({ ...pace, silentMs: safe(sender) });
+}
+
+/** Work for one seller, so much at once in this process. */
+function bySeller(most: number): (sender: string, work: () => Promise<void>) => Promise<void> {
+  const sellers = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+  return async (sender, work) => {
+    const seller = sellers.get(sender) ?? { running: 0, waiting: [] };
+    sellers.set(sender, seller);
+    if (seller.running >= most) await new Promise<void>((resolve) => seller.waiting.push(resolve));
+    else seller.running += 1;
+    try {
+      await work();
+    } finally {
+      // Whoever is next takes the place over.
+      const next = seller.waiting.shift();
+      if (next) next();
+      else if ((seller.running -= 1) === 0) sellers.delete(sender);
+    }
+  };
+}
+
+/** What a poll has told, and what is kept of it. */
+interface Told {
+  readonly result: PollResult | 'stopped';
+  readonly end: PollEnd;
+  readonly status?: TaskStatus;
+  readonly error?: string;
+  /** A refusal's. */
+  readonly code?: string;
+}
+
+const UNRESOLVED: Told = {
+  result: 'unresolved',
+  end: { kind: 'unresolved' },
+  error: 'polled for giveUpMs, and it has not ended',
+};
+
+const namesOf = (
+  { taskId, operationId, taskType }: Watch,
+  { sender }: Held,
+): Pick<Poll, 'sender' | 'taskId' | 'operationId' | 'taskType'> => ({
+  sender,
+  taskId,
+  operationId,
+  taskType,
+});
+
+const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status' | 'error'> => ({
+  result: result as PollResult,
+  ...(status !== undefined && { status }),
+  ...(error !== undefined && { error }),
+});
+
+/** Asks the seller, and observes what is new. Never rejects. */
+function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, held: Held) => Promise<Told> {
+  const { parts, observe, hashes, callMs } = context;
+  const question = questioner(context);
+
+  const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
+    const { status, updatedAt, data } = seen;
+    return observe({
+      ...namesOf(watch, held),
+      status,
+      ...(data !== undefined && { data }),
+      // An end is taken whenever it came: only others are ordered.
+      ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
+      askedAt,
+      source: 'poll',
+      observation: updatedAt ?? `change ${watch.changes + 1}`,
+    });
+  };
+  const answered = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
+    const { status, data, updatedAt, hintMs } = seen;
+    const isEnd = isTerminal(status);
+    const dataHash = data === undefined ? undefined : hashes.sha256Hex(canonicalJson(data));
+    // The same status with other data is progress where the seller says when that was.
+    const isProgress = updatedAt !== undefined && dataHash !== watch.dataHash;
+    const isChange = isEnd || status !== watch.status || isProgress;
+    if (isChange) {
+      const outcome = await observed(watch, held, seen, askedAt);
+      if (outcome.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
+    }
+    const result = isEnd ? 'ended' : isChange ? 'changed' : 'unchanged';
+    return { result, status, end: { kind: 'answered', isEnd, status, dataHash, isChange, hintMs } };
+  };
+
+  return async (watch, held) => {
+    const askedAt = parts.now();
+    try {
+      const reason = `the seller did not answer within ${callMs} ms`;
+      const seen = await limited({ ms: callMs, reason }, stopping, (signal) =>
+        orAborted(question(watch, held, signal), signal),
+      );
+      if (seen.status === 'completed' && seen.data === undefined) {
+        return {
+          ...UNRESOLVED,
+          status: 'completed',
+          error: 'the seller says completed, and gives no result',
+        };
+      }
+      return await answered(watch, held, seen, askedAt);
+    } catch (error) {
+      if (stopping.aborted) return { result: 'stopped', end: { kind: 'stopped' } };
+      if (isOfKind(error, ConfigError)) {
+        return failed({ kind: 'refused', code: 'answer_invalid', message: error.message });
+      }
+      return failed(failureOf(error));
+    }
+  };
+}
+
+const RESULTS = {
+  busy: 'busy',
+  unknown: 'unknown',
+  'no-operation': 'refused',
+  refused: 'refused',
+  failed: 'failed',
+} as const satisfies Record<PollFailure['kind'], PollResult>;
+
+function failed(failure: PollFailure): Told {
+  const { kind, message } = failure;
+  const code = failure.kind === 'refused' ? failure.code : failure.kind;
+  const end: PollEnd = {
+    kind: 'failed',
+    ...(failure.kind === 'busy' && { pauseMs: failure.pauseMs ?? 0 }),
+    ...(kind === 'unknown' && { isUnknown: true }),
+  };
+  return { result: RESULTS[kind], end, error: message, code };
+}
+
+/** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
+function questioner({
+  parts,
+  call,
+  transport,
+  query,
+}: PollerContext): (watch: Watch, held: Held, signal: AbortSignal) => Promise<TaskSeen> {
+  /** By the how many-th operation sellers are asked that do not have the first. */
+  const known = new Map<string, number>();
+
+  const askBy = async (of: TaskQuery, { sender }: Held, taskId: string, signal: AbortSignal) =>
+    taskSeenIn(await call(sender, of.operation, of.arguments, { signal }), taskId);
+
+  const first = async (queries: readonly TaskQuery[], held: Held, taskId: string, signal: AbortSignal) => {
+    for (let at = known.get(held.sender) ?? 0; ; at += 1) {
+      const of = queries[at] ?? queries[0];
+      if (!of) throw new ConfigError('query: no question was given.');
+      try {
+        const seen = await askBy(of, held, taskId, signal);
+        if (at > 0) known.set(held.sender, at);
+        return { of, seen };
+      } catch (error) {
+        if (failureOf(error).kind !== 'no-operation' || at + 1 >= queries.length) throw error;
+      }
+    }
+  };
+
+  return async (watch, held, signal) => {
+    const task = taskOf(watch, held, parts.config.edition.name);
+    const by = transport(held.sender);
+    const own = query?.(task);
+    const { of, seen } = await first(own ? [own] : queriesFor(by, task), held, task.taskId, signal);
+    if (seen.status !== 'completed' || seen.data !== undefined) return seen;
+    const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;
+    return askBy(again, held, task.taskId, signal);
+  };
+}
+
+function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): PolledTask {
+  const { account, status } = watch;
+  return {
+    ...namesOf(watch, held),
+    ...(account !== undefined && { account: storedObject(account) as JsonObject }),
+    edition: watch.edition ?? edition,
+    ...(status !== undefined && { status }),
+  };
+}
+
+/** What somebody has to look at. */
+function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held: Held, told: Told) => void {
+  return (watch, held, { result, error = '', code = result }) => {
+    const of = namesOf(watch, held);
+    if (result === 'unresolved') {
+      raiseAlarm({
+        code: 'task_unresolved',
+        ...of,
+        message: `How ${of.taskType} has ended is not known: ${error}. It is polled no more; a webhook that comes later still ends it. Ask the seller.`,
+      });
+    } else if (result === 'unknown' && !watch.isUnknown) {
+      raiseAlarm({
+        code: 'task_unknown',
+        ...of,
+        message: `The seller does not know a task that it has begun. That says nothing of how it ended: it is asked about again, less and less often. ${error}`,
+      });
+    } else if (result === 'refused' || (result === 'failed' && watch.failures + 1 >= FAILING)) {
+      raiseAlarm({
+        code: 'poll_failing',
+        ...of,
+        refusal: code,
+        message: `Tasks of the seller cannot be polled, and are asked about again, less and less often: ${error}`,
+      });
+    }
+  };
+}

@@ -1,0 +1,197 @@
+import type { TaskStatus } from '../events/event.ts';
+import {
+  endedWatch,
+  saveSellerRow,
+  type SellerRow,
+  sellerRowIn,
+  type Watch,
+  type WatchedTasks,
+  watchIn,
+  watchRow,
+} from '../registrations/watch.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
+
+/*
+ * The steps of a poll over the rows of its seller, each atomic. Who polls has a lease: the row is due again when it is over, and
+ * the time that it is then due names the poll, so that one whose lease is over changes nothing. Polls of one seller are counted
+ * in the seller's row, by all processes.
+ */
+
+/** How often, and for how long, tasks are polled. Ms. */
+export interface Pace {
+  readonly fastMs: number;
+  readonly slowMs: number;
+  readonly giveUpMs: number;
+  /** A seller that was heard of so lately sends its webhooks. */
+  readonly silentMs: number;
+  /** How long a poll may take before another process makes it. */
+  readonly leaseMs: number;
+  /** Polls of one seller at once, of all processes. */
+  readonly perSeller: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** A row that this process may poll, as long as it is due then. */
+export interface Held {
+  readonly sender: string;
+  readonly id: string;
+  readonly dueAt: number | null;
+}
+
+/**
+ * `poll`: to be asked about now. `give-up`: it was polled for `giveUpMs`; it is unresolved once `endPoll` is told so. `ended`:
+ * its end is safe, nobody asks any more. `later`: not now. `lost`: another process has it.
+ */
+export type Begun =
+  | { readonly kind: 'poll' | 'give-up'; readonly watch: Watch; readonly held: Held }
+  | { readonly kind: 'ended' | 'later' | 'lost' };
+
+/** What came of a poll. */
+export type PollEnd =
+  /** The seller has answered; `isEnd`: it is over, and no channel has to tell it again. */
+  | {
+      readonly kind: 'answered';
+      readonly isEnd: boolean;
+      readonly status: TaskStatus;
+      readonly dataHash: string | undefined;
+      readonly isChange: boolean;
+      readonly hintMs: number | undefined;
+    }
+  /** Of a seller that asks for a pause: none of its tasks is polled before that. */
+  | { readonly kind: 'failed'; readonly pauseMs?: number | undefined; readonly isUnknown?: boolean }
+  /** Nobody polls it any more, and it has not ended. */
+  | { readonly kind: 'unresolved' }
+  /** Not asked to its end: another process may do it at once. */
+  | { readonly kind: 'stopped' };
+
+/** Where the seller's polls are all under way: some of them will have ended then. Ms. */
+const CROWDED_MS = 500;
+/** The longest time between two polls of a task that fails, or of a seller that asks for a pause. Ms. */
+const LONGEST_MS = 86_400_000;
+const LONGEST_BACKOFF_MS = 1_800_000;
+/** Of a time between two polls: so much more or less, at random. */
+const JITTER = 0.1;
+
+const spread = (ms: number, { random }: Pace): number =>
+  Math.max(1, Math.round(ms * (1 - JITTER + 2 * JITTER * random())));
+
+/** Slowly where webhooks are promised and come. */
+function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number, pace: Pace): number {
+  const isHeard = heardAt !== undefined && now - heardAt < pace.silentMs;
+  return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
+}
+
+const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
+  polls.filter(([, until]) => until > now);
+
+/** Begins a poll of a row that was due. */
+export function beginPoll({ rows, retentionMs }: WatchedTasks, of: Held, pace: Pace): Promise<Begun> {
+  return rows.run(of.sender, (step, now) => begun(step, now, of, { pace, retentionMs }));
+}
+
+function begun(
+  rows: RegistrationRows,
+  now: number,
+  of: Held,
+  { pace, retentionMs }: { readonly pace: Pace; readonly retentionMs: number },
+): Begun {
+  const row = rows.get('watch', of.id);
+  if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
+  if (rows.taskEnd(of.id) === 'safe') {
+    rows.save(endedWatch(row, now + retentionMs));
+    return { kind: 'ended' };
+  }
+  const watch = watchIn(row);
+  const later = (at: number, as: Watch = watch): Begun => {
+    rows.save(watchRow(of, as, 'watched', { dueAt: Math.ceil(at) }));
+    return { kind: 'later' };
+  };
+  const held = { ...of, dueAt: Math.ceil(now + pace.leaseMs) };
+  if (now - watch.since >= pace.giveUpMs) {
+    rows.save(watchRow(of, watch, 'watched', held));
+    return { kind: 'give-up', watch, held };
+  }
+  const seller = sellerRowIn(rows);
+  if (!watch.isScheduled) {
+    const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
+    if (first > now) return later(first, { ...watch, isScheduled: true });
+  }
+  const { pausedUntil = 0 } = seller;
+  if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
+  const polls = livePolls(seller, now);
+  if (polls.length >= pace.perSeller) return later(now + spread(CROWDED_MS, pace));
+  rows.save(watchRow(of, watch, 'watched', held));
+  saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
+  return { kind: 'poll', watch, held };
+}
+
+/** Ends a poll. @returns whether it was still this process's. */
+export function endPoll(
+  { rows, retentionMs }: WatchedTasks,
+  held: Held,
+  end: PollEnd,
+  pace: Pace,
+): Promise<boolean> {
+  return rows.run(held.sender, (step, now) => {
+    const seller = sellerRowIn(step);
+    const pausedUntil = pausedBy(end, now);
+    const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
+    saveSellerRow(step, held.sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
+    const row = step.get('watch', held.id);
+    if (!row || row.dueAt !== held.dueAt) return false;
+    const watch = watchIn(row);
+    step.save(
+      end.kind === 'answered' && end.isEnd
+        ? endedWatch(row, now + retentionMs)
+        : next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }),
+    );
+    return true;
+  });
+}
+
+function pausedBy(end: PollEnd, now: number): number | undefined {
+  if (end.kind !== 'failed' || end.pauseMs === undefined) return undefined;
+  return Math.ceil(now + Math.min(end.pauseMs, LONGEST_MS));
+}
+
+interface Timing {
+  readonly now: number;
+  readonly pace: Pace;
+  /** Ms between two polls that are answered. */
+  readonly everyMs: number;
+}
+
+/** The row of a task that has not ended. */
+function next(
+  row: RegistrationRow,
+  watch: Watch,
+  end: PollEnd,
+  { now, pace, everyMs }: Timing,
+): RegistrationRow {
+  const dueIn = (ms: number): { readonly dueAt: number } => ({ dueAt: Math.ceil(now + spread(ms, pace)) });
+  switch (end.kind) {
+    case 'unresolved':
+      return watchRow(row, watch, 'unresolved');
+    case 'stopped':
+      return watchRow(row, { ...watch, isScheduled: true }, 'watched', { dueAt: Math.ceil(now) });
+    case 'failed': {
+      const failures = watch.failures + 1;
+      const is: Watch = { ...watch, isScheduled: true, failures, ...(end.isUnknown && { isUnknown: true }) };
+      const backoffMs = Math.min(everyMs * 2 ** Math.min(failures - 1, 20), LONGEST_BACKOFF_MS);
+      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, backoffMs, end.pauseMs ?? 0)));
+    }
+    case 'answered': {
+      const { isUnknown: _known, dataHash: _before, ...rest } = watch;
+      const is: Watch = {
+        ...rest,
+        isScheduled: true,
+        status: end.status,
+        ...(end.dataHash !== undefined && { dataHash: end.dataHash }),
+        changes: watch.changes + (end.isChange ? 1 : 0),
+        failures: 0,
+      };
+      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, Math.min(end.hintMs ?? 0, LONGEST_MS))));
+    }
+  }
+}

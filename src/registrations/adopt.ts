@@ -1,0 +1,96 @@
+import { MAX_TEXT } from '../codec/printable.ts';
+import { onlyKnown, text } from '../config/validate.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { ConfigError } from '../errors.ts';
+import type { StoreRegistrations } from '../stores/contract.ts';
+import { SELLER } from './checks.ts';
+import { accountText, checkedRef, type JsonObject, requireTaskType } from './json.ts';
+import { adopted, type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
+import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
+
+/** What a seller does already, told before there were registrations, or elsewhere. */
+export interface Adoption extends Seller {
+  /** Below `baseUrl`, where it sends to: from now on its deliveries are taken there. */
+  readonly url?: string;
+  /** A task that is under way: it is polled like one that was registered. With its `taskType`. */
+  readonly taskId?: string;
+  /** e.g. `update_media_buy`; `create_media_buy` unless it says. */
+  readonly taskType?: string;
+  /** A media buy that runs: its delivery reports are known by it. */
+  readonly mediaBuyId?: string;
+  /** `account` that the seller is asked about the task with. */
+  readonly account?: JsonObject;
+  /** As in `create`. */
+  readonly ref?: string;
+}
+
+const ADOPTION: Readonly<Record<keyof Adoption, true>> = {
+  ...SELLER,
+  url: true,
+  taskId: true,
+  taskType: true,
+  mediaBuyId: true,
+  account: true,
+  ref: true,
+};
+
+/** @throws RegistrationError */
+export function requireAdoption(adoption: Adoption, allowLoopback: boolean): void {
+  checked(() => onlyKnown('adopt', adoption, ADOPTION));
+  requireSeller(adoption, 'signature', allowLoopback);
+  const { url, taskId, taskType, mediaBuyId } = adoption;
+  checked(() => {
+    for (const [name, value] of Object.entries({ taskId, mediaBuyId })) {
+      if (value !== undefined && text(name, value).length > MAX_TEXT) {
+        throw new ConfigError(`${name}: is longer than ${MAX_TEXT} characters. Tell the seller.`);
+      }
+    }
+    if (taskId !== undefined && taskType === undefined) {
+      throw new ConfigError('adopt: a task needs its taskType. Give e.g. create_media_buy.');
+    }
+    if (url === undefined && taskId === undefined && mediaBuyId === undefined) {
+      throw new ConfigError('adopt: nothing to take over. Give url, taskId, mediaBuyId, or several of them.');
+    }
+  });
+}
+
+interface AdoptOptions {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Hashes;
+  /** A random UUID. */
+  readonly newId: () => string;
+  /** How long an operation is known after its end. Ms. */
+  readonly retentionMs: number;
+}
+
+/** An operation for a task or a media buy that the seller has already: the one that is known for it, else a new one. */
+export async function adoptIn(
+  { registrations, hashes, newId, retentionMs }: AdoptOptions,
+  adoption: Adoption,
+): Promise<OperationSeen> {
+  const { agentUrl, taskType = 'create_media_buy', url, taskId, mediaBuyId } = adoption;
+  requireTaskType(taskType);
+  const account = accountText(adoption);
+  const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
+  const made = {
+    seller: sellerIn(adoption),
+    taskType,
+    state: 'open',
+    ...(ref !== undefined && { ref }),
+    ...(taskId !== undefined && { taskId }),
+    ...(mediaBuyId !== undefined && { mediaBuyId }),
+    ...(account !== undefined && { account }),
+    // It was called by somebody else, and is not called again.
+    requestKey: '',
+    keyUntil: 0,
+    keyMs: 0,
+    scheme: 'signature',
+    isAdopted: true,
+    ...(url === undefined && { withoutConfig: true as const }),
+  } satisfies Omit<Stored, 'createdAt'>;
+  const of = { agentUrl, operationId: newId() };
+  return registrations.run(agentUrl, (rows, now) => {
+    const row = adopted({ rows, now, hashes, retentionMs }, of, { ...made, createdAt: now });
+    return seenOf(row, storedIn(row));
+  });
+}

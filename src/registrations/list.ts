@@ -1,0 +1,64 @@
+import type { Hashes } from '../crypto/engine.ts';
+import { storedId } from '../stages/ids.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
+import { type OperationSeen, type OperationState, seenOf, storedIn } from './operation.ts';
+import { watchIn, type WatchState } from './watch.ts';
+
+/** Which operations `list` gives; of all sellers and states unless it says. */
+export interface OperationQuery {
+  /** `watched`: its task is polled; `unresolved`: it was polled in vain, and is polled no more. Both may be open or ended. */
+  readonly state?: OperationState | WatchState;
+  readonly agentUrl?: string;
+  /** 1 to 1000. */
+  readonly limit: number;
+  readonly after?: string;
+}
+
+/** A page of operations; `next` is `after` of the one behind it. */
+export interface OperationPage {
+  readonly operations: readonly OperationSeen[];
+  readonly next?: string;
+}
+
+const WATCH_STATES: Readonly<Record<WatchState, true>> = { watched: true, unresolved: true };
+
+const isWatchState = (state: OperationQuery['state']): state is WatchState =>
+  state !== undefined && Object.hasOwn(WATCH_STATES, state);
+
+/** `Registrations.list`. */
+export async function listOperations(
+  registrations: StoreRegistrations,
+  hashes: Hashes,
+  { state, agentUrl, limit, after }: OperationQuery,
+): Promise<OperationPage> {
+  const ofWatches = isWatchState(state);
+  const { rows, next } = await registrations.page({
+    kind: ofWatches ? 'watch' : 'operation',
+    limit,
+    ...(state && { list: state }),
+    ...(agentUrl !== undefined && { sender: agentUrl }),
+    ...(after !== undefined && { after }),
+  });
+  const operations = ofWatches ? await watchedBy(registrations, hashes, rows) : rows.map(seen);
+  return { operations, ...(next !== undefined && { next }) };
+}
+
+const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
+
+/** Operations of watches, a look for each seller. One that was forgotten meanwhile is left out. */
+async function watchedBy(
+  registrations: StoreRegistrations,
+  hashes: Hashes,
+  watches: readonly RegistrationRow[],
+): Promise<readonly OperationSeen[]> {
+  const senders = [...new Set(watches.map(({ sender }) => sender))];
+  const found = await Promise.all(
+    senders.map((sender) => {
+      const ids = watches
+        .filter((row) => row.sender === sender)
+        .map((row) => storedId(watchIn(row).operationId, hashes));
+      return registrations.run(sender, (rows) => ids.flatMap((id) => rows.get('operation', id) ?? []));
+    }),
+  );
+  return found.flat().map(seen);
+}

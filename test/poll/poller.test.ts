@@ -1,0 +1,569 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SellerBusyError, SellerError, TaskUnknownError } from '../../src/registrations/answer.ts';
+import { AGENT, payloads, said } from '../receiver/setup.ts';
+import { type Process, submitted, world, type World } from './kit.ts';
+
+const S = 1000;
+const MINUTE = 60 * S;
+const HOUR = 60 * MINUTE;
+const FAST = 30 * S;
+const SLOW = 120 * S;
+const RESULT = { media_buy_id: 'mb-1' };
+
+let at: World;
+beforeEach(() => {
+  at = world();
+});
+afterEach(() => at.end());
+
+const times = (): number[] => at.seller.questions.map((question) => question.at);
+const gapsOf = (all: readonly number[]): number[] =>
+  all.flatMap((time, nth) => (nth === 0 ? [] : [time - (all[nth - 1] ?? 0)]));
+const gaps = (): number[] => gapsOf(times());
+
+/** Times of the questions about each task. */
+function byTaskId(): Map<unknown, number[]> {
+  const found = new Map<unknown, number[]>();
+  for (const { at: time, args } of at.seller.questions) {
+    found.set(args['task_id'], [...(found.get(args['task_id']) ?? []), time]);
+  }
+  return found;
+}
+
+const alarmsOf = ({ alarms }: Process, code: string) => alarms.filter((alarm) => alarm.code === code);
+
+async function listed(
+  { registrations }: Process,
+  state: 'watched' | 'unresolved',
+): Promise<readonly (string | undefined)[]> {
+  const { operations } = await registrations.list({ state, limit: 100 });
+  return operations.map(({ taskId }) => taskId);
+}
+
+const webhook = (status: 'working' | 'completed', more: object = {}): object =>
+  payloads.tool(status, { task_id: 'task-1', timestamp: new Date().toISOString(), result: RESULT, ...more });
+
+/** Until everything that needs no time has been done, the verification of a signature among it. */
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await condition()); tries += 1) {
+    if (tries > 2000) throw new Error('it has not come to pass');
+    await at.clock.settled();
+  }
+}
+
+describe('how often', () => {
+  it('fast while no webhook has come; the first after one interval', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    expect(times()[0]).toBe(FAST);
+    expect(new Set(gaps())).toEqual(new Set([FAST]));
+    expect(one.seen).toEqual([]);
+    expect(one.polls.at(-1)).toMatchObject({
+      sender: AGENT,
+      taskId: 'task-1',
+      result: 'unchanged',
+      status: 'submitted',
+    });
+  });
+
+  it('slowly where the seller delivers webhooks, of whichever task, and fast again where it has fallen silent', async () => {
+    const one = await at.process({ silentMs: HOUR });
+    await submitted(one, 'task-1');
+    await submitted(one, 'task-2');
+    expect(said(await one.deliver(webhook('completed', { task_id: 'task-2' })))).toBe('accepted 200');
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(times()[0]).toBe(SLOW);
+    expect(new Set(gaps())).toEqual(new Set([SLOW]));
+    const before = times().length;
+    await at.clock.pass(10 * MINUTE);
+    expect(new Set(gaps().slice(before + 1))).toEqual(new Set([FAST]));
+  });
+
+  it('fast where the seller has refused to be told where to send, whatever it delivers else', async () => {
+    const one = await at.process();
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'create_media_buy',
+      arguments: {},
+    });
+    await made.call(async (_agentUrl, _operation, args) =>
+      args['push_notification_config']
+        ? { error: { code: 'INVALID_REQUEST', message: 'no webhooks here' } }
+        : { status: 'submitted', task_id: 'task-1' },
+    );
+    await submitted(one, 'task-2');
+    await one.deliver(webhook('completed', { task_id: 'task-2' }));
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(new Set(gaps())).toEqual(new Set([FAST]));
+  });
+
+  it('at random up to a tenth sooner and later, so that what began together does not stay so', async () => {
+    await at.end();
+    let next = 0;
+    const randoms = [0, 0.999, 0.5, 0.25];
+    at = world(() => randoms[(next += 1) % randoms.length] ?? 0);
+    const one = await at.process();
+    for (let nth = 0; nth < 8; nth += 1) await submitted(one, `task-${nth}`);
+    one.poller.start();
+    await at.clock.pass(20 * MINUTE);
+    for (const asked of byTaskId().values()) {
+      const own = gapsOf(asked);
+      expect(Math.min(...own)).toBeGreaterThanOrEqual(0.9 * FAST);
+      // What is due is seen at the next look.
+      expect(Math.max(...own)).toBeLessThanOrEqual(1.1 * FAST + 100);
+    }
+    expect(new Set(times()).size).toBeGreaterThan(20);
+  });
+
+  it('as seldom as the task itself asks for', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1', retry_after: 600 }));
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(new Set(gaps())).toEqual(new Set([10 * MINUTE]));
+  });
+});
+
+describe('what a poll tells', () => {
+  it('an end goes to the handler once, with its result, and nobody asks again', async () => {
+    const one = await at.process();
+    const { operationId } = await submitted(one, 'task-1', { ref: 'order 7' });
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    at.seller.answers.set('task-1', () => ({
+      status: 'completed',
+      task_id: 'task-1',
+      updated_at: new Date().toISOString(),
+      result: RESULT,
+    }));
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    const asked = at.seller.questions.length;
+    await at.clock.pass(HOUR);
+    expect(one.seen).toHaveLength(1);
+    expect(one.seen[0]?.event).toMatchObject({
+      source: 'poll',
+      status: 'completed',
+      taskId: 'task-1',
+      operationId,
+      data: RESULT,
+      registration: { operationId, ref: 'order 7' },
+    });
+    expect(at.seller.questions).toHaveLength(asked);
+    expect(one.polls.at(-1)).toMatchObject({ result: 'ended', status: 'completed' });
+    expect(await listed(one, 'watched')).toEqual([]);
+    expect(await one.registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'ended' });
+    expect(one.poller.stats()).toMatchObject({
+      inFlight: 0,
+      polls: { ended: 1, unchanged: asked - 1 },
+      endedBefore: 0,
+    });
+  });
+
+  it('no change is no event; a change of status is one, each time it comes back', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    const statuses = ['submitted', 'working', 'working', 'input-required', 'working', 'working'];
+    at.seller.answers.set('task-1', () => ({ status: statuses.shift() ?? 'working', task_id: 'task-1' }));
+    one.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    await until(() => one.seen.length >= 3);
+    expect(one.seen.map(({ event }) => event.kind === 'task' && event.status)).toEqual([
+      'working',
+      'input-required',
+      'working',
+    ]);
+  });
+
+  it('progress is an event where the seller says when it was; the same at another time is none', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    const steps = [1, 1, 2];
+    at.seller.answers.set('task-1', () => ({
+      status: 'working',
+      task_id: 'task-1',
+      updated_at: new Date().toISOString(),
+      progress: { current_step: steps.shift() ?? 2 },
+    }));
+    one.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    await until(() => one.seen.length >= 2);
+    expect(one.seen.map(({ event }) => event.data)).toEqual([{ current_step: 1 }, { current_step: 2 }]);
+  });
+
+  it('completed without a result is asked again with it, else unresolved: no event without data, and a webhook still ends it', async () => {
+    const one = await at.process({
+      query: ({ taskId }) => ({ operation: 'status', arguments: { task_id: taskId } }),
+    });
+    const { operationId } = await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1' }));
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(at.seller.questions.map(({ args }) => args)).toEqual([
+      { task_id: 'task-1' },
+      { task_id: 'task-1', include_result: true },
+    ]);
+    expect(one.seen).toEqual([]);
+    expect(alarmsOf(one, 'task_unresolved')).toMatchObject([
+      { sender: AGENT, taskId: 'task-1', operationId },
+    ]);
+    expect(await listed(one, 'unresolved')).toEqual(['task-1']);
+    expect(said(await one.deliver(webhook('completed', { operation_id: operationId })))).toBe('accepted 200');
+    expect(one.seen).toHaveLength(1);
+    await until(async () => (await listed(one, 'unresolved')).length === 0);
+  });
+
+  it('a result that comes with the second question counts', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      status: 'completed',
+      task_id: 'task-1',
+      ...(at.seller.questions.length > 1 && { result: RESULT }),
+    }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(one.seen[0]?.event.data).toEqual(RESULT);
+  });
+
+  it('a failure is one without a result too', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    const error = { code: 'BUDGET', message: 'too low' };
+    at.seller.answers.set('task-1', () => ({ status: 'failed', task_id: 'task-1', error }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(one.seen[0]?.event).toMatchObject({ status: 'failed', data: { error } });
+  });
+});
+
+describe('what another channel tells', () => {
+  it('a webhook that was handled ends the polls', async () => {
+    const one = await at.process();
+    const { operationId } = await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    const asked = at.seller.questions.length;
+    expect(asked).toBeGreaterThan(0);
+    await one.deliver(webhook('completed', { operation_id: operationId }));
+    await until(async () => (await listed(one, 'watched')).length === 0);
+    await at.clock.pass(HOUR);
+    expect(at.seller.questions).toHaveLength(asked);
+    expect(one.seen).toHaveLength(1);
+  });
+
+  it('in mode inbox from its insertion on, while it still waits for its handler', async () => {
+    const one = await at.process({}, { mode: 'inbox' }, false);
+    await submitted(one, 'task-1');
+    expect(said(await one.deliver(webhook('completed')))).toBe('accepted 200');
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect([at.seller.questions, one.seen]).toEqual([[], []]);
+    expect(one.poller.stats().endedBefore).toBe(1);
+    expect(await listed(one, 'watched')).toEqual([]);
+  });
+
+  it('an inline webhook whose handler fails ends nothing: the poll makes it safe, and it is handled by itself', async () => {
+    let fails = true;
+    const one = await at.process(
+      {},
+      {
+        handler: async () => {
+          if (fails) throw new Error('the database is away');
+        },
+      },
+    );
+    const { operationId } = await submitted(one, 'task-1');
+    expect(said(await one.deliver(webhook('completed', { operation_id: operationId })))).toBe(
+      'unavailable handler_failed 503',
+    );
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+    fails = false;
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    await until(() => one.seen.length === 2);
+    expect(one.seen[1]?.event).toMatchObject({ source: 'webhook', status: 'completed' });
+    expect(await listed(one, 'watched')).toEqual([]);
+    const asked = at.seller.questions.length;
+    await at.clock.pass(HOUR);
+    expect([at.seller.questions.length, one.seen.length]).toEqual([asked, 2]);
+  });
+
+  it('a webhook before the answer of the call, whose handler fails, is polled for all the same', async () => {
+    const one = await at.process(
+      {},
+      {
+        handler: async ({ source }) => {
+          if (source === 'webhook') throw new Error('the database is away');
+        },
+      },
+    );
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'create_media_buy',
+      arguments: {},
+    });
+    await one.deliver(webhook('completed', { operation_id: made.operationId }));
+    expect(await made.settle({ status: 'submitted', task_id: 'task-1' })).toBe('known');
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+  });
+
+  it('an answer that ends the call is polled by nobody', async () => {
+    const one = await at.process();
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'create_media_buy',
+      arguments: {},
+    });
+    await made.settle({ status: 'completed', task_id: 'task-1', result: RESULT });
+    await until(() => one.seen.length === 1);
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(at.seller.questions).toEqual([]);
+  });
+});
+
+describe('a seller that does not answer', () => {
+  it('is asked less and less often, up to half an hour, and as before once it answers', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    let isAway = true;
+    at.seller.answers.set('task-1', () => {
+      if (isAway) throw new Error('socket hang up');
+      return { status: 'submitted', task_id: 'task-1' };
+    });
+    one.poller.start();
+    await at.clock.pass(4 * HOUR);
+    expect(gaps().slice(0, 7)).toEqual([1, 2, 4, 8, 16, 32, 60].map((times_) => times_ * FAST));
+    expect(alarmsOf(one, 'poll_failing').length).toBeGreaterThan(0);
+    expect(one.polls.at(-1)).toMatchObject({ result: 'failed', error: 'socket hang up' });
+    isAway = false;
+    await at.clock.pass(HOUR);
+    expect(gaps().at(-1)).toBe(FAST);
+  });
+
+  it('and asks for a pause, has it: for all of its tasks, by all processes', async () => {
+    const one = await at.process();
+    const two = await at.process();
+    for (const task of ['task-1', 'task-2', 'task-3']) await submitted(one, task);
+    let isBusy = true;
+    const answer = (): unknown => {
+      if (isBusy) throw new SellerBusyError(429, 10 * MINUTE);
+      return { status: 'submitted' };
+    };
+    for (const task of ['task-1', 'task-2', 'task-3']) at.seller.answers.set(task, answer);
+    one.poller.start();
+    two.poller.start();
+    await at.clock.pass(9 * MINUTE);
+    const first = at.seller.questions.length;
+    expect(first).toBeLessThanOrEqual(3);
+    expect(times().every((time) => time <= FAST + 10 * S)).toBe(true);
+    isBusy = false;
+    await at.clock.pass(3 * MINUTE);
+    expect(Math.min(...times().slice(first))).toBeGreaterThanOrEqual(10 * MINUTE);
+    expect(at.seller.questions.length).toBeGreaterThan(first);
+    expect([...one.polls, ...two.polls][0]).toMatchObject({ result: 'busy' });
+  });
+
+  it('an error that says when to come again is such a pause', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      error: { code: 'RATE_LIMITED', message: 'slower', retry_after: 900 },
+    }));
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(Math.min(...gaps())).toBeGreaterThanOrEqual(15 * MINUTE);
+  });
+
+  it('and does not know the task: an alarm, once, and never a failure of the task', async () => {
+    const one = await at.process();
+    const { operationId } = await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => {
+      throw new TaskUnknownError('no such task');
+    });
+    one.poller.start();
+    await at.clock.pass(HOUR);
+    expect(at.seller.questions.length).toBeGreaterThan(3);
+    expect(alarmsOf(one, 'task_unknown')).toMatchObject([{ sender: AGENT, taskId: 'task-1', operationId }]);
+    expect(one.seen).toEqual([]);
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+  });
+
+  it('and refuses the credentials is an alarm, and asked again', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => {
+      throw new SellerError('AUTH_INVALID', 'expired');
+    });
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ sender: AGENT, refusal: 'AUTH_INVALID' });
+    expect(at.seller.questions.length).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ['no object', 'completed'],
+    ['a status that nobody knows', { status: 'active', task_id: 'task-1' }],
+    ['another task', { status: 'completed', task_id: 'task-2', result: RESULT }],
+  ])('and gives %s has told nothing', async (_what, answer) => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => answer);
+    one.poller.start();
+    await at.clock.pass(2 * MINUTE);
+    expect(one.seen).toEqual([]);
+    expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'answer_invalid' });
+    expect(one.polls[0]).toMatchObject({ result: 'refused' });
+  });
+
+  it('for giveUpMs: an alarm, unresolved, polled no more, and still open for a webhook', async () => {
+    const one = await at.process({ giveUpMs: HOUR });
+    const { operationId } = await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(2 * HOUR);
+    expect(Math.max(...times())).toBeLessThan(HOUR);
+    expect(alarmsOf(one, 'task_unresolved')).toHaveLength(1);
+    expect(one.polls.at(-1)).toMatchObject({ result: 'unresolved' });
+    expect(await one.registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'open' });
+    await one.deliver(webhook('completed'));
+    expect(one.seen[0]?.event.registration).toMatchObject({ operationId });
+  });
+});
+
+describe('several processes', () => {
+  it('a task is polled by one at a time, and a seller by no more at once than it is said', async () => {
+    at.seller.takesMs = 3 * S;
+    const processes = await Promise.all([
+      at.process({ perSeller: 2 }),
+      at.process({ perSeller: 2 }),
+      at.process({ perSeller: 2 }),
+    ]);
+    const [one] = processes;
+    if (!one) return expect.fail('three were made');
+    for (let nth = 0; nth < 12; nth += 1) await submitted(one, `task-${nth}`);
+    for (const { poller } of processes) poller.start();
+    await at.clock.pass(10 * MINUTE);
+    expect(at.seller.most.get(AGENT)).toBe(2);
+    const byTask = byTaskId();
+    expect(byTask.size).toBe(12);
+    for (const questions of byTask.values()) {
+      expect(Math.min(...gapsOf(questions))).toBeGreaterThanOrEqual(3 * S);
+    }
+  });
+
+  it('what a process that died has begun another one asks, after a lease and not before', async () => {
+    const dead = await at.process({ callMs: 20 * S });
+    await submitted(dead, 'task-1');
+    at.seller.answers.set('task-1', () => new Promise(() => {}));
+    dead.poller.start();
+    await at.clock.pass(FAST);
+    expect(times()).toEqual([FAST]);
+    at.seller.answers.delete('task-1');
+    const other = await at.process({ callMs: 20 * S });
+    other.poller.start();
+    await at.clock.pass(2 * MINUTE);
+    expect(times()[1]).toBeGreaterThanOrEqual(FAST + 40 * S);
+    expect(times()[1]).toBeLessThanOrEqual(FAST + 40 * S + 10 * S);
+  });
+
+  it('a seller with many tasks does not hold up another', async () => {
+    at.seller.takesMs = S;
+    const one = await at.process({ perSeller: 1, concurrency: 4 });
+    for (let nth = 0; nth < 60; nth += 1) await submitted(one, `task-${nth}`);
+    await submitted(one, 'other-task', { agentUrl: 'https://other.example/mcp' });
+    one.poller.start();
+    await at.clock.pass(FAST + 20 * S);
+    expect(at.seller.questions.map(({ agentUrl }) => agentUrl)).toContain('https://other.example/mcp');
+  });
+});
+
+describe('stop', () => {
+  it('tells the question that runs, begins none, and leaves the task to another process at once', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.takesMs = 10 * S;
+    one.poller.start();
+    await at.clock.pass(FAST + S);
+    expect(one.poller.stats().inFlight).toBe(1);
+    await one.poller.stop();
+    expect(one.poller.stats()).toMatchObject({ inFlight: 0, polls: { failed: 0 } });
+    expect(() => one.poller.start()).toThrow('Make a new poller');
+    const other = await at.process();
+    at.seller.takesMs = 0;
+    other.poller.start();
+    await at.clock.pass(0);
+    await at.clock.pass(100);
+    expect(times()).toHaveLength(2);
+  });
+});
+
+describe('the question', () => {
+  it('is get_task_status with the result, and the account of the call', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1', { arguments: { account: { account_id: 'acc-1' }, budget: 1 } });
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    expect(at.seller.questions[0]).toMatchObject({
+      agentUrl: AGENT,
+      operation: 'get_task_status',
+      args: { task_id: 'task-1', include_result: true, account: { account_id: 'acc-1' } },
+    });
+  });
+
+  it('is tasks/get where the seller does not have that, from then on alone', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', ({ operation }) => {
+      if (operation !== 'tasks/get') throw new Error('MCP error -32602: Tool get_task_status not found');
+      return { status: 'working', task_id: 'task-1' };
+    });
+    one.poller.start();
+    await at.clock.pass(2 * MINUTE);
+    expect(at.seller.questions.map(({ operation }) => operation).slice(0, 4)).toEqual([
+      'get_task_status',
+      'tasks/get',
+      'tasks/get',
+      'tasks/get',
+    ]);
+    expect(one.polls[0]).toMatchObject({ result: 'changed', status: 'working' });
+  });
+
+  it('of edition 3.2 has one name, and a seller without it is an alarm', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1', { edition: '3.2' });
+    at.seller.answers.set('task-1', () => {
+      throw new Error('MCP error -32602: Tool get_task_status not found');
+    });
+    one.poller.start();
+    await at.clock.pass(FAST + S);
+    expect(at.seller.questions).toHaveLength(1);
+    expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'no-operation' });
+  });
+
+  it('of the agent transport is its own, and its task is read as such', async () => {
+    const call = Object.assign(at.seller.call, { transport: 'agent' as const });
+    const one = await at.process({ call });
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      kind: 'task',
+      id: 'task-1',
+      contextId: 'c',
+      status: { state: 'TASK_STATE_COMPLETED', timestamp: new Date().toISOString() },
+      artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data: RESULT }] }],
+    }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(at.seller.questions[0]).toMatchObject({ operation: 'tasks/get', args: { id: 'task-1' } });
+    expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
+  });
+});
