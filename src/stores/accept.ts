@@ -112,12 +112,20 @@ export interface TaskClaim {
 export interface ToldClaim {
   readonly source: EventChannel;
   readonly status: string;
-  /** `operationRowId` of the operation, where the event names that and its task. */
+  /**
+   * `operationRowId` of the operation, where the event names that and its task. On a record whose event names one of the two,
+   * the other one, as another channel has told it.
+   */
   readonly operation?: string;
   /** Of a terminal status: SHA-256 of what every channel says of it, lower-case hex. */
   readonly hash?: string;
   /** Of a non-terminal one without `instant`, where the buyer asked: when, on the store's clock. Unix ms. */
   readonly askedAt?: number;
+  /**
+   * On a record, of a terminal status that another channel has told too: the newer `TaskClaim.instant` of theirs; null: that
+   * has none. The store's own.
+   */
+  readonly newest?: string | null;
 }
 
 /** What one sender, and all of them, may have stored. */

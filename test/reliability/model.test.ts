@@ -3,6 +3,7 @@ import type { AcceptDecision } from '../../src/stores/contract.ts';
 import { LONG } from './form.ts';
 import { GET_RUN_SET, POP_THEN_RUN } from './model/broken-queues.ts';
 import * as broken from './model/broken.ts';
+import * as apart from './model/broken-told.ts';
 import { told } from './model/explore.ts';
 import { exploreScenario, modelOf } from './model/model.ts';
 import { differingFutures } from './model/soundness.ts';
@@ -35,14 +36,32 @@ const AT_LEAST: Record<ScenarioName, number> = {
   mixedTerminals: 14_000,
   poison: 20_000,
   inlinePoison: 1_000,
+  told: 41_000,
+  toldInbox: 33_000,
+  toldTerminals: 8_600,
+  toldOlder: 11_000,
+  toldOperation: 42_000,
+  toldJoined: 5_400,
+  toldStatuses: 25_000,
+  toldAsked: 30_000,
 };
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
 /** Worlds small enough to be visited in all of the forms that each of their states has. */
 const SOUND: readonly ScenarioName[] = LONG
-  ? ['inlineResends', 'inlineRenewals', 'inlineSameInstant', 'inbox', 'inboxTask', 'mixed', 'mixedTask']
-  : ['inlineResends', 'inlineSameInstant', 'inbox'];
+  ? [
+      'inlineResends',
+      'inlineRenewals',
+      'inlineSameInstant',
+      'inbox',
+      'inboxTask',
+      'mixed',
+      'mixedTask',
+      'toldJoined',
+      'toldAsked',
+    ]
+  : ['inlineResends', 'inlineSameInstant', 'inbox', 'toldJoined'];
 
 /** All of a world, names and instants included. */
 function formOf(world: World): string {
@@ -123,6 +142,7 @@ const GIVEN_UP = 'no terminal 4xx before the event is safe';
 
 const CHARGED = 'only runs that it had to itself make an event DEAD by crashes';
 const OLDER = 'an older status is never applied after a newer one';
+const ENDED = 'the end of a task is handled once, whichever channel tells it';
 
 const VARIANTS: readonly Variant[] = [
   ['the nonce is burned before the claim', broken.BURNED_BEFORE_THE_CLAIM, 'inline', GIVEN_UP, 5],
@@ -164,6 +184,26 @@ const VARIANTS: readonly Variant[] = [
     'the first copy is what is handled',
     6,
   ],
+  ['a task’s end is not kept', apart.END_NOT_KEPT, 'told', ENDED, 11],
+  ['the first end is not made safe', apart.FIRST_NOT_MADE_SAFE, 'told', LOST, 5],
+  ['an observation is dropped while the first end is unsafe', apart.DROPPED_WHILE_UNSAFE, 'told', LOST, 5],
+  ['the operation is not told', apart.OPERATION_NOT_TOLD, 'toldOperation', ENDED, 11],
+  ['task and operation are not joined', apart.NOT_JOINED, 'toldJoined', ENDED, 16],
+  ['an end is as old as its first copy', apart.AS_OLD_AS_THE_FIRST, 'toldOlder', LOST, 12],
+  [
+    'a task’s status is not kept',
+    apart.STATUS_NOT_KEPT,
+    'toldStatuses',
+    'a status that two channels tell is handled once',
+    11,
+  ],
+  [
+    'the time of the question is not told',
+    apart.TIME_OF_QUESTION_NOT_TOLD,
+    'toldAsked',
+    'a status that was asked for is never handled after what came since',
+    13,
+  ],
 ];
 
 describe('broken variants, caught by the same exploration with the invariant that they break', () => {
@@ -179,6 +219,11 @@ describe('broken variants, caught by the same exploration with the invariant tha
     const counterexample = breach ? told(breach) : 'not caught';
     expect(breach?.invariant, counterexample).toBe('every event comes to its end');
     expect(counterexample).toContain('completed is queued, acknowledged');
+  });
+
+  it('a first end that stays the first where it is never handled', () => {
+    const { breach } = exploreScenario(SCENARIOS.toldTerminals, apart.FIRST_STAYS);
+    expect(breach?.invariant, breach ? told(breach) : 'not caught').toBe(OLDER);
   });
 
   it('a counterexample is told step by step', () => {

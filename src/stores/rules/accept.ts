@@ -22,7 +22,7 @@ import {
   type Usage,
 } from './rows.ts';
 import { secondTerminal, terminalAtInsert } from './terminal.ts';
-import { afterFirst, firstTold, isTold } from './told.ts';
+import { afterFirst, firstTold, type Found, isTold, join } from './told.ts';
 
 /** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;
@@ -201,7 +201,7 @@ function newRecord({ request, now }: Step, event: EventClaim, start: Start): Rec
 }
 
 /** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
-function insertEnded(step: Step, event: EventClaim, claim: Claim): void {
+function insertEnded(step: Step, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {
     state: 'stale',
     claim,
@@ -217,6 +217,7 @@ function insertEnded(step: Step, event: EventClaim, claim: Claim): void {
     expiresAt: step.now + step.request.retentionMs,
   };
   step.rows.insertRecord(newRecord(step, event, start));
+  join(step, event.task, first);
 }
 
 /** Rule 5: record, task and notification id; inline and the task free, leased at once. */
@@ -361,7 +362,7 @@ function decideEvent(step: Step, event: EventClaim, record: RecordRow | undefine
     afterFirst(step, event.task, first) ?? notNewer(event, task) ?? secondTerminal(step, event, task);
   // A duplicate is recorded too, so that its next copy is one, whatever is applied to the task meanwhile.
   const claim = ended && RECORDED[ended.kind];
-  if (claim && !entriesFull(step)) insertEnded(step, event, claim);
+  if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
   if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
   if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };

@@ -16,7 +16,7 @@ import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './l
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, taskRow } from './order.ts';
 import { freeTask, mend, notBeforeAt, PARKED_MS, parkedUntil, stamped, steppedMs } from './park.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rows.ts';
-import { isTold } from './told.ts';
+import { isTold, orderedBy } from './told.ts';
 
 /** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
 interface Claimant extends Lessee {
@@ -52,7 +52,7 @@ export function claimRecord(
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
   const holder = holderOf(rows, task, now, claimant.runsHere);
   if (holder) return { kind: 'busy', record, holder: stamped(rows, holder, now) };
-  if (isStale(record.task, task) || isTold(record.task, task)) {
+  if (isStale(orderedBy(record, task), task) || isTold(record.task, task)) {
     const expiresAt = now + claimant.retentionMs;
     return end(rows, { ...record, state: 'stale', bodyBytes: 0, expiresAt }, note('stale'), now);
   }

@@ -1,7 +1,7 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import type { FirstTerminal, RecordRow, TaskRow } from './rows.ts';
 import type { Step } from './park.ts';
-import { toldTerminal } from './told.ts';
+import { endApplied, toldTerminal } from './told.ts';
 
 /**
  * Rule 3, behind what is stale: a second terminal status of a task (verification.md §2.19). Undefined: it is taken, as
@@ -46,8 +46,7 @@ export function terminalAtInsert(
 
 /** Of the task's row, when one of its events is applied; undefined: it stays. */
 export function terminalAtEnd(record: RecordRow, task: TaskRow | undefined): FirstTerminal | undefined {
-  const first = task?.terminal;
-  if (!first) return undefined;
-  if (first.key === record.key) return { ...first, state: 'applied' };
-  return first.state === 'applied' ? { ...first, state: 'followed' } : undefined;
+  const first = task?.terminal ?? null;
+  const isFollowed = first?.state === 'applied' && first.key !== record.key;
+  return isFollowed ? { ...first, state: 'followed' } : endApplied(record, first);
 }

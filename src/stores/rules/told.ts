@@ -2,7 +2,7 @@ import type { EventChannel } from '../../events/event.ts';
 import { type AcceptDecision, isOperationRow, type TaskClaim, type ToldClaim } from '../contract.ts';
 import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
 import type { Step } from './park.ts';
-import type { FirstTerminal, LastTold, RecordRow, Rows, TaskRow } from './rows.ts';
+import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
 
 /*
  * What several channels tell of one task (admission.md §5.9): a webhook, the first answer, a poll. Only where the claim says by
@@ -12,7 +12,7 @@ import type { FirstTerminal, LastTold, RecordRow, Rows, TaskRow } from './rows.t
  * operation has a row among the tasks.
  */
 
-interface Found {
+export interface Found {
   readonly first: FirstTerminal;
   /** Its record; undefined once that is forgotten. */
   readonly record: RecordRow | undefined;
@@ -32,8 +32,7 @@ export function firstTold(
   const row = rows.task(request.sender, operation, now);
   const found = row && heldTerminal(step, row);
   // Of another task: its seller has repeated an operation_id, and one task's end is not the other's.
-  const of = found?.first.told?.task;
-  return of === undefined || of === claim.id ? found : undefined;
+  return found && !isAnotherTasks(found.first, claim) ? found : undefined;
 }
 
 /** Not one whose event was forgotten before it was applied, or was ended without a run: then there is none. */
@@ -58,17 +57,73 @@ export function afterFirst(
 ): AcceptDecision | undefined {
   if (!claim?.told || !found) return undefined;
   if (!areOtherChannels(sourceOf(found.first), claim.told.source)) return undefined;
-  return claim.terminal ? secondEnd(step, claim.told, found) : afterEnd(claim.told, found);
+  return claim.terminal ? secondEnd(step, claim, claim.told, found) : afterEnd(claim.told, found);
 }
 
 const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false } as const;
 
 /** The first one wins, whatever it says, and where it is not safe yet, another channel's word makes it so. */
-function secondEnd({ rows }: Step, { hash }: ToldClaim, { first, record }: Found): AcceptDecision {
-  if (record && !record.acked) rows.updateRecord({ ...record, acked: true, expiresAt: null });
+function secondEnd(
+  { rows }: Step,
+  claim: TaskClaim,
+  { hash }: ToldClaim,
+  { first, record }: Found,
+): AcceptDecision {
+  if (record && OPEN.has(record.state)) {
+    rows.updateRecord({ ...record, task: toldTwice(record.task, claim), acked: true, expiresAt: null });
+  }
   const firstHash = first.told?.hash;
   const differs = firstHash !== undefined && hash !== undefined && hash !== firstHash;
   return { ...DUPLICATE, first: { source: sourceOf(first), ...(differs && { hash: firstHash }) } };
+}
+
+const OPEN: ReadonlySet<RecordState> = new Set(['queued', 'leased', 'dead'] as const);
+
+/** The claim of an end that is not applied yet, with what another channel adds to it: a newer time, or the other name. */
+function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
+  if (!own?.told) return own;
+  const { operation = own.id === other.id ? other.told?.operation : other.id } = own.told;
+  const newest = newestOf(own, other.instant);
+  const told: ToldClaim = {
+    ...own.told,
+    ...(operation !== undefined && { operation }),
+    ...(newest !== undefined && { newest }),
+  };
+  return { ...own, told };
+}
+
+/** undefined: it has no time of its own, and is never too old. */
+function newestOf({ instant, told }: TaskClaim, other: string | undefined): string | null | undefined {
+  const known = told?.newest === undefined ? instant : told.newest;
+  if (known === undefined || known === null) return known;
+  if (other === undefined) return null;
+  return known < other ? other : known;
+}
+
+/**
+ * A record's claim as it is ordered: a task's first end is as new as the newest that told it, else what was acknowledged with it
+ * would end with it as too old.
+ */
+export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undefined): TaskClaim | null {
+  if (claim?.told?.newest === undefined || task?.terminal?.key !== key) return claim;
+  const { newest } = claim.told;
+  const { instant: _own, ...untimed } = claim;
+  return newest === null ? untimed : { ...untimed, instant: newest };
+}
+
+/**
+ * The task and the operation that a terminal status names have one end: the one of the two that knew of none knows it now.
+ * Where there is room for rows.
+ */
+export function join(step: Step, claim: TaskClaim | undefined, found: Found | undefined): void {
+  if (!claim?.told || !claim.terminal || !found) return;
+  const { rows, request, now } = step;
+  for (const id of [claim.id, claim.told.operation]) {
+    const row = id === undefined ? undefined : rows.task(request.sender, id, now);
+    if (id === undefined || (row && heldTerminal(step, row))) continue;
+    const expiresAt = markExpiry(now, request.retentionMs);
+    rows.saveTask(taskRow(row, { sender: request.sender, id }, { terminal: found.first, expiresAt }));
+  }
 }
 
 /** The answer that ended an operation has no time, and no status of a task can be newer. Else the mark says which is. */
@@ -134,18 +189,32 @@ export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['
   return { source, ...(hash !== undefined && { hash }), ...(!isOperationRow(id) && { task: id }) };
 }
 
-/** The operation of a terminal status that was applied has ended too. */
-export function endOperation(
-  rows: Rows,
-  { sender, key, task }: RecordRow,
-  now: number,
-  retentionMs: number,
-): void {
-  const operation = task?.terminal ? task.told?.operation : undefined;
-  const known = operation === undefined ? undefined : rows.task(sender, operation, now);
-  if (known?.terminal?.key !== key) return;
-  const terminal = { ...known.terminal, state: 'applied' } as const;
-  rows.saveTask(taskRow(known, known, { terminal, expiresAt: markExpiry(now, retentionMs) }));
+/**
+ * The first end of a row, when an event is applied; undefined: it stays. What is applied takes the place of one that is not: of
+ * two webhooks that may never be.
+ */
+export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null): FirstTerminal | undefined {
+  if (first?.key === key) return { ...first, state: 'applied' };
+  const told = task ? toldTerminal(task) : undefined;
+  if (!told || (first && first.state !== 'open')) return undefined;
+  return { key, hash: '', state: 'applied', told };
+}
+
+/** The operation of a terminal status that was applied has ended too, unless another task's end was its own. */
+export function endOperation(rows: Rows, record: RecordRow, now: number, retentionMs: number): void {
+  const { sender, task } = record;
+  const id = task?.told?.operation;
+  if (!task?.terminal || id === undefined) return;
+  const known = rows.task(sender, id, now);
+  const first = known?.terminal ?? null;
+  const terminal = isAnotherTasks(first, task) ? undefined : endApplied(record, first);
+  const expiresAt = markExpiry(now, retentionMs);
+  if (terminal) rows.saveTask(taskRow(known, { sender, id }, { terminal, expiresAt }));
+}
+
+function isAnotherTasks(first: FirstTerminal | null, { id }: TaskClaim): boolean {
+  const of = first?.told?.task;
+  return of !== undefined && of !== id;
 }
 
 /** Of the task's row, when one of its events is applied; `mark`: it is the newest one. */

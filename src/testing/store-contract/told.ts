@@ -106,6 +106,75 @@ export const toldCases: Cases = {
     assert.equal(await inboxOf(kit.a).discard(SENDER, poll.key ?? '', DAY_MS), 'discarded');
     assert.equal((await kit.accept(tells('pull', 'completed'))).kind, 'queued');
   },
+  'of two webhooks that tell an end the one that is applied is the first, where the other is never run':
+    async (kit) => {
+      const [older, newer] = [
+        tells('webhook', 'completed', { at: T1, operation: OPERATION }),
+        tells('webhook', 'failed', { at: T2, hash: 'not sold', operation: OPERATION }),
+      ];
+      const { lease: running } = await kit.win(older);
+      await kit.fail(running.owner, older);
+      await kit.apply(newer);
+      assert.equal((await kit.accept(older)).kind, 'stale');
+      assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook', 'not sold'));
+      const answer = { ...tells('response', 'failed', { hash: 'not sold' }), task: OPERATION };
+      assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
+    },
+  'an end that two channels tell is as new as the newer one says, and without a time it is never too old':
+    async (kit) => {
+      const end = tells('webhook', 'completed', { at: T1 });
+      const twice = async (other: Draft, task: string, before: boolean): Promise<string> => {
+        const of = (draft: Draft): Draft => ({ ...draft, key: `${draft.key}-${task}`, task });
+        const { lease: running } = await kit.win(of(end));
+        await kit.fail(running.owner, { ...of(end), backoffMs: 0 });
+        if (before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
+        assert.deepEqual(await decided(kit, of(other)), duplicateOf('webhook'));
+        if (!before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
+        const { events } = await lease(kit);
+        for (const { key, lease: run } of events) await kit.complete(run.owner, { key });
+        return kit.peek(of(end));
+      };
+      let task = 0;
+      for (const before of [true, false]) {
+        for (const [other, state] of [
+          [tells('poll', 'completed'), 'applied'],
+          [tells('poll', 'completed', { at: T3 }), 'applied'],
+          [tells('poll', 'completed', { at: '2025-12-31T12:00:00Z' }), 'stale'],
+        ] as const) {
+          task += 1;
+          assert.equal(await twice(other, `task-${task}`, before), state, `${other.key}, ${before}`);
+        }
+      }
+    },
+  'what names both joins them, also where it is a duplicate: then the end is known by either': async (
+    kit,
+  ) => {
+    const both = (task: string): Draft => {
+      const draft = tells('webhook', 'completed', { at: T1, operation: OPERATION });
+      return { ...draft, key: `${draft.key}-${task}`, task };
+    };
+    const answer = { ...tells('response', 'completed'), task: OPERATION };
+    assert.equal((await kit.accept(answer)).kind, 'queued');
+    assert.deepEqual(await decided(kit, both('task-1')), duplicateOf('response'));
+    assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('response'));
+    assert.equal(await runNext(kit), answer.key);
+    kit.advance(DAY_MS * 2);
+    assert.deepEqual(
+      await decided(kit, tells('pull', 'completed')),
+      duplicateOf('response'),
+      'forgotten since',
+    );
+  },
+  'the same, where the task was known first': async (kit) => {
+    const poll = tells('poll', 'completed');
+    assert.equal((await kit.accept(poll)).kind, 'queued');
+    const webhook = tells('webhook', 'completed', { at: T1, operation: OPERATION });
+    assert.deepEqual(await decided(kit, webhook), duplicateOf('poll'));
+    assert.equal(await runNext(kit), poll.key);
+    kit.advance(DAY_MS * 2);
+    const answer = { ...tells('response', 'completed'), task: OPERATION };
+    assert.deepEqual(await decided(kit, answer), duplicateOf('poll'));
+  },
   'an answer that names no task ends its operation: by operation the first one wins too': async (kit) => {
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.equal((await kit.accept(answer)).kind, 'queued');
@@ -120,7 +189,9 @@ export const toldCases: Cases = {
       duplicateOf('response'),
     );
     assert.equal((await kit.accept(tells('poll', 'working', { askedMs: 0, ...named }))).kind, 'stale');
-    assert.equal((await kit.accept(tells('webhook', 'working', { at: T2 }))).kind, 'won', 'of no operation');
+    const bare = tells('webhook', 'working', { at: T2 });
+    assert.deepEqual(await decided(kit, bare), duplicateOf('response'), 'its task is known to be the same');
+    assert.equal((await kit.accept({ ...bare, key: `${bare.key}-2`, task: 'task-2' })).kind, 'won');
   },
   'the other way round: what names both is known by the operation': async (kit) => {
     await kit.apply(tells('webhook', 'completed', { at: T1, operation: OPERATION }));

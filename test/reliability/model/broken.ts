@@ -15,7 +15,7 @@ function unfenced<Request extends Owned, Result>(rule: Atomic<Request, Result>):
 }
 
 /** The same rules over rows that are not what they should be. */
-function over(change: (rows: QueueRows) => Partial<QueueRows>): System {
+export function over(change: (rows: QueueRows) => Partial<QueueRows>): System {
   const changed = <Request, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> => {
     return (rows, request, now) => rule({ ...rows, ...change(rows) }, request, now);
   };

@@ -39,10 +39,11 @@ function said(decision: AcceptDecision): string {
   return decision.kind === 'done' ? `done (${decision.state})` : decision.kind;
 }
 
-function noteFirstCopy(play: Play, before: World, after: World, { event, copy }: Thread): World {
+function noteFirstCopy(play: Play, before: World, after: World, { event, copy, askedAt }: Thread): World {
   const key = keyOf(play, event);
   const isNew = !before.kept.records.has(key) && after.kept.records.has(key);
-  return isNew ? withAccount(after, event, { first: copy }) : after;
+  if (!isNew) return after;
+  return withAccount(after, event, { first: copy, ...(askedAt !== undefined && { askedAt }) });
 }
 
 function withDecision(play: Play, world: World, thread: Thread, decision: AcceptDecision): World {

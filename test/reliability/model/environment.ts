@@ -1,5 +1,5 @@
 import type { Play, Steps } from './play.ts';
-import { copyOf, given, heldUntil, keyOf, onStore, doer } from './play.ts';
+import { copyOf, given, heldUntil, isObservation, keyOf, onStore, doer } from './play.ts';
 import { died, startSteps } from './handler.ts';
 import type { Sent, Thread, World } from './world.ts';
 import {
@@ -7,6 +7,7 @@ import {
   RETENTION_MS,
   SELLER,
   accountOf,
+  eventOf,
   processOf,
   spend,
   withAccount,
@@ -26,8 +27,10 @@ export function sendSteps(play: Play, world: World): Steps {
   if (world.budget.sends === 0 || world.threads.length >= play.scenario.threads) return [];
   const paid = spend(world, 'sends');
   return processesOf(play, world).flatMap((process) => [
-    ...play.scenario.events.flatMap(({ copies }, event) =>
-      Array.from({ length: copies }, (_, copy) => sendFresh(play, paid, { event, copy }, process)),
+    ...play.scenario.events.flatMap((told, event) =>
+      isObservation(told) && world.sent.some((sent) => sent.event === event)
+        ? []
+        : Array.from({ length: told.copies }, (_, copy) => sendFresh(play, paid, { event, copy }, process)),
     ),
     ...world.sent.map((sent) => sendAgain(play, paid, sent, process)),
   ]);
@@ -39,14 +42,19 @@ export function sendFresh(
   { event, copy }: Pick<Sent, 'event' | 'copy'>,
   process: number,
 ): Steps[number] {
-  const sent: Sent = { event, copy, nonce: `nonce ${world.sent.length + 1}` };
+  const isAsked = isObservation(eventOf(play.scenario, event));
+  const sent: Sent = { event, copy, ...(!isAsked && { nonce: `nonce ${world.sent.length + 1}` }) };
   const state = arrival({ ...world, sent: [...world.sent, sent] }, sent, process);
-  return { label: `the seller sends ${told(play, sent)} to process ${process + 1}: ${lastId(state)}`, state };
+  const what = isAsked
+    ? `process ${process + 1} observes ${keyOf(play, event)}`
+    : `the seller sends ${told(play, sent)} to process ${process + 1}`;
+  return { label: `${what}: ${lastId(state)}`, state };
 }
 
 export function sendAgain(play: Play, world: World, sent: Sent, process: number): Steps[number] {
   const state = arrival(world, sent, process);
-  const label = `the same bytes of ${told(play, sent)} come again, to process ${process + 1}: ${lastId(state)}`;
+  const what = sent.nonce === undefined ? 'the same observation' : 'the same bytes';
+  const label = `${what} of ${told(play, sent)} come again, to process ${process + 1}: ${lastId(state)}`;
   return { label, state };
 }
 
@@ -55,7 +63,7 @@ function lastId({ threads }: World): string {
 }
 
 function told(play: Play, { event, copy, nonce }: Sent): string {
-  return `${keyOf(play, event)}${copy === 0 ? '' : ', changed'} (${nonce})`;
+  return `${keyOf(play, event)}${copy === 0 ? '' : ', changed'}${nonce === undefined ? '' : ` (${nonce})`}`;
 }
 
 function arrival(world: World, { event, copy, nonce }: Sent, process: number): World {
@@ -65,7 +73,7 @@ function arrival(world: World, { event, copy, nonce }: Sent, process: number): W
     worker: false,
     event,
     copy,
-    nonce,
+    ...(nonce === undefined ? { askedAt: world.now } : { nonce }),
     at: 'arrived',
     step: 0,
     until: 0,

@@ -2,6 +2,7 @@ import { answered } from './answers.ts';
 import type { Step } from './explore.ts';
 import type { Play, Steps } from './play.ts';
 import { completeRequest, copyOf, doer, failRequest, heldUntil, keyOf, onStore } from './play.ts';
+import { conflict } from './told.ts';
 import type { Settled, Thread, World } from './world.ts';
 import {
   LEASE_MS,
@@ -100,18 +101,14 @@ function completeStep(play: Play, world: World, thread: Thread): Step<World> {
 function completed(play: Play, world: World, { event, id }: Thread): World {
   const { completedBy } = accountOf(world, event);
   if (completedBy.includes(id)) return world;
-  const after = withAccount(world, event, { completedBy: [...completedBy, id] });
   const { task, name } = eventOf(play.scenario, event);
-  const newer = play.scenario.events.find(
-    (other, at) =>
-      task !== undefined &&
-      other.task?.id === task.id &&
-      other.task.instant > task.instant &&
-      accountOf(world, at).completedBy.length > 0,
-  );
-  if (!newer) return after;
-  const detail = `${name} was completed after ${newer.name}`;
-  return breached(after, 'an older status is never applied after a newer one', detail);
+  const after = withAccount(world, event, {
+    completedBy: [...completedBy, id],
+    ...(task?.told && { completedAt: world.now }),
+  });
+  const { invariant, other } = conflict(play, world, event) ?? {};
+  if (!invariant) return after;
+  return breached(after, invariant, `${name} was completed after ${other}`);
 }
 
 function settled(world: World, thread: Thread, how: Settled): World {

@@ -3,6 +3,7 @@ import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
 import type { Invariant, Thread, World } from './world.ts';
+import { tellsOf } from './told.ts';
 import { accountOf, eventOf } from './world.ts';
 
 export type Broken = Breach<Invariant> | undefined;
@@ -65,7 +66,7 @@ export function isFinished(play: Play, world: World, event: number, { state }: R
     case 'applied':
       return accountOf(world, event).completedBy.length > 0;
     case 'stale':
-      return isOutdated(play, world, event);
+      return isOutdated(play, world, event) || isToldBefore(play, world, event);
     case 'dead':
       return isUsedUp(play, world, event);
     case 'queued':
@@ -80,7 +81,18 @@ function isOutdated({ scenario }: Play, world: World, event: number): boolean {
   return scenario.events.some((other, at) => {
     if (!task || other.task?.id !== task.id || accountOf(world, at).completedBy.length === 0) return false;
     const { instant, terminal } = other.task;
+    if (instant === undefined || task.instant === undefined) return false;
     return instant > task.instant || (instant === task.instant && terminal && !task.terminal);
+  });
+}
+
+/** Another channel has told of it, or, of what is not terminal, of what came after it; and that one is handled, or will be. */
+function isToldBefore(play: Play, world: World, event: number): boolean {
+  return play.scenario.events.some((_, at) => {
+    if (at === event || !tellsOf(play, world, at, event)) return false;
+    const record = world.kept.records.get(keyOf(play, at));
+    if (!record || record.state === 'stale') return false;
+    return (record.acked && play.scenario.workers) || isFinished(play, world, at, record);
   });
 }
 

@@ -1,6 +1,8 @@
 import { dueAt } from '../../../src/stores/rules/park.ts';
 import type { NonceRow, RecordRow } from '../../../src/stores/rules/rows.ts';
+import type { ToldClaim } from '../../../src/stores/contract.ts';
 import type { Play } from './play.ts';
+import { isObservation } from './play.ts';
 import type { Kept } from './rows.ts';
 import type { Account, Seen, Thread, World } from './world.ts';
 import { processOf } from './world.ts';
@@ -13,9 +15,11 @@ import { processOf } from './world.ts';
 export function keyOfWorld(play: Play, world: World): string {
   const left = leftAt(world.now);
   const threads = world.threads
-    .map((thread) => ({ thread, is: ownPart(thread, left) }))
+    .map((thread) => ({ thread, is: ownPart(thread, left, world.now) }))
     .sort((a, b) => (a.is < b.is ? -1 : 1));
-  const orders = play.protocol ? ordersOf(threads) : [threads];
+  // Else their nonces tell them apart.
+  const canBeAlike = play.protocol !== undefined || play.scenario.events.some(isObservation);
+  const orders = canBeAlike ? ordersOf(threads) : [threads];
   return orders.map((order) => keyIn(order, play, world)).reduce((a, b) => (a < b ? a : b));
 }
 
@@ -64,11 +68,11 @@ function keyIn(threads: readonly Known[], { scenario, protocol }: Play, world: W
       nameOf,
     ),
     recordsPart(world, { nameOf, calledProcess }, left),
-    tasksPart(world.kept),
+    tasksPart(world),
     threads
       .map(({ thread }) => seenPart(thread.seen, world, { nameOf, calledProcess }, isSibling(thread)))
       .join('/'),
-    world.accounts.map((account) => accountPart(account, nameOf)).join(' '),
+    world.accounts.map((account) => accountPart(account, nameOf, world.now)).join(' '),
     Object.values(world.budget).join(''),
     world.breach?.invariant ?? '',
   ].join('\n');
@@ -84,15 +88,16 @@ interface Names {
   readonly calledProcess: CalledProcess;
 }
 
-function tasksPart({ tasks }: Kept): string {
-  return [...tasks.values()]
-    .map(({ id, holder, mark, markTerminal, terminal, ...more }) =>
+function tasksPart({ kept, now }: Pick<World, 'kept' | 'now'>): string {
+  return [...kept.tasks.values()]
+    .map(({ id, holder, mark, markTerminal, terminal, told, ...more }) =>
       [
         id,
         holder,
         mark,
         Number(markTerminal),
-        ...Object.values(terminal ?? {}),
+        terminal && [terminal.key, terminal.hash, terminal.state, ...Object.values(terminal.told ?? {})],
+        told && [told.status, now - told.at, ...Object.values(told.marked ?? {})],
         'waiting' in more ? String(more.waiting) : '',
       ].join(','),
     )
@@ -111,7 +116,7 @@ function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, is
   return [
     now - seen.now,
     recordsPart(seen, names, left),
-    tasksPart(seen.kept),
+    tasksPart(seen),
     isSame('records'),
     isSame('tasks'),
     isSibling,
@@ -119,12 +124,20 @@ function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, is
 }
 
 /** All of a thread but its names. */
-function ownPart(thread: Thread, left: Left): string {
+function ownPart(thread: Thread, left: Left, now: number): string {
   const { at, event, copy, step, decision, settled, until, fence, worker, answerable, suspect, nonce } =
     thread;
-  const { replay = false, again = false } = thread;
+  const { replay = false, again = false, askedAt } = thread;
   const flags = [worker, answerable, suspect, nonce !== undefined, replay, again].map(Number).join('');
-  return `${at},${event},${copy},${step},${decisionPart(decision)},${settled ?? ''},${left(until)},${fence},${flags}`;
+  return `${at},${event},${copy},${step},${decisionPart(decision)},${settled ?? ''},${left(until)},${fence},${flags}${askedPart(askedAt, now)}`;
+}
+
+const askedPart = (askedAt: number | undefined, now: number): string =>
+  askedAt === undefined ? '' : `,${now - askedAt}`;
+
+/** What of a claim is not its event's own. */
+function toldPart(told: ToldClaim | undefined, now: number): string {
+  return told ? `${told.operation}${told.newest}${askedPart(told.askedAt, now)}` : '';
 }
 
 /** What of a decision has consequences. */
@@ -138,6 +151,7 @@ function decisionPart(decision: Thread['decision']): string {
 function noncesPart({ sent, kept }: World, threads: readonly Thread[], nameOf: NameOf): string {
   const rowPart = (row: NonceRow | undefined): string => (row ? `${row.key}${nameOf(row.acceptId)}` : '');
   const parts = sent.map(({ event, copy, nonce }) => {
+    if (nonce === undefined) return `${event}`;
     const row = kept.nonces.get(nonce);
     const users = threads.filter((thread) => thread.nonce === nonce).map(({ id }) => nameOf(id));
     const seen = threads.map(({ seen }) => {
@@ -149,15 +163,20 @@ function noncesPart({ sent, kept }: World, threads: readonly Thread[], nameOf: N
   return parts.sort().join(' ');
 }
 
-function recordsPart({ kept }: Pick<World, 'kept'>, names: Names, left: Left): string {
+function recordsPart({ kept, now }: Pick<World, 'kept' | 'now'>, names: Names, left: Left): string {
   const records = [...kept.records.values()];
   // Of what is due, the earliest goes first, however long ago that was.
   const queue = [...records].sort((a, b) => (dueAt(a) ?? Infinity) - (dueAt(b) ?? Infinity));
   const order = queue.map(({ key }) => key).join('');
-  return [order, ...records.map((record) => recordPart(kept, record, names, left))].join(' ');
+  return [order, ...records.map((record) => recordPart({ kept, now }, record, names, left))].join(' ');
 }
 
-function recordPart(kept: Kept, record: RecordRow, { nameOf, calledProcess }: Names, left: Left): string {
+function recordPart(
+  { kept, now }: Pick<World, 'kept' | 'now'>,
+  record: RecordRow,
+  { nameOf, calledProcess }: Names,
+  left: Left,
+): string {
   const { key, state, claim, claimedBy, owner, fence, attempts, crashes, acked, rawHash } = record;
   return [
     key,
@@ -178,13 +197,17 @@ function recordPart(kept: Kept, record: RecordRow, { nameOf, calledProcess }: Na
     record.parkedUntil === 0 ? '' : left(record.parkedUntil),
     rawHash,
     record.bodyBytes,
+    toldPart(record.task?.told, now),
   ].join(',');
 }
 
-function accountPart(account: Account, nameOf: NameOf): string {
+function accountPart(account: Account, nameOf: NameOf, now: number): string {
   const { acknowledged, refused, completedBy, effects, leases, attempts, failed, returned } = account;
-  const { crashedAlone, permanent, first } = account;
+  const { crashedAlone, permanent, first, completedAt, askedAt } = account;
   const owners = completedBy.map(nameOf).join('');
   const counts = [effects, leases, attempts, failed, returned, crashedAlone];
-  return [Number(acknowledged), Number(refused), owners, ...counts, Number(permanent), first].join(',');
+  const times = askedPart(completedAt, now) + askedPart(askedAt, now);
+  return [Number(acknowledged), Number(refused), owners, ...counts, Number(permanent), first, times].join(
+    ',',
+  );
 }

@@ -1,11 +1,11 @@
-import type { AcceptRequest, CompleteRequest, FailRequest } from '../../../src/stores/contract.ts';
+import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/stores/contract.ts';
 import type { QueueRows } from '../../../src/stores/rules/rows.ts';
 import type { Step } from './explore.ts';
 import type { Protocol } from './world.ts';
 import { OLD_MS, driven } from './protocol.ts';
 import { draftOf } from './rows.ts';
 import type { System } from './system.ts';
-import type { Scenario, Thread, World } from './world.ts';
+import type { Scenario, Thread, ToldEvent, World } from './world.ts';
 import {
   BACKOFF_MS,
   LEASE_MS,
@@ -59,13 +59,33 @@ export function copyOf(body: Uint8Array): number {
   return body[0] ?? -1;
 }
 
-export function modeOf({ scenario }: Play, { process }: Thread): 'inline' | 'inbox' {
-  return scenario.modes[process === 0 ? 0 : 1];
+/** An observation is kept for a worker at every door. */
+export function modeOf({ scenario }: Play, { process, event }: Thread): 'inline' | 'inbox' {
+  return isObservation(eventOf(scenario, event)) ? 'inbox' : scenario.modes[process === 0 ? 0 : 1];
+}
+
+/** Told by another channel than a webhook. */
+export function isObservation({ task }: ToldEvent): boolean {
+  return task?.told !== undefined && task.told.source !== 'webhook';
+}
+
+function taskClaim({ name, task }: ToldEvent, { askedAt }: Thread): TaskClaim | undefined {
+  if (!task) return undefined;
+  const { id, instant, terminal, told } = task;
+  const isAsked = askedAt !== undefined && instant === undefined && !terminal;
+  return {
+    id,
+    ...(instant !== undefined && { instant: String(instant), instantMs: 0 }),
+    terminal,
+    ...(told && { told: { ...told, ...(terminal && { hash: name }), ...(isAsked && { askedAt }) } }),
+  };
 }
 
 export function acceptRequest(play: Play, world: World, thread: Thread): AcceptRequest {
   const { retry, onChanged } = play.scenario;
-  const { task } = eventOf(play.scenario, thread.event);
+  const event = eventOf(play.scenario, thread.event);
+  const task = taskClaim(event, thread);
+  const { says } = event.task ?? {};
   return {
     acceptId: thread.id,
     sender: SELLER,
@@ -79,10 +99,8 @@ export function acceptRequest(play: Play, world: World, thread: Thread): AcceptR
       body: bodyOf(thread.copy),
       rawHash: String(thread.copy),
       onChanged,
-      ...(task && {
-        task: { id: task.id, instant: String(task.instant), instantMs: 0, terminal: task.terminal },
-      }),
-      ...(task?.says !== undefined && { terminalHash: task.says }),
+      ...(task && { task }),
+      ...(says !== undefined && { terminalHash: says }),
     },
     leaseMs: LEASE_MS,
     process: processOf(world, thread.process),

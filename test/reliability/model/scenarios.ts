@@ -1,4 +1,5 @@
-import type { Budget, Scenario } from './world.ts';
+import { operationRowId } from '../../../src/stores/contract.ts';
+import type { Budget, Scenario, ToldEvent } from './world.ts';
 
 const NONE: Budget = {
   sends: 0,
@@ -28,6 +29,31 @@ const UNSOLD = {
 } as const;
 const POISON = { name: 'poison', copies: 1, poison: true } as const;
 
+const OPERATION = operationRowId('o');
+
+type Task = NonNullable<ToldEvent['task']>;
+
+/** A status of task t, by one of several channels. */
+function tells(
+  source: NonNullable<Task['told']>['source'],
+  status: 'working' | 'input' | 'completed',
+  more: Partial<Pick<Task, 'id' | 'instant'>> & { readonly operation?: string } = {},
+): ToldEvent {
+  const { id = 't', instant, operation } = more;
+  return {
+    name: [source, status, id, instant].join(' ').trim(),
+    copies: 1,
+    task: {
+      id,
+      ...(instant !== undefined && { instant }),
+      terminal: status === 'completed',
+      told: { source, status, ...(operation !== undefined && { operation }) },
+    },
+  };
+}
+
+const POLL = tells('poll', 'completed');
+
 /** More than a lease. */
 const OVER_A_LEASE_MS = 8_001;
 /** More than half of one: it can be renewed in between. */
@@ -54,6 +80,17 @@ const INBOX: Scenario = {
   budget: { ...NONE, sends: 2, crashes: 2, jumps: 2, failures: 1, returns: 1 },
 };
 
+/** A worker runs what was observed, in both modes. */
+const TOLD: Scenario = {
+  ...INLINE,
+  workers: true,
+  budget: { ...NONE, sends: 3, crashes: 1, jumps: 1, failures: 1 },
+};
+
+/** Of three events: one misfortune is what the short form has the time for. */
+const FAILING: Scenario = { ...TOLD, budget: { ...NONE, sends: 3, failures: 1 } };
+const LATE: Scenario = { ...TOLD, budget: { ...NONE, sends: 3, jumps: 1 } };
+
 /** The worlds by what they are about. */
 export type ScenarioName =
   | 'inline'
@@ -76,7 +113,15 @@ export type ScenarioName =
   | 'mixedTask'
   | 'mixedTerminals'
   | 'poison'
-  | 'inlinePoison';
+  | 'inlinePoison'
+  | 'told'
+  | 'toldInbox'
+  | 'toldTerminals'
+  | 'toldOlder'
+  | 'toldOperation'
+  | 'toldJoined'
+  | 'toldStatuses'
+  | 'toldAsked';
 
 /** Worlds that are visited whole, each with the misfortunes that it is about. */
 export const SCENARIOS: Record<ScenarioName, Scenario> = {
@@ -197,6 +242,62 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     events: [A, POISON],
     retry: { attempts: 20, crashes: 1 },
     budget: { ...NONE, sends: 3, jumps: 2 },
+  },
+  told: {
+    ...TOLD,
+    name: 'inline, an end that a webhook and a poll tell',
+    events: [tells('webhook', 'completed', { instant: 1 }), POLL],
+  },
+  toldInbox: {
+    ...TOLD,
+    name: 'inbox, an end that a webhook and a poll tell',
+    modes: ['inbox', 'inbox'],
+    events: [tells('webhook', 'completed', { instant: 1 }), POLL],
+  },
+  toldTerminals: {
+    ...FAILING,
+    name: 'inline, two ends by webhooks and one by a poll',
+    events: [
+      tells('webhook', 'completed', { instant: 1 }),
+      tells('webhook', 'completed', { instant: 2 }),
+      POLL,
+    ],
+  },
+  toldOlder: {
+    ...FAILING,
+    name: 'inline, an end that a poll tells too, and a webhook that is newer than that of the end',
+    events: [
+      tells('webhook', 'completed', { instant: 1 }),
+      tells('webhook', 'working', { instant: 2 }),
+      POLL,
+    ],
+  },
+  toldOperation: {
+    ...TOLD,
+    name: 'inline, an end that an answer tells by its operation, and a webhook by its task too',
+    events: [
+      tells('response', 'completed', { id: OPERATION }),
+      tells('webhook', 'completed', { instant: 1, operation: OPERATION }),
+    ],
+  },
+  toldJoined: {
+    ...FAILING,
+    name: 'inline, an end that an answer tells, a webhook, and a poll that names the task alone',
+    events: [
+      tells('response', 'completed', { id: OPERATION }),
+      tells('webhook', 'completed', { instant: 1, operation: OPERATION }),
+      POLL,
+    ],
+  },
+  toldStatuses: {
+    ...LATE,
+    name: 'inline, a status that a webhook and a poll tell, and an end',
+    events: [tells('webhook', 'working', { instant: 1 }), tells('poll', 'working', { instant: 1 }), POLL],
+  },
+  toldAsked: {
+    ...LATE,
+    name: 'inline, statuses that were asked for, and one of a webhook',
+    events: [tells('webhook', 'input', { instant: 1 }), tells('poll', 'working'), tells('poll', 'input')],
   },
 };
 

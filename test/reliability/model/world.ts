@@ -1,4 +1,4 @@
-import type { AcceptDecision, RetryLimits } from '../../../src/stores/contract.ts';
+import type { AcceptDecision, RetryLimits, ToldClaim } from '../../../src/stores/contract.ts';
 import type { Breach } from './explore.ts';
 import type { Entry } from '../../../src/stores/driver/journal.ts';
 import type { Kept } from './rows.ts';
@@ -15,7 +15,10 @@ export type Invariant =
   | 'a completed event was handled'
   | 'bytes that come again use up no attempts'
   | 'only runs that it had to itself make an event DEAD by crashes'
-  | 'every event comes to its end';
+  | 'every event comes to its end'
+  | 'the end of a task is handled once, whichever channel tells it'
+  | 'a status that two channels tell is handled once'
+  | 'a status that was asked for is never handled after what came since';
 
 /** An event that the seller has to tell. Its copies differ in their bytes. */
 export interface ToldEvent {
@@ -25,8 +28,11 @@ export interface ToldEvent {
   readonly poison?: true;
   readonly task?: {
     readonly id: string;
-    readonly instant: number;
+    /** Absent: told without a time. */
+    readonly instant?: number;
     readonly terminal: boolean;
+    /** Present where several channels tell of the task; not by `webhook`: `Receiver.observe`. */
+    readonly told?: Pick<ToldClaim, 'source' | 'status' | 'operation'>;
     /** What a terminal status says, where a second one is refused: edition 3.2. */
     readonly says?: string;
   };
@@ -76,7 +82,8 @@ export interface Scenario {
 export interface Sent {
   readonly event: number;
   readonly copy: number;
-  readonly nonce: string;
+  /** Absent: an observation has none. */
+  readonly nonce?: string;
 }
 
 /** How `complete`, `fail` or the transaction ended. */
@@ -111,6 +118,8 @@ export interface Thread {
   readonly seen?: Seen;
   /** Somebody waits for an answer. */
   readonly answerable: boolean;
+  /** Of an observation: when its question was asked. Unix ms. */
+  readonly askedAt?: number;
 }
 
 /** What truly happened to an event, whatever the store keeps of it. */
@@ -133,6 +142,9 @@ export interface Account {
   readonly permanent: boolean;
   /** The copy that was stored first. */
   readonly first?: number;
+  /** Of one that several channels tell: when it was completed, and when what was stored was asked for. Unix ms. */
+  readonly completedAt?: number;
+  readonly askedAt?: number;
 }
 
 /** How what was planned is taken. The sound one compares every row that the plan has read, and the clock. */

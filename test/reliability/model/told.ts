@@ -1,0 +1,115 @@
+import type { Play } from './play.ts';
+import { keyOf } from './play.ts';
+import type { Invariant, ToldEvent, World } from './world.ts';
+import { accountOf, eventOf } from './world.ts';
+
+/*
+ * Events of one task by several channels (admission.md §5.9), judged by what was told and what was handled.
+ */
+
+type Task = NonNullable<ToldEvent['task']>;
+
+/** Of one task, or one of the two names the operation that the other one is of. */
+function isSame(one: Task, other: Task): boolean {
+  if (one.id === other.id) return true;
+  const operation = one.told?.operation;
+  return operation === other.id || other.told?.operation === one.id;
+}
+
+/** The same, or an end that names the ids of both was in the store before the second of them. */
+function areJoined(play: Play, { kept }: World, one: Task, other: Task): boolean {
+  if (isSame(one, other)) return true;
+  const tasks = [...kept.records.keys()].map(
+    (key) => play.scenario.events.find(({ name }) => name === key)?.task,
+  );
+  const second = Math.max(tasks.indexOf(one), tasks.indexOf(other));
+  return tasks
+    .slice(0, Math.max(0, second))
+    .some((task) => task?.terminal && isSame(task, one) && isSame(task, other));
+}
+
+/** Of two webhooks the edition says what they are to each other. */
+function areOtherChannels(one: Task, other: Task): boolean {
+  if (!one.told || !other.told) return false;
+  return one.told.source !== 'webhook' || other.told.source !== 'webhook';
+}
+
+function isSameStatus(one: Task, other: Task): boolean {
+  return one.told?.status === other.told?.status && one.instant === other.instant;
+}
+
+/** What must not be handled beside what was: the event is about to be completed. */
+export function conflict(
+  play: Play,
+  world: World,
+  event: number,
+): { readonly invariant: Invariant; readonly other: string } | undefined {
+  const { task } = eventOf(play.scenario, event);
+  if (!task) return undefined;
+  for (const [at, { task: other, name }] of play.scenario.events.entries()) {
+    if (at === event || !other || accountOf(world, at).completedBy.length === 0) continue;
+    const invariant = between(play, world, task, other) ?? overtaken(task, other, world, { event, at });
+    if (invariant) return { invariant, other: name };
+  }
+  return undefined;
+}
+
+/** @param other was handled before. */
+function between(play: Play, world: World, task: Task, other: Task): Invariant | undefined {
+  if (areOtherChannels(task, other) && areJoined(play, world, task, other)) {
+    if (task.terminal && other.terminal)
+      return 'the end of a task is handled once, whichever channel tells it';
+    if (task.instant !== undefined && isSameStatus(task, other))
+      return 'a status that two channels tell is handled once';
+  }
+  if (!isOlder(task, other) || isToldLater(play, world, task, other)) return undefined;
+  return 'an older status is never applied after a newer one';
+}
+
+function isOlder(task: Task, other: Task): boolean {
+  if (task.id !== other.id || task.instant === undefined || other.instant === undefined) return false;
+  return task.instant < other.instant;
+}
+
+/** An end that another channel has told too, without a time or at a later one, is as new as that. */
+function isToldLater(play: Play, { kept }: World, end: Task, other: Task): boolean {
+  if (!end.terminal || other.terminal) return false;
+  return play.scenario.events.some(({ task }, at) => {
+    if (!task?.terminal || !areOtherChannels(task, end) || !isSame(task, end)) return false;
+    const isNewer =
+      task.instant === undefined || (other.instant !== undefined && task.instant > other.instant);
+    return isNewer && kept.records.has(keyOf(play, at));
+  });
+}
+
+function overtaken(
+  task: Task,
+  other: Task,
+  world: World,
+  { event, at }: { readonly event: number; readonly at: number },
+): Invariant | undefined {
+  const { askedAt } = accountOf(world, event);
+  const { completedAt } = accountOf(world, at);
+  if (task.id !== other.id || task.terminal || task.instant !== undefined) return undefined;
+  if (askedAt === undefined || completedAt === undefined) return undefined;
+  return completedAt > askedAt
+    ? 'a status that was asked for is never handled after what came since'
+    : undefined;
+}
+
+/**
+ * Whether what `at` tells makes `event` one that need not be handled: both are ends, or the same status; or it ended what
+ * the other one is of, or was handled since that was asked for.
+ */
+export function tellsOf(play: Play, world: World, at: number, event: number): boolean {
+  const { task } = eventOf(play.scenario, event);
+  const { task: other } = eventOf(play.scenario, at);
+  if (!task || !other || !areJoined(play, world, task, other)) return false;
+  if (areOtherChannels(task, other) && other.terminal) return true;
+  if (task.terminal || other.terminal) return false;
+  if (task.instant !== undefined) return areOtherChannels(task, other) && isSameStatus(task, other);
+  const { completedAt = -1 } = accountOf(world, at);
+  return (
+    other.told?.status === task.told?.status || completedAt > (accountOf(world, event).askedAt ?? Infinity)
+  );
+}
