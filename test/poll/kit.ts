@@ -87,7 +87,7 @@ export function world(random: () => number = () => 0.5): World {
     clock,
     seller,
     process: async (options = {}, receiving = {}, works = true) => {
-      const store = memoryStore({ state });
+      const store = receiving.store ?? memoryStore({ state });
       const registrations = registrationsOf(
         { store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
         {

@@ -20,7 +20,7 @@ interface Sleeper {
 }
 
 /** Turns of the event loop in which work that needs no time goes on: a step of a store or a worker takes a few. */
-const TURNS = 12;
+const TURNS = 10;
 
 export function virtualClock(): VirtualClock {
   vi.useFakeTimers({ toFake: ['Date'] });
