@@ -1,9 +1,10 @@
 import { docsOf } from './alarms.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
 import type { Head } from './delivery.ts';
+import { Fault, isOfKind, textOf } from './errors.ts';
 import type { Event } from './events/event.ts';
 import type { DeliveryWatch } from './instruments.ts';
-import { Fault, isOfKind, textOf } from './errors.ts';
+import type { Door } from './options.ts';
 import {
   unavailable,
   type Outcome,
@@ -99,4 +100,19 @@ export function finishOutcome(given: Verdict, known: OutcomeContext, parts: Part
   known.watch?.ended(outcome, known.delivery?.headers);
   parts.onOutcome(outcome);
   return outcome;
+}
+
+/** Nothing is known of who sent. */
+const NOBODY: OutcomeContext = { who: {} };
+
+/** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
+export function createDoor(parts: Parts): Door {
+  return {
+    maxBodyBytes: parts.config.maxBodyBytes,
+    consumed(detail) {
+      parts.raiseAlarm({ code: 'misconfigured', message: detail });
+      return finishOutcome(unavailable('body_consumed', detail), NOBODY, parts);
+    },
+    fault: (error) => finishOutcome(faultVerdict(error, parts), NOBODY, parts),
+  };
 }

@@ -25,7 +25,7 @@ import { once, requestsMayShare } from './single-flight.ts';
 import type { Handlers, ReceiverOptions, RefusedDelivery } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
-import type { Observed } from './stages/observed.ts';
+import type { Observed } from './stages/ended.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
 import { createNextTurn, type NextTurn } from './stages/turns.ts';

@@ -1,8 +1,7 @@
-import { finishOutcome, faultVerdict, type OutcomeContext } from './answering.ts';
+import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
 import { createCurious } from './curious.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
-import { createDoor } from './door.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';

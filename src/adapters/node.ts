@@ -1,7 +1,12 @@
-import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
+import type { OnRefused, RefusedDelivery } from '../options.ts';
 import { type DoorReceiver, NODE_FIX, wiringOf } from './door.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
 
-export { type CaptureOptions, captureRefused } from './capture-refused.ts';
 export type { NodeRequest } from './node-door.ts';
 export type { DoorReceiver } from './door.ts';
 export type { NodeResponse } from './node-door.ts';
@@ -22,4 +27,114 @@ export function webhookHandler(receiver: DoorReceiver): (req: NodeRequest, res: 
     check(req);
     serveSafely(receiver, { fix: NODE_FIX, req, res, url: req.originalUrl ?? req.url });
   };
+}
+
+/** `captureRefused`'s options. */
+export interface CaptureOptions {
+  /** Files kept of one sender and code: the latest. 5. */
+  readonly perSenderAndCode?: number;
+  /** Bytes of all files in the folder. What would go over it is not written. 16 777 216. */
+  readonly maxTotalBytes?: number;
+}
+
+/** Of a body that its headers refused: more says nothing of why. */
+const MAX_BODY_BYTES = 65_536;
+
+/** Fields that may hold a credential. Their value is not written. */
+const SECRET = /authorization|cookie|token|secret|credential|api-?key|password/i;
+/** Fields that say how the body was sent: it is written as it is. */
+const FRAMING = new Set(['content-length', 'transfer-encoding', 'expect']);
+
+/** One line of a head; nothing that was sent begins another. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it is for
+const line = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ');
+
+/** The delivery as a raw HTTP request. The first field is none of it: what `explain` has to know besides. */
+function httpOf({ method, url, headers, rawBytes, outcome }: RefusedDelivery, receivedAt: Date): Buffer {
+  const about = [`received=${receivedAt.toISOString()}`, `code=${codeOf({ outcome })}`];
+  const fields = [...headers].flatMap(([name, lines]) => {
+    if (FRAMING.has(name)) return [];
+    return lines.map((value) => `${line(name)}: ${SECRET.test(name) ? '(masked)' : line(value)}`);
+  });
+  const head = [
+    `${line(method)} ${line(url ?? '/').replaceAll(' ', '%20')} HTTP/1.1`,
+    `${CAPTURE_FIELD}: ${[...about, ...(rawBytes ? [] : ['body=absent'])].join('; ')}`,
+    ...fields,
+    `Content-Length: ${rawBytes?.byteLength ?? 0}`,
+  ];
+  return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), rawBytes ?? new Uint8Array()]);
+}
+
+/** What `explain` reads it by. */
+const CAPTURE_FIELD = 'Proto-Webhooks-Capture';
+
+const codeOf = ({ outcome }: Pick<RefusedDelivery, 'outcome'>): string =>
+  'code' in outcome && outcome.code !== undefined ? outcome.code : outcome.kind;
+
+/** A sender as part of a file name. */
+const nameOf = (sender: string | undefined): string =>
+  (sender ?? 'unknown').replaceAll(/[^A-Za-z0-9]+/g, '-').slice(0, 64);
+
+/** Sizes of the captures that are there already, by name. */
+function sizesIn(dir: string): Map<string, number> {
+  const names = readdirSync(dir).filter((name) => name.endsWith('.http'));
+  return new Map(names.map((name) => [name, statSync(join(dir, name)).size]));
+}
+
+const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
+  perSenderAndCode: true,
+  maxTotalBytes: true,
+};
+
+/**
+ * Writes refused deliveries into a folder, for `onRefused`: `npx proto-webhooks explain --dir <folder>` says what was
+ * wrong with them. One file each, in the form of a raw HTTP request, readable by its owner alone (0600); the latest of
+ * each sender and code. Values of `Authorization`, cookies, and fields that are named after tokens, secrets, keys and
+ * passwords are masked; the URL and the body are written as they came. Of deliveries that their headers refused, one
+ * body a second is read for it (at most 64 KiB), where they name a known sender's key id. What cannot be written is a
+ * warning of the process, once.
+ * @param dir made where it is missing (0700).
+ * @throws ConfigError for options that are not known or not whole numbers from 1 on; what `fs` throws where the folder cannot be used.
+ */
+export function captureRefused(dir: string, options: CaptureOptions = {}): OnRefused {
+  onlyKnown('captureRefused', options, OPTION_NAMES);
+  text('captureRefused: dir', dir);
+  const most = wholeNumber('captureRefused: perSenderAndCode', options.perSenderAndCode, 5);
+  const maxTotalBytes = wholeNumber('captureRefused: maxTotalBytes', options.maxTotalBytes, 16_777_216);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const sizes = sizesIn(dir);
+  let total = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const written = new Map<string, number>();
+  let writing = false;
+  let warned = false;
+
+  async function write(name: string, bytes: Buffer): Promise<void> {
+    const part = join(dir, `${randomUUID()}.part`);
+    try {
+      await writeFile(part, bytes, { mode: 0o600, flag: 'wx' });
+      await rename(part, join(dir, name));
+      total += bytes.byteLength - (sizes.get(name) ?? 0);
+      sizes.set(name, bytes.byteLength);
+    } catch (error) {
+      await rm(part, { force: true });
+      if (!warned) process.emitWarning(`captureRefused: ${(error as Error).message}`);
+      warned = true;
+    }
+  }
+
+  const capture = (delivery: RefusedDelivery): void => {
+    // One at a time: a flood of refusals is no flood of writes.
+    if (writing) return;
+    const subject = `${nameOf(delivery.sender)}.${codeOf(delivery)}`;
+    const turn = written.get(subject) ?? 0;
+    const name = `${subject}.${turn % most}.http`;
+    const bytes = httpOf(delivery, new Date());
+    if (total - (sizes.get(name) ?? 0) + bytes.byteLength > maxTotalBytes) return;
+    written.set(subject, turn + 1);
+    writing = true;
+    void write(name, bytes).finally(() => {
+      writing = false;
+    });
+  };
+  return Object.assign(capture, { maxBodyBytes: MAX_BODY_BYTES });
 }

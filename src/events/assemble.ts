@@ -14,7 +14,7 @@ import type {
 } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
 import { notificationSchemas } from './notification-schemas.ts';
-import { notificationFamily } from './notification.ts';
+import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
 import { inputRequestSchema, workingProgressSchema } from './schemas.ts';
 import { isTerminal } from './status.ts';

@@ -152,10 +152,3 @@ export type NotificationFamily = keyof Notifications;
 
 /** What events of the wholesale feed call themselves. */
 export type WholesaleFeedFamily = `${'product' | 'signal' | 'wholesale_feed'}.${string}` | 'wholesale_feed';
-
-const FEED = /^(?:product|signal|wholesale_feed)\./;
-
-/** The name under which a family has its payload and its handler: all of the wholesale feed have one. */
-export function notificationFamily(family: string): string {
-  return FEED.test(family) ? 'wholesale_feed' : family;
-}

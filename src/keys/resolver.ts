@@ -2,23 +2,59 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import { createLocator } from './agent-location.ts';
-import { type CacheLimits, MAX_LIFE_MS } from './document.ts';
-import { createDeliveryBudgets } from './safe-fetch.ts';
-import { brandJsonKind } from './brand-json.ts';
-import { requestsMayShare } from '../single-flight.ts';
-import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, Transport } from './contract.ts';
-import { defaultTransport } from './net/transport.ts';
+import { requestsMayShare, once } from '../single-flight.ts';
+import type { Schedule } from '../time-limits.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
+import { createLocator } from './agent-location.ts';
+import { brandJsonKind } from './brand-json.ts';
+import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, Transport, Candidate } from './contract.ts';
 import { createDocumentCache } from './document-cache.ts';
-import { createFirstUse } from './first-use.ts';
+import { type CacheLimits, MAX_LIFE_MS, type DocumentKind } from './document.ts';
+import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
+import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
 import { createKeySearch, gather } from './key-search.ts';
-import type { EngineSource } from './jwks.ts';
+import { defaultTransport } from './net/transport.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
-import type { Schedule } from '../time-limits.ts';
+import { createDeliveryBudgets } from './safe-fetch.ts';
 import { createSenderKeys, createSenderSearch } from './sender-search.ts';
+
+interface FirstUse {
+  /** JWKS that records when which key was first seen. */
+  readonly jwks: DocumentKind<KeySet>;
+  /** The same search, with `firstUse` on candidates that are not known to be their sender's own. */
+  readonly guard: (search: KeySearch, request: KeyRequest) => KeySearch;
+}
+
+/**
+ * A registered seller can publish another seller's key as its own. Where a URL has several senders, the others are asked
+ * before a sender's key is used for the first time (verification.md §2.36). The code that asks is loaded when needed.
+ */
+export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
+  let made: KeyOwners | undefined;
+  const owners = once(async () => {
+    const { createKeyOwners } = await import('./key-owners.ts');
+    return (made ??= createKeyOwners(context()));
+  });
+  return {
+    jwks: { ...JWKS, onReplaced: (copy, before) => made?.onReplaced(copy, before) },
+    guard: (search, request) => {
+      const { candidates } = search;
+      const isOwn = (candidate: Candidate): boolean => made?.isOwn(candidate, request.senders) === true;
+      if (request.senders.length === 1 || candidates.every(isOwn)) return search;
+      made?.noteShared(candidates, request);
+      const firstUse = async (candidate: Candidate): Promise<string | undefined> =>
+        (await owners()).firstUse(candidate, request);
+      return {
+        ...search,
+        candidates: candidates.map((candidate) =>
+          isOwn(candidate) ? candidate : { ...candidate, firstUse: () => firstUse(candidate) },
+        ),
+      };
+    },
+  };
+}
 
 interface KeyLimits extends CacheLimits {
   /** Ms for one fetch. */

@@ -1,5 +1,18 @@
+import * as z from 'zod/mini';
 import { isJsonObject } from '../codec/members.ts';
-import { agentSegment, optionsOf, runQuery, segment, send, versionPath } from './send.ts';
+import { printableName } from '../codec/printable.ts';
+import type { StandardSchema } from '../events/event.ts';
+import type { Answered } from './exchange.ts';
+import {
+  type Settings,
+  settingsOf,
+  agentSegment,
+  optionsOf,
+  runQuery,
+  segment,
+  send,
+  versionPath,
+} from './send.ts';
 import {
   badArgument,
   type CallOptions,
@@ -9,9 +22,113 @@ import {
   type RegistryMethod,
   type RegistryOptions,
   type RequestOptions,
+  type BadgeEmbed,
+  type DiagnosticRow,
+  type Diagnostics,
 } from './types.ts';
-import { type Settings, settingsOf } from './options.ts';
-import { badgeSchema, diagnosticsSchema, fitting, objectSchema, parsedBy, requireSchema } from './schemas.ts';
+
+const text = z.nullish(z.string());
+const integer = z.nullish(z.int());
+
+/** What no URL is written with (RFC 3986 §2), and what would end an attribute of a page. */
+const NOT_IN_URL = /[\s\p{Cc}"<>\\^`{|}]/u;
+
+/** A URL that a page may load an image from. */
+const httpsUrl = z
+  .string()
+  .check(z.refine((url) => /^https:/i.test(url) && URL.canParse(url) && !NOT_IN_URL.test(url)));
+
+/** 200 of the badge embed endpoint (contract.md §2.2), with the protocol's own `<name>_version`. */
+function badgeSchema<P extends string>(versionMember: string): z.ZodMiniType<BadgeEmbed<P>> {
+  const schema = z.looseObject({
+    agent_url: z.string(),
+    role: z.string(),
+    verified: z.boolean(),
+    [versionMember]: text,
+    badge_svg_url: httpsUrl,
+    registry_url: z.string(),
+    html: z.string(),
+    markdown: z.string(),
+  });
+  // The name of one member is only known at run time, and so the inferred type is without the others.
+  return schema as unknown as z.ZodMiniType<BadgeEmbed<P>>;
+}
+
+/** Members of "any JSON" are looked at by nobody. */
+const row: z.ZodMiniType<DiagnosticRow<string>> = z.looseObject({
+  id: integer,
+  run_id: text,
+  agent_url: text,
+  storyboard_id: text,
+  phase_id: text,
+  step_id: text,
+  task: text,
+  step_passed: z.nullish(z.boolean()),
+  captured_at: text,
+  duration_ms: integer,
+  request_url: text,
+  response_status: integer,
+  response_headers_jsonb: z.nullish(z.record(z.string(), z.unknown())),
+  extraction_path: text,
+  extraction_note: text,
+  error_text: text,
+  served_by_agent_url: text,
+});
+
+/** 200 of the compliance diagnostics endpoint. */
+const diagnosticsSchema: z.ZodMiniType<Diagnostics<string>> = z.looseObject({
+  agent_url: z.string(),
+  run_id: z.string(),
+  count: z.int(),
+  diagnostics: z.array(row),
+});
+
+/** An object, whatever is in it. */
+const objectSchema: z.ZodMiniType<Readonly<Record<string, unknown>>> = z.looseObject({});
+
+/** The value itself, where it fits: a schema's copy is not what was sent. @throws RegistryError naming the member. */
+function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
+  const { success, error } = schema.safeParse(value);
+  if (!success) throw misfit(status, error.issues[0]?.path);
+  return value as T;
+}
+
+/** Before anything is sent. @throws RegistryError unless `schema` is absent or one of Standard Schema v1. */
+function requireSchema(schema: StandardSchema | undefined): void {
+  // JavaScript may give anything.
+  const given = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
+  if (given !== undefined && typeof given?.['~standard']?.validate !== 'function') {
+    throw badArgument('schema: is not a Standard Schema (zod, valibot, …)');
+  }
+}
+
+/** What the caller's schema makes of the value. @throws RegistryError naming the member. */
+async function parsedBy<Out>(schema: StandardSchema<Out>, answer: Answered): Promise<Out> {
+  const result = await validated(schema, answer);
+  if (!result.issues) return result.value;
+  throw misfit(
+    answer.status,
+    result.issues[0]?.path?.map((step) => (typeof step === 'object' ? step.key : step)),
+  );
+}
+
+async function validated<Out>(schema: StandardSchema<Out>, { status, value }: Answered) {
+  try {
+    return await schema['~standard'].validate(value);
+  } catch (error) {
+    throw new RegistryError('invalid_answer', 'the schema threw', { status, cause: error });
+  }
+}
+
+/** Where an answer does not fit. Not why: a schema's message may quote the value. */
+function misfit(status: number, path: readonly PropertyKey[] = []): RegistryError {
+  const member = path.map((step) => printableName(String(step))).join('.');
+  const message =
+    member === ''
+      ? 'the answer is not what the contract says'
+      : `the answer's ${member} is missing or of the wrong type`;
+  return new RegistryError('invalid_answer', message, { status });
+}
 
 export { RegistryError, type RegistryErrorCode } from './types.ts';
 export type * from './types.ts';

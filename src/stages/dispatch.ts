@@ -2,7 +2,7 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Fault } from '../errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
-import { notificationFamily } from '../events/notification.ts';
+import { notificationFamily } from '../events/notification-family.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../options.ts';

@@ -1,15 +1,32 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import { deliveryId } from '../delivery.ts';
 import type { Event } from '../events/event.ts';
-import type { Handled } from '../options.ts';
 import type { Instruments } from '../instruments.ts';
+import type { Handled } from '../options.ts';
 import type { InboxRecord, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import type { HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
-import type { Observed, RanTo } from './observed.ts';
 import { readFrom, type ReadContext } from './read.ts';
 import type { EventName } from './running.ts';
+
+/** How a run ended. */
+export interface RanTo {
+  readonly state: Exclude<Handled['state'], 'stale'>;
+  readonly error: string | undefined;
+  /** On the clock of `performance.now()`. */
+  readonly endedAt: number;
+  /** When its delivery arrived, on the receiver's clock, Unix ms; absent: a worker's. */
+  readonly arrivedAt: number | undefined;
+}
+
+/** Who is told of what happens inside. Absent where nobody listens: then nothing is made for it. */
+export interface Observed {
+  /** A run of this process has ended, and the store knows. */
+  readonly ran?: (run: HandledRun, to: RanTo) => void;
+  /** An event is older than its task's mark, as its delivery brought it: there was no run. */
+  readonly stale?: (event: Event, deliveryId: string) => void;
+}
 
 /** What `Handled` says of an event. */
 function factsOf(

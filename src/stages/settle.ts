@@ -10,7 +10,7 @@ import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
-import type { Observed } from './observed.ts';
+import type { Observed } from './ended.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';

@@ -5,8 +5,7 @@ import { requireOptions } from './text.ts';
 import { redisBackend } from './redis/backend.ts';
 import type { RedisClient } from './redis/client.ts';
 import { checkClient, checkPrefix } from './redis/client.ts';
-import { keysOf } from './redis/keys.ts';
-import { nodeDigests, scriptsOf } from './redis/scripts.ts';
+import { keysOf, nodeDigests, scriptsOf } from './redis/scripts.ts';
 import type { SessionOptions } from './redis/session.ts';
 
 export type { RedisClient } from './redis/client.ts';

@@ -2,8 +2,7 @@ import { onlyKnown } from '../config/validate.ts';
 import { protocolFor } from '../protocol.ts';
 import { samplePayloads } from './payloads.ts';
 import { serveDocuments } from './seller-documents.ts';
-import { sellerKeys } from './seller-keys.ts';
-import { REVOKE_NAMES, revocationList } from './seller-revocations.ts';
+import { sellerKeys, REVOKE_NAMES, revocationList } from './seller-keys.ts';
 import { deliveries } from './seller-delivery.ts';
 import type { FakeSeller, FakeSellerOptions } from './seller-types.ts';
 

@@ -15,7 +15,7 @@ export type { ChallengeResult } from './seller-types.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';
 export type { NamedFault, SellerFault } from './seller-documents.ts';
 export type { RotateOptions, SellerKeyName } from './seller-keys.ts';
-export type { RevokeOptions } from './seller-revocations.ts';
+export type { RevokeOptions } from './seller-keys.ts';
 export type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
 export type { Sender, SenderAuth } from '../senders.ts';

@@ -3,9 +3,8 @@ import type { Sender, SenderAuth } from '../senders.ts';
 import type { Mistake } from './mistakes.ts';
 import type { Members, SamplePayloads } from './payloads.ts';
 import type { SellerFault } from './seller-documents.ts';
-import type { RotateOptions, SellerKeyName } from './seller-keys.ts';
+import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
-import type { RevokeOptions } from './seller-revocations.ts';
 
 /** A proof of control that was posted, and whether the buyer gave it. */
 export interface ChallengeResult {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { capCases, expiryCases } from './store-contract/caps.ts';
 import { clockBackCases, clockCases } from './store-contract/clock.ts';
 import { concurrencyCases, transactionCases } from './store-contract/concurrency.ts';
-import type { StoreContractOptions, StoreFactory } from './store-contract/harness.ts';
+import { type StoreContractOptions, type StoreFactory, type Cases, withKit } from './store-contract/kit.ts';
 import {
   identityCases,
   keyspaceCases,
@@ -14,8 +14,6 @@ import {
 import { inboxDeadCases, inboxOperatorCases } from './store-contract/inbox-operator.ts';
 import { inboxCases, inboxDueCases, inboxTaskCases } from './store-contract/inbox.ts';
 import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
-import type { Cases } from './store-contract/kit.ts';
-import { withKit } from './store-contract/kit.ts';
 import { leaseCases, reportCases } from './store-contract/leases.ts';
 import { nonceCases } from './store-contract/nonces.ts';
 import { orderCases, taskCases, terminalCases } from './store-contract/tasks.ts';
@@ -29,12 +27,7 @@ import { registrationDueCases } from './store-contract/registrations-due.ts';
 import { toldCases } from './store-contract/told.ts';
 import { suspectCases } from './store-contract/suspects.ts';
 
-export type {
-  StoreContractOptions,
-  StoreEffects,
-  StoreFactory,
-  StoreHarness,
-} from './store-contract/harness.ts';
+export type { StoreContractOptions, StoreEffects, StoreFactory, StoreHarness } from './store-contract/kit.ts';
 
 const SUITES: Readonly<Record<string, Cases>> = {
   'opening and closing': lifecycleCases,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { httpText } from '../../src/cli/send/plan.ts';
+import { httpText } from '../../src/cli/send/verb.ts';
 import { signHmac } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { freePort } from '../support/free-port.ts';

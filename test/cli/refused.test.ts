@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { captureRefused } from '../../src/adapters/capture-refused.ts';
+import { captureRefused } from '../../src/adapters/node.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { RefusedDelivery } from '../../src/options.ts';
 import { generateKey } from '../../src/sender/sign.ts';

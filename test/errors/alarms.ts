@@ -11,7 +11,7 @@ import { generateKey, type Jwk } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
+import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
 import {
   AGENT,
   testReceiver,

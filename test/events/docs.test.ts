@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { notificationFamily } from '../../src/events/notification.ts';
+import { notificationFamily } from '../../src/events/notification-family.ts';
 import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
 import { textOf } from '../support/samples.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { Event, NotificationEvent, NotificationFamily, OtherEvent } from '../../src/events/index.ts';
-import { notificationFamily } from '../../src/events/notification.ts';
+import { notificationFamily } from '../../src/events/notification-family.ts';
 import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
 import { agentTask, eventOf, eventOfKind, KEY, toolEnvelope, warningCodes } from './helpers.ts';
 

@@ -8,7 +8,7 @@ import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { sampleChallenge } from '../../src/testing/seller-challenge.ts';
+import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
 import {
   AGENT,
   gate,

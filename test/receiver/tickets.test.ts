@@ -3,8 +3,7 @@ import { ConfigError } from '../../src/errors.ts';
 import type { ReceiverOptions, Ticket } from '../../src/options.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { createBufferBudget } from '../../src/ticket.ts';
-import { bearerDelivery, signHmac } from '../../src/sender/legacy.ts';
-import { generateKey } from '../../src/sender/sign.ts';
+import { bearerDelivery, signHmac, generateKey } from '../../src/sender/sign.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
 
 type Opened = Ticket | Outcome;

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { bearerDelivery, signHmac } from '../../src/sender/legacy.ts';
+import { bearerDelivery, signHmac } from '../../src/sender/sign.ts';
 
 const NOW = 1_760_000_000;
 const now = (): number => NOW * 1000 + 999;

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import { readEvent } from '../../src/events/index.ts';
-import { signHmac } from '../../src/sender/legacy.ts';
-import { generateKey, type PayloadInput, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
+import {
+  signHmac,
+  generateKey,
+  type PayloadInput,
+  signDelivery,
+  type SignedDelivery,
+} from '../../src/sender/sign.ts';
 
 const url = 'https://buyer.example/hook';
 const secret = 'a shared secret of 32 characters';

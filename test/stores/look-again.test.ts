@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lookAgain } from '../../src/stores/look-again.ts';
+import { lookAgain } from '../../src/stores/schema-version.ts';
 
 /** A look that fails while it is told to, on a clock of the test's. */
 function looking(): {

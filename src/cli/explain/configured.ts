@@ -12,7 +12,7 @@ import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 import { publicJwk, readKeys, type SecretFlags, secretsOf } from '../files.ts';
 import type { Chain } from '../keys/chain.ts';
-import { chainOf, type ChainFlags } from '../keys/check.ts';
+import { chainOf, type ChainFlags } from '../keys/verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { Known, KnownRevocations } from './case.ts';
 

@@ -7,7 +7,7 @@ import { headerFields } from '../../delivery.ts';
 import type { Capture } from '../capture/capture.ts';
 import { readCapture } from '../capture/read-capture.ts';
 import { addSecretFlags, collect, readInput } from '../files.ts';
-import { addChainFlags } from '../keys/check.ts';
+import { addChainFlags } from '../keys/verb.ts';
 import {
   addVerb,
   type CliContext,

@@ -3,7 +3,7 @@ import { protocolFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { createFakeSeller } from '../../testing/fake-seller.ts';
 import { publicJwk } from '../files.ts';
-import { type ChainFlags, chainOf } from '../keys/check.ts';
+import { type ChainFlags, chainOf } from '../keys/verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { ProbeResult } from './kit.ts';
 

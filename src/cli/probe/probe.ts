@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
-import { BODY_CASES } from './cases-body.ts';
-import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
+import { BODY_CASES, ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
 import { REFUSED_CASES, UNKNOWN_KEY_CASE } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './kit.ts';
 

@@ -1,7 +1,6 @@
 import { Fault } from '../../errors.ts';
-import type { NoncesOf, Row, RowId, RowKind, Scope } from '../port.ts';
 import type { RegistrationKind, RegistrationRow } from '../contract.ts';
-import { nodeCrypto } from '../node-crypto.ts';
+import type { NoncesOf, Row, RowId, RowKind, Scope } from '../port.ts';
 import type { NonceRow, NotificationRow, ProcessRow, RecordRow, TaskRow } from '../rules/rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
@@ -206,4 +205,14 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
     ...(!id.startsWith(HASHED) && { [ID_MEMBER[kind]]: fromColumnText(id) }),
     ...said,
   } as unknown as AnyRow;
+}
+
+interface Hash {
+  update(text: string): Hash;
+  digest(encoding: 'hex' | 'base64url'): string;
+}
+
+/** `node:crypto`, of which hashes are used; undefined where the runtime has none. Clients of databases run where it has. */
+export function nodeCrypto(): { createHash(name: 'sha1' | 'sha256'): Hash } | undefined {
+  return globalThis.process?.getBuiltinModule?.('node:crypto');
 }

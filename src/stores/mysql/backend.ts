@@ -2,10 +2,8 @@ import { ConfigError } from '../../errors.ts';
 import type { ListRequest, RowId } from '../port.ts';
 import { turnText } from '../driver/unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
-import type { Query } from '../sql/transaction.ts';
+import { type Query, type Sessions, within } from '../sql/transaction.ts';
 import { LETTER, scopeFrom } from '../sql/lines.ts';
-import type { Sessions } from '../sql/transaction.ts';
-import { within } from '../sql/within.ts';
 import { columnText } from '../text.ts';
 import {
   type ResultSets,
@@ -18,8 +16,11 @@ import {
   type MysqlPool,
   poolMax,
   textOf,
+  asFault,
+  errorNumber,
+  isRetryable,
+  mayBeOneCalls,
 } from './client.ts';
-import { asFault, errorNumber, isRetryable, mayBeOneCalls } from './faults.ts';
 import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsIn, rowsOf } from './rows.ts';
 import { checkVersion } from './schema.ts';
 import {

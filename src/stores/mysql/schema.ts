@@ -2,10 +2,17 @@ import { ConfigError } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
 import type { VersionedStore } from '../schema-version.ts';
 import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
-import { within } from '../sql/within.ts';
-import type { Columns, MysqlPool } from './client.ts';
-import { askOn, checkOut, requirePool } from './client.ts';
-import { asFault, isRetryable, isServerError } from './faults.ts';
+import { within } from '../sql/transaction.ts';
+import {
+  type Columns,
+  type MysqlPool,
+  askOn,
+  checkOut,
+  requirePool,
+  asFault,
+  isRetryable,
+  isServerError,
+} from './client.ts';
 import { databaseOf } from './settings.ts';
 
 /**

@@ -1,8 +1,7 @@
 import { ConfigError } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import type { Query } from '../sql/transaction.ts';
-import { type ResultSets, textOf } from './client.ts';
-import { errorNumber } from './faults.ts';
+import { type ResultSets, textOf, errorNumber } from './client.ts';
 
 /** A column of each table. */
 const TABLES = { row: 'version', scope: 'id', tally: 'bytes', turn: 'id', identity: 'told' };

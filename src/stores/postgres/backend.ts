@@ -3,10 +3,8 @@ import type { CommitRequest, DueResult, LoadRequest, RowId } from '../port.ts';
 import type { RegistrationKind, StoreIdentity } from '../contract.ts';
 import { turnText } from '../driver/unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
-import type { Query } from '../sql/transaction.ts';
+import { type Query, type Sessions, within } from '../sql/transaction.ts';
 import { LETTER, scopeFrom, type ScopeIds } from '../sql/lines.ts';
-import type { Sessions } from '../sql/transaction.ts';
-import { within } from '../sql/within.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import {
   checkOut,
@@ -17,8 +15,12 @@ import {
   poolMax,
   queryOnce,
   survive,
+  asFault,
+  isRetryable,
+  isServerError,
+  mayBeOneCalls,
+  sqlState,
 } from './client.ts';
-import { asFault, isRetryable, isServerError, mayBeOneCalls, sqlState } from './faults.ts';
 import { commitValues, countsOf, nameValues, type RowColumns, rowOf } from './rows.ts';
 import { checkVersion, quoted } from './schema.ts';
 import {

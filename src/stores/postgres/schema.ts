@@ -2,10 +2,18 @@ import { ConfigError } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
 import type { VersionedStore } from '../schema-version.ts';
 import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
-import type { PgClient, PgPool } from './client.ts';
-import { within } from '../sql/within.ts';
-import { checkOut, giveBack, requirePool, survive } from './client.ts';
-import { asFault, isServerError, sqlState } from './faults.ts';
+import {
+  type PgClient,
+  type PgPool,
+  checkOut,
+  giveBack,
+  requirePool,
+  survive,
+  asFault,
+  isServerError,
+  sqlState,
+} from './client.ts';
+import { within } from '../sql/transaction.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version

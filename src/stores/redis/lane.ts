@@ -1,6 +1,5 @@
 import { Fault } from '../../errors.ts';
-import type { RedisConnection } from './client.ts';
-import { asFault } from './faults.ts';
+import { type RedisConnection, asFault } from './client.ts';
 import { sendBatch, sendOne, type Wire } from './send.ts';
 import type { Watch } from './watch.ts';
 import type { Gate } from './send.ts';

@@ -1,10 +1,8 @@
 import { columnText, fromColumnText } from '../text.ts';
-import type { Keys } from './keys.ts';
+import type { Keys, Scripts, RowScript } from './scripts.ts';
 import type { Lane } from './lane.ts';
 import type { NonceCount, NonceCounts } from './nonce-counts.ts';
 import { textOf } from './rows.ts';
-import type { Scripts } from './scripts.ts';
-import type { RowScript } from './scripts.ts';
 import type { Arg } from './client.ts';
 import type { Keyids } from './nonce-counts.ts';
 import type { StoreIdentity } from '../contract.ts';

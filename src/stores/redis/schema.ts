@@ -1,8 +1,7 @@
 import type { StoreIdentity } from '../contract.ts';
-import { unknownVersion, whileRunning } from '../schema-version.ts';
-import { lookAgain } from '../look-again.ts';
+import { unknownVersion, whileRunning, lookAgain } from '../schema-version.ts';
 import { type RedisConnection, isCluster } from './client.ts';
-import type { Keys } from './keys.ts';
+import type { Keys } from './scripts.ts';
 import { textOf } from './rows.ts';
 import { withTimeout } from './send.ts';
 import { isSilence, lookMs } from './settings.ts';

@@ -1,7 +1,6 @@
 import { orLate, sleep } from '../../time-limits.ts';
 import { Fault } from '../../errors.ts';
-import type { Arg, RedisConnection, Pipeline } from './client.ts';
-import { isMoved, isNoScript, isPassing } from './faults.ts';
+import { type Arg, type RedisConnection, type Pipeline, isMoved, isNoScript, isPassing } from './client.ts';
 import type { Script } from './scripts.ts';
 
 /** One run of a script. */

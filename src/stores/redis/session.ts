@@ -3,14 +3,18 @@ import { ConfigError, Fault } from '../../errors.ts';
 import type { StoreIdentity } from '../contract.ts';
 import type { Call } from './send.ts';
 import { laneOf } from './lane.ts';
-import type { RedisConnection, RedisClient } from './client.ts';
-import { duplicateOf, primaries } from './client.ts';
-import { asFault, isForbidden } from './faults.ts';
+import {
+  type RedisConnection,
+  type RedisClient,
+  duplicateOf,
+  primaries,
+  asFault,
+  isForbidden,
+} from './client.ts';
 import { checkSchema, identify, raiseSchema, schemaWatchOf } from './schema.ts';
-import type { Keys } from './keys.ts';
+import type { Keys, Scripts } from './scripts.ts';
 import { keyidsOf, nonceCounts } from './nonce-counts.ts';
 import { registryOf } from './registry.ts';
-import type { Scripts } from './scripts.ts';
 import { silentSweeper } from './senders.ts';
 import { withTimeout } from './send.ts';
 import { checkServers, durabilityOf, replicasOf } from './settings.ts';

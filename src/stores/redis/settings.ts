@@ -1,8 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
-import type { RedisConnection } from './client.ts';
-import { isCluster, primaries } from './client.ts';
-import { isForbidden, isPassing } from './faults.ts';
+import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './client.ts';
 import { withTimeout } from './send.ts';
 
 /** What one primary says of itself. */

@@ -1,5 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
-import { type LookAgain, lookAgain } from '../look-again.ts';
+import { type LookAgain, lookAgain } from '../schema-version.ts';
 import type { RedisConnection } from './client.ts';
 import { withTimeout } from './send.ts';
 import { checkKept } from './settings.ts';

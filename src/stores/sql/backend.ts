@@ -16,15 +16,12 @@ import type {
   Within,
 } from '../port.ts';
 import type { Durability, InboxQuery, StoreIdentity } from '../contract.ts';
+import { isLess } from '../durability.ts';
 import { scopeName } from '../driver/row-data.ts';
 import { turnIn } from '../driver/unit.ts';
-import { isLess } from '../durability.ts';
-import { whileRunning } from '../schema-version.ts';
-import { lookAgain } from '../look-again.ts';
+import { whileRunning, lookAgain } from '../schema-version.ts';
 import { scopeColumns, type ScopeIds, scopesIn } from './lines.ts';
-import { retried, slotsOf } from './within.ts';
-import { runTransaction, type Sessions } from './transaction.ts';
-import type { Query } from './transaction.ts';
+import { retried, slotsOf, runTransaction, type Sessions, type Query } from './transaction.ts';
 
 /** What answers have to survive, and who is told where they survive less than they did. */
 interface Keeping {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { ConfigError, Fault } from '../../errors.ts';
 import type { AcceptResult, Store } from '../../stores/contract.ts';
-import type { StoreEffects } from './harness.ts';
-import { type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
+import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
 
 const AT_ONCE = 64;
 

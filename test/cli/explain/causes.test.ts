@@ -11,7 +11,7 @@ import {
 } from '../../../src/sender/sign.ts';
 import { createReceiver } from '../../../src/receiver.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import { sampleChallenge } from '../../../src/testing/seller-challenge.ts';
+import { sampleChallenge } from '../../../src/testing/seller-delivery.ts';
 import {
   BODY,
   bytes,

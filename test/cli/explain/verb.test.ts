@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { httpText } from '../../../src/cli/send/plan.ts';
+import { httpText } from '../../../src/cli/send/verb.ts';
 import { createFakeSeller } from '../../../src/testing/index.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { keys, NOW, signed, URL_GIVEN } from './captures.ts';

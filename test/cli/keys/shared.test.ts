@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { walkChain } from '../../../src/cli/keys/chain.ts';
-import { sharedNotes } from '../../../src/cli/keys/check.ts';
+import { sharedNotes } from '../../../src/cli/keys/verb.ts';
 import { defaultTransport } from '../../../src/keys/net/transport.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/fake-seller.ts';

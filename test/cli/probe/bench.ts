@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { webhookHandler } from '../../../src/adapters/node.ts';
-import { PROBE_KEYS } from '../../../src/cli/keys/generate.ts';
+import { PROBE_KEYS } from '../../../src/cli/keys/verb.ts';
 import { createKit, type KitOptions, type ProbeKit, type ProbeResult } from '../../../src/cli/probe/kit.ts';
 import { probeReceiver } from '../../../src/cli/probe/probe.ts';
 import { createReceiver } from '../../../src/index.ts';

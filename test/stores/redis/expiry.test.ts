@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { keysOf } from '../../../src/stores/redis/keys.ts';
-import { nodeDigests } from '../../../src/stores/redis/scripts.ts';
+import { keysOf, nodeDigests } from '../../../src/stores/redis/scripts.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';

@@ -1,7 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { keysOf } from '../../../src/stores/redis/keys.ts';
-import { nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
+import { keysOf, nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
 import type { RedisStore } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisUrl } from '../../support/redis.ts';
