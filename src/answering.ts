@@ -85,9 +85,9 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm }: Parts): void {
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function finishOutcome(given: Verdict, known: OutcomeContext, parts: Parts): Outcome {
+export function finishOutcome(raw: Verdict, known: OutcomeContext, parts: Parts): Outcome {
   const { who, event } = known;
-  const verdict = printable(given);
+  const verdict = printable(raw);
   const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
   const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });

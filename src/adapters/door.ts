@@ -170,12 +170,12 @@ export const noRequest = (door: DoorName): ConfigError =>
  * What is returned throws a ConfigError with the line to change where another framework calls; the log and `onOutcome`
  * see it too.
  */
-export function wiringOf(door: DoorName, receiver: DoorReceiver): (given: unknown) => void {
+export function wiringOf(door: DoorName, receiver: DoorReceiver): (request: unknown) => void {
   requireReceiver(door, receiver);
   let known = false;
-  return (given) => {
+  return (request) => {
     if (known) return;
-    const value = typeof given === 'object' && given !== null ? given : {};
+    const value = typeof request === 'object' && request !== null ? request : {};
     const found = SHAPES.find(([, , shape]) => shape(value));
     known = found !== undefined && TAKES[door].includes(found[0]);
     if (known) return;

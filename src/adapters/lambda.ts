@@ -149,8 +149,11 @@ async function refuseParsed(
   return receiver.door.consumed(PARSED);
 }
 
-async function answer(receiver: DoorReceiver, given: LambdaEvent | null | undefined): Promise<LambdaResult> {
-  const event = given ?? {};
+async function answer(
+  receiver: DoorReceiver,
+  received: LambdaEvent | null | undefined,
+): Promise<LambdaResult> {
+  const event = received ?? {};
   const shape = eventShape(event);
   try {
     const method: unknown = shape.method(event);

@@ -152,13 +152,13 @@ async function answer(
     opened.abort();
     return undefined;
   }
-  const given = bytesGiven(req);
-  const lost = given ? undefined : lostBytes(req, fix);
+  const received = bytesGiven(req);
+  const lost = received ? undefined : lostBytes(req, fix);
   if (lost !== undefined) return { reply: consumed(receiver, opened, lost), unread: bodyIsPending(req) };
-  if (given) opened.add(given);
-  const outcome = given ? await opened.end() : await readStream(req, opened);
+  if (received) opened.add(received);
+  const outcome = received ? await opened.end() : await readStream(req, opened);
   if (!outcome) return undefined;
-  return { reply: outcome.response, unread: !given && bodyIsPending(req) };
+  return { reply: outcome.response, unread: !received && bodyIsPending(req) };
 }
 
 /** RFC 9113 §7: nothing went wrong; something did, on our side. */

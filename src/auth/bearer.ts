@@ -33,8 +33,8 @@ function ownerOf(
  */
 export const proveBearer: Prove = (context, { delivery, senders }) => {
   const field = fieldOf(senders);
-  const [line = '', ...more] = delivery.headers.get(field) ?? [];
-  if (more.length > 0) return refuse('webhook_signature_header_malformed', `${field} came more than once`);
+  const [line = '', ...rest] = delivery.headers.get(field) ?? [];
+  if (rest.length > 0) return refuse('webhook_signature_header_malformed', `${field} came more than once`);
   const token = field === 'authorization' ? bearerToken(line) : line || undefined;
   if (token === undefined)
     return refuse('webhook_signature_header_malformed', `${field} has no bearer token`);

@@ -13,10 +13,10 @@ export function bearerToken(line: string): string | undefined {
  * Compares a credential that came with those that are accepted. Every one is compared, by hashes of one length, so that
  * time tells neither which of them came close nor how long they are.
  */
-export function comparedWith(given: string, hashes: Hashes): (accepted: readonly string[]) => boolean {
+export function comparedWith(credential: string, hashes: Hashes): (accepted: readonly string[]) => boolean {
   const encoder = new TextEncoder();
   const digest = (text: string): Uint8Array => hashes.sha256(encoder.encode(text));
-  const wanted = digest(given);
+  const wanted = digest(credential);
   return (accepted) => {
     let found = false;
     for (const one of accepted) if (equalBytes(wanted, digest(one))) found = true;

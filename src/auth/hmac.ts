@@ -23,8 +23,8 @@ const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
  * has a comma of its own, so one means lines that a framework joined.
  */
 function single({ headers }: Head, name: string): string | Refusal {
-  const [line = '', ...more] = headers.get(name) ?? [];
-  if (more.length > 0 || line.includes(',')) {
+  const [line = '', ...rest] = headers.get(name) ?? [];
+  if (rest.length > 0 || line.includes(',')) {
     return refused('webhook_signature_header_malformed', `${name} came more than once`);
   }
   return line === '' ? refused('webhook_signature_header_malformed', `${name} is missing`) : line;
@@ -70,11 +70,11 @@ function signerOf(
   // The length and the alphabet are no secret, and the body need not be hashed to see that they are wrong.
   if (!SIGNATURE.test(signature)) return undefined;
   const encoder = new TextEncoder();
-  const given = encoder.encode(signature);
+  const signatureBytes = encoder.encode(signature);
   const prefix = encoder.encode(`${timestamp}.`);
   const matches = (secret: string): boolean => {
     const mac = hashes.hmacSha256(encoder.encode(secret), prefix, rawBody);
-    return equalBytes(encoder.encode(`sha256=${hex(mac)}`), given);
+    return equalBytes(encoder.encode(`sha256=${hex(mac)}`), signatureBytes);
   };
   return senders.find(({ auth }) => auth.scheme === 'hmac' && auth.secrets.some(matches));
 }

@@ -57,17 +57,17 @@ export async function readJsonObject(
  * @throws UsageError where there is none.
  */
 export async function readSecret(
-  given: { readonly file?: string | undefined; readonly env?: string | undefined },
+  source: { readonly file?: string | undefined; readonly env?: string | undefined },
   context: CliContext,
 ): Promise<string | undefined> {
-  if (given.file !== undefined) {
-    const bytes = await readInput(given.file, 'a file with the secret alone', context);
+  if (source.file !== undefined) {
+    const bytes = await readInput(source.file, 'a file with the secret alone', context);
     return new TextDecoder().decode(bytes).trim();
   }
-  if (given.env === undefined) return undefined;
-  const value = context.env[given.env]?.trim() ?? '';
+  if (source.env === undefined) return undefined;
+  const value = context.env[source.env]?.trim() ?? '';
   if (value === '')
-    throw new UsageError(`${given.env}: not set. Expected an environment variable with the secret.`);
+    throw new UsageError(`${source.env}: not set. Expected an environment variable with the secret.`);
   return value;
 }
 

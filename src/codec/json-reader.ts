@@ -50,7 +50,7 @@ function readValue(reader: Reader): unknown {
 
 function readObject(reader: Reader): object {
   const members: [name: string, value: unknown][] = [];
-  for (let more = opens(reader, '}'); more; more = goesOn(reader, '}')) {
+  for (let hasNext = opens(reader, '}'); hasNext; hasNext = goesOn(reader, '}')) {
     if (next(reader) !== '"') fail(reader);
     const name = readString(reader);
     if (next(reader) !== ':') fail(reader);
@@ -63,7 +63,8 @@ function readObject(reader: Reader): object {
 
 function readArray(reader: Reader): unknown[] {
   const items: unknown[] = [];
-  for (let more = opens(reader, ']'); more; more = goesOn(reader, ']')) items.push(readValue(reader));
+  for (let hasNext = opens(reader, ']'); hasNext; hasNext = goesOn(reader, ']'))
+    items.push(readValue(reader));
   return items;
 }
 

@@ -26,8 +26,8 @@ function secrets(
   previous: unknown,
   least = MIN_SECRET_LENGTH,
 ): readonly string[] {
-  const given = previous === undefined ? [current] : [current, previous];
-  return given.map((secret) => {
+  const credentials = previous === undefined ? [current] : [current, previous];
+  return credentials.map((secret) => {
     requireSecret(where, secret, least);
     if (new Set(secret).size === 1) {
       throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
@@ -87,17 +87,17 @@ export function authPolicy(where: string, auth: SenderAuth | undefined, protocol
 /** @throws ConfigError for an unusable token, and beside a bearer token, which is the same thing. */
 export function tokenPolicy(
   where: string,
-  given: NotificationToken | undefined,
+  value: NotificationToken | undefined,
   { scheme }: AuthPolicy,
 ): Pick<SenderEntry, 'notificationToken'> {
-  if (given === undefined) return {};
-  if (typeof given !== 'object' || given === null || scheme === 'bearer') {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || value === null || scheme === 'bearer') {
     throw new ConfigError(
       `${where}: must be an object like { token }, of a sender that signs; of another: auth: { bearer: { token, header } }.`,
     );
   }
-  const { token, previousToken, onMismatch } = given;
-  onlyKnown(where, given, { token: true, previousToken: true, onMismatch: true });
+  const { token, previousToken, onMismatch } = value;
+  onlyKnown(where, value, { token: true, previousToken: true, onMismatch: true });
   return {
     notificationToken: {
       tokens: secrets(where, token, previousToken, MIN_TOKEN_LENGTH),

@@ -11,12 +11,12 @@ export const isAdmissible = (type: unknown): type is string =>
  * The media types taken beside `application/json`, lower case.
  * @throws ConfigError for anything but a list of types of the form `application/…+json`.
  */
-export function contentTypes(given: unknown): ReadonlySet<string> {
-  if (given === undefined) return new Set();
-  if (!Array.isArray(given) || !given.every(isAdmissible)) {
+export function contentTypes(types: unknown): ReadonlySet<string> {
+  if (types === undefined) return new Set();
+  if (!Array.isArray(types) || !types.every(isAdmissible)) {
     throw new ConfigError(
       "contentTypes: must be an array of types of the form application/…+json, without parameters, e.g. ['application/a2a+json']. application/json is always taken.",
     );
   }
-  return new Set(given.map((type) => type.toLowerCase()));
+  return new Set(types.map((type) => type.toLowerCase()));
 }

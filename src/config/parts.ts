@@ -77,17 +77,17 @@ function checkHandlers(options: ReceiverOptions): void {
   }
 }
 
-type Shape = (given: object) => boolean;
+type Shape = (value: object) => boolean;
 
 /** Whether `given` has these methods. Functions count as objects here: clients are called, too. */
 const can =
   (...names: readonly string[]): Shape =>
-  (given) =>
-    names.every((name) => typeof (given as Readonly<Record<string, unknown>>)[name] === 'function');
+  (value) =>
+    names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
 
 /** What is handed in instead of a store, and the line to write. The first that fits. */
 const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
-  [(given) => typeof given === 'function', 'is a function. Call it: store: sqliteStore(path).'],
+  [(value) => typeof value === 'function', 'is a function. Call it: store: sqliteStore(path).'],
   [can('then'), 'is a promise. Await it first.'],
   [can('prepare', 'exec'), 'is a database. Write sqliteStore(database).'],
   [can('getConnection'), 'is a pool. Write mysqlStore({ pool }).'],
@@ -188,18 +188,18 @@ function checkThreshold(name: string, value: unknown, least: number): void {
 }
 
 /** @throws ConfigError where a threshold is unknown or is not a number in its range. */
-export function pressureThresholds(given: AdmissionPressure | undefined): AdmissionPressure {
-  if (given === undefined) return {};
-  if (typeof given !== 'object' || given === null) {
+export function pressureThresholds(thresholds: AdmissionPressure | undefined): AdmissionPressure {
+  if (thresholds === undefined) return {};
+  if (typeof thresholds !== 'object' || thresholds === null) {
     throw new ConfigError('admissionPressure: must be an object like { shortRatio: 5 }.');
   }
-  onlyKnown('admissionPressure', given, PRESSURE_NAMES);
+  onlyKnown('admissionPressure', thresholds, PRESSURE_NAMES);
   for (const name of PRESSURE_RATIOS) {
     // Below one, every key would be an alarm.
-    if (given[name] !== undefined) checkThreshold(name, given[name], 1);
+    if (thresholds[name] !== undefined) checkThreshold(name, thresholds[name], 1);
   }
-  const { ceiling } = given;
-  if (ceiling === undefined) return { ...given };
+  const { ceiling } = thresholds;
+  if (ceiling === undefined) return { ...thresholds };
   if (typeof ceiling !== 'object' || ceiling === null) {
     throw new ConfigError(
       'admissionPressure.ceiling: must be an object like { absolute: 20, proportional: 0.1 }.',
@@ -208,5 +208,5 @@ export function pressureThresholds(given: AdmissionPressure | undefined): Admiss
   onlyKnown('admissionPressure.ceiling', ceiling, CEILING_NAMES);
   checkThreshold('ceiling.absolute', ceiling.absolute, 0);
   checkThreshold('ceiling.proportional', ceiling.proportional, 0);
-  return { ...given, ceiling: { ...ceiling } };
+  return { ...thresholds, ceiling: { ...ceiling } };
 }

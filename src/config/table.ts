@@ -177,19 +177,19 @@ export function numbersIn(options: ReceiverOptions): Numbers {
  */
 export function numbersOf<N extends string>(
   where: string,
-  given: { readonly [K in N]?: number },
+  numbers: { readonly [K in N]?: number },
   rules: Readonly<Record<N, NumberRule<number>>>,
 ): Readonly<Record<N, number>> {
   const entries = Object.entries(rules) as [N, NumberRule<number>][];
   const [[example, { standard }] = ['', { standard: 0 }]] = entries;
-  if (typeof given !== 'object' || given === null) {
+  if (typeof numbers !== 'object' || numbers === null) {
     throw new ConfigError(`${where}: must be an object like { ${example}: ${standard} }.`);
   }
-  onlyKnown(where, given, rules);
+  onlyKnown(where, numbers, rules);
   return Object.fromEntries(
     entries.map(([name, { standard: fallback, min, max }]) => [
       name,
-      wholeNumber(`${where}.${name}`, given[name], fallback, min, max),
+      wholeNumber(`${where}.${name}`, numbers[name], fallback, min, max),
     ]),
   ) as Record<N, number>;
 }

@@ -130,9 +130,9 @@ export function pooledVerify(crypto: NodeCrypto, offMain: UseThreadPool): NodeVe
       };
       waiting.add(verifyHere);
       try {
-        const said = crypto.verify(...what, done);
+        const verdict = crypto.verify(...what, done);
         // A runtime that knows no callback has answered already.
-        if (typeof said === 'boolean') done(undefined, said);
+        if (typeof verdict === 'boolean') done(undefined, verdict);
       } catch (error) {
         done(error, false);
       }

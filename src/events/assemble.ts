@@ -104,10 +104,10 @@ function baseOf<K extends Event['kind']>(
   kind: K,
   draft: Draft,
   sender: string,
-  more: readonly EventWarning[],
+  added: readonly EventWarning[],
 ): Base & { readonly kind: K } {
   const { source = 'webhook', idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
-  const warnings = more.length === 0 ? draft.warnings : [...draft.warnings, ...more];
+  const warnings = added.length === 0 ? draft.warnings : [...draft.warnings, ...added];
   const base: Writable<Base> & { kind: K } = {
     kind,
     source,
@@ -156,12 +156,12 @@ function otherEvent(
   draft: Draft,
   sender: string,
   family: string | undefined = draft.family,
-  more: readonly EventWarning[] = [],
+  added: readonly EventWarning[] = [],
 ): AssembledEvent {
   const { taskId, status } = draft;
   const { notification, warnings: misfit } = notificationOf(draft, family);
   const instant = instantOf(draft);
-  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...more, ...misfit];
+  const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...added, ...misfit];
   const event = {
     ...baseOf('other', draft, sender, warnings),
     ...defined({ taskId, status, family, notification }),
@@ -203,8 +203,8 @@ function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledE
   const instant = instantOf(draft);
   const { warnings, progress, inputRequest } = progressOf(status, data);
   const late = timestampWarnings(draft, instant);
-  const more = late.length === 0 ? warnings : [...late, ...warnings];
-  const event = baseOf('task', draft, sender, more) as Writable<TaskEvent>;
+  const added = late.length === 0 ? warnings : [...late, ...warnings];
+  const event = baseOf('task', draft, sender, added) as Writable<TaskEvent>;
   event.taskId = taskId;
   event.status = status;
   if (progress !== undefined) event.progress = progress;

@@ -50,8 +50,8 @@ const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const
  */
 function familyOf(payload: JsonObject, names: readonly string[], whole: boolean): Family | undefined {
   if (!whole && names.length > 0) return firstFamily(names);
-  const said = familyNamed(payload, whole ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS);
-  const family = said ?? familyOfResult(payload['result'], textMember(payload, 'task_type'));
+  const named = familyNamed(payload, whole ? ENVELOPE_DISCRIMINATORS : DISCRIMINATORS);
+  const family = named ?? familyOfResult(payload['result'], textMember(payload, 'task_type'));
   if (family !== undefined || whole) return family;
   const broken = present(payload, 'task_id') !== undefined || present(payload, 'status') !== undefined;
   return broken ? undefined : familyByShape(payload);
@@ -79,10 +79,10 @@ function firstFamily(names: readonly (string | undefined)[]): Family | undefined
 const PLAIN = /^[0-9_a-z]*$/;
 
 /** The family of a discriminator's value, e.g. of a `task_type`. */
-export function familyNamedBy(said: string | undefined): Family | undefined {
-  if (said === undefined) return undefined;
-  if (PLAIN.test(said)) return FAMILY_BY_NAME.get(said);
-  const names = said.toLowerCase().replaceAll('-', '_').split(/[./:]/);
+export function familyNamedBy(value: string | undefined): Family | undefined {
+  if (value === undefined) return undefined;
+  if (PLAIN.test(value)) return FAMILY_BY_NAME.get(value);
+  const names = value.toLowerCase().replaceAll('-', '_').split(/[./:]/);
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
 }
 

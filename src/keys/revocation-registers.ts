@@ -204,8 +204,8 @@ export function take(register: Register, list: RevocationList, began: number): T
 }
 
 /** Adds what is new: a list that is fetched again every minute must not cost what all before it revoked. */
-function mergeInto(kids: Set<string>, more: ReadonlySet<string>): boolean {
-  const added = [...more].filter((kid) => !kids.has(kid));
+function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
+  const added = [...found].filter((kid) => !kids.has(kid));
   if (added.length > 0 && kids.size + added.length > MAX_KIDS) return false;
   for (const kid of added) kids.add(kid);
   return true;

@@ -68,8 +68,8 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
   const { protocol, config } = parts;
   // Path alone: a query may have a tenant's secret in it.
   const { publicUrl } = config;
-  const given = publicUrl.kind === 'exact' ? publicUrl.target.targetUri : `${publicUrl.prefix}*`;
-  const destination = new URL(given).pathname;
+  const url = publicUrl.kind === 'exact' ? publicUrl.target.targetUri : `${publicUrl.prefix}*`;
+  const destination = new URL(url).pathname;
   const common: Attributes = {
     'messaging.system': protocol.name,
     'messaging.destination.name': destination,

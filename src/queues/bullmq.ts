@@ -121,10 +121,10 @@ export function enqueue(
     const id = ctx.deliveryId;
     const name = typeof jobName === 'string' ? jobName : jobName(event);
     // The id alone is free again when the job is removed; the deduplication key lasts for its time.
-    const given = { ...own, jobId: id, deduplication: { id, ttl } };
+    const settings = { ...own, jobId: id, deduplication: { id, ttl } };
     // Clients wait for a server that is away, some without end. What comes after the handler's deadline, or after its lease
     // was lost, does no harm: the id is the same.
-    const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), given));
+    const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), settings));
     requireOwnJob(job, id, queue.name);
   };
 }

@@ -58,10 +58,10 @@ export function requireOptions(
 }
 
 export function optionsFor<E, Options extends object>(
-  given: JobOptions<E, Options> | undefined,
+  options: JobOptions<E, Options> | undefined,
   event: E,
 ): Partial<Options> {
-  if (given === undefined) return {};
+  if (options === undefined) return {};
   // Callers in JavaScript may return nothing.
-  return typeof given === 'function' ? (given(event) ?? {}) : given;
+  return typeof options === 'function' ? (options(event) ?? {}) : options;
 }

@@ -235,8 +235,8 @@ function errorOf(
   connection: RegistryConnection,
   token: string | undefined,
 ): RegistryError {
-  const said = isJsonObject(value) ? textMember(value, 'error') : undefined;
-  const message = said === undefined ? '' : `: ${printableText(withoutToken(token, said), MAX_MESSAGE)}`;
+  const reason = isJsonObject(value) ? textMember(value, 'error') : undefined;
+  const message = reason === undefined ? '' : `: ${printableText(withoutToken(token, reason), MAX_MESSAGE)}`;
   return new RegistryError(codeOf(status), `answered ${status}${message}`, {
     status,
     retryAfterMs: retryAfterMs(headers.get('retry-after'), connection.now()),

@@ -96,8 +96,8 @@ function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
 /** Before anything is sent. @throws RegistryError unless `schema` is absent or one of Standard Schema v1. */
 function requireSchema(schema: StandardSchema | undefined): void {
   // JavaScript may give anything.
-  const given = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
-  if (given !== undefined && typeof given?.['~standard']?.validate !== 'function') {
+  const candidate = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
+  if (candidate !== undefined && typeof candidate?.['~standard']?.validate !== 'function') {
     throw badArgument('schema: is not a Standard Schema (zod, valibot, …)');
   }
 }
@@ -153,35 +153,37 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
 export function createRegistry<const P extends string = 'proto'>(options: RegistryOptions<P>): Registry<P> {
   const settings = settingsOf(options);
   const badgeAnswer = badgeSchema<P>(settings.protocol.versionMember);
-  const metadata = async (path: string, given: CallOptions | undefined) => {
-    const { signal } = optionsOf('options', given, CALL);
+  const metadata = async (path: string, callOptions: CallOptions | undefined) => {
+    const { signal } = optionsOf('options', callOptions, CALL);
     return fitting(objectSchema, await send(settings, 'GET', path, { signal, anonymous: true }));
   };
-  const post = async (path: string, body: object, given: CallOptions | undefined) => {
-    const { signal } = optionsOf('options', given, CALL);
+  const post = async (path: string, body: object, callOptions: CallOptions | undefined) => {
+    const { signal } = optionsOf('options', callOptions, CALL);
     if (!isJsonObject(body)) throw badArgument('body: is not an object');
     requireToken(settings);
     return (await send(settings, 'POST', path, { body, signal })).value;
   };
   return {
-    async badge(agentUrl, role, version, given) {
-      const { signal } = optionsOf('badge', given, CALL);
+    async badge(agentUrl, role, version, callOptions) {
+      const { signal } = optionsOf('badge', callOptions, CALL);
       const path = `/api/registry/agents/${agentSegment(agentUrl)}/badge/${segment('role', role)}/${versionPath(version)}embed`;
       return fitting(badgeAnswer, await send(settings, 'GET', path, { signal, anonymous: true }));
     },
-    async diagnostics(agentUrl, given) {
-      const options = optionsOf<DiagnosticsQuery>('diagnostics', given, DIAGNOSTICS);
+    async diagnostics(agentUrl, callOptions) {
+      const options = optionsOf<DiagnosticsQuery>('diagnostics', callOptions, DIAGNOSTICS);
       const path = `/api/registry/agents/${agentSegment(agentUrl)}/compliance/diagnostics`;
       requireToken(settings);
       const query = runQuery(options, settings.rowCapParameter);
       return fitting(diagnosticsSchema, await send(settings, 'GET', path, { query, signal: options.signal }));
     },
-    registerAgent: async (body, given) => await post('/api/me/agents', body, given),
-    createOrganization: async (body, given) => await post('/api/organizations', body, given),
-    authorizationServer: async (given) => await metadata('/.well-known/oauth-authorization-server', given),
-    protectedResource: async (given) => await metadata('/.well-known/oauth-protected-resource/api', given),
-    async request<Out>(method: RegistryMethod, path: string, given?: RequestOptions<Out>) {
-      const { schema, ...sent } = optionsOf<RequestOptions<Out>>('request', given, REQUEST);
+    registerAgent: async (body, callOptions) => await post('/api/me/agents', body, callOptions),
+    createOrganization: async (body, callOptions) => await post('/api/organizations', body, callOptions),
+    authorizationServer: async (callOptions) =>
+      await metadata('/.well-known/oauth-authorization-server', callOptions),
+    protectedResource: async (callOptions) =>
+      await metadata('/.well-known/oauth-protected-resource/api', callOptions),
+    async request<Out>(method: RegistryMethod, path: string, callOptions?: RequestOptions<Out>) {
+      const { schema, ...sent } = optionsOf<RequestOptions<Out>>('request', callOptions, REQUEST);
       requireSchema(schema);
       const answer = await send(settings, method, path, sent);
       return schema === undefined ? (answer.value as Out) : await parsedBy(schema, answer);

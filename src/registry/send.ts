@@ -74,8 +74,8 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
   };
 }
 
-function baseUrlOf(given: unknown, allowLoopback: boolean): URL {
-  const url = text('baseUrl', given);
+function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
+  const url = text('baseUrl', value);
   const refused = urlRefusedReason(url, allowLoopback);
   if (refused !== undefined) {
     throw new ConfigError(`baseUrl: ${refused}. Give the registry's URL, e.g. 'https://registry.example'.`);
@@ -93,19 +93,19 @@ function baseUrlOf(given: unknown, allowLoopback: boolean): URL {
  */
 export function optionsOf<T extends CallOptions>(
   where: string,
-  given: T | undefined,
+  options: T | undefined,
   known: Readonly<Record<keyof T, true>>,
 ): Partial<T> {
-  if (given === undefined) return {};
-  if (!isJsonObject(given)) throw badArgument(`${where}: the options are not an object`);
-  const other = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (options === undefined) return {};
+  if (!isJsonObject(options)) throw badArgument(`${where}: the options are not an object`);
+  const other = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (other !== undefined) {
     throw badArgument(`${where}: ${other} is not known; known: ${Object.keys(known).join(', ')}`);
   }
-  if (given.signal !== undefined && !(given.signal instanceof AbortSignal)) {
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
     throw badArgument(`${where}: signal is not an AbortSignal`);
   }
-  return given;
+  return options;
 }
 
 /** One path segment, encoded once. @throws RegistryError */

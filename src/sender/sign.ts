@@ -225,8 +225,8 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
   onlyKnown('signDelivery', options, SIGN_NAMES);
-  const { url, key, components = PROFILE_COMPONENTS, params: given = {} } = options;
-  onlyKnown('signDelivery: params', given, PARAM_NAMES);
+  const { url, key, components = PROFILE_COMPONENTS, params: overrides = {} } = options;
+  onlyKnown('signDelivery: params', overrides, PARAM_NAMES);
   const body = bytesToSign(options);
   const digest = `sha-256=${byteSequence(createHashes().sha256(body), options)}`;
   const headers = mergeHeaders(

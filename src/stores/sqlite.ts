@@ -138,9 +138,9 @@ const OPTION_NAMES: Readonly<Record<keyof SqliteStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-function requireDatabase(given: unknown): void {
-  const { prepare, exec } = (given ?? {}) as Partial<SqliteHandle>;
-  if (typeof given === 'string' || (prepare && exec)) return;
+function requireDatabase(database: unknown): void {
+  const { prepare, exec } = (database ?? {}) as Partial<SqliteHandle>;
+  if (typeof database === 'string' || (prepare && exec)) return;
   throw new ConfigError(
     "sqliteStore: give the path of a database, sqliteStore('webhooks.db'), or an open handle of one.",
   );

@@ -14,7 +14,7 @@ export type Mistake =
   | 'text-plain'
   | 'oversize';
 
-/** How a mistake spoils a delivery, before it is signed or on its way, and what a receiver answers. */
+/** What a mistake changes in a delivery, before it is signed or on its way, and what a receiver answers. */
 export interface Spoiling {
   readonly status: number;
   /** In `WWW-Authenticate`, where the answer is a 401. */

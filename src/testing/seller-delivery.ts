@@ -90,7 +90,7 @@ function authenticated(recipe: DeliveryRecipe, body: Uint8Array): SignedDelivery
   return signDelivery({ ...options, ...spoilt, ...sign });
 }
 
-/** Makes one delivery, with a fresh nonce, and spoils it where a mistake is asked for. */
+/** Makes one delivery, with a fresh nonce, and puts the mistake into it where one is asked for. */
 export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelivery> {
   const spoiling = recipe.mistake && MISTAKES[recipe.mistake];
   const bytes = payloadBytes(recipe.payload);
@@ -114,8 +114,8 @@ const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
 
 const RETRY_NAMES = Object.fromEntries(Object.keys(DEFAULT_RETRY).map((name) => [name, true as const]));
 
-function policyOf(options: FakeSellerOptions, more: Partial<RetryPolicy> = {}): RetryPolicy {
-  const policy = { ...DEFAULT_RETRY, ...options.retry, ...more };
+function policyOf(options: FakeSellerOptions, changes: Partial<RetryPolicy> = {}): RetryPolicy {
+  const policy = { ...DEFAULT_RETRY, ...options.retry, ...changes };
   onlyKnown('retry', policy, RETRY_NAMES);
   return policy;
 }
@@ -131,54 +131,54 @@ export function deliveries(
   const signFor = async (
     method: 'sign' | 'deliver' | 'challenge',
     payload: PayloadInput,
-    more: DeliverOptions,
+    overrides: DeliverOptions,
   ): Promise<SignedDelivery> => {
-    onlyKnown(method, more, DELIVER_NAMES);
-    const url = more.url ?? options.url;
+    onlyKnown(method, overrides, DELIVER_NAMES);
+    const url = overrides.url ?? options.url;
     if (url === undefined)
       throw new ConfigError(`url: give the webhook URL to createFakeSeller or ${method}.`);
-    const auth = more.auth === 'signature' ? undefined : (more.auth ?? options.auth);
-    const { mistake, sign, key: name = 'ed25519' } = more;
+    const auth = overrides.auth === 'signature' ? undefined : (overrides.auth ?? options.auth);
+    const { mistake, sign, key: name = 'ed25519' } = overrides;
     oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
     if (typeof name === 'string') requireKeyName(name);
     const key = typeof name === 'string' ? keys[name].privateJwk : name;
     return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
   };
 
-  const sign: FakeSeller['sign'] = (payload, more = {}) => signFor('sign', payload, more);
+  const sign: FakeSeller['sign'] = (payload, overrides = {}) => signFor('sign', payload, overrides);
 
   const sendOnce = async (
     delivery: SignedDelivery,
     attempt: number,
-    more: DeliverOptions,
+    overrides: DeliverOptions,
   ): Promise<Attempt> => {
-    const to = more.to ?? options.to;
-    const { timeoutMs } = policyOf(options, more.retry);
+    const to = overrides.to ?? options.to;
+    const { timeoutMs } = policyOf(options, overrides.retry);
     const result = await post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
     return { attempt, delivery, ...result };
   };
 
-  const deliver: FakeSeller['deliver'] = async (payload, more = {}) => {
+  const deliver: FakeSeller['deliver'] = async (payload, overrides = {}) => {
     // Serialised once: every attempt carries the same bytes.
     const bytes = payloadBytes(payload);
     const attempt = async (number: number): Promise<Attempt> => {
-      const made = await sendOnce(await signFor('deliver', bytes, more), number, more);
-      more.onAttempt?.(made);
+      const made = await sendOnce(await signFor('deliver', bytes, overrides), number, overrides);
+      overrides.onAttempt?.(made);
       return made;
     };
-    return untilFinal(attempt, policyOf(options, more.retry), signal);
+    return untilFinal(attempt, policyOf(options, overrides.retry), signal);
   };
 
-  const send: FakeSeller['send'] = async (delivery, more = {}) => {
-    onlyKnown('send', more, DELIVER_NAMES);
-    return sendOnce(delivery, 1, more);
+  const send: FakeSeller['send'] = async (delivery, overrides = {}) => {
+    onlyKnown('send', overrides, DELIVER_NAMES);
+    return sendOnce(delivery, 1, overrides);
   };
   return {
     sign,
     send,
     deliver,
     challenge: challenging(agentUrl, options.auth, {
-      sign: (body, more = {}) => signFor('challenge', body, more),
+      sign: (body, overrides = {}) => signFor('challenge', body, overrides),
       send,
     }),
   };

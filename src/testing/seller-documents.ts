@@ -58,11 +58,11 @@ function drip(_body: Body, _request: IncomingMessage, response: ServerResponse):
 
 function endless(_body: Body, _request: IncomingMessage, response: ServerResponse): void {
   const chunk = ' '.repeat(16_384);
-  const more = (): void => {
+  const fill = (): void => {
     while (!response.destroyed && response.write(chunk));
   };
-  response.writeHead(200, JSON_TYPE).on('drain', more);
-  more();
+  response.writeHead(200, JSON_TYPE).on('drain', fill);
+  fill();
 }
 
 /** The first member once more, in front of itself. */

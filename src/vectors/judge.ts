@@ -121,8 +121,8 @@ function summary(parts: {
 }
 
 function describeExpectation(expected: Expectation): string {
-  const said = summary(expected);
-  if (said !== '') return said;
+  const text = summary(expected);
+  if (text !== '') return text;
   return expected.authentic === false ? 'refused' : 'authentic';
 }
 

@@ -26,8 +26,8 @@ describe('onRefused', () => {
     const at = await testReceiver({ onRefused: (delivery) => void told.push(delivery) });
     const good = await at.sign(payloads.tool('completed'));
     expect(said(await at.send(good))).toBe('accepted 200');
-    const spoilt = { ...good, body: new TextEncoder().encode('{}') };
-    await at.send(spoilt);
+    const altered = { ...good, body: new TextEncoder().encode('{}') };
+    await at.send(altered);
     await at.receiver.open({ 'content-type': 'text/plain' }, { method: 'POST', url: '/x' });
     await until(() => expect(told).toHaveLength(2));
     expect(told).toMatchObject([
@@ -38,7 +38,7 @@ describe('onRefused', () => {
       },
       { method: 'POST', url: '/x', sender: undefined, outcome: { code: 'unsupported_media_type' } },
     ]);
-    expect(told.map(({ rawBytes }) => rawBytes)).toEqual([spoilt.body, undefined]);
+    expect(told.map(({ rawBytes }) => rawBytes)).toEqual([altered.body, undefined]);
     expect(told[0]?.headers.get('content-digest')).toEqual([good.headers['Content-Digest']]);
   });
 

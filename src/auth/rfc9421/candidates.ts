@@ -122,7 +122,7 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
 /**
  * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
  * shadow or block the other (verification.md §5.6), so no failure ends the search.
- * @returns the first that verifies, or the failure that came furthest in the checks; undefined where there was no candidate.
+ * @returns the first that verifies, or the failure of the latest check; undefined where there was no candidate.
  */
 export async function tryCandidates(
   trial: Trial,

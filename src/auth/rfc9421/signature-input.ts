@@ -57,8 +57,8 @@ const BYTE_SEQUENCE = /^([a-z*][a-z0-9_.*-]*=:)([A-Za-z0-9+/_=-]*):/;
 
 function parseAlone(text: string): readonly [string, Item | InnerList] | undefined {
   try {
-    const [first, ...more] = parseDictionary(text);
-    return more.length === 0 ? first : undefined;
+    const [first, ...rest] = parseDictionary(text);
+    return rest.length === 0 ? first : undefined;
   } catch {
     return undefined;
   }

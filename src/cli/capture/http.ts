@@ -98,13 +98,13 @@ function captured(head: string): {
 } {
   const field = /\r?\nProto-Webhooks-Capture: ([^\r\n]*)/.exec(head);
   if (!field) return { head, about: {} };
-  const [all, said = ''] = field;
-  const receivedAt = Date.parse(/received=([^;]+)/.exec(said)?.[1] ?? '');
+  const [all, value = ''] = field;
+  const receivedAt = Date.parse(/received=([^;]+)/.exec(value)?.[1] ?? '');
   return {
     head: head.replace(all, ''),
     about: {
       ...(!Number.isNaN(receivedAt) && { receivedAt }),
-      ...(said.includes('body=absent') && { bodyless: true }),
+      ...(value.includes('body=absent') && { bodyless: true }),
     },
   };
 }
@@ -118,8 +118,8 @@ function leftOut(rest: Uint8Array, declared: number): string[] {
 
 /** A request as `tcpdump`, `nc` or a proxy's log shows it; lines may end in LF alone. */
 export async function readHttp(bytes: Uint8Array): Promise<Capture> {
-  const { head: given, body: rest } = split(bytes);
-  const { head, about } = captured(given);
+  const { head: firstHead, body: rest } = split(bytes);
+  const { head, about } = captured(firstHead);
   const { message, body, whole } = await parse(
     Buffer.concat([Buffer.from(`${normalHead(head)}\r\n\r\n`, 'latin1'), rest]),
   );

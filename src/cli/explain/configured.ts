@@ -55,10 +55,10 @@ function undecidedPins({ keys, faults }: Chain): string | undefined {
   return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
 }
 
-/** An agent whose documents are fetched; `given` are pinned besides. */
+/** An agent whose documents are fetched; the keys `fromFlags` are pinned besides. */
 async function ofAgent(
   agentUrl: string,
-  given: readonly Jwk[],
+  fromFlags: readonly Jwk[],
   flags: SenderFlags,
   context: CliContext,
 ): Promise<Configured> {
@@ -67,7 +67,7 @@ async function ofAgent(
   if (chain.jwks.length === 0 && fault !== undefined) {
     throw new UsageError(`no keys of ${agentUrl}: ${fault} proto-webhooks keys check shows the whole chain.`);
   }
-  const pins = distinct([...chain.jwks, ...given]);
+  const pins = distinct([...chain.jwks, ...fromFlags]);
   if (pins.length === 0) throw new UsageError(NO_KEYS);
   const keysFault = undecidedPins(chain);
   return {
@@ -89,11 +89,11 @@ function vectorRevocations(setup: Setup): KnownRevocations {
 }
 
 /** The senders of a vector and the state that it wants, as the loader reads them. @throws VectorError, ConfigError. */
-function ofVector(vector: JsonObject, given: readonly Jwk[], context: ShapeContext): Configured {
-  const keys = given.length > 0 ? given : context.keys();
+function ofVector(vector: JsonObject, fromFlags: readonly Jwk[], context: ShapeContext): Configured {
+  const keys = fromFlags.length > 0 ? fromFlags : context.keys();
   if (keys.length === 0 && isKeyless(vector)) throw new UsageError(NO_KEYS);
   // With keys from the command line all of them count: `jwks_ref` names those of `keys.json`.
-  const json = given.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
+  const json = fromFlags.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
   const own = { ...context, keys: () => distinct(keys) };
   // Only senders and state of the setup are used, not its URL and time.
   const setup = setupOf(json, { url: '', nowMs: 0 }, own);
@@ -127,14 +127,15 @@ export async function readConfigured(
   context: CliContext,
 ): Promise<(file: string, capture: Capture) => Configured> {
   const auth = await secretsOf(flags, context);
-  const given = auth ? [] : await readKeys(flags.keys ?? [], context);
+  const fromFlags = auth ? [] : await readKeys(flags.keys ?? [], context);
   const { agentUrl } = flags;
-  const agent = auth || agentUrl === undefined ? undefined : await ofAgent(agentUrl, given, flags, context);
+  const agent =
+    auth || agentUrl === undefined ? undefined : await ofAgent(agentUrl, fromFlags, flags, context);
   const fixed = auth ? { senders: [{ agentUrl: agentUrl ?? NO_AGENT, auth }] } : agent;
   return (file, capture) => {
     const shape = shapeContext(file, flags, context);
     try {
-      const { senders, ...known } = fixed ?? ofCapture(capture, given, shape);
+      const { senders, ...known } = fixed ?? ofCapture(capture, fromFlags, shape);
       const edition = flags.edition ?? (capture.vector && editionOf(capture.vector, shape));
       return { senders: senders.map((sender) => ({ ...sender, ...(edition && { edition }) })), ...known };
     } catch (error) {
@@ -144,8 +145,8 @@ export async function readConfigured(
   };
 }
 
-function ofCapture(capture: Capture, given: readonly Jwk[], shape: ShapeContext): Configured {
-  if (capture.vector) return ofVector(capture.vector, given, shape);
-  if (given.length === 0) throw new UsageError(NO_KEYS);
-  return { senders: [{ agentUrl: NO_AGENT, pins: distinct(given) }] };
+function ofCapture(capture: Capture, fromFlags: readonly Jwk[], shape: ShapeContext): Configured {
+  if (capture.vector) return ofVector(capture.vector, fromFlags, shape);
+  if (fromFlags.length === 0) throw new UsageError(NO_KEYS);
+  return { senders: [{ agentUrl: NO_AGENT, pins: distinct(fromFlags) }] };
 }

@@ -142,11 +142,11 @@ function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats):
     ({ sender, state, count, oldestInsertedAt }) =>
       `${state.padEnd(6)} ${String(count).padStart(8)}  oldest ${oldestInsertedAt}  ${inLine(sender)}`,
   );
-  const more = isComplete ? [] : [`There are more: the oldest ${COUNTED_MOST} of a state are counted.`];
+  const cutNote = isComplete ? [] : [`There are more: the oldest ${COUNTED_MOST} of a state are counted.`];
   return {
     ok: true,
     json: { queued, leased, dead, senders: plainSenders, isComplete },
-    text: () => [`${queued} queued, ${leased} leased, ${dead} dead`, ...lines, ...more].join('\n'),
+    text: () => [`${queued} queued, ${leased} leased, ${dead} dead`, ...lines, ...cutNote].join('\n'),
   };
 }
 

@@ -74,13 +74,13 @@ function plain(
   name: string,
   sends: string,
   expect: Expected,
-  spoil: (delivery: SignedDelivery) => SignedDelivery,
+  alter: (delivery: SignedDelivery) => SignedDelivery,
 ): ProbeCase {
   return {
     name,
     sends,
     expect,
-    run: async (kit) => kit.send(spoil(await kit.sign(kit.payloads.tool('completed')))),
+    run: async (kit) => kit.send(alter(await kit.sign(kit.payloads.tool('completed')))),
   };
 }
 
@@ -132,10 +132,10 @@ const REQUESTS: readonly ProbeCase[] = [
     expect: ({ hostCheck }) => ({ ...refused(HOST_CODES[hostCheck]), orStatus: NO_HOST }),
     run: async (kit) => {
       const delivery = await kit.sign(kit.payloads.tool('completed'));
-      const spoilt = editHeader(delivery, 'Signature', (value) =>
+      const altered = editHeader(delivery, 'Signature', (value) =>
         value.replace(/:(.)/, (_, digit: string) => (digit === 'A' ? ':B' : ':A')),
       );
-      return kit.send(withHeader(spoilt, 'Host', 'other.invalid'));
+      return kit.send(withHeader(altered, 'Host', 'other.invalid'));
     },
   },
 ];

@@ -8,14 +8,14 @@ import { editHeader, type ProbeCase, type ProbeKit, refused, withBody, withHeade
 
 type Sign = Partial<SignDeliveryOptions>;
 
-/** A delivery that must be refused: signed otherwise, or spoilt afterwards. */
+/** A delivery that must be refused: signed otherwise, or altered afterwards. */
 export interface Refusal {
   readonly name: string;
   readonly sends: string;
   /** Without `webhook_signature_`. */
   readonly code: string;
   readonly sign?: (kit: ProbeKit) => Sign;
-  readonly spoil?: (delivery: SignedDelivery, kit: ProbeKit) => SignedDelivery;
+  readonly alter?: (delivery: SignedDelivery, kit: ProbeKit) => SignedDelivery;
   readonly needs?: ProbeCase['needs'];
 }
 
@@ -26,42 +26,42 @@ const PARAMETERS = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as con
 
 /** Checks 1 to 4. */
 export const HEADERS: readonly Refusal[] = [
-  { name: 'unsigned', sends: 'no signature', code: 'header_malformed', spoil: unsigned },
+  { name: 'unsigned', sends: 'no signature', code: 'header_malformed', alter: unsigned },
   {
     name: 'unsigned-not-json',
     sends: 'no signature, and a body that is not JSON',
     code: 'header_malformed',
-    spoil: (delivery) => withBody(unsigned(delivery), '{"a":'),
+    alter: (delivery) => withBody(unsigned(delivery), '{"a":'),
   },
   {
     name: 'no-signature-input',
     sends: 'Signature without Signature-Input',
     code: 'header_malformed',
-    spoil: (delivery) => withHeader(delivery, 'Signature-Input', undefined),
+    alter: (delivery) => withHeader(delivery, 'Signature-Input', undefined),
   },
   {
     name: 'not-base64',
     sends: 'a Signature that is not base64',
     code: 'header_malformed',
-    spoil: (delivery) => withHeader(delivery, 'Signature', 'sig1=:?!:'),
+    alter: (delivery) => withHeader(delivery, 'Signature', 'sig1=:?!:'),
   },
   {
     name: 'label-twice',
     sends: 'the label sig1 twice',
     code: 'header_malformed',
-    spoil: (delivery) => editHeader(delivery, 'Signature', (value) => `${value}, ${value}`),
+    alter: (delivery) => editHeader(delivery, 'Signature', (value) => `${value}, ${value}`),
   },
   {
     name: 'parameter-twice',
     sends: 'the parameter alg twice',
     code: 'header_malformed',
-    spoil: (delivery) => editHeader(delivery, 'Signature-Input', (value) => `${value};alg="ed25519"`),
+    alter: (delivery) => editHeader(delivery, 'Signature-Input', (value) => `${value};alg="ed25519"`),
   },
   {
     name: 'created-string',
     sends: 'created as a string',
     code: 'header_malformed',
-    spoil: (delivery) =>
+    alter: (delivery) =>
       editHeader(delivery, 'Signature-Input', (value) => value.replace(/created=(\d+)/, 'created="$1"')),
   },
   {
@@ -154,7 +154,7 @@ export const COMPONENTS: readonly Refusal[] = [
     name: 'component-parameter',
     sends: 'a component with a parameter (;sf)',
     code: 'components_incomplete',
-    spoil: (delivery) =>
+    alter: (delivery) =>
       editHeader(delivery, 'Signature-Input', (value) =>
         value.replace('"content-type"', '"content-type";sf'),
       ),
@@ -163,21 +163,21 @@ export const COMPONENTS: readonly Refusal[] = [
     name: 'component-absent',
     sends: 'a covered field that is not there',
     code: 'components_incomplete',
-    spoil: (delivery) =>
+    alter: (delivery) =>
       editHeader(delivery, 'Signature-Input', (value) =>
         value.replace('"content-type"', '"content-type" "x-absent"'),
       ),
   },
 ];
 
-const asCase = ({ name, sends, code, sign, spoil, needs }: Refusal): ProbeCase => ({
+const asCase = ({ name, sends, code, sign, alter, needs }: Refusal): ProbeCase => ({
   name,
   sends,
   expect: refused(`webhook_signature_${code}`),
   ...(needs && { needs }),
   run: async (kit) => {
     const delivery = await kit.sign(kit.payloads.tool('completed'), sign?.(kit));
-    return kit.send(spoil?.(delivery, kit) ?? delivery);
+    return kit.send(alter?.(delivery, kit) ?? delivery);
   },
 });
 
@@ -213,20 +213,20 @@ const KEYS: readonly Refusal[] = [
     name: 'tampered-signature',
     sends: 'a signature with one digit changed',
     code: 'invalid',
-    spoil: (delivery) => editHeader(delivery, 'Signature', flipped),
+    alter: (delivery) => editHeader(delivery, 'Signature', flipped),
   },
   {
     name: 'other-url',
     sends: 'a signature for another URL',
     code: 'invalid',
     sign: ({ url }) => ({ url: `${url}${url.includes('?') ? '&' : '?'}elsewhere` }),
-    spoil: (delivery, { url }) => ({ ...delivery, url }),
+    alter: (delivery, { url }) => ({ ...delivery, url }),
   },
   {
     name: 'tampered-header',
     sends: 'a covered Content-Type that was changed',
     code: 'invalid',
-    spoil: (delivery) => withHeader(delivery, 'Content-Type', 'application/json; charset=utf-8'),
+    alter: (delivery) => withHeader(delivery, 'Content-Type', 'application/json; charset=utf-8'),
   },
 ];
 
@@ -235,13 +235,13 @@ const DIGEST: readonly Refusal[] = [
     name: 'tampered-body',
     sends: 'a body with one space more than was signed',
     code: 'digest_mismatch',
-    spoil: (delivery) => withBody(delivery, `${new TextDecoder().decode(delivery.body)} `),
+    alter: (delivery) => withBody(delivery, `${new TextDecoder().decode(delivery.body)} `),
   },
   {
     name: 'tampered-not-json',
     sends: 'another body than was signed, and no JSON',
     code: 'digest_mismatch',
-    spoil: (delivery) => withBody(delivery, '{"a":'),
+    alter: (delivery) => withBody(delivery, '{"a":'),
   },
   {
     name: 'no-sha-256',

@@ -212,13 +212,13 @@ function listening(kit: ProbeKit): { readonly kit: ProbeKit; readonly secrets: (
   };
 }
 
-async function runCase(probe: ProbeCase, given: ProbeKit): Promise<ProbeResult> {
+async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResult> {
   const { name, sends, needs } = probe;
-  const expect: Expected = typeof probe.expect === 'function' ? probe.expect(given) : probe.expect;
+  const expect: Expected = typeof probe.expect === 'function' ? probe.expect(probeKit) : probe.expect;
   const result = { name, sends, expected: expectedText(expect) };
-  if (needs && !has(given, needs))
+  if (needs && !has(probeKit, needs))
     return { ...result, answered: '-', verdict: 'skipped', why: MISSING[needs] };
-  const { kit, secrets } = listening(given);
+  const { kit, secrets } = listening(probeKit);
   try {
     const answer = await probe.run(kit);
     const answered = answerText(answer);

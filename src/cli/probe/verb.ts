@@ -29,8 +29,10 @@ const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> 
 function resultLine(result: ProbeResult, paint: Paint): string {
   const { name, sends, expected, answered, verdict, why, note } = result;
   const [style, mark] = MARKS[verdict];
-  const more = verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
-  const detail = more === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, more)}`;
+  const explanation =
+    verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
+  const detail =
+    explanation === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, explanation)}`;
   return `${paint(style, mark.padEnd(5))} ${name.padEnd(24)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
 }
 

@@ -158,11 +158,11 @@ const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   [
     'tamper',
     ['dupKey', 'expired', 'mistake', ...REPEATED],
-    'a spoilt delivery is sent once, with one mistake',
+    'a altered delivery is sent once, with one mistake',
   ],
-  ['dupKey', ['expired', 'mistake', ...REPEATED], 'a spoilt delivery is sent once, with one mistake'],
-  ['expired', ['mistake', ...REPEATED], 'a spoilt delivery is sent once, with one mistake'],
-  ['mistake', REPEATED, 'a spoilt delivery is sent once'],
+  ['dupKey', ['expired', 'mistake', ...REPEATED], 'a altered delivery is sent once, with one mistake'],
+  ['expired', ['mistake', ...REPEATED], 'a altered delivery is sent once, with one mistake'],
+  ['mistake', REPEATED, 'a altered delivery is sent once'],
   ...SECRETS.map(
     (secret) =>
       [
@@ -257,10 +257,10 @@ async function sendAll(planned: readonly Planned[], flags: SendFlags): Promise<S
 
 function sentLine({ sends, status, code, answer, ok }: Sent, paint: Paint): string {
   const cut = /^(?:timeout|connection_error)$/.test(answer.outcome) ? 'cut short' : undefined;
-  const said = [answer.status, answer.code, cut].filter((part) => part !== undefined).join(' ');
+  const received = [answer.status, answer.code, cut].filter((part) => part !== undefined).join(' ');
   const retry = answer.headers['retry-after'];
   const expected = ok ? '' : `, expected ${[status, code].filter((part) => part !== undefined).join(' ')}`;
-  return `${paint(ok ? 'good' : 'bad', (ok ? 'pass' : 'FAIL').padEnd(5))} ${sends} -> ${said}${retry === undefined ? '' : ` (Retry-After: ${retry})`}${expected}`;
+  return `${paint(ok ? 'good' : 'bad', (ok ? 'pass' : 'FAIL').padEnd(5))} ${sends} -> ${received}${retry === undefined ? '' : ` (Retry-After: ${retry})`}${expected}`;
 }
 
 function printed(planned: readonly Planned[]): Report {
@@ -306,12 +306,12 @@ function addPlanFlags(verb: Command): Command {
     .option('--replay', 'send the same bytes twice')
     .option('--duplicate', 'send the same event twice, signed anew')
     .option('--stale', 'send a newer status of a task, then an older one')
-    .addOption(new Option('--mistake <name>', 'spoil it').choices(Object.keys(MISTAKES)));
+    .addOption(new Option('--mistake <name>', 'alter it').choices(Object.keys(MISTAKES)));
 }
 
 /** `send URL`. */
 export function addSend(parent: Command, run: RunVerb): void {
-  const verb = addVerb(parent, 'send', 'sign a sample delivery, good or spoilt, and send it', [
+  const verb = addVerb(parent, 'send', 'sign a sample delivery, good or altered, and send it', [
     'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json',
     'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json --fake-seller 4555 --transport agent --status working',
     'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json --report final --replay',

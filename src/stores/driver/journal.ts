@@ -342,8 +342,8 @@ function journalOf(batch: Batch): Journal {
     },
   };
   return {
-    begin: (given) => {
-      job = given;
+    begin: (nextJob) => {
+      job = nextJob;
       reads = new Set();
       writes = new Map();
       counts = new Map();

@@ -195,15 +195,15 @@ export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): s
 }
 
 export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): AnyRow {
-  const said = JSON.parse(data) as { readonly insertedAt?: number };
+  const stored = JSON.parse(data) as { readonly insertedAt?: number };
   return {
     ...DEFAULTS[kind],
-    ...(kind === 'record' && { setAt: said.insertedAt }),
+    ...(kind === 'record' && { setAt: stored.insertedAt }),
     ...(kind !== 'process' && { sender: scope.sender }),
     ...(isRegistration(kind) && { kind }),
     ...(scope.keyid !== undefined && { keyid: scope.keyid }),
     ...(!id.startsWith(HASHED) && { [ID_MEMBER[kind]]: fromColumnText(id) }),
-    ...said,
+    ...stored,
   } as unknown as AnyRow;
 }
 

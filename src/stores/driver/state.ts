@@ -29,9 +29,9 @@ export function storeClock(clockOffsetMs: () => number, watch: StepWatch = stepW
     seen: (now, since, isRight = false) => {
       const at = performance.now();
       watch.seen(now, since);
-      const said = now - clockOffsetMs();
-      if (!isRight && at - own < BEST_MS && said < store + at - own) return;
-      store = said;
+      const storeNow = now - clockOffsetMs();
+      if (!isRight && at - own < BEST_MS && storeNow < store + at - own) return;
+      store = storeNow;
       own = at;
     },
     now: () => Math.floor(store + performance.now() - own + clockOffsetMs()),

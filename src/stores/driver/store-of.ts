@@ -351,7 +351,7 @@ async function due(
   last[kind] = found.rows.at(-1)?.scope.sender ?? last[kind] ?? '';
   const known = { result: { ...found, counts: [], nonces: undefined }, since };
   const groups = new Map<string, Job[]>();
-  const given = found.rows.map((one) => {
+  const claims = found.rows.map((one) => {
     const row = rowOf(one);
     return new Promise<RegistrationRow | undefined>((resolve, reject) => {
       const plan: Plan<RegistrationRow | undefined> = (rows, now) => held(rows, row, holdMs, now);
@@ -361,7 +361,7 @@ async function due(
   });
   for (const jobs of groups.values()) void runJobs(jobs, backend, shared, known);
   // What could not be put off now is found again: it takes nothing from what was.
-  const settled = await Promise.allSettled(given);
+  const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const failed = settled.find((one) => one.status === 'rejected');
   if (failed && rows.length === 0) throw failed.reason;

@@ -209,8 +209,8 @@ function page(state: MemoryState, { state: wanted, sender, limit, after }: Inbox
     .sort((a, b) => a.serial - b.serial);
   const rows = behind.slice(0, limit);
   const last = rows.at(-1);
-  const more = behind.length > rows.length && last !== undefined;
-  return { rows: rows.map(({ row }) => row), ...(more && { next: String(last.serial) }) };
+  const hasMore = behind.length > rows.length && last !== undefined;
+  return { rows: rows.map(({ row }) => row), ...(hasMore && { next: String(last.serial) }) };
 }
 
 /** Entries looked at by each accept, of each queue: more than one accept adds. */

@@ -245,11 +245,11 @@ function noncesOf(state: MemoryState, sender: string, keyid: string): KeyNonces 
 }
 
 /** Puts a nonce in the place of the one of its name, where there is one. */
-export function putNonce(state: MemoryState, given: NonceRow): void {
-  const { sender, key, acceptId, expiresAt } = given;
-  const { keyid, rows, expiring } = noncesOf(state, sender, given.keyid);
-  const before = find(rows, given.nonce);
-  const nonce = before?.nonce ?? given.nonce;
+export function putNonce(state: MemoryState, row: NonceRow): void {
+  const { sender, key, acceptId, expiresAt } = row;
+  const { keyid, rows, expiring } = noncesOf(state, sender, row.keyid);
+  const before = find(rows, row.nonce);
+  const nonce = before?.nonce ?? row.nonce;
   if (!before) {
     state.allNonces += 1;
     senderState(state, sender).nonceCount += 1;

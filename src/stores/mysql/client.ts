@@ -27,14 +27,16 @@ const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: fal
 const DEFAULT_MAX = 10;
 
 /** Connections of a pool at most. */
-export function poolMax(given: MysqlPool): number {
-  const { pool } = given as { readonly pool?: { readonly config?: { readonly connectionLimit?: number } } };
+export function poolMax(mysqlPool: MysqlPool): number {
+  const { pool } = mysqlPool as {
+    readonly pool?: { readonly config?: { readonly connectionLimit?: number } };
+  };
   return pool?.config?.connectionLimit ?? DEFAULT_MAX;
 }
 
 /** @throws ConfigError, with the line to write, for a connection, a URL, a pool of callbacks, nothing. */
-export function requirePool(who: string, write: string, given: unknown): void {
-  const { getConnection, pool } = (given ?? {}) as {
+export function requirePool(who: string, write: string, value: unknown): void {
+  const { getConnection, pool } = (value ?? {}) as {
     readonly getConnection?: unknown;
     readonly pool?: unknown;
   };
@@ -162,6 +164,6 @@ export function asFault(error: unknown): Error {
   const number = errorNumber(error) ?? 0;
   const { code } = (error ?? {}) as { readonly code?: unknown };
   const reason = error instanceof Error && error.message !== '' ? error.message : String(code ?? error);
-  const said = number === 0 ? '' : ` (${number})`;
-  return new Fault('store_unavailable', `MySQL: ${reason}${said}.${FIX[number] ?? ''}`, { cause: error });
+  const suffix = number === 0 ? '' : ` (${number})`;
+  return new Fault('store_unavailable', `MySQL: ${reason}${suffix}.${FIX[number] ?? ''}`, { cause: error });
 }

@@ -53,8 +53,8 @@ const bitOf = (unit: number): number => unit % BITS;
 const withBit = ([unit, ...rest]: Tally): readonly number[] => [bitOf(unit), ...rest];
 
 /** Places of the units that a commit has refused. */
-export function refusedOf({ units }: CommitRequest, said: unknown): readonly number[] {
-  const bits = BigInt(`0x${String(said)}`);
+export function refusedOf({ units }: CommitRequest, hexBits: unknown): readonly number[] {
+  const bits = BigInt(`0x${String(hexBits)}`);
   return [...units.keys()].filter((unit) => (bits >> BigInt(bitOf(unit))) & 1n);
 }
 
@@ -110,12 +110,12 @@ function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
 
 /** What `webhook_counts` says. */
 export function countsOf(
-  said: readonly Columns[],
+  columns: readonly Columns[],
   ids: ScopeIds,
 ): { readonly counts: readonly Counted[]; readonly nonces: number | undefined } {
   const counts: Counted[] = [];
   let nonces: number | undefined;
-  for (const { scope_id, entries, bytes, of_sender } of said) {
+  for (const { scope_id, entries, bytes, of_sender } of columns) {
     if (entries === undefined) continue;
     const scope = ids.scopeOf(Number(scope_id));
     if (Number(scope_id) === 0) nonces = Number(entries);

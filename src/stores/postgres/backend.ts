@@ -37,7 +37,7 @@ import {
 
 /** @param timeoutMs of each statement. */
 function sessionsOf(pool: PgPool, timeoutMs: number): Sessions<PgClient, readonly unknown[]> {
-  const said = <T>(running: Promise<T>, what: string): Promise<T> =>
+  const inTime = <T>(running: Promise<T>, what: string): Promise<T> =>
     within(running, timeoutMs, `Postgres: ${what}`).catch((error: unknown) => {
       throw ofTheFunction(error) ?? asFault(error);
     });
@@ -50,12 +50,12 @@ function sessionsOf(pool: PgPool, timeoutMs: number): Sessions<PgClient, readonl
       // A process that is frozen inside would hold the rows that it has written without end.
       const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
       const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
-      const results = await said(client.query(text), 'BEGIN');
+      const results = await inTime(client.query(text), 'BEGIN');
       const [row] = [results].flat().flatMap(({ rows }) => rows) as { readonly started: string }[];
       return row?.started ?? '';
     },
     queryOn: (client) => async (text, values) =>
-      (await said(client.query(text, [...values]), 'a statement')).rows,
+      (await inTime(client.query(text, [...values]), 'a statement')).rows,
     commit: async (client) => {
       try {
         await committing(client, () => within(client.query('COMMIT'), timeoutMs, 'Postgres: COMMIT'));
@@ -173,8 +173,8 @@ interface Called {
 }
 
 function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Calls {
-  const call = (what: string, count: number, more = ''): string =>
-    `SELECT ${more || '*'} FROM ${name}.webhook_${what}(${Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')})`;
+  const call = (what: string, count: number, columns = ''): string =>
+    `SELECT ${columns || '*'} FROM ${name}.webhook_${what}(${Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')})`;
   const texts = {
     commit: call('commit', 37, 'webhook_commit AS answer'),
     load: call('load', 6),
@@ -195,11 +195,11 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       const answer = answerOf(
         await query(texts.commit, [request.at, offset(), lockMs, ...settings, started]),
       );
-      const said: TurnRow = answer.startsWith('{')
+      const reply: TurnRow = answer.startsWith('{')
         ? (JSON.parse(answer) as TurnRow)
         : { now: Number(answer) };
-      const { now, old = false, refused = [], rows, counts } = said;
-      const is = said.kept ? keptOf(said.kept) : as;
+      const { now, old = false, refused = [], rows, counts } = reply;
+      const is = reply.kept ? keptOf(reply.kept) : as;
       return {
         now,
         isOld: old,

@@ -19,17 +19,17 @@ async function load(session: Session, { rows, bodies, counts }: LoadRequest): Pr
     bodies: bodies.map(({ id }) => id),
     counts: counts.map(indexOf),
   });
-  const { more: _none, isOld: _never, ...seen } = seenOf(sender, counts, reply);
+  const { rest: _none, isOld: _never, ...seen } = seenOf(sender, counts, reply);
   return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs: 0 }) };
 }
 
 /** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
-export function redisBackend(given: Omit<SessionOptions, 'identityChanged'>): Backend {
+export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged'>): Backend {
   const listeners = new Set<(identity: StoreIdentity) => void>();
   const identityChanged = (identity: StoreIdentity): void => {
     for (const listener of listeners) listener(identity);
   };
-  const options: SessionOptions = { ...given, identityChanged };
+  const options: SessionOptions = { ...sessionOptions, identityChanged };
   let opening: Promise<Session> | undefined;
   const opened = async (): Promise<Session> => {
     if (!opening) throw new Fault('store_unavailable', 'The Redis store is not open.');

@@ -111,9 +111,9 @@ export function primaries(connection: RedisConnection): readonly RedisConnection
 
 /** @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short. */
 export function checkClient(client: RedisClient): void {
-  const given = client as unknown as Partial<Record<string, unknown>> | undefined;
+  const members = client as unknown as Partial<Record<string, unknown>> | undefined;
   const known = ['duplicate', 'evalshaBuffer', 'evalBuffer', 'pipeline', 'call', 'connect'];
-  if (known.some((method) => typeof given?.[method] !== 'function')) {
+  if (known.some((method) => typeof members?.[method] !== 'function')) {
     throw new ConfigError(
       'redisStore: client is not a client of ioredis. Pass new Redis(…) or new Redis.Cluster(…) of ioredis >= 5.',
     );

@@ -22,9 +22,9 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   // Rows of processes are no sender's: workers need not look there.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
-  const { more, ...seen } = await commitRows(session, sender, request);
+  const { rest, ...seen } = await commitRows(session, sender, request);
   session.registry.tick();
-  return { ...seen, refused: more[0] as readonly number[] };
+  return { ...seen, refused: rest[0] as readonly number[] };
 }
 
 /** Of a sender that is registered. */

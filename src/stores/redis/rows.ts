@@ -162,12 +162,12 @@ export interface Seen extends LoadResult {
   /** Of the sender. */
   readonly nonces: number | undefined;
   /** What the script says beside it. */
-  readonly more: readonly unknown[];
+  readonly rest: readonly unknown[];
 }
 
 /** @param scopes whose counts were asked for. */
 export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown): Seen {
-  const [now, isOld, rows, counts, bodies = [], ...more] = reply as [
+  const [now, isOld, rows, counts, bodies = [], ...rest] = reply as [
     number,
     number,
     unknown[],
@@ -186,6 +186,6 @@ export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown)
     rows: rowsOf(sender, rows, bodies),
     counts: counted,
     nonces,
-    more,
+    rest,
   };
 }

@@ -79,7 +79,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
     const reply = await session.read('take', sender, { max: shares.get(sender), hold: holdMs });
     const taken = seenOf(sender, [], reply);
     seen.push(taken);
-    const [ids] = taken.more as readonly unknown[][];
+    const [ids] = taken.rest as readonly unknown[][];
     for (const [place, id] of (ids ?? []).entries()) {
       if (place % 2 === 1) continue;
       found.push({ id: { scope: { sender }, kind: 'record', id: textOf(id) }, sender, rank: place / 2 });
@@ -110,7 +110,7 @@ interface FoundSuspect {
 
 async function suspectOf(session: Session, sender: string, hold: number): Promise<FoundSuspect> {
   const seen = seenOf(sender, [], await session.read('suspect', sender, { hold }));
-  const [crashes, place, id, many] = seen.more;
+  const [crashes, place, id, many] = seen.rest;
   return {
     seen,
     id: { scope: { sender }, kind: 'record', id: textOf(id) },

@@ -38,10 +38,10 @@ export interface SessionOptions {
 /** @throws ConfigError where the servers cannot keep the promise; Fault `store_unavailable` where none answers. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const connection = duplicateOf(options.client, options.timeoutMs);
-  let said: unknown;
+  let connectionError: unknown;
   // What is wrong with a connection is told by an event, which nobody else listens to.
   connection.on('error', (error) => {
-    said = error;
+    connectionError = error;
   });
   try {
     await connected(connection, options.timeoutMs);
@@ -59,14 +59,16 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     return session;
   } catch (error) {
     connection.disconnect();
-    throw refusal(error, said);
+    throw refusal(error, connectionError);
   }
 }
 
-function refusal(error: unknown, said: unknown): ConfigError | Fault {
+function refusal(error: unknown, connectionError: unknown): ConfigError | Fault {
   if (error instanceof ConfigError) return error;
-  const forbidden = [error, error instanceof Fault ? error.cause : undefined, said].find(isForbidden);
-  if (forbidden === undefined) return asFault(said ?? error);
+  const forbidden = [error, error instanceof Fault ? error.cause : undefined, connectionError].find(
+    isForbidden,
+  );
+  if (forbidden === undefined) return asFault(connectionError ?? error);
   const text = forbidden instanceof Error ? forbidden.message : 'the user is refused';
   return new ConfigError(
     `redisStore: ${text}. Check the client's username and password, and allow it its keys, INFO, SCRIPT, EVAL, EVALSHA, TIME, WAIT and the string, set, hash and sorted-set commands.`,
@@ -129,9 +131,9 @@ function sessionOf(
     read: runOf(lane.read, options, offsetMs),
     registry: registryOf({ lane, scripts, keys, counts, also, takeOver: taken }),
     identity: () => {
-      const said = identity;
+      const before = identity;
       identity = { ...identity, isNew: false };
-      return said;
+      return before;
     },
     counts,
     keyids: keyidsOf(),
@@ -150,13 +152,13 @@ function sessionOf(
 }
 
 function runOf(
-  way: (call: Call) => Promise<unknown>,
+  send: (call: Call) => Promise<unknown>,
   { scripts, keys }: SessionOptions,
   offsetMs: () => number,
 ): RunScript {
-  return (script, sender, asked, more = []) => {
-    const args = [JSON.stringify({ offset: offsetMs(), ...asked }), ...more];
-    return way({ script: scripts[script], keys: keys.of(sender), args });
+  return (script, sender, asked, binaries = []) => {
+    const args = [JSON.stringify({ offset: offsetMs(), ...asked }), ...binaries];
+    return send({ script: scripts[script], keys: keys.of(sender), args });
   };
 }
 

@@ -251,8 +251,8 @@ function insertEvent(
 /** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
 function startOf(step: Step, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
   const { rows, request, now } = step;
-  const held = holderOf(rows, task, now, runsHere(request));
-  const holder = held && stamped(rows, held, now);
+  const holding = holderOf(rows, task, now, runsHere(request));
+  const holder = holding && stamped(rows, holding, now);
   const common = { reemission, afterFinal: isAfterFinal(step), bodyBytes: event.body.length };
   const queued = {
     ...common,

@@ -216,9 +216,9 @@ export function registrationsOf(atomic: Atomic): StoreRegistrations {
       atomic((rows, now): RegistrationDueResult => {
         const due = rows.dueRegistrations({ kind, max: bounded(max), after: last[kind] ?? '' }, now);
         last[kind] = due.at(-1)?.sender ?? last[kind] ?? '';
-        const given = due.flatMap((row) => held(rows, row, holdMs, now) ?? []);
+        const claimed = due.flatMap((row) => held(rows, row, holdMs, now) ?? []);
         const next = rows.nextRegistration(kind);
-        return { rows: given, ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }) };
+        return { rows: claimed, ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }) };
       }),
     page: async (query) => {
       const of = listed(query);

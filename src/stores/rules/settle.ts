@@ -81,23 +81,23 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
   // A handler that reports has not ended its process.
   const suspect = record.suspect && (unstarted || overrun);
   const crashes = record.crashes + (overrun ? 1 : 0);
-  const given = { ...record, suspect, crashes, lastError: request.error ?? record.lastError };
+  const failed = { ...record, suspect, crashes, lastError: request.error ?? record.lastError };
   const isUsedUp = record.attempts >= retry.attempts || (overrun && crashes >= retry.crashes);
   const isDead = !unstarted && (permanent || isUsedUp);
   return isDead
-    ? { ...given, state: 'dead', acked: true, expiresAt: null }
-    : queuedAgain(given, record, request, now);
+    ? { ...failed, state: 'dead', acked: true, expiresAt: null }
+    : queuedAgain(failed, record, request, now);
 }
 
 /** @param record as it was before. */
 function queuedAgain(
-  given: RecordRow,
+  failed: RecordRow,
   record: RecordRow,
   { unstarted, backoffMs, retentionMs }: FailRequest,
   now: number,
 ): RecordRow {
   return {
-    ...given,
+    ...failed,
     state: 'queued',
     attempts: unstarted ? attemptsBefore(record) : record.attempts,
     // A run within a step leaves its end where it is: retries must not put it off.

@@ -36,7 +36,7 @@ const EXTRA = 3;
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
 /**
- * Pages in the WAL before a commit moves them into the database: some 16 MiB. A lone accept writes 13, most of them those
+ * Pages in the WAL before a commit moves them into the database: some 16 MiB. A single accept writes 13, most of them those
  * of the accept before; a move writes each once and syncs twice, and SQLite's own 1 000 would be one every 80.
  */
 const CHECKPOINT_PAGES = 4000;

@@ -177,8 +177,8 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
       const behind = found.sort((a, b) => Number(a['id']) - Number(b['id']));
       const rows = behind.slice(0, limit);
       const end = rows.at(-1);
-      const more = behind.length > rows.length && end !== undefined;
-      return { rows: rows.map(recordOf), ...(more && { next: String(Number(end['id'])) }) };
+      const hasMore = behind.length > rows.length && end !== undefined;
+      return { rows: rows.map(recordOf), ...(hasMore && { next: String(Number(end['id'])) }) };
     },
   };
 }

@@ -10,7 +10,7 @@ import type {
   ToldClaim,
 } from '../../stores/contract.ts';
 
-/** A delivery in the words of a test; what it leaves out is ordinary. */
+/** A delivery in the words of a test; what it leaves out has a default. */
 export interface Draft {
   /** The accept's id; fresh by default, the same for a resend. */
   readonly id?: string;

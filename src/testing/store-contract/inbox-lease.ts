@@ -236,7 +236,8 @@ export const inboxLeaseCases: Cases = {
     const calls = Array.from({ length: 24 }, (_, n) => lease(kit, { max: 5 }, n % 2 ? kit.a : kit.b));
     const given = (await Promise.all(calls)).flatMap(({ events }) => events.map((event) => event.key));
     assert.equal(new Set(given).size, given.length);
-    for (let more = await leasedKeys(kit); more.length > 0; more = await leasedKeys(kit)) given.push(...more);
+    for (let batch = await leasedKeys(kit); batch.length > 0; batch = await leasedKeys(kit))
+      given.push(...batch);
     assert.deepEqual(given.toSorted(), keys);
   },
 };

@@ -142,8 +142,8 @@ export const inboxOperatorCases: Cases = {
     const from = Date.parse(kit.fromNow(-5000));
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
     const [page] = await pagesOf(kit, 'queued', 10);
-    const [record, ...more] = page?.records ?? [];
-    assert.ok(record && more.length === 0);
+    const [record, ...others] = page?.records ?? [];
+    assert.ok(record && others.length === 0);
     const { insertedAt, notBefore, leaseUntil: _, ...rest } = record;
     assert.deepEqual(rest, {
       sender: SENDER,

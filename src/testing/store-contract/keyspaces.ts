@@ -6,11 +6,11 @@ import { type Cases, DAY_MS, LEASE_MS } from './kit.ts';
 export const identityCases: Cases = {
   'both handles say the same, each time, and at most one of them that it is new': async ({ a, b }) => {
     if (!a.identity || !b.identity) return;
-    const said = [await a.identity(), await b.identity(), await a.identity(), await b.identity()];
-    assert.equal(new Set(said.map(({ id }) => id)).size, 1);
-    assert.ok((said[0]?.id ?? '').length >= 16);
-    assert.ok(said.filter(({ isNew }) => isNew).length <= 1);
-    assert.ok(!said[2]?.isNew && !said[3]?.isNew, 'it is said once');
+    const identities = [await a.identity(), await b.identity(), await a.identity(), await b.identity()];
+    assert.equal(new Set(identities.map(({ id }) => id)).size, 1);
+    assert.ok((identities[0]?.id ?? '').length >= 16);
+    assert.ok(identities.filter(({ isNew }) => isNew).length <= 1);
+    assert.ok(!identities[2]?.isNew && !identities[3]?.isNew, 'it is said once');
   },
 };
 

@@ -9,13 +9,13 @@ const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 type Told = NonNullable<Draft['told']>;
 
-/** A status of the one task, by a channel; the key says both, and `more`. */
+/** A status of the one task, by a channel; the key says both, and `changes`. */
 export function tells(
   source: Told['source'],
   status: string,
-  more: Partial<Told> & Pick<Draft, 'at'> = {},
+  changes: Partial<Told> & Pick<Draft, 'at'> = {},
 ): Draft {
-  const { at, ...rest } = more;
+  const { at, ...rest } = changes;
   const terminal = TERMINAL.has(status);
   return {
     key: `${source}-${status}-${at ?? 'no-time'}-${rest.hash ?? ''}-of-task-1`,

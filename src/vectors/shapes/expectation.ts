@@ -92,11 +92,11 @@ function authenticOf(given: Given, where: string): boolean | undefined {
   const flagName = aliasOf(given, where, FLAGS);
   const wordName = aliasOf(given, where, WORDS);
   const stated = flagName && given[flagName];
-  const said = wordName && verdictOfWord(`${where}.${wordName}`, given[wordName] ?? '');
-  if (said !== undefined && stated !== undefined && said !== stated) {
+  const worded = wordName && verdictOfWord(`${where}.${wordName}`, given[wordName] ?? '');
+  if (worded !== undefined && stated !== undefined && worded !== stated) {
     throw new VectorError(`${where}: ${flagName} contradicts ${wordName}`);
   }
-  return stated ?? said;
+  return stated ?? worded;
 }
 
 function membersOf(json: JsonObject, where: string, context: ShapeContext): Expectation {

@@ -3,7 +3,7 @@
 --   ARGV[1]  at; names, versions ('': absent) of all rows, unit by unit, those that are written first; units (of each:
 --            how many rows, how many it writes, its counts as { index, rows, bytes }); writes (of each: the list it was on,
 --            bytes added, expiry by Redis (0: none), length of its row, length of its body (-1: stays, -2: dropped), then
---            index and score by turns: at false it leaves the index, at true it is put at its place); keyids { keyid, until
+--            index and score in pairs: at false it leaves the index, at true it is put at its place); keyids { keyid, until
 --            when }; counts
 --   ARGV[2]  the rows, one behind the other; ARGV[3]  the bodies
 if asked.at < now - 1000 or asked.at > now + 5 then return { now, 1, {}, {}, {}, {} } end

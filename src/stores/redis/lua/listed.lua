@@ -1,4 +1,4 @@
--- Rows of registrations behind an id, by their ids: names and rows by turns. Reads only. ARGV[1]  kind, list (false: all),
+-- Rows of registrations behind an id, by their ids: names and rows in pairs. Reads only. ARGV[1]  kind, list (false: all),
 -- behind, limit
 local out, behind = {}, '(' .. asked.behind
 repeat

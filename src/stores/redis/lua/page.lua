@@ -1,4 +1,4 @@
--- Rows of a list behind a place, oldest first: place, name and row by turns. ARGV[1]  list, behind, limit
+-- Rows of a list behind a place, oldest first: place, name and row of each. ARGV[1]  list, behind, limit
 local out, skip = {}, 0
 repeat
   local part = call('ZRANGEBYSCORE', base .. asked.list, '(' .. asked.behind, '+inf', 'WITHSCORES', 'LIMIT', skip, 100)

@@ -36,7 +36,7 @@ end
 
 local function headOf(row) return cjson.decode(row:match('^%d+ ([^\n]*)')) end
 
--- Names and rows by turns: with a record its task, with a task its holder and, before all others, the two that wait. A
+-- Names and rows in pairs: with a record its task, with a task its holder and, before all others, the two that wait. A
 -- task that another record of its holder's key is of comes last and would come alone: it is left out.
 local function look(names)
   local seen, first, rest = {}, {}, {}

@@ -1,4 +1,4 @@
--- Rows of registrations that are due, the earliest first: names and rows by turns, and when the next one comes due ('':
+-- Rows of registrations that are due, the earliest first: names and rows in pairs, and when the next one comes due ('':
 -- none is known to). Reads only. ARGV[1]  kind, max
 local due = base .. 'd:' .. asked.kind
 local names, out = {}, {}
