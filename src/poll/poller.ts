@@ -15,7 +15,7 @@ import { limited, orAborted } from '../time-limits.ts';
 import { type TaskSeen, taskSeenIn } from './answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { queriesFor, type PolledTask, type TaskQuery } from './query.ts';
-import { beginPoll, endPoll, type Held, type Pace, type PollEnd } from './watches.ts';
+import { beginPoll, contextOf, endPoll, type Held, type Pace, type PollEnd } from './watches.ts';
 
 /**
  * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
@@ -80,7 +80,7 @@ export interface PollerLoop {
   readonly stats: () => PollerStats;
 }
 
-/** The longest and the shortest wait between two looks: what another process registers is found so late. Ms. */
+/** The longest and the shortest wait between two looks; never longer than between two polls of a task, which may be due by then. Ms. */
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
@@ -90,6 +90,8 @@ const FAILING = 5;
 export function pollerLoop(context: PollerContext): PollerLoop {
   const { tasks, parts, clock, sleep, concurrency } = context;
   const { logger } = parts;
+  const { leaseMs, fastMs, slowMs } = context.pace;
+  const mostMs = Math.min(LOOK_MS, fastMs, slowMs);
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
   const inTurn = bySeller(context.pace.perSeller);
@@ -142,10 +144,10 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const look = async (): Promise<number> => {
     const max = concurrency - running.size;
     try {
-      const found = await tasks.rows.due({ kind: 'watch', max, holdMs: context.pace.leaseMs, senders: [] });
+      const found = await tasks.rows.due({ kind: 'watch', max, holdMs: leaseMs, senders: [] });
       for (const { sender, id, dueAt } of found.rows) begin({ sender, id, dueAt });
       if (found.rows.length === max) return 0;
-      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? LOOK_MS, LOOK_MS));
+      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? mostMs, mostMs));
     } catch (error) {
       logger.warn({ err: error }, `The store cannot say which tasks are to be polled. ${messageOf(error)}`);
       return LOOK_MS;
@@ -244,15 +246,17 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
 
 /** Asks the seller, and observes what is new. Never rejects. */
 function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, held: Held) => Promise<Told> {
-  const { parts, observe, hashes, callMs } = context;
+  const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
 
   const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
+    const given = await contextOf(tasks, watch, held, hashes);
     return observe({
       ...namesOf(watch, held),
       status,
       ...(data !== undefined && { data }),
+      ...(given && { context: given }),
       // An end is taken whenever it came: only others are ordered.
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,

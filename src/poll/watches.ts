@@ -1,4 +1,7 @@
+import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
+import type { JsonObject } from '../registrations/json.ts';
+import { seenOf, storedIn } from '../registrations/operation.ts';
 import {
   endedWatch,
   saveSellerRow,
@@ -9,6 +12,7 @@ import {
   watchIn,
   watchRow,
 } from '../registrations/watch.ts';
+import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
 
 /*
@@ -147,6 +151,19 @@ export function endPoll(
         : next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }),
     );
     return true;
+  });
+}
+
+/** `context` of the call: a webhook repeats it, the answer to a question need not. */
+export function contextOf(
+  { rows }: WatchedTasks,
+  { operationId }: Watch,
+  { sender }: Held,
+  hashes: Hashes,
+): Promise<JsonObject | undefined> {
+  return rows.run(sender, (step) => {
+    const row = step.get('operation', storedId(operationId, hashes));
+    return row && seenOf(row, storedIn(row)).context;
   });
 }
 

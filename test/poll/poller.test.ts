@@ -101,6 +101,17 @@ describe('how often', () => {
     expect(new Set(gaps())).toEqual(new Set([FAST]));
   });
 
+  it('as often as fastMs and slowMs say where they are short, too', async () => {
+    const one = await at.process({ fastMs: 2 * S, slowMs: 2 * S });
+    one.poller.start();
+    // It has looked, and found nothing.
+    await at.clock.pass(S);
+    await submitted(one, 'task-1');
+    await at.clock.pass(MINUTE);
+    expect(times()[0]).toBeLessThanOrEqual(5 * S);
+    expect(Math.max(...gaps())).toBeLessThanOrEqual(4 * S);
+  });
+
   it('at random up to a tenth sooner and later, so that what began together does not stay so', async () => {
     await at.end();
     let next = 0;
@@ -163,6 +174,17 @@ describe('what a poll tells', () => {
       polls: { ended: 1, unchanged: asked - 1 },
       endedBefore: 0,
     });
+  });
+
+  it('with the context of the call, as a webhook has it', async () => {
+    const one = await at.process();
+    const context = { order: 7 };
+    await submitted(one, 'task-1', { context });
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(one.seen[0]?.event).toMatchObject({ source: 'poll', context, warnings: [] });
   });
 
   it('no change is no event; a change of status is one, each time it comes back', async () => {
