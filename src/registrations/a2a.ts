@@ -1,5 +1,6 @@
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
+import { putBounded } from '../bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
@@ -37,7 +38,7 @@ interface Agent {
 
 /**
  * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. What
- * the agent speaks, and where, its agent card says, which is read at each call.
+ * the agent speaks, and where, its agent card says, which is read every five minutes, and after a call that failed.
  * @returns gives the task or the message that the agent answers; rejects with SellerError where the seller refuses the
  *   credentials or the registration, with SellerBusyError where it is to be called later, with TaskUnknownError where it
  *   does not know the task.
@@ -46,16 +47,48 @@ interface Agent {
 export function a2aCaller(options: A2aOptions = {}): CallSeller {
   const { fetchFor, timeoutMs, allowLoopback } = callerOf('a2aCaller', options, KNOWN);
   const version = oneOf('version', options.version, AGENT_VERSIONS);
+  const cards = keptCards();
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
   const call: CallSeller = (agentUrl, operation, args, { signal = new AbortController().signal }) =>
     limited(limit, signal, async (within) => {
       const exchange = exchangeBy(await orAborted(fetchFor(agentUrl), within), within);
       const agent = version
         ? { url: agentUrl, version, tenant: '' }
-        : await agentOf(agentUrl, allowLoopback, exchange);
-      return resultOf(agent, await exchange(agent.url, agent.version, requestOf(agent, operation, args)));
+        : (cards.get(agentUrl) ?? cards.keep(agentUrl, await agentOf(agentUrl, allowLoopback, exchange)));
+      const request = requestOf(agent, operation, args);
+      try {
+        return resultOf(agent, await exchange(agent.url, agent.version, request));
+      } catch (error) {
+        // It may have moved.
+        cards.forget(agentUrl);
+        throw error;
+      }
     });
   return Object.assign(call, { transport: 'agent' as const });
+}
+
+/** For so long a card is not read again, unless a call fails. Ms. */
+const CARD_KEPT_MS = 300_000;
+/** Agents whose cards are kept. */
+const MAX_CARDS = 1000;
+
+function keptCards(): {
+  readonly get: (agentUrl: string) => Agent | undefined;
+  readonly keep: (agentUrl: string, agent: Agent) => Agent;
+  readonly forget: (agentUrl: string) => void;
+} {
+  const kept = new Map<string, { readonly agent: Agent; readonly at: number }>();
+  return {
+    get: (agentUrl) => {
+      const found = kept.get(agentUrl);
+      return found && performance.now() - found.at < CARD_KEPT_MS ? found.agent : undefined;
+    },
+    keep: (agentUrl, agent) => {
+      putBounded(kept, agentUrl, { agent, at: performance.now() }, MAX_CARDS);
+      return agent;
+    },
+    forget: (agentUrl) => void kept.delete(agentUrl),
+  };
 }
 
 interface Answered {

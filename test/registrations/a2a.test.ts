@@ -225,6 +225,21 @@ describe('a2aCaller', () => {
     await expect(calling).rejects.toMatchObject({ name: 'SellerError', code });
   });
 
+  it('its card is read once for several calls, and anew after one that failed', async () => {
+    const caller = a2aCaller({ allowLoopback: true });
+    const cards = (): number => sent.filter(({ path }) => path?.endsWith('agent-card.json')).length;
+    await caller(agentUrl, 'create_media_buy', BUY, {});
+    const first = cards();
+    expect(first).toBeGreaterThan(0);
+    await caller(agentUrl, 'create_media_buy', BUY, {});
+    expect(cards()).toBe(first);
+    instead = respond(503);
+    await expect(caller(agentUrl, 'create_media_buy', BUY, {})).rejects.toThrow('503');
+    instead = () => false;
+    await caller(agentUrl, 'create_media_buy', BUY, {});
+    expect(cards()).toBe(2 * first);
+  });
+
   it.each([
     [429, { 'retry-after': '7' }, 7000],
     [429, {}, undefined],
