@@ -66,13 +66,19 @@ const now = () => new Date().toISOString();
 function create(buy: Buy): Record<string, unknown> {
   if (buy.budget < 1_000) return { status: 'completed', result: resultOf(buy) };
   const task_id = randomUUID();
+  tasks.set(task_id, { status: 'submitted' });
   void finish(buy, task_id);
   return { status: 'submitted', task_id };
 }
 
+/** What is answered to who asks about a task. */
+const tasks = new Map<string, { readonly status: string; readonly result?: object }>();
+
 async function finish(buy: Buy, task_id: string): Promise<void> {
   const { push_notification_config: config, reporting_webhook: reports, context } = buy;
   await approval();
+  tasks.set(task_id, { status: 'completed', result: resultOf(buy) });
+  if (buy.buyer_ref === 'winter') return; // its webhook is lost
   const domain = 'media-buy';
   const common = { task_id, domain, status: 'completed', timestamp: now(), ...(context && { context }) };
   const { media_buy_id } = resultOf(buy);
@@ -106,6 +112,17 @@ async function serveTool(req: Request, res: Response): Promise<void> {
     content: [],
     structuredContent: create(buy),
   }));
+  mcp.registerTool(
+    'get_task_status',
+    { inputSchema: z.looseObject({ task_id: z.string() }) },
+    ({ task_id }) => ({
+      content: [],
+      structuredContent: {
+        task_id,
+        ...(tasks.get(task_id) ?? { error: { code: 'TASK_NOT_FOUND', message: '' } }),
+      },
+    }),
+  );
   const transport = new StreamableHTTPServerTransport({});
   res.once('close', () => void transport.close());
   await mcp.connect(transport);
