@@ -13,10 +13,9 @@ export interface EventRegistrations {
   /**
    * Which operation an event about to be handled is of; one that nobody has settled is settled by it. undefined where the
    * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
-   * @param isSafe the event is acknowledged, whatever its handler does now.
    */
-  readonly ofEvent: (event: Event, isSafe: boolean) => Promise<KnownRegistration | undefined>;
-  /** A terminal status is safe now, and was not when it was handled: nobody polls its task any more. */
+  readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
+  /** A terminal status was applied, or is DEAD: nobody polls its task any more. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /** Of a receiver that has these registrations: by it an answer that ends an operation becomes an event. */
   readonly observeBy?: (observe: Observe) => void;

@@ -102,7 +102,8 @@ function begun(
 ): Begun {
   const row = rows.get('watch', of.id);
   if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
-  if (rows.taskEnd(of.id) === 'safe') {
+  const end = rows.taskEnd(of.id);
+  if (end === 'done') {
     rows.save(endedWatch(row, now + retentionMs));
     return { kind: 'ended' };
   }
@@ -117,6 +118,8 @@ function begun(
     return { kind: 'give-up', watch, held };
   }
   const seller = sellerRowIn(rows);
+  // Nobody has to tell it again, unless what is newer is applied before it.
+  if (end === 'safe') return later(now + spread(intervalMs(watch, seller, now, pace), pace));
   if (!watch.isScheduled) {
     const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
     if (first > now) return later(first, { ...watch, isScheduled: true });

@@ -9,7 +9,7 @@ import type { Operations } from './operations.ts';
  * a warning, and settles nothing.
  */
 export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
-  return async (event, isSafe) => {
+  return async (event) => {
     const { sender, operationId } = event;
     // Empty where an answer ended the operation.
     const taskId = event.taskId === '' ? undefined : event.taskId;
@@ -23,7 +23,6 @@ export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations[
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(event.kind === 'task' && { status: event.status }),
       isWebhook: event.source === 'webhook',
-      isSafe,
     };
     return knownOf(event, await find(told));
   };

@@ -72,8 +72,6 @@ export interface OperationTold {
   readonly status?: TaskStatus;
   /** The seller has delivered it itself. */
   readonly isWebhook?: boolean;
-  /** An end that it tells has to be told by no other channel. */
-  readonly isSafe?: boolean;
 }
 
 /** The operation that an event is of. */
@@ -173,8 +171,8 @@ interface Step {
 }
 
 /**
- * Whether an end has to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to be
- * handled, and its sender may give up before its handler has succeeded.
+ * Whether an end may have to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to
+ * be handled; it may fail, its sender may give up, or what is newer may make it stale.
  */
 type End = 'safe' | 'unsafe';
 
@@ -300,8 +298,7 @@ export function found(step: Step, told: OperationTold): OperationFound | undefin
   const { is, isMismatch } = candidate;
   const of = { agentUrl: told.agentUrl, operationId: is.row.id };
   const answer = isMismatch ? undefined : answerTold(told);
-  const end = told.isSafe ? 'safe' : 'unsafe';
-  const done = answer ? settled(step, of, is.stored, answer, end) : 'known';
+  const done = answer ? settled(step, of, is.stored, answer, 'unsafe') : 'known';
   if (done === 'known' || done === 'other-task') keepLonger(step, of, is);
   return { operation: seenOf(is.row, is.stored), isMismatch };
 }
@@ -345,7 +342,7 @@ export function adopted(step: Step, of: OperationName, made: Stored): Registrati
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
 
-/** No channel has to tell of the task's end again: nobody polls it. */
+/** The task has ended: nobody polls it any more. */
 export function endWatch({ rows, hashes, now, retentionMs }: Step, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row && row.dueAt !== null) rows.save(endedWatch(row, now + retentionMs));

@@ -118,7 +118,7 @@ export interface Operations {
    * One atomic step.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** The task's end is safe: no channel has to tell it again. */
+  /** The task's end was applied, or is DEAD: nobody polls it any more. */
   readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /** How many that have not ended need a secret that is not given. */

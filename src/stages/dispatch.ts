@@ -20,7 +20,7 @@ import {
 } from './transaction.ts';
 import type { NextTurn } from './turns.ts';
 import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
-import { type AdmittedEvent, isSafe, type Started } from './stored.ts';
+import type { AdmittedEvent, Started } from './stored.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -53,7 +53,7 @@ async function eventToHandle(
   const codes: WarningCode[] = [];
   if (afterTerminal && !terminal) codes.push('after_terminal');
   if (afterFinal) codes.push('report_after_final');
-  const { registration, warnings = [] } = (await registrations?.ofEvent(first, isSafe(won))) ?? {};
+  const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
   const known: Event = { ...first, reemission, ...(registration && { registration }) };
   const event = codes.length === 0 ? known : await warned(known, codes);

@@ -14,7 +14,7 @@ import type { Observed } from './ended.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
-import { type AdmittedEvent, isSafe } from './stored.ts';
+import type { AdmittedEvent } from './stored.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -237,9 +237,9 @@ async function close(
   return result;
 }
 
-/** After the answer: who polls the task sees for itself that its end is safe, so nothing is lost where this fails. */
-function endWatch({ event, won }: HandledRun, { registrations, background, log }: Settling): void {
-  if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status) || isSafe(won)) return;
+/** After the answer: who polls the task sees for itself that it has ended, so nothing is lost where this fails. */
+function endWatch({ event }: HandledRun, { registrations, background, log }: Settling): void {
+  if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
   const ended = registrations?.ended?.(event);
   if (ended) background(ended.catch((error: unknown) => log.debug({ err: error }, 'a watch has not ended')));
 }

@@ -48,9 +48,6 @@ export interface AdmittedEvent {
   readonly once: boolean;
 }
 
-/** A worker's: it was acknowledged before its handler runs. */
-export const isSafe = ({ waitedMs }: AdmittedEvent): boolean => waitedMs !== undefined;
-
 /** One that this process may run, and counts as running (admission.md §4.7). */
 export interface Started {
   readonly won: AdmittedEvent;

@@ -29,11 +29,11 @@ export interface RegistrationRows {
   /** undefined: there is none, or it has expired. */
   get(kind: RegistrationKind, id: string): RegistrationRow | undefined;
   /**
-   * Whether the task has ended, by the claims of its events that said by which channel they came: `safe` where no channel has to
-   * tell it again, `unsafe` where the event that told it first is not acknowledged yet.
+   * How far the task's end is, by the claims of its events that said by which channel they came. `done`: applied, or DEAD. `safe`:
+   * acknowledged, but a newer status may still make it stale. `unsafe`: not acknowledged.
    * @param id as in `TaskClaim`.
    */
-  taskEnd(id: string): 'safe' | 'unsafe' | undefined;
+  taskEnd(id: string): 'done' | 'safe' | 'unsafe' | undefined;
   /** Inserts or replaces. @throws TypeError for a row of another sender, or one as `RegistrationRow` rules out. */
   save(row: RegistrationRow): void;
 }

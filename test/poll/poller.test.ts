@@ -288,8 +288,23 @@ describe('what another channel tells', () => {
     one.poller.start();
     await at.clock.pass(HOUR);
     expect([at.seller.questions, one.seen]).toEqual([[], []]);
-    expect(one.poller.stats().endedBefore).toBe(1);
-    expect(await listed(one, 'watched')).toEqual([]);
+    await one.receiver.start();
+    await until(() => one.seen.length === 1);
+    await until(async () => (await listed(one, 'watched')).length === 0);
+    await at.clock.pass(HOUR);
+    expect(at.seller.questions).toEqual([]);
+  });
+
+  it('a webhook that tells an end too late, after what is newer, ends nothing', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    const early = new Date(Date.now() - MINUTE).toISOString();
+    await one.deliver(webhook('working'));
+    expect(said(await one.deliver(webhook('completed', { timestamp: early })))).toBe('stale 200');
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(at.seller.questions.length).toBeGreaterThan(0);
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
   });
 
   it('an inline webhook whose handler fails ends nothing: the poll makes it safe, and it is handled by itself', async () => {

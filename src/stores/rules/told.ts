@@ -164,8 +164,9 @@ function isOutdated({ status, askedAt }: ToldClaim, last: LastTold): boolean {
 }
 
 /**
- * Whether a task has ended: `safe` where the event that said so first is acknowledged, so that no channel has to tell it again;
- * `unsafe` where its handler has yet to succeed, and its sender may give up.
+ * How far the end of a task is, by the event that said so first. `done`: applied, or DEAD. `safe`: acknowledged, so that no
+ * channel has to tell it again, unless a newer status is applied before it and makes it stale. `unsafe`: its handler has yet to
+ * succeed, and its sender may give up.
  * @param id of the task's row.
  */
 export function taskEnd(
@@ -173,12 +174,13 @@ export function taskEnd(
   sender: string,
   id: string,
   now: number,
-): 'safe' | 'unsafe' | undefined {
+): 'done' | 'safe' | 'unsafe' | undefined {
   const first = rows.task(sender, id, now)?.terminal;
   if (!first) return undefined;
-  if (first.state !== 'open') return 'safe';
+  if (first.state !== 'open') return 'done';
   const record = rows.record(sender, first.key, now);
   if (!record || record.state === 'stale') return undefined;
+  if (record.state === 'dead') return 'done';
   return record.acked ? 'safe' : 'unsafe';
 }
 

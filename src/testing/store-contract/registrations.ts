@@ -7,6 +7,7 @@ import type {
   Store,
   StoreRegistrations,
 } from '../../stores/contract.ts';
+import { lease, leaseOne } from './inbox-kit.ts';
 import { type Cases, DAY_MS, HOUR_MS, SENDER } from './kit.ts';
 import { tells } from './told.ts';
 
@@ -265,23 +266,36 @@ export const registrationCases: Cases = {
     await kit.apply(tells('webhook', 'working', { at: '2026-01-01T12:00:00Z' }));
     assert.equal(await end(), undefined);
     const webhook = tells('webhook', 'completed', { at: '2026-01-01T12:00:01Z' });
-    const { lease } = await kit.win(webhook);
+    const { lease: won } = await kit.win(webhook);
     assert.equal(await end(), 'unsafe');
-    assert.equal(await kit.fail(lease.owner, webhook), 'queued');
+    assert.equal(await kit.fail(won.owner, webhook), 'queued');
     assert.equal(await end(), 'unsafe');
     await kit.accept(tells('poll', 'completed'));
     assert.equal(await end(), 'safe', 'another channel has made it so');
   },
-  'a task has ended safely from an observation on, and from a completion on': async (kit) => {
-    await kit.accept(tells('poll', 'completed'));
+  'an end is safe from an observation on, and done from its completion on': async (kit) => {
+    const poll = tells('poll', 'completed');
+    await kit.accept(poll);
     assert.equal(await taskEnd(kit.b), 'safe');
+    const { lease: run } = await leaseOne(kit);
+    await kit.complete(run.owner, poll);
+    assert.equal(await taskEnd(kit.b), 'done');
     await kit.apply({ ...tells('webhook', 'failed', { at: '2026-01-01T12:00:00Z' }), task: 'task-2' });
-    assert.equal(await taskEnd(kit.b, 'task-2'), 'safe');
+    assert.equal(await taskEnd(kit.b, 'task-2'), 'done');
+  },
+  'an acknowledged end that a newer status makes stale is none': async (kit) => {
+    const end = { ...tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' }), mode: 'inbox' } as const;
+    assert.equal((await kit.accept(end)).kind, 'queued');
+    assert.equal(await taskEnd(kit.b), 'safe');
+    await kit.apply(tells('webhook', 'working', { at: '2026-01-01T12:00:01Z' }));
+    assert.equal((await lease(kit)).events.length, 0);
+    assert.equal(await kit.peek(end), 'stale');
+    assert.equal(await taskEnd(kit.b), undefined);
   },
   'an end that was forgotten before it was applied is none': async (kit) => {
     const webhook = tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' });
-    const { lease } = await kit.win(webhook);
-    await kit.fail(lease.owner, webhook);
+    const { lease: won } = await kit.win(webhook);
+    await kit.fail(won.owner, webhook);
     kit.advance(2 * DAY_MS);
     assert.equal(await taskEnd(kit.b), undefined);
   },
