@@ -20,7 +20,7 @@ describe('examples/media-buy, installed from the packed package as a user does',
       /^buyer {3}autumn: called at \S+\/mcp, now ended$/m,
       /^buyer {3}summer: completed, told by webhook: \{"media_buy_id":"mb-summer"/m,
       /^seller {2}report posted again: 200$/m,
-      /^Three media buys and a report, each handled once\.$/m,
+      /^Four media buys and a report, each handled once\.$/m,
     ]) {
       expect(printed).toMatch(line);
     }
