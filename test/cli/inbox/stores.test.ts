@@ -170,6 +170,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
       store,
       baseUrl: 'https://buyer.example',
       secrets: ['a-secret-of-forty-characters-and-no-more'],
+      allowLoopback: true,
     });
     const begun = async (taskId: string, ref: string): Promise<string> => {
       const request = { agentUrl: seller.agentUrl, taskType: 'create_media_buy', arguments: {}, ref };
