@@ -3,7 +3,8 @@ import type { Outcome, UnavailableCode } from '../../src/outcome.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import {
-  gate,
+  heldHandler,
+  type HeldHandler,
   testReceiver,
   payloads,
   type TestReceiver,
@@ -14,21 +15,10 @@ import type { Row } from './row.ts';
 
 const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
 
-/** A receiver whose first handler runs until it is let go. */
-async function held(
-  more: TestReceiverOptions = {},
-): Promise<TestReceiver & { started: Promise<void>; letGo: () => void }> {
-  const started = gate();
-  const release = gate();
-  const handler = async (): Promise<void> => {
-    started.open();
-    await release.opened;
-  };
-  return {
-    ...(await testReceiver({ waitMs: 0, handler, ...more })),
-    started: started.opened,
-    letGo: release.open,
-  };
+/** A receiver whose handlers run until they are released. */
+async function held(more: TestReceiverOptions = {}): Promise<TestReceiver & HeldHandler> {
+  const run = heldHandler();
+  return { ...(await testReceiver({ waitMs: 0, handler: run.handler, ...more })), ...run };
 }
 
 /** A store that says why it cannot decide. */
@@ -45,7 +35,7 @@ async function meanwhile(first: object, second: object): Promise<Outcome> {
   const running = at.deliver(first);
   await at.started;
   const outcome = await at.deliver(second);
-  at.letGo();
+  at.release();
   await running;
   return outcome;
 }
@@ -133,7 +123,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       await here.started;
       offset = 8_001;
       await there.deliver(event);
-      here.letGo();
+      here.release();
       return first;
     },
     message: 'the lease was over when the handler returned',
@@ -153,7 +143,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
     test: async () => {
       const at = await held({ handlerDeadlineMs: 1 });
       const outcome = await at.deliver(completed());
-      at.letGo();
+      at.release();
       return outcome;
     },
     message: 'the handler ran over 1 ms',

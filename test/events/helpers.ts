@@ -33,6 +33,27 @@ export function agentTask(state: string, members: Members = {}): Members {
   };
 }
 
+/** The event that both transports' envelopes make of one completed task; the members in which they differ are added. */
+export function completedTask(members: Members): Members {
+  return {
+    kind: 'task',
+    source: 'webhook',
+    idempotencyKey: KEY,
+    taskId: 'task_1',
+    status: 'completed',
+    operationId: 'op_1',
+    taskType: 'create_media_buy',
+    timestamp: TIMESTAMP,
+    message: 'Done',
+    data: { media_buy_id: 'mb_1' },
+    context: { trace: 'x' },
+    notificationId: 'n_1',
+    reemission: false,
+    warnings: [],
+    ...members,
+  };
+}
+
 export function deliveryReport(members: Members = {}): Members {
   return {
     notification_type: 'scheduled',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   codeOf,
+  completedTask,
   deliveryReport,
   encode,
   eventOf,
@@ -17,26 +18,14 @@ import { protocolFor } from '../../src/protocol.ts';
 describe('tool transport: a task event', () => {
   it('has every member of the envelope', () => {
     const payload = toolEnvelope({ context: { trace: 'x' }, notification_id: 'n_1', unknown_member: [1] });
-    expect(eventOf(payload, { sender: 'https://seller.example/mcp' })).toEqual({
-      kind: 'task',
-      source: 'webhook',
-      transport: 'tool',
-      sender: 'https://seller.example/mcp',
-      idempotencyKey: KEY,
-      idempotencyKeySource: 'envelope',
-      taskId: 'task_1',
-      status: 'completed',
-      operationId: 'op_1',
-      taskType: 'create_media_buy',
-      timestamp: TIMESTAMP,
-      message: 'Done',
-      data: { media_buy_id: 'mb_1' },
-      context: { trace: 'x' },
-      notificationId: 'n_1',
-      reemission: false,
-      warnings: [],
-      envelope: payload,
-    });
+    expect(eventOf(payload, { sender: 'https://seller.example/mcp' })).toEqual(
+      completedTask({
+        transport: 'tool',
+        sender: 'https://seller.example/mcp',
+        idempotencyKeySource: 'envelope',
+        envelope: payload,
+      }),
+    );
   });
 
   it.each([

@@ -4,7 +4,7 @@ import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from '../stores/requests.ts';
-import { AGENT, gate, testReceiver, payloads, said, sellerKey } from './setup.ts';
+import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey } from './setup.ts';
 
 const at = (iso: string) => ({ timestamp: iso });
 
@@ -123,42 +123,36 @@ describe('retries, replays and duplicates', () => {
 
 describe('an event whose first copy is still running', () => {
   it('is waited for, then answered 200', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     const { deliver, seen } = await testReceiver({
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);
-    await started.opened;
+    await started;
     const second = deliver(payload);
-    open();
+    release();
     expect(said(await first)).toBe('accepted 200');
     expect(said(await second)).toBe('duplicate 200');
     expect(seen).toHaveLength(1);
   });
 
   it('is handled by the waiting delivery when the first run fails', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     let runs = 0;
     const { deliver } = await testReceiver({
       handler: async () => {
         runs += 1;
         if (runs > 1) return;
-        started.open();
-        await opened;
+        await handler();
         throw new Error('first copy failed');
       },
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);
-    await started.opened;
+    await started;
     const second = deliver(payload);
-    open();
+    release();
     expect(said(await first)).toBe('unavailable handler_failed 503');
     expect(said(await second)).toBe('accepted 200');
   });
@@ -168,43 +162,37 @@ describe('an event whose first copy is still running', () => {
       [{ waitMs: 0 }, 0],
       [{ edition: '3.2' as const, waitMs: 60_000 }, 0],
     ] as const) {
-      const { opened, open } = gate();
-      const started = gate();
+      const { handler, started, release } = heldHandler();
       const { deliver } = await testReceiver({
         ...options,
-        handler: async () => {
-          started.open();
-          await opened;
-        },
+        handler,
       });
       const payload = payloads.tool('completed');
       const first = deliver(payload);
-      await started.opened;
+      await started;
       expect(said(await deliver(payload)), String(wait)).toBe('unavailable in_flight 503');
-      open();
+      release();
       expect(said(await first)).toBe('accepted 200');
     }
   });
 
   it('another event of its task is 503 task_busy when waitMs is over, and runs on the retry', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     let running = 0;
     const { deliver, seen } = await testReceiver({
       waitMs: 0,
       handler: async () => {
         running += 1;
         expect(running).toBe(1);
-        started.open();
-        await opened;
+        await handler();
         running -= 1;
       },
     });
     const first = deliver(payloads.tool('working', { task_id: 't', ...at('2026-01-01T00:00:00Z') }));
-    await started.opened;
+    await started;
     const next = payloads.tool('completed', { task_id: 't', ...at('2026-01-01T00:01:00Z') });
     expect(said(await deliver(next))).toBe('unavailable task_busy 503');
-    open();
+    release();
     await first;
     expect(said(await deliver(next))).toBe('accepted 200');
     expect(seen).toHaveLength(2);
@@ -259,68 +247,56 @@ describe('the handler deadline', () => {
   });
 
   it('when another process takes over an expired lease, the late owner changes nothing: 503 lease_lost', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     let offset = 0;
     const state = createMemoryState();
     const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
     const here = await testReceiver({
       store: store(),
       renewMs: 7_999,
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const there = await testReceiver({ store: store() });
     const payload = payloads.tool('completed');
     const first = here.deliver(payload);
-    await started.opened;
+    await started;
     offset = 8_001;
     expect(said(await there.deliver(payload))).toBe('accepted 200');
-    open();
+    release();
     expect(said(await first)).toBe('unavailable lease_lost 503');
     expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
   });
 
   it('an event that runs in a process is not started again there, whatever became of its lease', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     let offset = 0;
     const { deliver, receiver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offset }),
       renewMs: 7_999,
       waitMs: 1,
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);
-    await started.opened;
+    await started;
     offset = 8_001;
     expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
     expect(await receiver.inbox.redrive(AGENT, payload.idempotency_key)).toBe('busy');
     expect(seen).toHaveLength(1);
-    open();
+    release();
     await first;
   });
 
   it('stop() waits for a delivery that is being handled', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     const { receiver, deliver } = await testReceiver({
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const first = deliver(payloads.tool('completed'));
-    await started.opened;
+    await started;
     const stopped = receiver.stop();
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable shutting_down 503');
-    open();
+    release();
     expect(said(await first)).toBe('accepted 200');
     await stopped;
   });

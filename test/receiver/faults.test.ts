@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/errors.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
-import { gate, testReceiver, payloads, said } from './setup.ts';
+import { heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 const down = new Fault('store_unavailable', 'connection refused');
 
@@ -139,20 +139,16 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a store that fails while a duplicate waits is 503 for the duplicate alone', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     const { deliver } = await testReceiver({
       store: flaky({ peek: 1 }),
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);
-    await started.opened;
+    await started;
     expect(said(await deliver(payload))).toBe('unavailable store_unavailable 503');
-    open();
+    release();
     expect(said(await first)).toBe('accepted 200');
   });
 
@@ -177,24 +173,20 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('over 1,000 waiting deliveries: 503 overloaded at once', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     const state = createMemoryState();
     const { deliver, sign, send } = await testReceiver({
       state,
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);
-    await started.opened;
+    await started;
     const signed = await Promise.all(Array.from({ length: 1_001 }, () => sign(payload)));
     const waiting = signed.map((delivery) => send(delivery));
     const refused = await Promise.race(waiting);
     expect(said(refused)).toBe('unavailable overloaded 503');
-    open();
+    release();
     expect(said(await first)).toBe('accepted 200');
     const outcomes = await Promise.all(waiting);
     expect(outcomes.filter((outcome) => outcome.kind === 'duplicate')).toHaveLength(1_000);

@@ -3,7 +3,7 @@ import { Fault } from '../../src/errors.ts';
 import type { Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
-import { AGENT, gate, testReceiver, payloads, said } from './setup.ts';
+import { AGENT, gate, heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 describe('inline: events that a crash made suspect', () => {
   /** Every lease is that of a suspect. */
@@ -18,21 +18,17 @@ describe('inline: events that a crash made suspect', () => {
   }
 
   it('run one at a time: another is released and answered 503', async () => {
-    const { opened, open } = gate();
-    const started = gate();
+    const { handler, started, release } = heldHandler();
     const { deliver, receiver, seen } = await testReceiver({
       store: suspicious(memoryStore()),
-      handler: async () => {
-        started.open();
-        await opened;
-      },
+      handler,
     });
     const [first, second] = [1, 2].map((n) =>
       payloads.report('scheduled', {}, { idempotency_key: `suspect-of-the-seller-${n}` }),
     );
     if (!first || !second) throw new TypeError('two payloads');
     const running = deliver(first);
-    await started.opened;
+    await started;
     expect(said(await deliver(second))).toBe('unavailable in_flight 503');
     expect(await receiver.inbox.inspect(AGENT, 'suspect-of-the-seller-2')).toMatchObject({
       state: 'queued',
@@ -40,7 +36,7 @@ describe('inline: events that a crash made suspect', () => {
     });
     expect(await receiver.inbox.redrive(AGENT, 'suspect-of-the-seller-2')).toBe('busy');
     expect(seen).toHaveLength(1);
-    open();
+    release();
     expect(said(await running)).toBe('accepted 200');
     expect(said(await deliver(second))).toBe('accepted 200');
   });
@@ -100,25 +96,22 @@ describe('inline: suspect events that come at once', () => {
 describe('inline: after a store was unavailable for longer than a lease', () => {
   it('a task whose handler still runs here holds up its next event', async () => {
     let offsetMs = 0;
-    const [started, held] = [gate(), gate()];
+    const { handler, started, release } = heldHandler();
     const { deliver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offsetMs }),
       waitMs: 0,
-      handler: async () => {
-        started.open();
-        await held.opened;
-      },
+      handler,
     });
     const first = payloads.tool('working', { task_id: 'task' });
     const second = payloads.tool('completed', { task_id: 'task' });
     const running = deliver(first);
-    await started.opened;
+    await started;
     // No renewal came through meanwhile, and none has come since.
     offsetMs = 60_000;
     expect(said(await deliver(second))).toBe('unavailable task_busy 503');
     expect(said(await deliver(second))).toBe('unavailable task_busy 503');
     expect(seen).toHaveLength(1);
-    held.open();
+    release();
     expect(said(await running)).toBe('accepted 200');
     expect(said(await deliver(second))).toBe('accepted 200');
   });
@@ -127,7 +120,7 @@ describe('inline: after a store was unavailable for longer than a lease', () => 
 describe('what accept tells the store', () => {
   it('the id of the process, and whether the event already runs there', async () => {
     const told: Partial<AcceptRequest>[] = [];
-    const [started, held] = [gate(), gate()];
+    const { handler, started, release } = heldHandler();
     const store = memoryStore();
     const { deliver } = await testReceiver({
       store: {
@@ -142,16 +135,13 @@ describe('what accept tells the store', () => {
         },
       },
       waitMs: 0,
-      handler: async () => {
-        started.open();
-        await held.opened;
-      },
+      handler,
     });
     const payload = payloads.tool('completed');
     const running = deliver(payload);
-    await started.opened;
+    await started;
     expect(said(await deliver(payload))).toBe('unavailable in_flight 503');
-    held.open();
+    release();
     await running;
     expect(said(await deliver(payload))).toBe('duplicate 200');
     const process = expect.stringMatching(/./);

@@ -7,9 +7,10 @@ import { createMemoryState, memoryStore, type MemoryState } from '../../src/stor
 import type { Outcome } from '../../src/outcome.ts';
 import type { PayloadInput } from '../../src/sender/sign.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
+import { gate } from '../support/gate.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
-export { gate } from '../support/gate.ts';
+export { gate };
 
 export const URL_GIVEN = 'https://buyer.example/webhooks/proto';
 export const AGENT = 'https://seller.example/mcp';
@@ -82,6 +83,27 @@ export async function testReceiver(options: TestReceiverOptions = {}): Promise<T
     sign,
     send,
     deliver: async (payload, changes) => send(await sign(payload, changes)),
+  };
+}
+
+/** A handler whose runs last until the test releases them. */
+export interface HeldHandler {
+  readonly handler: () => Promise<void>;
+  /** Its first run has begun. */
+  readonly started: Promise<void>;
+  readonly release: () => void;
+}
+
+export function heldHandler(): HeldHandler {
+  const started = gate();
+  const released = gate();
+  return {
+    handler: async () => {
+      started.open();
+      await released.opened;
+    },
+    started: started.opened,
+    release: released.open,
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gate, testReceiver, payloads, said } from './setup.ts';
+import { heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 const SOLD = { task_id: 't', timestamp: '2026-01-01T00:00:00Z', result: { media_buy_id: 'mb_1' } };
 const UNSOLD = { task_id: 't', timestamp: '2026-01-01T00:00:01Z', result: { media_buy_id: 'mb_2' } };
@@ -27,18 +27,13 @@ describe('a second terminal status in edition 3.2', () => {
   });
 
   it('is 503 task_busy while the handler of the first runs, and 409 after it', async () => {
-    const started = gate();
-    const release = gate();
-    const handler = async (): Promise<void> => {
-      started.open();
-      await release.opened;
-    };
+    const { handler, started, release } = heldHandler();
     const { deliver } = await testReceiver({ edition: '3.2', waitMs: 60_000, handler });
     const first = deliver(payloads.tool('completed', SOLD));
-    await started.opened;
+    await started;
     const second = payloads.tool('failed', UNSOLD);
     expect(said(await deliver(second))).toBe('unavailable task_busy 503');
-    release.open();
+    release();
     expect(said(await first)).toBe('accepted 200');
     expect(said(await deliver(second))).toBe('refused task_already_final 409');
   });

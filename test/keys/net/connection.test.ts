@@ -239,48 +239,25 @@ test('a body is read from the connection only as it is asked for', async () => {
   expect(whole.byteLength).toBe(1024 * 65_536);
 });
 
-test('one deadline applies to the whole: a slow body does not prolong it', async () => {
-  const bench = await httpsBench((_req, res) => {
-    res.write(' ');
-    const drip = setInterval(() => res.write(' '), 20);
-    res.once('close', () => {
-      clearInterval(drip);
+describe('one deadline applies to the whole answer', () => {
+  test.each([
+    ['a slow body does', 'HTTP/1.1 200 OK\r\n\r\n', ' '],
+    ['slow headers do', 'HTTP/1.1 200 OK\r\n', 'x-more: 1\r\n'],
+    ['endless interim answers do', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
+  ])('%s not prolong it', async (_what, start, piece) => {
+    const bench = await rawBench((socket) => {
+      socket.write(start);
+      const drip = setInterval(() => socket.write(piece), 20);
+      socket.once('close', () => {
+        clearInterval(drip);
+      });
     });
-  });
-  expect(await fetched(bench.transport, undefined, 300)).toEqual({
-    ok: false,
-    reason: 'no whole answer within 300 ms',
-  });
-  await bench.server.idle();
-});
-
-test('nor do slow headers', async () => {
-  const bench = await rawBench((socket) => {
-    socket.write('HTTP/1.1 200 OK\r\n');
-    const drip = setInterval(() => socket.write('x-more: 1\r\n'), 20);
-    socket.once('close', () => {
-      clearInterval(drip);
+    expect(await fetched(bench.transport, undefined, 300)).toEqual({
+      ok: false,
+      reason: 'no whole answer within 300 ms',
     });
+    await bench.server.idle();
   });
-  expect(await fetched(bench.transport, undefined, 300)).toEqual({
-    ok: false,
-    reason: 'no whole answer within 300 ms',
-  });
-  await bench.server.idle();
-});
-
-test('nor do endless interim answers', async () => {
-  const bench = await rawBench((socket) => {
-    const drip = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'), 20);
-    socket.once('close', () => {
-      clearInterval(drip);
-    });
-  });
-  expect(await fetched(bench.transport, undefined, 300)).toEqual({
-    ok: false,
-    reason: 'no whole answer within 300 ms',
-  });
-  await bench.server.idle();
 });
 
 describe('bytes of the connection are bounded, not only those of the body', () => {

@@ -1,9 +1,9 @@
 import type { Pool } from 'mysql2/promise';
 import { createPool } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
 import { ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
+import { openingRefusal } from '../sql/opening-refusal.ts';
 
 const at = ownDatabase();
 let user: string;
@@ -29,16 +29,7 @@ afterAll(async () => {
 async function refusal(): Promise<string | undefined> {
   await pool.end();
   pool = createPool({ uri: url.href, connectionLimit: 2 });
-  const store = at.store(pool);
-  try {
-    await store.open();
-    return undefined;
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError);
-    return (error as Error).message;
-  } finally {
-    await store.close();
-  }
+  return openingRefusal(at.store(pool));
 }
 
 const TABLES = ['row', 'scope', 'tally', 'turn', 'identity'];

@@ -1,7 +1,7 @@
 import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
 import { ownSchema } from '../postgres-schemas.ts';
+import { openingRefusal } from '../sql/opening-refusal.ts';
 
 const at = ownSchema();
 let role: string;
@@ -24,18 +24,7 @@ afterAll(async () => {
   await at.sql(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
 });
 
-async function refusal(): Promise<string | undefined> {
-  const store = at.store(pool);
-  try {
-    await store.open();
-    return undefined;
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError);
-    return (error as Error).message;
-  } finally {
-    await store.close();
-  }
-}
+const refusal = (): Promise<string | undefined> => openingRefusal(at.store(pool));
 
 /** Takes the right away: the store is refused with exactly the statements that give it back, and open after them. */
 async function expectGranted(revoke: string, ...grants: readonly string[]): Promise<void> {

@@ -1,42 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { keysOf, nodeDigests } from '../../../src/stores/redis/scripts.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisStore } from '../../../src/stores/redis.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key } from '../requests.ts';
 
 const DAY_MS = 86_400_000;
 
 describe('memory of a sender that stopped sending', () => {
-  let server: RedisUrl;
-  let redis: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = clientOf.url(server.url);
-  });
+  const server = ownRedis();
   afterEach(() => {
     vi.useRealTimers();
   });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
 
   /** What is left without an expiry, by name without the prefix; the longest that the rest is left, ms. */
-  async function kept(prefix: string): Promise<{ forEver: string[]; longestMs: number }> {
-    const keys = (await redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
-    const lives = await Promise.all(keys.map(async (name) => ({ name, ms: await redis.pttl(name) })));
-    const forEver = lives.filter(({ ms }) => ms === -1).map(({ name }) => name.replace(/^.*?\}:2:/, ''));
-    return { forEver: forEver.toSorted(), longestMs: Math.max(...lives.map(({ ms }) => ms)) };
+  async function kept(prefix: string): Promise<{ lasting: string[]; longestMs: number }> {
+    const keys = (await server.redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
+    const lives = await Promise.all(keys.map(async (name) => ({ name, ms: await server.redis.pttl(name) })));
+    const lasting = lives.filter(({ ms }) => ms === -1).map(({ name }) => name.replace(/^.*?\}:2:/, ''));
+    return { lasting: lasting.toSorted(), longestMs: Math.max(...lives.map(({ ms }) => ms)) };
   }
 
   async function withStore(run: (store: RedisStore, prefix: string) => Promise<void>): Promise<void> {
     const prefix = newPrefix();
-    const store = redisStore({ client: redis, prefix });
+    const store = redisStore({ client: server.redis, prefix });
     await store.open();
     await run(store, prefix);
     await store.close();
@@ -51,7 +39,7 @@ describe('memory of a sender that stopped sending', () => {
 
   it('is freed by the next accept, also of an event without a body', async () => {
     let offsetMs = 0;
-    const store = redisStore({ client: redis, prefix: newPrefix(), clockOffsetMs: () => offsetMs });
+    const store = redisStore({ client: server.redis, prefix: newPrefix(), clockOffsetMs: () => offsetMs });
     await store.open();
     await store.accept(acceptRequest({ key: key(1), body: '' }));
     offsetMs = 2 * DAY_MS;
@@ -63,8 +51,8 @@ describe('memory of a sender that stopped sending', () => {
     withStore(async (store, prefix) => {
       await apply(store, 1);
       await store.accept(acceptRequest({ key: key(2) }));
-      const { forEver, longestMs } = await kept(prefix);
-      expect(forEver).toEqual([`b:${key(2)}`, 'i', 'l', `r:${key(2)}`, 's', 'x', 'z:seller-2026']);
+      const { lasting, longestMs } = await kept(prefix);
+      expect(lasting).toEqual([`b:${key(2)}`, 'i', 'l', `r:${key(2)}`, 's', 'x', 'z:seller-2026']);
       expect(longestMs).toBeGreaterThan(DAY_MS);
       expect(longestMs).toBeLessThan(DAY_MS * 1.2);
     }));
@@ -81,14 +69,14 @@ describe('memory of a sender that stopped sending', () => {
   it('is kept for acknowledged unfinished events, and expires after they are done', () =>
     withStore(async (store, prefix) => {
       await store.accept({ ...acceptRequest({ key: key(2) }), mode: 'inbox' });
-      expect((await kept(prefix)).forEver).toContain(`r:${key(2)}`);
+      expect((await kept(prefix)).lasting).toContain(`r:${key(2)}`);
       const worker = { owner: randomUUID(), max: 1, leaseMs: 8000, retry: { attempts: 2, crashes: 2 } };
       const { events } = await store.inbox.lease({ ...worker, retentionMs: DAY_MS, senders: [] });
       for (const { sender, key, lease } of events) {
         await store.complete({ sender, key, owner: lease.owner, retentionMs: DAY_MS });
       }
-      const { forEver, longestMs } = await kept(prefix);
-      expect(forEver).toEqual(['i', 's', 'x', 'z:seller-2026']);
+      const { lasting, longestMs } = await kept(prefix);
+      expect(lasting).toEqual(['i', 's', 'x', 'z:seller-2026']);
       expect(longestMs).toBeLessThan(DAY_MS * 1.2);
     }));
 
@@ -96,7 +84,7 @@ describe('memory of a sender that stopped sending', () => {
     let offsetMs = 0;
     vi.useFakeTimers({ toFake: ['performance'] });
     const prefix = newPrefix();
-    const store = redisStore({ client: redis, prefix, clockOffsetMs: () => offsetMs });
+    const store = redisStore({ client: server.redis, prefix, clockOffsetMs: () => offsetMs });
     await store.open();
     const silent = 'https://silent.example/mcp';
     await store.accept(acceptRequest({ key: key(1), task: 'task-1', sender: silent }));
@@ -107,7 +95,7 @@ describe('memory of a sender that stopped sending', () => {
       .poll(async () => {
         vi.advanceTimersByTime(10_001);
         await store.accept(acceptRequest({ key: randomUUID() }));
-        return (await redis.keys(`${base}*`)).length;
+        return (await server.redis.keys(`${base}*`)).length;
       })
       .toBe(0);
     await store.close();

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { AcceptRequest } from '../../../src/stores/contract.ts';
 import type { RedisStore } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest } from '../requests.ts';
 
 const limited = (sender: string, maxNonces: number): AcceptRequest => {
@@ -14,11 +12,7 @@ const limited = (sender: string, maxNonces: number): AcceptRequest => {
 };
 
 describe('what processes share', () => {
-  let server: RedisUrl;
-  beforeAll(async () => {
-    server = await startRedis();
-  });
-  afterAll(() => server.stop());
+  const server = ownRedis();
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -55,9 +49,7 @@ describe('what processes share', () => {
       (await worker.inbox.list({ state: 'queued', limit: 10 })).records.map((record) => record.sender);
     expect(await registered()).toEqual([sender]);
     // As after a failover to a replica that had not heard of it.
-    const redis = clientOf.url(server.url);
-    await redis.del(`${prefix}{registry}:2:s`);
-    redis.disconnect();
+    await server.redis.del(`${prefix}{registry}:2:s`);
     expect(await registered()).toEqual([]);
     vi.advanceTimersByTime(10_001);
     await door.accept({ ...acceptRequest({ sender }), mode: 'inbox' });

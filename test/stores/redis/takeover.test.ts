@@ -1,30 +1,18 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { keysOf, nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
 import type { RedisStore } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import type { RedisUrl } from '../../support/redis.ts';
-import { startRedis } from '../../support/redis.ts';
-import { clientOf, newPrefix } from '../redis-harness.ts';
+import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 import { redisStore as olderStore } from '../versions/1/redis-store.js';
 
 const SENDER = 'https://seller.example/mcp';
 
 describe('rows of schema version 1', () => {
-  let server: RedisUrl;
-  let redis: Redis;
+  const server = ownRedis();
   let prefix: string;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
   beforeEach(() => {
     prefix = newPrefix();
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
   });
 
   async function opened(make: typeof redisStore): Promise<RedisStore> {
@@ -54,7 +42,7 @@ describe('rows of schema version 1', () => {
     await older.close();
     const store = await opened(redisStore);
     expect(await queued(store)).toEqual(Array.from({ length: 450 }, (_, n) => key(n)));
-    const keys = (await redis.keys(`${prefix}*`)).map((name) => name.slice(prefix.length));
+    const keys = (await server.redis.keys(`${prefix}*`)).map((name) => name.slice(prefix.length));
     expect(
       keys
         .filter((name) => !OLD_KEYS.test(name) && !name.startsWith('{registry}'))
@@ -77,9 +65,9 @@ describe('rows of schema version 1', () => {
     expect(await queued(first)).toHaveLength(450);
     const base = keysOf(prefix, nodeDigests()).of(SENDER)[0];
     // Records and tasks, and the bodies of all.
-    expect(await redis.zcard(`${base}x`)).toBe(453);
+    expect(await server.redis.zcard(`${base}x`)).toBe(453);
     const { records } = await second.inbox.list({ state: 'queued', limit: 1000 });
-    expect(Number(await redis.get(`${base}s`))).toBe(
+    expect(Number(await server.redis.get(`${base}s`))).toBe(
       records.reduce((sum, record) => sum + record.bodyBytes, 0),
     );
     await Promise.all([first.close(), second.close()]);
@@ -92,7 +80,7 @@ describe('rows of schema version 1', () => {
     const keys = keysOf(prefix, nodeDigests());
     const { source } = scriptsOf(nodeDigests()).takeover;
     // It read the first ones, and wrote none.
-    await redis.eval(
+    await server.redis.eval(
       source,
       2,
       ...keys.of(SENDER),

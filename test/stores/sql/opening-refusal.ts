@@ -1,0 +1,16 @@
+import { expect } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import type { Store } from '../../../src/stores/contract.ts';
+
+/** The message with which `open` refuses the database; undefined where it opens. The store is closed after it. */
+export async function openingRefusal(store: Pick<Store, 'open' | 'close'>): Promise<string | undefined> {
+  try {
+    await store.open();
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  } finally {
+    await store.close();
+  }
+}
