@@ -32,39 +32,39 @@ export type { StoreContractOptions, StoreEffects, StoreFactory, StoreHarness } f
 const SUITES: Readonly<Record<string, Cases>> = {
   'opening and closing': lifecycleCases,
   'accept, rule 1: nonces': nonceCases,
-  'accept, rule 2: the record exists': recordCases,
+  'accept, rule 2: the event is known': recordCases,
   'accept, rule 3: order': orderCases,
   'accept, rule 3: a second terminal status': terminalCases,
   'accept, rule 4: caps': capCases,
   'accept, rule 5: tasks never overlap': taskCases,
   'accept in inbox mode': inboxCases,
   'accept sent again': resendCases,
-  'bytes and retries while it fails': replayCases,
+  'retries of a failing event': replayCases,
   'notification ids': notificationCases,
   'final reports': reportCases,
   'leases: complete, fail, renew': leaseCases,
-  'what is forgotten, and when': expiryCases,
+  expiry: expiryCases,
   'the store’s clock': clockCases,
   keyspaces: keyspaceCases,
-  '64 at once': concurrencyCases,
-  'which store it is': identityCases,
+  '64 concurrent calls': concurrencyCases,
+  'identity of the store': identityCases,
 };
 
 const INBOX_SUITES: Readonly<Record<string, Cases>> = {
-  'inbox: what workers lease': inboxLeaseCases,
-  'inbox: what is due': inboxDueCases,
+  'inbox: leases of workers': inboxLeaseCases,
+  'inbox: overdue events': inboxDueCases,
   'a clock that is set back': clockBackCases,
   'inbox: tasks and their order': inboxTaskCases,
-  'inbox: what operators see': inboxOperatorCases,
-  'inbox: ways out of DEAD': inboxDeadCases,
+  'inbox: list and inspect': inboxOperatorCases,
+  'inbox: redrive and discard': inboxDeadCases,
   'inbox: crashes and suspects': suspectCases,
 };
 
 const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
   'registrations: rows and plans': registrationCases,
-  'registrations: what is due': registrationDueCases,
-  'registrations: what is listed': registrationPageCases,
-  'what several channels tell of a task': toldCases,
+  'registrations: due rows': registrationDueCases,
+  'registrations: pages': registrationPageCases,
+  'a task reported by several channels': toldCases,
 };
 
 /**
@@ -97,7 +97,9 @@ function suitesOf({
     ...SUITES,
     ...(inbox ? INBOX_SUITES : { inbox: NO_INBOX }),
     ...(registrations ? REGISTRATION_SUITES : { registrations: NO_REGISTRATIONS }),
-    ...(persistent && { 'what survives': { ...persistenceCases, ...lastingIdentityCases, ...lasting } }),
+    ...(persistent && {
+      'what survives a restart': { ...persistenceCases, ...lastingIdentityCases, ...lasting },
+    }),
     transaction: transactions ? transactionCases : NO_TRANSACTION,
   };
 }

@@ -38,7 +38,10 @@ export const capCases: Cases = {
     assert.deepEqual(decision(await accept({ ...OTHER, limits: { maxRecordsPerSender: 3 } })), RECORDS);
     assert.equal((await accept({ ...OTHER, limits: { maxRecordsPerSender: 4 } })).kind, 'won');
   },
-  'one task’s events share one mark, one id’s events share one id': async ({ accept, apply }) => {
+  'events of one task count one task mark, re-emissions count one notification id': async ({
+    accept,
+    apply,
+  }) => {
     await apply({ task: 'task-1', notification: 'notification-1' });
     await apply({ ...OTHER, task: 'task-1', notification: 'notification-1' });
     assert.equal((await accept({ ...THIRD, limits: { maxRecordsPerSender: 4 } })).kind, 'over-cap');
@@ -56,7 +59,7 @@ export const capCases: Cases = {
     advance(DAY_MS + 1);
     assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
   },
-  'records and bytes that have expired make room, whatever else has expired before them': async (kit) => {
+  'records and bytes that have expired make room, however many others expired before them': async (kit) => {
     const limits = { maxRecordsPerSender: 20, maxPendingBytesPerSender: 20_000 };
     const draft = (n: number): Draft => ({ key: `event-${n}-of-the-seller`, body: KILOBYTE, limits });
     for (let n = 0; n < 100; n += 1) await kit.win({ ...draft(n), sender: `https://${n % 5}.example/mcp` });
@@ -66,7 +69,7 @@ export const capCases: Cases = {
     kit.advance(DAY_MS + 1);
     assert.equal((await kit.accept(draft(20))).kind, 'won');
   },
-  'bytes alone that have expired make room too': async (kit) => {
+  'expired bytes alone make room too': async (kit) => {
     const limits = { maxPendingBytesPerSender: 20_000 };
     const draft = (n: number): Draft => ({ key: `event-${n}-of-the-seller`, body: KILOBYTE, limits });
     for (let n = 0; n < 100; n += 1) await kit.win({ ...draft(n), sender: `https://${n % 5}.example/mcp` });
@@ -76,7 +79,7 @@ export const capCases: Cases = {
     kit.advance(DAY_MS + 1);
     assert.equal((await kit.accept(draft(20))).kind, 'won');
   },
-  'a stale event has no bytes': async ({ accept, apply }) => {
+  'a stale event counts no bytes': async ({ accept, apply }) => {
     const limits = { maxPendingBytesPerSender: 1000 };
     await apply({ ...OTHER, body: 'small', task: 't', at: '2026-01-02T00:00:00Z' });
     assert.equal(
@@ -107,7 +110,7 @@ export const capCases: Cases = {
     const limits = { maxPendingBytesPerSender: 999 };
     assert.deepEqual(decision(await accept({ body: KILOBYTE, limits })), BYTES);
   },
-  'DONE drops the body and frees its bytes': async ({ accept, apply }) => {
+  'completion drops the body and frees its bytes': async ({ accept, apply }) => {
     const limits = { maxPendingBytesPerSender: 1000 };
     await apply({ body: KILOBYTE, limits });
     assert.equal((await accept({ ...OTHER, body: KILOBYTE, limits })).kind, 'won');
@@ -133,14 +136,14 @@ export const capCases: Cases = {
     assert.equal((await accept(old)).kind, 'stale');
     assert.equal((await accept({ ...THIRD, body: KILOBYTE, limits })).kind, 'won');
   },
-  'bytes of records that were never acknowledged and expired are free at once': async (kit) => {
+  'bytes of unacknowledged records are free as soon as these expire': async (kit) => {
     const limits = { maxPendingBytesPerSender: 1000 };
     const { lease } = await kit.win({ body: KILOBYTE, limits });
     await kit.fail(lease.owner);
     kit.advance(DAY_MS + 1);
     assert.equal((await kit.accept({ ...OTHER, body: KILOBYTE, limits })).kind, 'won');
   },
-  'at 80 % of a key’s nonces, or of all, and not just before': async ({ accept }) => {
+  'pressure is reported at 80 % of a key id’s nonces, or of all, and not below': async ({ accept }) => {
     const limits = { maxNoncesPerKey: 5, maxNonces: 10 };
     const burn = async (keyid: string): Promise<readonly string[]> =>
       (await accept({ event: false, keyid, limits })).pressure;
@@ -148,14 +151,16 @@ export const capCases: Cases = {
     for (const keyid of ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'b']) seen.push(await burn(keyid));
     assert.deepEqual(seen, [[], [], [], ['nonces'], [], [], [], ['nonces', 'all-nonces']]);
   },
-  'at exactly 80 % of its bytes, and at one byte less not': async ({ accept }) => {
+  'pressure is reported at exactly 80 % of the sender’s bytes, and not at one byte less': async ({
+    accept,
+  }) => {
     const limits = { maxPendingBytesPerSender: 1000 };
     const short = await accept({ body: 'x'.repeat(799), limits });
     assert.deepEqual(short.pressure, []);
     const full = await accept({ ...OTHER, body: 'x', limits });
     assert.deepEqual(full.pressure, ['pending-bytes']);
   },
-  'what has expired is no pressure': async ({ accept, apply, advance }) => {
+  'expired records and nonces cause no pressure': async ({ accept, apply, advance }) => {
     // More than a call sweeps by the way.
     const limits = { maxRecordsPerSender: 100, maxNoncesPerKey: 100 };
     for (let n = 1; n < 100; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
@@ -163,7 +168,7 @@ export const capCases: Cases = {
     const { pressure } = await accept({ key: 'event-100-of-the-seller', limits });
     assert.deepEqual(pressure, []);
   },
-  'at 80 % of its records or bytes a sender is under pressure': async ({ accept }) => {
+  'pressure is reported at 80 % of the sender’s records or bytes': async ({ accept }) => {
     const limits = { maxRecordsPerSender: 5, maxPendingBytesPerSender: 10_000 };
     const seen: (readonly string[])[] = [];
     for (let n = 1; n <= 6; n += 1) {
@@ -181,7 +186,12 @@ const SOON = { nonceMs: 60_000 };
 
 /** contract.md §9.3; admission.md §6.1 to §6.5: what is forgotten, and when. */
 export const expiryCases: Cases = {
-  'DONE is remembered for the retention from its completion': async ({ win, complete, accept, advance }) => {
+  'a DONE record is kept for the retention from its completion': async ({
+    win,
+    complete,
+    accept,
+    advance,
+  }) => {
     const { lease } = await win({ leaseMs: 2 * HOUR_MS });
     advance(HOUR_MS);
     await complete(lease.owner);
@@ -190,7 +200,7 @@ export const expiryCases: Cases = {
     advance(60_001);
     assert.equal((await accept()).kind, 'won');
   },
-  'a forgotten key is new: attempts and fence begin again': async ({ win, apply, fail, peek, advance }) => {
+  'an expired key is new: attempts and fence begin again': async ({ win, apply, fail, peek, advance }) => {
     const { lease } = await win();
     await fail(lease.owner, { backoffMs: 0 });
     assert.equal((await apply()).lease.attempt, 2);
@@ -198,7 +208,7 @@ export const expiryCases: Cases = {
     assert.equal(await peek(), 'absent');
     assert.deepEqual((await win({ id: 'new' })).lease, { owner: 'new', fence: 1, attempt: 1 });
   },
-  'a forgotten key is new on the other handle too': async ({ apply, win, fail, advance, b }) => {
+  'an expired key is new on the other handle too': async ({ apply, win, fail, advance, b }) => {
     await apply({ body: 'first' });
     advance(DAY_MS + 1);
     const second = await win({ id: 'new', body: 'second' }, b);
@@ -206,7 +216,7 @@ export const expiryCases: Cases = {
     assert.equal(await fail(second.lease.owner, {}, b), 'queued');
     assert.equal(text((await win({ body: 'third' }, b)).body), 'second');
   },
-  'a forgotten key may come with another payload': async ({ win, apply, advance, fail }) => {
+  'an expired key may come with another payload': async ({ win, apply, advance, fail }) => {
     await apply({ body: 'first' });
     advance(DAY_MS + 1);
     const second = await win({ body: 'second' });
@@ -214,7 +224,7 @@ export const expiryCases: Cases = {
     await fail(second.lease.owner);
     assert.equal(text((await win({ body: 'third' })).body), 'second');
   },
-  'a record never acknowledged lives for the retention from its last attempt': async (kit) => {
+  'an unacknowledged record is kept for the retention from its last attempt': async (kit) => {
     const first = await kit.win();
     await kit.fail(first.lease.owner);
     kit.advance(DAY_MS - HOUR_MS);
@@ -225,7 +235,7 @@ export const expiryCases: Cases = {
     kit.advance(HOUR_MS + 1);
     assert.equal(await kit.peek(), 'absent');
   },
-  'the last attempt ends with its failure': async ({ win, fail, peek, advance }) => {
+  'the retention of a failed record starts at its failure': async ({ win, fail, peek, advance }) => {
     const { lease } = await win({ leaseMs: 2 * HOUR_MS });
     advance(HOUR_MS);
     await fail(lease.owner);
@@ -234,7 +244,7 @@ export const expiryCases: Cases = {
     advance(HOUR_MS);
     assert.equal(await peek(), 'absent');
   },
-  'a takeover is an attempt too': async ({ win, peek, advance }) => {
+  'a takeover starts the retention again': async ({ win, peek, advance }) => {
     await win();
     advance(DAY_MS - HOUR_MS);
     await win();
@@ -243,7 +253,7 @@ export const expiryCases: Cases = {
     advance(2 * HOUR_MS);
     assert.equal(await peek(), 'absent');
   },
-  'a record whose process died is kept as long': async ({ win, peek, advance }) => {
+  'a record whose process died is kept for the retention too': async ({ win, peek, advance }) => {
     await win();
     advance(DAY_MS - HOUR_MS);
     assert.equal(await peek(), 'free');
@@ -271,7 +281,7 @@ export const expiryCases: Cases = {
     advance(400 * DAY_MS);
     assert.equal(await peek(), 'dead');
   },
-  'a stale record is remembered for the retention': async ({ accept, apply, peek, advance }) => {
+  'a stale record is kept for the retention': async ({ accept, apply, peek, advance }) => {
     await apply({ key: 'event-0002-of-the-seller', task: 't', at: '2026-01-02T00:00:00Z' });
     await accept({ task: 't', at: '2026-01-01T00:00:00Z' });
     advance(DAY_MS - HOUR_MS);
@@ -286,7 +296,7 @@ export const expiryCases: Cases = {
     advance(DAY_MS);
     assert.equal(await peek(), 'absent');
   },
-  'accepts clear away what has expired: a store that is used does not grow': async (kit) => {
+  'accepts delete expired rows: a store in use does not grow': async (kit) => {
     const few = { maxRecordsPerSender: 100, maxNoncesPerKey: 100, maxNonces: 100 };
     for (let n = 0; n < 60; n += 1) {
       await kit.apply({ ...SOON, key: `old-${n}-of-the-seller`, task: `t${n}`, notification: `n${n}` });

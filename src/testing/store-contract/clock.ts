@@ -4,7 +4,7 @@ import { type Cases, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
 /** `clock` is optional: a store on the receiver's own machine has no other. */
 export const clockCases: Cases = {
-  'where there is one, it is the store’s, in Unix ms, on every handle, and moves with its offset': async ({
+  'the clock, if there is one, is in Unix ms, the same on both handles, and moves with the offset': async ({
     a,
     b,
     advance,
@@ -29,12 +29,12 @@ async function keysBy(kit: Kit, looks = 4): Promise<readonly string[]> {
 
 /** The store’s clock is set back by an hour (admission.md §4.11): what waits until an instant goes on all the same. */
 export const clockBackCases: Cases = {
-  'what is queued is leased': async (kit) => {
+  'queued events are leased': async (kit) => {
     for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, key: key(n) });
     kit.advance(-HOUR_MS);
     assert.deepEqual(await keysBy(kit), [key(1), key(2), key(3)]);
   },
-  'a back-off is over': async (kit) => {
+  'a back-off ends': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);
     assert.equal(await kit.fail(held.owner), 'queued');
@@ -42,7 +42,7 @@ export const clockBackCases: Cases = {
     kit.advance(-HOUR_MS);
     assert.deepEqual(await keysBy(kit), [KEY]);
   },
-  'one that waits for its task is leased when that is free': async (kit) => {
+  'an event that waits for its task is leased when the task is free': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
     const { lease: held } = await leaseOne(kit);
     await kit.accept({ ...INBOX, key: key(2), task: 't' });
@@ -52,7 +52,7 @@ export const clockBackCases: Cases = {
     assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
     assert.deepEqual(await keysBy(kit), [key(2)]);
   },
-  'a dead one’s lease ends one lease later, and its task is free then': async (kit) => {
+  'the lease of a dead process ends one lease later, and its task is free then': async (kit) => {
     await kit.accept({ ...INBOX, task: 't' });
     await leaseOne(kit);
     await kit.accept({ ...INBOX, key: key(2), task: 't' });
@@ -63,7 +63,7 @@ export const clockBackCases: Cases = {
     assert.ok([KEY, key(2)].includes(next.key));
     assert.equal(next.lease.attempt >= 1, true);
   },
-  'a living owner’s lease stays its own: owner and fence are the same': async (kit) => {
+  'a live owner keeps its lease: owner and fence are the same': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);
     kit.advance(-HOUR_MS);
@@ -75,30 +75,31 @@ export const clockBackCases: Cases = {
     await leaseNone(kit);
     assert.equal(await kit.complete(held.owner), 'done');
   },
-  'inline: an accept finds a dead one’s lease, and one lease later the next takes over': async (kit) => {
-    await kit.win();
-    kit.advance(-HOUR_MS);
-    const found = await kit.accept();
-    assert.equal(found.kind, 'in-flight');
-    assert.ok((found.clockSteppedMs ?? 0) > HOUR_MS / 2, 'it says so, for the alarm');
-    kit.advance(LEASE_MS + 1);
-    assert.equal((await kit.accept()).kind, 'won');
-  },
-  'inline: a task’s holder is found so too': async (kit) => {
+  'inline: an accept finds the lease of a dead process, and one lease later the next accept takes over':
+    async (kit) => {
+      await kit.win();
+      kit.advance(-HOUR_MS);
+      const found = await kit.accept();
+      assert.equal(found.kind, 'in-flight');
+      assert.ok((found.clockSteppedMs ?? 0) > HOUR_MS / 2, 'it says so, for the alarm');
+      kit.advance(LEASE_MS + 1);
+      assert.equal((await kit.accept()).kind, 'won');
+    },
+  'inline: a task held by a dead process is free one lease later': async (kit) => {
     await kit.win({ key: key(1), task: 't' });
     kit.advance(-HOUR_MS);
     assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'task-busy');
     kit.advance(LEASE_MS + 1);
     assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'won');
   },
-  'inline: within a back-off step that a later clock began, the same bytes go on': async (kit) => {
+  'inline: identical bytes are retried, although the back-off step began at a later clock': async (kit) => {
     const nonce = 'nonce-of-16-bytes-or-more';
     const { lease: held } = await kit.win({ nonce });
     assert.equal(await kit.fail(held.owner), 'queued');
     kit.advance(-HOUR_MS);
     assert.equal((await kit.accept({ nonce })).kind, 'won');
   },
-  'workers are told, for the alarm': async (kit) => {
+  'lease reports the clock step, for the alarm': async (kit) => {
     await kit.accept(INBOX);
     kit.advance(-HOUR_MS);
     const told: (number | undefined)[] = [];
@@ -108,13 +109,13 @@ export const clockBackCases: Cases = {
       String(told),
     );
   },
-  'nothing is said of a clock that was not set back': async (kit) => {
+  'no clock step is reported when the clock was not set back': async (kit) => {
     await kit.accept(INBOX);
     kit.advance(HOUR_MS);
     assert.equal((await lease(kit)).clockSteppedMs, undefined);
     assert.equal((await kit.accept({ key: key(2) })).clockSteppedMs, undefined);
   },
-  'a failure after it begins a back-off as long as any': async (kit) => {
+  'a failure after the step starts a back-off of the usual length': async (kit) => {
     for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, key: key(n) });
     const [first] = (await lease(kit, { owner: 'renews', max: 1 })).events;
     const renewed = first?.key ?? '';
@@ -132,7 +133,7 @@ export const clockBackCases: Cases = {
     kit.advance(HOUR_MS / 2);
     assert.deepEqual((await leasedKeys(kit)).toSorted(), [...others, renewed].toSorted());
   },
-  'more than one look takes': async (kit) => {
+  'events beyond the size of one look are leased too': async (kit) => {
     const keys = Array.from({ length: 150 }, (_, n) => key(n));
     await Promise.all(keys.map((each) => kit.accept({ ...INBOX, key: each })));
     kit.advance(-HOUR_MS);

@@ -72,7 +72,7 @@ export const concurrencyCases: Cases = {
     );
     assert.ok(ends.every((end) => end === 'done'));
   },
-  'of complete and fail of one owner at once one decides, and the other is lost': async (kit) => {
+  'of concurrent complete and fail of one owner one decides, and the other is lost': async (kit) => {
     const { lease } = await kit.win();
     const ends = await Promise.all([kit.complete(lease.owner), kit.fail(lease.owner, {}, kit.b)]);
     assert.equal(ends.filter((end) => end === 'lost').length, 1);
@@ -97,18 +97,18 @@ const leaseLost = (error: unknown): boolean => error instanceof Fault && error.c
 
 /** The owner's writes and the completion commit together or not at all, once a delivery. */
 export const transactionCases: Cases = {
-  'its writes and the completion commit together': async (kit) => {
+  'the function’s writes and the completion commit together': async (kit) => {
     const { lease } = await kit.win();
     await transact(kit, lease.owner, write);
     assert.equal(await kit.effects?.count(), 1);
     assert.equal(await kit.peek({}, kit.b), 'applied');
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'it gives what the function gave': async (kit) => {
+  'the function’s result is returned': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await transact(kit, lease.owner, () => 42), 42);
   },
-  'it moves the task’s mark, as complete does': async (kit) => {
+  'the task’s mark moves, as with complete': async (kit) => {
     const { lease } = await kit.win({ task: 't', at: '2026-01-02T00:00:00Z' });
     await transact(kit, lease.owner, write);
     const old = { key: 'event-0002-of-the-seller', task: 't', at: '2026-01-01T00:00:00Z' };
@@ -127,7 +127,7 @@ export const transactionCases: Cases = {
     assert.equal(await kit.peek(), 'busy');
     assert.equal(await kit.fail(lease.owner), 'queued');
   },
-  'after a rollback the same owner may try again': async (kit) => {
+  'the same owner may try again after a rollback': async (kit) => {
     const { lease } = await kit.win();
     await assert.rejects(
       transact(kit, lease.owner, () => {
@@ -151,7 +151,7 @@ export const transactionCases: Cases = {
     assert.equal(ran, false);
     assert.equal(await kit.effects?.count(), 0);
   },
-  'a lease that runs out under the function, and that nobody takes over, is kept': async (kit) => {
+  'a lease that expires while the function runs is kept if no other owner takes it over': async (kit) => {
     const { lease } = await kit.win();
     await transact(kit, lease.owner, (tx, effects) => {
       const written = effects.write(tx);
@@ -161,7 +161,7 @@ export const transactionCases: Cases = {
     assert.equal(await kit.effects?.count(), 1);
     assert.equal((await kit.accept()).kind, 'done');
   },
-  'a lease that is taken over under the function takes its writes with it': async (kit) => {
+  'a takeover while the function runs rolls its writes back': async (kit) => {
     // On a synchronous store nothing comes in between.
     if (kit.effects?.synchronous) return;
     const { lease } = await kit.win();
@@ -174,7 +174,7 @@ export const transactionCases: Cases = {
     assert.equal(await kit.effects?.count(), 0);
     assert.equal((await kit.accept()).kind, 'in-flight');
   },
-  'once a delivery: a second one is lease_lost, and writes nothing': async (kit) => {
+  'a second transaction of a delivery is lease_lost, and writes nothing': async (kit) => {
     const { lease } = await kit.win();
     await transact(kit, lease.owner, write);
     await assert.rejects(transact(kit, lease.owner, write), leaseLost);
@@ -192,7 +192,7 @@ export const transactionCases: Cases = {
     await given.catch(() => undefined);
     assert.equal(await kit.effects?.count(), 1);
   },
-  'other operations run beside it and are not undone with it': async (kit) => {
+  'concurrent operations are not rolled back with it': async (kit) => {
     const { lease } = await kit.win();
     const failing = transact(kit, lease.owner, () => {
       throw new Error('mine alone');

@@ -11,7 +11,7 @@ export const inboxLeaseCases: Cases = {
   'nothing is due in an empty store': async (kit) => {
     assert.equal((await leaseNone(kit)).nextDueMs, undefined);
   },
-  'a lease of no length is a config_error, and leaves what is due': async (kit) => {
+  'a lease of no length is a config_error, and due events stay due': async (kit) => {
     await kit.accept(INBOX);
     for (const leaseMs of NO_LENGTHS) {
       await assert.rejects(lease(kit, { leaseMs }), CONFIG_ERROR);
@@ -43,7 +43,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.peek(), 'applied');
     await leaseNone(kit);
   },
-  'its trace is kept, also over a run that failed and its bytes sent again': async (kit) => {
+  'the trace context is kept through a failed run and identical bytes': async (kit) => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await kit.accept({ ...INBOX, traceparent });
     await kit.accept({ ...INBOX, traceparent: traceparent.replace('-01', '-00') });
@@ -52,7 +52,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
     assert.equal((await leaseOne(kit)).traceparent, traceparent);
   },
-  'what is leased is leased to nobody else while the lease is live': async (kit) => {
+  'a leased event is leased to no other worker while the lease is live': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);
     await leaseNone(kit, {}, kit.b);
@@ -63,7 +63,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal((await kit.accept()).kind, 'in-flight');
     assert.equal((await kit.accept(INBOX)).kind, 'in-flight');
   },
-  'no more than asked for, oldest first, all to one owner': async (kit) => {
+  'no more than max events are leased, oldest first, all to one owner': async (kit) => {
     for (const n of [1, 2, 3]) {
       await kit.accept({ ...INBOX, key: key(n) });
       kit.advance(1000);
@@ -78,7 +78,7 @@ export const inboxLeaseCases: Cases = {
     );
     assert.deepEqual(await leasedKeys(kit), [key(3)]);
   },
-  'what inline mode has not acknowledged is its sender’s to bring again': async (kit) => {
+  'an unacknowledged event of inline mode is not leased: its sender has to retry': async (kit) => {
     const { lease: held } = await kit.win();
     kit.advance(LEASE_MS + 1);
     await leaseNone(kit);
@@ -87,7 +87,7 @@ export const inboxLeaseCases: Cases = {
     kit.advance(DAY_MS / 2);
     await leaseNone(kit);
   },
-  'what a delivery in inbox mode acknowledged is leased': async (kit) => {
+  'an event of inline mode is leased once a delivery in inbox mode has acknowledged it': async (kit) => {
     const { lease: held } = await kit.win();
     assert.equal((await kit.accept(INBOX)).kind, 'in-flight');
     await leaseNone(kit);
@@ -109,23 +109,24 @@ export const inboxLeaseCases: Cases = {
     kit.advance(1001);
     assert.equal((await leaseOne(kit)).lease.attempt, 2);
   },
-  'a lease that ran out is a crash: leased again, fence + 1, and its owner is too late': async (kit) => {
-    await kit.accept(INBOX);
-    await leaseOne(kit, { owner: 'late' });
-    kit.advance(LEASE_MS + 1);
-    await leaseNone(kit, {}, kit.b);
-    assert.deepEqual((await leaseOne(kit, { owner: 'next', alone: true }, kit.b)).lease, {
-      owner: 'next',
-      fence: 2,
-      attempt: 1,
-      suspect: true,
-    });
-    assert.equal(await kit.complete('late'), 'lost');
-    assert.equal(await kit.fail('late'), 'lost');
-    assert.equal(await kit.renew('late'), 'lost');
-    assert.equal(await kit.complete('next'), 'done');
-  },
-  'a lease that ran out and was the caller’s own is neither a crash nor an attempt: it was not told': async (
+  'an expired lease is a crash: the event is leased again with fence + 1, and the former owner is too late':
+    async (kit) => {
+      await kit.accept(INBOX);
+      await leaseOne(kit, { owner: 'late' });
+      kit.advance(LEASE_MS + 1);
+      await leaseNone(kit, {}, kit.b);
+      assert.deepEqual((await leaseOne(kit, { owner: 'next', alone: true }, kit.b)).lease, {
+        owner: 'next',
+        fence: 2,
+        attempt: 1,
+        suspect: true,
+      });
+      assert.equal(await kit.complete('late'), 'lost');
+      assert.equal(await kit.fail('late'), 'lost');
+      assert.equal(await kit.renew('late'), 'lost');
+      assert.equal(await kit.complete('next'), 'done');
+    },
+  'an expired lease of the calling owner is neither a crash nor an attempt: its reply was lost': async (
     kit,
   ) => {
     const retry = { attempts: 1, crashes: 1 };
@@ -141,7 +142,7 @@ export const inboxLeaseCases: Cases = {
     const { attempts, crashes, suspect } = await seen(kit, KEY);
     assert.deepEqual([attempts, crashes, suspect], [0, 0, true]);
   },
-  'crashes used up: DEAD, told once, and kept': async (kit) => {
+  'an event that used up its crashes is DEAD, reported once, and kept': async (kit) => {
     const retry = { crashes: 2 };
     await kit.accept(INBOX);
     await leaseOne(kit, { retry });
@@ -170,7 +171,7 @@ export const inboxLeaseCases: Cases = {
     kit.advance(DAY_MS);
     await leaseNone(kit, { retry });
   },
-  'an event whose handler was never called is given back with its attempt': async (kit) => {
+  'an event whose handler was never called is returned without an attempt': async (kit) => {
     const retry = { attempts: 1 };
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit, { retry });
@@ -185,14 +186,14 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.fail(held.owner, back), 'lost');
     assert.equal(await kit.fail('next', { retry }), 'dead');
   },
-  'the accept that queued it is told the same again, whatever workers did': async (kit) => {
+  'the accept that queued an event, sent again, gets the same answer, whatever workers did': async (kit) => {
     await kit.accept({ ...INBOX, id: 'first' });
     await leaseOne(kit, { owner: 'worker' });
     assert.equal((await kit.accept({ ...INBOX, id: 'first' })).kind, 'queued');
     await kit.complete('worker');
     assert.equal((await kit.accept({ ...INBOX, id: 'first' })).kind, 'queued');
   },
-  'an accept that won and lost its lease to a worker does not win again': async (kit) => {
+  'an accept that won and then lost its lease to a worker does not win again': async (kit) => {
     await kit.win({ id: 'first' });
     await kit.accept(INBOX);
     kit.advance(LEASE_MS + 1);
@@ -202,7 +203,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.complete('worker'), 'done');
     assert.equal((await kit.accept({ id: 'first' })).kind, 'done');
   },
-  'senders take turns: who has much waiting holds another up by one call at most': async (kit) => {
+  'senders take turns: a sender with many waiting events delays another by one call at most': async (kit) => {
     for (let n = 1; n <= 200; n += 1) await kit.accept({ ...INBOX, key: key(n) });
     for (const max of [1, 10]) {
       await kit.accept({ ...INBOX, sender: OTHER, key: key(max) });
@@ -213,7 +214,7 @@ export const inboxLeaseCases: Cases = {
       );
     }
   },
-  'of one sender the oldest is leased first, while others have a turn in between': async (kit) => {
+  'a sender’s oldest event is leased first, also where other senders come in between': async (kit) => {
     for (const sender of [SENDER, OTHER]) {
       for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, sender, key: key(n) });
     }
@@ -230,7 +231,7 @@ export const inboxLeaseCases: Cases = {
     const { events } = await lease(kit, { senders: [] });
     assert.deepEqual(events.map(({ sender }) => sender).toSorted(), [OTHER, SENDER].toSorted());
   },
-  'two workers at once never get the same event': async (kit) => {
+  'two concurrent workers never get the same event': async (kit) => {
     const keys = Array.from({ length: 60 }, (_, n) => key(n));
     for (const each of keys) await kit.accept({ ...INBOX, key: each });
     const calls = Array.from({ length: 24 }, (_, n) => lease(kit, { max: 5 }, n % 2 ? kit.a : kit.b));

@@ -26,7 +26,7 @@ export const inboxDeadCases: Cases = {
     assert.equal(text(event.body), 'the first copy');
     assert.equal(await kit.complete('next'), 'done');
   },
-  'redrive: one that died of crashes has them all again': async (kit) => {
+  'redrive: an event that died of crashes has its full number of crashes again': async (kit) => {
     const retry = { crashes: 1 };
     await kit.accept(INBOX);
     await leaseOne(kit, { retry });
@@ -43,7 +43,7 @@ export const inboxDeadCases: Cases = {
       attempt: 1,
     });
   },
-  'redrive: an inline accept wins it too, and it stays safe': async (kit) => {
+  'redrive: an inline accept wins the event too, and it stays acknowledged': async (kit) => {
     const { lease: held } = await kit.win({ nonce: 'nonce-of-16-bytes-or-more' });
     await kit.fail(held.owner, { permanent: true });
     assert.equal(await inboxOf(kit.a).redrive(SENDER, KEY), 'queued');
@@ -52,7 +52,7 @@ export const inboxDeadCases: Cases = {
     kit.advance(400 * DAY_MS);
     assert.equal(await kit.peek(), 'free');
   },
-  'redrive: only what is DEAD': async (kit) => {
+  'redrive: an event that is not DEAD is not changed': async (kit) => {
     const inbox = inboxOf(kit.a);
     assert.equal(await inbox.redrive(SENDER, KEY), 'absent');
     await kit.accept(INBOX);
@@ -62,13 +62,13 @@ export const inboxDeadCases: Cases = {
     await kit.complete('worker');
     assert.equal(await inbox.redrive(SENDER, KEY), 'other');
   },
-  'redrive: the owner that failed it has no say any more': async (kit) => {
+  'redrive: the owner that failed the event has lost its lease': async (kit) => {
     await kill(kit);
     await inboxOf(kit.a).redrive(SENDER, KEY);
     assert.equal(await kit.complete('worker'), 'lost');
     assert.equal(await kit.renew('worker'), 'lost');
   },
-  'discard: a DEAD event is DONE, its duplicates answered for the retention': async (kit) => {
+  'discard: a DEAD event becomes DONE, and its duplicates are answered for the retention': async (kit) => {
     await kill(kit);
     assert.equal(await inboxOf(kit.b).discard(SENDER, KEY, DAY_MS), 'discarded');
     const again = decision(await kit.accept({ ...INBOX, body: 'the first copy' }));
@@ -86,13 +86,13 @@ export const inboxDeadCases: Cases = {
     assert.equal(decision(await kit.accept()).kind, 'done');
     assert.deepEqual((await pagesOf(kit, 'queued', 10))[0], { records: [] });
   },
-  'discard: its body no longer counts': async (kit) => {
+  'discard: the body’s bytes no longer count': async (kit) => {
     const limits = { maxPendingBytesPerSender: 30 };
     await kit.accept({ ...INBOX, body: 'x'.repeat(20), limits });
     await inboxOf(kit.a).discard(SENDER, KEY, DAY_MS);
     assert.equal((await kit.accept({ ...INBOX, key: key(2), body: 'x'.repeat(20), limits })).kind, 'queued');
   },
-  'discard: what waits for the same task has its turn': async (kit) => {
+  'discard: the next event of the task is leased': async (kit) => {
     for (const n of [1, 2, 3]) {
       await kit.accept({ ...INBOX, key: key(n), task: 't' });
       kit.advance(1000);
@@ -103,7 +103,7 @@ export const inboxDeadCases: Cases = {
     assert.equal(await inboxOf(kit.a).discard(SENDER, key(2), DAY_MS), 'discarded');
     assert.deepEqual(await leasedKeys(kit), [key(3)]);
   },
-  'discard: what waited for its task does not keep the next one from it': async (kit) => {
+  'discard: a discarded event that waited for its task does not block the next one': async (kit) => {
     for (const n of [1, 2, 3]) {
       await kit.accept({ ...INBOX, key: key(n), task: 't' });
       kit.advance(1000);
@@ -114,7 +114,7 @@ export const inboxDeadCases: Cases = {
     await kit.complete('worker', { key: key(1) });
     assert.deepEqual(await leasedKeys(kit), [key(3)]);
   },
-  'discard: neither what runs nor what is done': async (kit) => {
+  'discard: neither a running nor a finished event is changed': async (kit) => {
     const inbox = inboxOf(kit.a);
     assert.equal(await inbox.discard(SENDER, KEY, DAY_MS), 'absent');
     await kit.accept(INBOX);
@@ -130,7 +130,7 @@ const OTHER = 'https://other.example/mcp';
 
 /** `list` and `inspect`. */
 export const inboxOperatorCases: Cases = {
-  'discarded only in the state that is asked for: one that was redriven meanwhile stays': async (kit) => {
+  'discard: only in the state asked for: an event that was redriven meanwhile stays': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner, { permanent: true }), 'dead');
     assert.equal(await kit.a.inbox?.discard(SENDER, KEY, DAY_MS, 'queued'), 'other');
@@ -163,7 +163,7 @@ export const inboxOperatorCases: Cases = {
     assert.ok((leased?.leaseUntil ?? 0) > from + 5000);
     assert.deepEqual((await pagesOf(kit, 'dead', 10))[0], { records: [] });
   },
-  'list gives them oldest first, page by page, each once': async (kit) => {
+  'list gives records oldest first, page by page, each once': async (kit) => {
     const keys = Array.from({ length: 7 }, (_, n) => key(n));
     for (const each of keys) {
       await kit.accept({ ...INBOX, key: each });
@@ -180,45 +180,44 @@ export const inboxOperatorCases: Cases = {
     );
     assert.equal(pages.at(-1)?.next, undefined);
   },
-  'list gives those that stay in their state once, whatever comes and goes between two pages': async (
-    kit,
-  ) => {
-    const inbox = inboxOf(kit.a);
-    const queue = async (from: number, to: number): Promise<void> => {
-      for (let n = from; n < to; n += 1) await kit.accept({ ...INBOX, key: key(n) });
-    };
-    await queue(10, 20);
-    const listed: string[] = [];
-    let next: string | undefined;
-    // The newest and some of the oldest go, so that what comes after them may be given their places.
-    for (const [gone, from] of [
-      [[19, 10, 14], 20],
-      [[21, 11, 20], 0],
-      [[], 22],
-    ] as const) {
-      const page = await inbox.list({
-        state: 'queued',
-        limit: 3,
-        ...(next !== undefined && { after: next }),
-      });
-      listed.push(...page.records.map((record) => record.key));
-      next = page.next;
-      for (const n of gone) assert.equal(await inbox.discard(SENDER, key(n), DAY_MS), 'discarded');
-      await queue(from, from + 2);
-    }
-    for (; next !== undefined;) {
-      const page = await inbox.list({ state: 'queued', limit: 3, after: next });
-      listed.push(...page.records.map((record) => record.key));
-      next = page.next;
-    }
-    assert.equal(new Set(listed).size, listed.length, 'none is listed twice');
-    const stayed = [12, 13, 15, 16, 17, 18].map(key);
-    assert.deepEqual(
-      listed.filter((each) => stayed.includes(each)),
-      stayed,
-    );
-  },
-  'list gives those of every sender, or of one': async (kit) => {
+  'list gives each record that stays in its state once, although others are added and removed between pages':
+    async (kit) => {
+      const inbox = inboxOf(kit.a);
+      const queue = async (from: number, to: number): Promise<void> => {
+        for (let n = from; n < to; n += 1) await kit.accept({ ...INBOX, key: key(n) });
+      };
+      await queue(10, 20);
+      const listed: string[] = [];
+      let next: string | undefined;
+      // The newest and some of the oldest go, so that what comes after them may be given their places.
+      for (const [gone, from] of [
+        [[19, 10, 14], 20],
+        [[21, 11, 20], 0],
+        [[], 22],
+      ] as const) {
+        const page = await inbox.list({
+          state: 'queued',
+          limit: 3,
+          ...(next !== undefined && { after: next }),
+        });
+        listed.push(...page.records.map((record) => record.key));
+        next = page.next;
+        for (const n of gone) assert.equal(await inbox.discard(SENDER, key(n), DAY_MS), 'discarded');
+        await queue(from, from + 2);
+      }
+      for (; next !== undefined;) {
+        const page = await inbox.list({ state: 'queued', limit: 3, after: next });
+        listed.push(...page.records.map((record) => record.key));
+        next = page.next;
+      }
+      assert.equal(new Set(listed).size, listed.length, 'none is listed twice');
+      const stayed = [12, 13, 15, 16, 17, 18].map(key);
+      assert.deepEqual(
+        listed.filter((each) => stayed.includes(each)),
+        stayed,
+      );
+    },
+  'list gives the records of every sender, or of one': async (kit) => {
     await kit.accept({ ...INBOX, sender: OTHER });
     kit.advance(1000);
     await kit.accept(INBOX);
@@ -228,13 +227,13 @@ export const inboxOperatorCases: Cases = {
     assert.deepEqual(await senders(OTHER), [OTHER]);
     assert.deepEqual(await senders('https://nobody.example/mcp'), []);
   },
-  'list speaks of inline mode’s records too': async (kit) => {
+  'list gives records of inline mode too': async (kit) => {
     const { lease: held } = await kit.win();
     assert.equal((await pagesOf(kit, 'leased', 10))[0]?.records[0]?.acked, false);
     await kit.fail(held.owner, { permanent: true });
     assert.equal((await pagesOf(kit, 'dead', 10))[0]?.records[0]?.acked, true);
   },
-  'list leaves out what has expired, as inspect does': async (kit) => {
+  'list and inspect leave out expired records': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1) });
     await kit.fail((await kit.win({ key: key(2) })).lease.owner, { key: key(2) });
     await kit.win({ key: key(3) });
@@ -245,7 +244,7 @@ export const inboxOperatorCases: Cases = {
     assert.deepEqual([await keysOf('queued'), await keysOf('leased')], [[key(1)], []]);
     assert.equal(await inboxOf(kit.b).inspect(SENDER, key(2)), undefined);
   },
-  'inspect gives one with its body and its last error, until DONE': async (kit) => {
+  'inspect gives a record with its body and its last error, until it is DONE': async (kit) => {
     assert.equal(await inboxOf(kit.a).inspect(SENDER, KEY), undefined);
     await kit.accept({ ...INBOX, body: 'the first copy' });
     await leaseOne(kit, { owner: 'worker' });
@@ -259,14 +258,14 @@ export const inboxOperatorCases: Cases = {
     const done = await seen(kit, KEY);
     assert.deepEqual([done.state, done.body, done.bodyBytes], ['applied', undefined, 0]);
   },
-  'an error may be of any text': async (kit) => {
+  'an error message may be any text': async (kit) => {
     const error = `${'\u00e9\u{1f600}"\\\n'.repeat(160)}${'x'.repeat(200)}`.slice(0, 1000);
     await kit.accept(INBOX);
     await leaseOne(kit, { owner: 'worker' });
     await kit.fail('worker', { error });
     assert.equal((await seen(kit, KEY)).lastError, error);
   },
-  'inspect gives a DEAD one’s body, which is kept': async (kit) => {
+  'inspect gives the body of a DEAD event': async (kit) => {
     await kill(kit);
     kit.advance(400 * DAY_MS);
     const dead = await seen(kit, KEY);

@@ -27,15 +27,15 @@ export const inboxCases: Cases = {
     assert.deepEqual(decision(await accept(INBOX, b)), { kind: 'in-flight', changed: false });
     assert.equal(await peek(), 'free');
   },
-  'identical bytes are replayed at once, for it is safe': async ({ accept }) => {
+  'identical bytes are replayed at once, since the event is safe': async ({ accept }) => {
     await accept({ ...INBOX, ...NONCE });
     assert.equal((await accept({ ...INBOX, ...NONCE })).kind, 'replayed');
   },
-  'it does not hold its task, and is not held up by it': async ({ accept }) => {
+  'a queued event neither holds its task nor waits for it': async ({ accept }) => {
     assert.equal((await accept({ ...INBOX, task: 't' })).kind, 'queued');
     assert.equal((await accept({ ...INBOX, ...OTHER_EVENT, task: 't' })).kind, 'queued');
   },
-  'an event ahead of the store’s clock is said to be': async ({ accept }) => {
+  'an event ahead of the store’s clock is marked': async ({ accept }) => {
     const result = await accept({ ...INBOX, task: 't', at: 330_000 });
     assert.ok(result.kind === 'queued' && result.ahead);
   },
@@ -43,12 +43,12 @@ export const inboxCases: Cases = {
     await apply({ ...OTHER_EVENT, task: 't', at: '2026-01-02T00:00:00Z' });
     assert.equal((await accept({ ...INBOX, task: 't', at: '2026-01-01T00:00:00Z' })).kind, 'stale');
   },
-  'caps bind it, bytes until DONE': async ({ accept }) => {
+  'caps apply to queued events, their bytes until they are DONE': async ({ accept }) => {
     const limits = { maxPendingBytesPerSender: 30 };
     assert.equal((await accept({ ...INBOX, body: 'x'.repeat(20), limits })).kind, 'queued');
     assert.equal((await accept({ ...INBOX, ...OTHER_EVENT, body: 'x'.repeat(20), limits })).kind, 'over-cap');
   },
-  'a changed payload is said to be, and the first copy kept': async ({ accept, win }) => {
+  'a changed payload is marked, and the first copy is kept': async ({ accept, win }) => {
     await accept({ ...INBOX, body: 'first' });
     assert.deepEqual(decision(await accept({ ...INBOX, body: 'second' })), {
       kind: 'in-flight',
@@ -56,20 +56,14 @@ export const inboxCases: Cases = {
     });
     assert.equal(text((await win({ body: 'third' })).body), 'first');
   },
-  'an inline accept leases what the inbox queued': async ({ accept, win, complete }) => {
+  'an inline accept leases a queued event': async ({ accept, win, complete }) => {
     await accept(INBOX);
     const { lease } = await win({ id: 'inline' });
     assert.deepEqual(lease, { owner: 'inline', fence: 1, attempt: 1 });
     assert.equal(await complete(lease.owner), 'done');
     assert.equal((await accept(INBOX)).kind, 'done');
   },
-  'what the inbox acknowledged stays safe through a failure': async ({
-    accept,
-    win,
-    fail,
-    peek,
-    advance,
-  }) => {
+  'an acknowledged event stays safe after a failure': async ({ accept, win, fail, peek, advance }) => {
     await accept(INBOX);
     const { lease } = await win(NONCE);
     assert.equal(await fail(lease.owner), 'queued');
@@ -77,13 +71,15 @@ export const inboxCases: Cases = {
     advance(400 * DAY_MS);
     assert.equal(await peek(), 'free');
   },
-  'what the inbox acknowledged outlives a crash of its handler': async ({ accept, win, peek, advance }) => {
+  'an acknowledged event outlives a crash of its handler': async ({ accept, win, peek, advance }) => {
     await accept(INBOX);
     await win();
     advance(400 * DAY_MS);
     assert.equal(await peek(), 'free');
   },
-  'a record of inline mode is acknowledged: from then on it is safe and never expires': async (kit) => {
+  'a delivery in inbox mode acknowledges a record of inline mode: it is safe and never expires': async (
+    kit,
+  ) => {
     const { lease } = await kit.win(NONCE);
     assert.equal(await kit.fail(lease.owner), 'queued');
     assert.equal((await kit.accept(INBOX)).kind, 'in-flight');
@@ -91,13 +87,18 @@ export const inboxCases: Cases = {
     kit.advance(400 * DAY_MS);
     assert.equal(await kit.peek(), 'free');
   },
-  'a record that runs inline is acknowledged too': async ({ win, accept, peek, advance }) => {
+  'a delivery in inbox mode acknowledges a record that runs inline too': async ({
+    win,
+    accept,
+    peek,
+    advance,
+  }) => {
     await win();
     assert.equal((await accept(INBOX)).kind, 'in-flight');
     advance(400 * DAY_MS);
     assert.equal(await peek(), 'free');
   },
-  'a lease that ran out is left to the workers': async ({ win, accept, advance }) => {
+  'an expired lease is left to the workers': async ({ win, accept, advance }) => {
     await win();
     advance(LEASE_MS + 1);
     assert.equal((await accept(INBOX)).kind, 'in-flight');
@@ -112,29 +113,28 @@ function near(ms: number | undefined, expected: number, what: string): void {
 
 /** `StoreInbox.overdueMs`, where the store has it. */
 export const inboxDueCases: Cases = {
-  'overdueMs tells how long the first event that is due has been due, be it queued or its lease over': async (
-    kit,
-  ) => {
-    const overdueMs = async (): Promise<number | undefined> => inboxOf(kit.b).overdueMs?.();
-    if (!inboxOf(kit.b).overdueMs) return;
-    assert.equal(await overdueMs(), undefined, 'of an empty store');
-    await kit.win({ key: key(1) });
-    await kit.accept({ ...INBOX, key: key(2) });
-    kit.advance(LEASE_MS + 60_000);
-    await kit.accept({ ...INBOX, key: key(3) });
-    near(await overdueMs(), LEASE_MS + 60_000, 'the first of two; a lease of inline mode is its sender’s');
-    const { events } = await lease(kit, { owner: 'worker' });
-    assert.equal(events.length, 2);
-    assert.equal(await overdueMs(), undefined, 'while both are leased');
-    assert.equal(await kit.fail('worker', { key: key(3), backoffMs: 600_000 }), 'queued');
-    kit.advance(LEASE_MS + 60_000);
-    near(await overdueMs(), 60_000, 'since a lease ran out; the other one is in its back-off');
-    kit.advance(600_000);
-    assert.deepEqual(await leasedKeys(kit, { max: 1 }), [key(3)]);
-    near(await overdueMs(), 660_000, 'since a lease ran out: a suspect waits for its turn');
-    assert.deepEqual(await leasedKeys(kit, { alone: true }), [key(2)]);
-    assert.equal(await overdueMs(), undefined, 'while both are leased again');
-  },
+  'overdueMs is the time since the earliest due event was due, whether queued or with an expired lease':
+    async (kit) => {
+      const overdueMs = async (): Promise<number | undefined> => inboxOf(kit.b).overdueMs?.();
+      if (!inboxOf(kit.b).overdueMs) return;
+      assert.equal(await overdueMs(), undefined, 'of an empty store');
+      await kit.win({ key: key(1) });
+      await kit.accept({ ...INBOX, key: key(2) });
+      kit.advance(LEASE_MS + 60_000);
+      await kit.accept({ ...INBOX, key: key(3) });
+      near(await overdueMs(), LEASE_MS + 60_000, 'the first of two; a lease of inline mode is its sender’s');
+      const { events } = await lease(kit, { owner: 'worker' });
+      assert.equal(events.length, 2);
+      assert.equal(await overdueMs(), undefined, 'while both are leased');
+      assert.equal(await kit.fail('worker', { key: key(3), backoffMs: 600_000 }), 'queued');
+      kit.advance(LEASE_MS + 60_000);
+      near(await overdueMs(), 60_000, 'since a lease ran out; the other one is in its back-off');
+      kit.advance(600_000);
+      assert.deepEqual(await leasedKeys(kit, { max: 1 }), [key(3)]);
+      near(await overdueMs(), 660_000, 'since a lease ran out: a suspect waits for its turn');
+      assert.deepEqual(await leasedKeys(kit, { alone: true }), [key(2)]);
+      assert.equal(await overdueMs(), undefined, 'while both are leased again');
+    },
 };
 
 const OLD = '2026-01-01T00:00:00Z';
@@ -154,7 +154,7 @@ async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
 
 /** Handlers of one task never overlap, in order where there is one, and what the store knows is told. */
 export const inboxTaskCases: Cases = {
-  'one event a task: the next one when the task is free': async (kit) => {
+  'one event of a task is leased at a time': async (kit) => {
     await kit.accept(first);
     kit.advance(1000);
     await kit.accept(second);
@@ -168,13 +168,13 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.fail('worker', { key: key(1) }), 'queued');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
-  'a lease that runs out frees the task': async (kit) => {
+  'an expired lease frees the task': async (kit) => {
     await heldUp(kit, { retry: { crashes: 1 } });
     kit.advance(LEASE_MS + 1);
     const { events, died } = await lease(kit, { retry: { crashes: 1 } });
     assert.deepEqual([events.map((event) => event.key), died.length], [[key(2)], 0]);
   },
-  'what waited for a task comes before younger events in the call that frees it': async (kit) => {
+  'an event that waited for its task is leased before younger events': async (kit) => {
     await heldUp(kit, { retry: { crashes: 1 } });
     kit.advance(LEASE_MS + 1);
     await kit.accept({ ...INBOX, key: key(3) });
@@ -201,7 +201,7 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
-  'an inline process that died does not hold its task without end': async (kit) => {
+  'the task of an inline process that died is free after the lease': async (kit) => {
     await kit.win({ key: key(1), task: 't' });
     await kit.accept(second);
     await leaseNone(kit);
@@ -215,7 +215,7 @@ export const inboxTaskCases: Cases = {
     await kit.complete('worker', { key: key(1) });
     assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'won');
   },
-  'tasks do not hold each other up': async (kit) => {
+  'tasks do not wait for each other': async (kit) => {
     await kit.accept(first);
     kit.advance(1000);
     await kit.accept({ ...INBOX, key: key(2), task: 'u' });
@@ -228,7 +228,7 @@ export const inboxTaskCases: Cases = {
     await kit.accept({ ...second, sender: 'https://other.example/mcp' });
     assert.equal((await leasedKeys(kit, { senders: [] })).length, 2);
   },
-  'many that wait for one task do not hide the others, and each has its turn': async (kit) => {
+  '300 events that wait for one task do not block other tasks, and are leased in order': async (kit) => {
     for (let n = 1; n <= 300; n += 1) await kit.accept({ ...first, key: key(n) });
     kit.advance(1000);
     await kit.accept({ ...INBOX, key: key(301), task: 'u' });
@@ -243,7 +243,7 @@ export const inboxTaskCases: Cases = {
       if (next[0] !== key(n + 1)) assert.fail(`${next[0]} before ${key(n + 1)}`);
     }
   },
-  'an older status is stale when its turn comes, and the one behind it is not held up': async (kit) => {
+  'a status that became older while it waited is stale, and the next event is leased': async (kit) => {
     await kit.accept({ ...first, at: NEW });
     kit.advance(1000);
     await kit.accept({ ...second, at: OLD });
@@ -257,7 +257,7 @@ export const inboxTaskCases: Cases = {
     assert.equal((await kit.accept({ ...second, at: OLD })).kind, 'done');
     assert.equal((await seen(kit, key(2))).body, undefined);
   },
-  'one that ended stale in a worker’s hands is not won by the accept that had it before': async (kit) => {
+  'an event that a worker found stale is not won by the accept that leased it before': async (kit) => {
     const older = { key: key(1), task: 't', at: OLD, id: 'first' };
     const { lease: held } = await kit.win(older);
     await kit.accept({ ...first, at: OLD });
@@ -267,7 +267,7 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.peek({ key: key(1) }), 'stale');
     assert.equal((await kit.accept(older)).kind, 'done');
   },
-  'a task whose handlers died one after the other, a worker’s and an inline one, goes on': async (kit) => {
+  'a task goes on after a worker’s handler and then an inline one died': async (kit) => {
     await kit.accept(first);
     await kit.accept(second);
     await leaseOne(kit, { owner: 'dies' });
@@ -283,21 +283,21 @@ export const inboxTaskCases: Cases = {
     await kit.complete('worker', { key: next });
     await leaseOne(kit, { alone: true });
   },
-  'what the store knows of an event is told: second terminal status': async (kit) => {
+  'lease marks a second terminal status': async (kit) => {
     await kit.apply({ key: key(1), task: 't', at: OLD, terminal: true });
     await kit.accept({ ...second, at: NEW, terminal: true });
     assert.equal((await leaseOne(kit)).afterTerminal, true);
   },
-  'what the store knows of an event is told: a timestamp ahead of the clock': async (kit) => {
+  'lease marks a timestamp ahead of the clock': async (kit) => {
     await kit.accept({ ...first, at: 330_000 });
     assert.equal((await leaseOne(kit)).ahead, true);
   },
-  'what the store knows of an event is told: a re-emission': async (kit) => {
+  'lease marks a re-emission': async (kit) => {
     await kit.apply({ key: key(1), notification: 'n' });
     await kit.accept({ ...INBOX, key: key(2), notification: 'n' });
     assert.equal((await leaseOne(kit)).reemission, true);
   },
-  'what the store knows of an event is told: a report after the final one': async (kit) => {
+  'lease marks a report after the final one': async (kit) => {
     await kit.apply({ key: key(1), report: 'mb', final: true });
     await kit.accept({ ...INBOX, key: key(2), report: 'mb' });
     assert.equal((await leaseOne(kit)).afterFinal, true);

@@ -4,7 +4,7 @@ import { type Cases, DAY_MS, LEASE_MS } from './kit.ts';
 
 /** `Store.identity`, where the store has it (admission.md §7.5). */
 export const identityCases: Cases = {
-  'both handles say the same, each time, and at most one of them that it is new': async ({ a, b }) => {
+  'both handles always give the same identity, and at most one of them gives it as new': async ({ a, b }) => {
     if (!a.identity || !b.identity) return;
     const identities = [await a.identity(), await b.identity(), await a.identity(), await b.identity()];
     assert.equal(new Set(identities.map(({ id }) => id)).size, 1);
@@ -31,17 +31,17 @@ const unavailable = (error: unknown): boolean => error instanceof Fault && error
 
 /** `open`, `durability`, `close`. */
 export const lifecycleCases: Cases = {
-  'it has a name, and says what its answers survive': async ({ a, b }) => {
+  'the store has a name and a durability': async ({ a, b }) => {
     assert.notEqual(a.name, '');
     assert.ok(LEVELS.includes(await a.durability()));
     assert.equal(await b.durability(), await a.durability());
   },
-  'open may be called again, also at once, and changes nothing': async ({ a, apply, peek }) => {
+  'open may be called again, also concurrently, and changes nothing': async ({ a, apply, peek }) => {
     await apply();
     await Promise.all([a.open(), a.open()]);
     assert.equal(await peek(), 'applied');
   },
-  'close waits for what runs': async ({ a, b, request, peek }) => {
+  'close waits for running calls': async ({ a, b, request, peek }) => {
     const running = a.accept(request());
     await a.close();
     assert.equal((await running).kind, 'won');
@@ -63,7 +63,7 @@ export const lifecycleCases: Cases = {
 
 /** For stores that outlive their handles. */
 export const persistenceCases: Cases = {
-  'what was answered is there after both handles are closed': async (kit) => {
+  'everything that was answered is there after both handles are closed': async (kit) => {
     await kit.apply({ key: 'event-done-of-the-seller' });
     const { lease } = await kit.win();
     await kit.accept({ event: false, nonce: 'nonce-of-16-bytes-or-more' });
@@ -115,12 +115,12 @@ const HOSTILE: readonly string[] = [
 
 /** Keyspaces of different senders are independent (contract.md §9.1). */
 export const keyspaceCases: Cases = {
-  'one sender’s events, nonces and tasks are not another’s': async ({ apply, win }) => {
+  'events, nonces and tasks of two senders are separate': async ({ apply, win }) => {
     const same = { key: 'one-key-for-both-of-them', nonce: 'nonce-of-16-bytes-or-more', task: 'task-1' };
     await apply({ ...same, at: '2026-01-02T00:00:00Z' });
     await win({ ...same, at: '2026-01-01T00:00:00Z', sender: 'https://other.example/mcp' });
   },
-  'sender and key are not run together': async ({ apply, win }) => {
+  'sender and key are not concatenated': async ({ apply, win }) => {
     for (const separator of [':', '/', '\n', '|', '{', ' ']) {
       await apply({ sender: `s${separator}a`, key: 'b' });
       await win({ sender: 's', key: `a${separator}b` });
@@ -158,7 +158,7 @@ export const keyspaceCases: Cases = {
       );
     }
   },
-  'any text as a key holds its task': async ({ accept, win }) => {
+  'an event with any text as its key holds its task': async ({ accept, win }) => {
     for (const key of HOSTILE) {
       const task = `task of ${HOSTILE.indexOf(key)}`;
       await win({ key, task });
@@ -172,14 +172,14 @@ const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' }
 
 /** contract.md §10.2: one `notification_id` under two keys is a re-emission, not a retry. */
 export const notificationCases: Cases = {
-  'the first event of a notification id is none': async ({ apply }) => {
+  'the first event of a notification id is no re-emission': async ({ apply }) => {
     assert.equal((await apply(FIRST)).reemission, false);
   },
-  'the id under another key is a re-emission, and delivered': async ({ apply, win, b }) => {
+  'the same notification id under another key is a re-emission, and delivered': async ({ apply, win, b }) => {
     await apply(FIRST);
     assert.equal((await win(SECOND, b)).reemission, true);
   },
-  'a re-emission stays one on each of its retries': async ({ apply, win, fail, advance }) => {
+  'each retry of a re-emission is a re-emission': async ({ apply, win, fail, advance }) => {
     await apply(FIRST);
     const first = await win(SECOND);
     await fail(first.lease.owner, SECOND);
@@ -187,28 +187,32 @@ export const notificationCases: Cases = {
     advance(LEASE_MS + 1);
     assert.equal((await win(SECOND)).reemission, true);
   },
-  'a retry of the first event is none, also after a re-emission': async ({ apply, win, fail }) => {
+  'a retry of the first event is no re-emission, also after one': async ({ apply, win, fail }) => {
     const first = await win(FIRST);
     await fail(first.lease.owner, FIRST);
     await apply(SECOND);
     assert.equal((await win(FIRST)).reemission, false);
   },
-  'the first event, forgotten and sent again, is none': async ({ apply, win, advance }) => {
+  'the first event, expired and sent again, is no re-emission': async ({ apply, win, advance }) => {
     await apply(FIRST);
     await apply(SECOND);
     advance(DAY_MS + 1);
     assert.equal((await win(FIRST)).reemission, false);
   },
-  'another sender’s id is another id': async ({ apply, win }) => {
+  'notification ids of two senders are separate': async ({ apply, win }) => {
     await apply(FIRST);
     assert.equal((await win({ ...SECOND, sender: 'https://other.example/mcp' })).reemission, false);
   },
-  'in the inbox too': async ({ accept }) => {
+  'a re-emission is marked in inbox mode too': async ({ accept }) => {
     await accept({ ...FIRST, mode: 'inbox' });
     const result = await accept({ ...SECOND, mode: 'inbox' });
     assert.ok(result.kind === 'queued' && result.reemission);
   },
-  'the id outlives its record: 30 days after its last use': async ({ apply, win, advance }) => {
+  'the notification id is kept for 30 days after its last use, longer than its record': async ({
+    apply,
+    win,
+    advance,
+  }) => {
     await apply(FIRST);
     advance(29 * DAY_MS);
     assert.equal((await apply(SECOND)).reemission, true);

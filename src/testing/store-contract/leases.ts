@@ -4,25 +4,45 @@ import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from
 
 /** Owner, fence, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
-  'complete makes it DONE, and repeated by its owner gives the same': async ({ win, complete, peek, b }) => {
+  'complete makes the event DONE, and gives the same when its owner repeats it': async ({
+    win,
+    complete,
+    peek,
+    b,
+  }) => {
     const { lease } = await win();
     assert.equal(await complete(lease.owner), 'done');
     assert.equal(await complete(lease.owner, {}, b), 'done');
     assert.equal(await peek(), 'applied');
   },
-  'fail makes it QUEUED, and repeated by its owner gives the same': async ({ win, fail, peek, b }) => {
+  'fail makes the event QUEUED, and gives the same when its owner repeats it': async ({
+    win,
+    fail,
+    peek,
+    b,
+  }) => {
     const { lease } = await win();
     assert.equal(await fail(lease.owner), 'queued');
     assert.equal(await fail(lease.owner, {}, b), 'queued');
     assert.equal(await peek(), 'free');
   },
-  'fail for good makes it DEAD, and repeated by its owner gives the same': async ({ win, fail, peek }) => {
+  'a permanent failure makes the event DEAD, and gives the same when its owner repeats it': async ({
+    win,
+    fail,
+    peek,
+  }) => {
     const { lease } = await win();
     assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
     assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
     assert.equal(await peek(), 'dead');
   },
-  'a stranger neither completes, fails nor renews': async ({ win, complete, fail, renew, peek }) => {
+  'a call that is not the owner’s neither completes, fails nor renews': async ({
+    win,
+    complete,
+    fail,
+    renew,
+    peek,
+  }) => {
     const { lease } = await win();
     assert.equal(await complete('a-stranger'), 'lost');
     assert.equal(await fail('a-stranger', { permanent: true }), 'lost');
@@ -48,12 +68,12 @@ export const leaseCases: Cases = {
     assert.equal(await kit.renew(lease.owner), 'renewed');
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'an event that nobody sent is nobody’s': async ({ complete, fail, renew }) => {
+  'a lease of an event that was never sent is lost': async ({ complete, fail, renew }) => {
     assert.equal(await complete('a-stranger'), 'lost');
     assert.equal(await fail('a-stranger'), 'lost');
     assert.equal(await renew('a-stranger'), 'lost');
   },
-  'an owner whose lease ran out has it until somebody takes it over': async (kit) => {
+  'the owner of an expired lease may renew and complete it until another takes it over': async (kit) => {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.peek(), 'free');
@@ -63,27 +83,28 @@ export const leaseCases: Cases = {
     assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
     assert.equal(await kit.peek(), 'applied');
   },
-  'so it fails it too, and the failure is no crash': async (kit) => {
+  'the owner of an expired lease may fail it, and the failure is no crash': async (kit) => {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.fail(lease.owner, { backoffMs: 0 }, kit.b), 'queued');
     assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', fence: 2, attempt: 2 });
   },
-  'but not once its task went to another event, also where that is done with it': async (kit) => {
-    const of = { task: 't' };
-    const other = { key: 'event-0002-of-the-seller', task: 't' };
-    const { lease } = await kit.win(of);
-    kit.advance(LEASE_MS + 1);
-    const { lease: next } = await kit.win(other, kit.b);
-    for (const end of [undefined, 'failed']) {
-      if (end) assert.equal(await kit.fail(next.owner, other), 'queued');
-      assert.equal(await kit.renew(lease.owner), 'lost');
-      assert.equal(await kit.complete(lease.owner), 'lost');
-      assert.equal(await kit.fail(lease.owner), 'lost');
-    }
-    assert.equal(await kit.peek(), 'free');
-  },
-  'an owner whose lease went to another changes nothing': async (kit) => {
+  'the owner of an expired lease has lost it once another event of its task was leased, also after that has ended':
+    async (kit) => {
+      const of = { task: 't' };
+      const other = { key: 'event-0002-of-the-seller', task: 't' };
+      const { lease } = await kit.win(of);
+      kit.advance(LEASE_MS + 1);
+      const { lease: next } = await kit.win(other, kit.b);
+      for (const end of [undefined, 'failed']) {
+        if (end) assert.equal(await kit.fail(next.owner, other), 'queued');
+        assert.equal(await kit.renew(lease.owner), 'lost');
+        assert.equal(await kit.complete(lease.owner), 'lost');
+        assert.equal(await kit.fail(lease.owner), 'lost');
+      }
+      assert.equal(await kit.peek(), 'free');
+    },
+  'an owner whose lease was taken over changes nothing': async (kit) => {
     const late = await kit.win();
     kit.advance(LEASE_MS + 1);
     const { lease } = await kit.win({}, kit.b);
@@ -94,7 +115,7 @@ export const leaseCases: Cases = {
     assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
     assert.equal(await kit.complete(late.lease.owner), 'lost');
   },
-  'an owner that was late does not undo a failure of the next one': async (kit) => {
+  'a late owner does not undo a failure of the next one': async (kit) => {
     const late = await kit.win();
     kit.advance(LEASE_MS + 1);
     const { lease } = await kit.win();
@@ -102,7 +123,7 @@ export const leaseCases: Cases = {
     assert.equal(await kit.complete(late.lease.owner), 'lost');
     assert.equal(await kit.fail(late.lease.owner), 'lost');
   },
-  'a lease is live until its time is over, and renewed from the store’s now': async (kit) => {
+  'a lease is live until it expires, and a renewal counts from the store’s clock': async (kit) => {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS - 1000);
     assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
@@ -111,7 +132,7 @@ export const leaseCases: Cases = {
     assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'a takeover has a new owner and fence + 1, and the attempt that a crash gave back': async (kit) => {
+  'a takeover has a new owner, fence + 1 and the same attempt': async (kit) => {
     await kit.win();
     kit.advance(LEASE_MS + 1);
     const second = (await kit.win({ id: 'second' }, kit.b)).lease;
@@ -120,12 +141,12 @@ export const leaseCases: Cases = {
     const third = (await kit.win({ id: 'third' })).lease;
     assert.deepEqual(third, { owner: 'third', fence: 3, attempt: 1, suspect: true });
   },
-  'a retry after a failure does not wait for the back-off, which binds workers': async (kit) => {
+  'a retry after a failure does not wait for the back-off, which is for workers': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner), 'queued');
     assert.deepEqual((await kit.win({ id: 'retry' })).lease, { owner: 'retry', fence: 2, attempt: 1 });
   },
-  'the last attempt’s failure makes it DEAD': async ({ accept, win, fail }) => {
+  'a failure of the last attempt makes the event DEAD': async ({ accept, win, fail }) => {
     const retry = { attempts: 2 };
     const first = await win({ retry });
     assert.equal(await fail(first.lease.owner, { retry, backoffMs: 0 }), 'queued');
@@ -135,7 +156,7 @@ export const leaseCases: Cases = {
     const next = decision(await accept({ retry }));
     assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: false });
   },
-  'crashes used up make it DEAD, the first one of which is not charged': async (kit) => {
+  'an event that used up its crashes is DEAD; its first crash is not counted': async (kit) => {
     const { accept, win, advance, peek } = kit;
     const retry = { attempts: 1, crashes: 2 };
     for (const fence of [1, 2, 3]) {
@@ -146,7 +167,7 @@ export const leaseCases: Cases = {
     assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });
     assert.equal(await peek(), 'dead');
   },
-  'an overrun is a crash that its own process tells of: charged at once, and the lease ends': async (kit) => {
+  'an overrun is counted as a crash at once, and ends the lease': async (kit) => {
     const retry = { crashes: 2 };
     const overrun = { overrun: true, retry, backoffMs: 0 };
     const { lease } = await kit.win({ retry });
@@ -186,21 +207,21 @@ const LATER = '2026-01-03T12:00:00Z';
 
 /** admission.md §5.7 and §5.8; verification.md §7.33: a report after `final` is delivered, with a warning. */
 export const reportCases: Cases = {
-  'before the final one of its media buys: nothing is odd': async ({ apply }) => {
+  'a report before the final one is not marked': async ({ apply }) => {
     assert.equal((await apply(REPORT)).afterFinal, false);
     assert.equal((await apply(FINAL)).afterFinal, false);
   },
-  'after it, under another key: delivered and marked': async ({ apply, win, b }) => {
+  'a report after the final one, under another key, is delivered and marked': async ({ apply, win, b }) => {
     await apply(FINAL);
     assert.equal((await win(LATE, b)).afterFinal, true);
   },
-  'on each of its retries': async ({ apply, win, fail }) => {
+  'each retry of a report after the final one is marked': async ({ apply, win, fail }) => {
     await apply(FINAL);
     const first = await win(LATE);
     await fail(first.lease.owner, LATE);
     assert.equal((await win(LATE)).afterFinal, true);
   },
-  'an event of another family, of a later time: delivered and marked, on each of its retries': async (
+  'an event of another family with a later time is delivered and marked, on each of its retries': async (
     kit,
   ) => {
     await kit.apply({ ...FINAL, at: NOON });
@@ -209,7 +230,9 @@ export const reportCases: Cases = {
     await kit.fail(first.lease.owner, CHANGE);
     assert.equal((await kit.win(CHANGE)).afterFinal, true);
   },
-  'of the same time, an earlier one, or none, or of another media buy: nothing is odd': async ({ apply }) => {
+  'an event with the same, an earlier or no time, or of another media buy, is not marked': async ({
+    apply,
+  }) => {
     await apply({ ...FINAL, at: NOON });
     const others = [{ at: NOON }, { at: '2026-01-02T11:59:59Z' }, {}, { at: LATER, mediaBuy: 'mb_1' }];
     for (const [n, other] of others.entries()) {
@@ -217,7 +240,7 @@ export const reportCases: Cases = {
       assert.equal((await apply(event)).afterFinal, false, JSON.stringify(other));
     }
   },
-  'of a final report without a time nothing is known to be later': async ({ apply }) => {
+  'after a final report without a time no event of another family is marked': async ({ apply }) => {
     await apply(FINAL);
     assert.equal((await apply({ ...CHANGE, at: LATER })).afterFinal, false);
   },
@@ -226,7 +249,7 @@ export const reportCases: Cases = {
     assert.equal((await apply({ ...FINAL, key: LATE.key, at: LATER })).afterFinal, true);
     assert.equal((await apply({ ...CHANGE, at: '2026-01-02T18:00:00Z' })).afterFinal, true);
   },
-  'in the inbox its worker is told': async (kit) => {
+  'in inbox mode the lease of an event after the final report is marked': async (kit) => {
     if (!kit.a.inbox) return;
     await kit.apply({ ...FINAL, at: NOON });
     await kit.accept({ ...CHANGE, at: LATER, mode: 'inbox' });
@@ -237,17 +260,17 @@ export const reportCases: Cases = {
     await fail(first.lease.owner, FINAL);
     assert.equal((await win(FINAL)).afterFinal, false);
   },
-  'of another media buy, or of another sender: not after it': async ({ apply, win }) => {
+  'a report of another media buy, or of another sender, is not marked': async ({ apply, win }) => {
     await apply(FINAL);
     assert.equal((await win({ ...LATE, report: 'mb_1' })).afterFinal, false);
     assert.equal((await win({ ...LATE, sender: 'https://other.example/mcp' })).afterFinal, false);
   },
-  'a notification id of the same text is something else': async ({ apply, win }) => {
+  'a notification id with the text of a media buy is separate': async ({ apply, win }) => {
     await apply(FINAL);
     const event = { key: 'event-0004-of-the-seller', notification: 'mb_2' };
     assert.equal((await win(event)).reemission, false);
   },
-  'it is remembered for 30 days': async ({ apply, win, advance }) => {
+  'the final report is remembered for 30 days': async ({ apply, win, advance }) => {
     await apply(FINAL);
     advance(29 * DAY_MS);
     assert.equal((await win(LATE)).afterFinal, true);

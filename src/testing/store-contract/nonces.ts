@@ -11,11 +11,14 @@ const STEP_MS = 60_000;
 
 /** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */
 export const nonceCases: Cases = {
-  'a nonce seen again with the same event before it is safe goes on': async ({ accept, win }) => {
+  'a nonce seen again with the same event, before that is safe, is decided by the event': async ({
+    accept,
+    win,
+  }) => {
     await win(NONCE);
     assert.equal((await accept(NONCE)).kind, 'in-flight');
   },
-  'a nonce seen again with the same event after it is safe is replayed': async ({ accept, apply, b }) => {
+  'a nonce seen again with the same event, after that is safe, is replayed': async ({ accept, apply, b }) => {
     await apply(NONCE);
     assert.equal((await accept(NONCE)).kind, 'replayed');
     assert.equal((await accept(NONCE, b)).kind, 'replayed');
@@ -58,17 +61,17 @@ export const nonceCases: Cases = {
     assert.equal((await kit.accept({ ...NONCE, ...OTHER })).kind, 'replayed');
     assert.equal(await kit.peek(OTHER), 'absent');
   },
-  'a nonce bound to another event is replayed, also where this one is not safe yet': async (kit) => {
+  'a nonce bound to another event is replayed, also while the event of the delivery runs': async (kit) => {
     await kit.win(NONCE);
     await kit.win(OTHER);
     assert.equal((await kit.accept({ ...NONCE, ...OTHER })).kind, 'replayed');
   },
-  'a nonce burned without an event is burned once': async ({ accept, b }) => {
+  'a nonce without an event is burned once, then replayed': async ({ accept, b }) => {
     assert.equal((await accept({ ...NONCE, event: false })).kind, 'burned');
     assert.equal((await accept({ ...NONCE, event: false }, b)).kind, 'replayed');
     assert.equal((await accept(NONCE)).kind, 'replayed');
   },
-  'a nonce bound to an event is replayed where the body gave none': async ({ accept, win }) => {
+  'a nonce bound to an event is replayed when it comes without an event': async ({ accept, win }) => {
     await win(NONCE);
     assert.equal((await accept({ ...NONCE, event: false })).kind, 'replayed');
   },
@@ -89,7 +92,7 @@ export const nonceCases: Cases = {
     await apply(NONCE);
     assert.equal((await accept({ ...NONCE, keyid: 'seller-2027' })).kind, 'done');
   },
-  'a nonce is kept as long as it lives on the receiver’s clock, and then forgotten': async (kit) => {
+  'a nonce is kept for its lifetime by the receiver’s clock, and then forgotten': async (kit) => {
     const short = { ...NONCE, nonceMs: 60_000 };
     await kit.apply(short);
     kit.advance(50_000);
@@ -97,7 +100,7 @@ export const nonceCases: Cases = {
     kit.advance(10_001);
     assert.equal((await kit.accept(short)).kind, 'done');
   },
-  'a nonce whose event was forgotten before it is replayed': async ({ accept, apply, advance }) => {
+  'a nonce whose event has expired before it is replayed': async ({ accept, apply, advance }) => {
     await apply({ ...NONCE, nonceMs: HOUR_MS, retentionMs: 1000 });
     advance(1001);
     assert.equal((await accept({ ...NONCE, nonceMs: HOUR_MS, retentionMs: 1000 })).kind, 'replayed');
@@ -119,7 +122,7 @@ export const nonceCases: Cases = {
     assert.equal(await kit.peek(OTHER), 'absent');
     assert.equal((await kit.accept({ ...OTHER, ...NONCE })).kind, 'won');
   },
-  'over maxNoncesPerKey a nonce that is known still goes on': async ({ accept, win }) => {
+  'over maxNoncesPerKey a known nonce is still accepted': async ({ accept, win }) => {
     const limits = { maxNoncesPerKey: 1 };
     await win({ ...NONCE, limits });
     assert.equal((await accept({ ...NONCE, limits })).kind, 'in-flight');
@@ -131,7 +134,7 @@ export const nonceCases: Cases = {
     assert.equal((await accept({ event: false, limits })).kind, 'burned');
     assert.equal((await accept({ event: false, limits })).kind, 'rate-abuse');
   },
-  'one key id’s nonces leave room for another’s': async ({ accept, win }) => {
+  'nonces of one key id do not count against another': async ({ accept, win }) => {
     const limits = { maxNoncesPerKey: 1 };
     await win({ limits });
     assert.equal((await accept({ ...OTHER, limits })).kind, 'rate-abuse');
@@ -143,7 +146,7 @@ export const nonceCases: Cases = {
     advance(60_001);
     assert.equal((await accept({ ...OTHER, limits })).kind, 'won');
   },
-  'nonces that have expired make room at once, whatever else has expired before them': async (kit) => {
+  'nonces that have expired make room at once, however many others expired before them': async (kit) => {
     const limits = { maxNoncesPerKey: 20 };
     const burn = { event: false, nonceMs: 60_000, limits } as const;
     for (let n = 0; n < 100; n += 1) await kit.accept({ ...burn, keyid: `seller-${n % 5}` });
@@ -179,14 +182,14 @@ export const nonceCases: Cases = {
     advance(60_001);
     await win(third);
   },
-  'a sender without limit is as it was': async (kit) => {
+  'without maxNoncesPerSender there is no limit for a sender': async (kit) => {
     const { maxNoncesPerSender: _none, ...limits } = kit.request().limits;
     for (const n of [1, 2]) {
       const request = kit.request({ key: `event-${n}-of-the-seller` });
       assert.equal((await kit.a.accept({ ...request, limits })).kind, 'won');
     }
   },
-  '80 % of maxNoncesPerSender is told': async ({ accept }) => {
+  'pressure is reported at 80 % of maxNoncesPerSender': async ({ accept }) => {
     const limits = { maxNoncesPerSender: 5 };
     const seen: unknown[] = [];
     for (const n of [1, 2, 3, 4]) {
@@ -213,7 +216,7 @@ export const nonceCases: Cases = {
     const other = { ...OTHER, sender: 'https://other.example/mcp', limits };
     assert.equal((await accept(other)).kind, 'rate-abuse');
   },
-  'at 80 % of its nonces a key id is under pressure': async ({ accept }) => {
+  'pressure is reported at 80 % of a key id’s nonces': async ({ accept }) => {
     const limits = { maxNoncesPerKey: 5, maxNonces: 5 };
     const seen: string[][] = [];
     for (let n = 1; n <= 5; n += 1) seen.push([...(await accept({ event: false, limits })).pressure]);

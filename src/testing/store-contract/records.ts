@@ -12,7 +12,7 @@ export const recordCases: Cases = {
     assert.deepEqual(lease, { owner: 'accept-1', fence: 1, attempt: 1 });
     assert.equal(await peek({}, b), 'busy');
   },
-  'an event that nobody sent is absent': async ({ peek }) => {
+  'an event that was never sent is absent': async ({ peek }) => {
     assert.equal(await peek(), 'absent');
   },
   'a duplicate of a finished event is done, on every handle': async ({ accept, apply, peek, b }) => {
@@ -26,18 +26,23 @@ export const recordCases: Cases = {
     await win();
     assert.deepEqual(decision(await accept({}, b)), { kind: 'in-flight', changed: false });
   },
-  'a duplicate of a DEAD event is done, and did not die now': async ({ accept, win, fail, peek }) => {
+  'a duplicate of a DEAD event is done, and the death is not reported again': async ({
+    accept,
+    win,
+    fail,
+    peek,
+  }) => {
     const { lease } = await win();
     assert.equal(await fail(lease.owner, { permanent: true }), 'dead');
     assert.deepEqual(decision(await accept()), { kind: 'done', changed: false, state: 'dead', died: false });
     assert.equal(await peek(), 'dead');
   },
-  'a changed payload of a finished event is done and said to be changed': async ({ accept, apply }) => {
+  'a changed payload of a finished event is done and marked as changed': async ({ accept, apply }) => {
     await apply({ body: FIRST_BODY });
     const result = decision(await accept({ body: OTHER_BODY }));
     assert.deepEqual(result, { kind: 'done', changed: true, state: 'applied', died: false });
   },
-  'a changed payload of a running event is in-flight and said to be changed': async ({ accept, win }) => {
+  'a changed payload of a running event is in-flight and marked as changed': async ({ accept, win }) => {
     await win({ body: FIRST_BODY });
     assert.deepEqual(decision(await accept({ body: OTHER_BODY })), { kind: 'in-flight', changed: true });
   },
@@ -52,7 +57,7 @@ export const recordCases: Cases = {
     assert.equal(again.changed, false);
     assert.equal(again.body, undefined);
   },
-  'the first copy is the bytes as they came, and a copy of them': async ({ a, request, win, advance }) => {
+  'the first copy is a copy of the exact bytes': async ({ a, request, win, advance }) => {
     const all = bytes('xx"\u0000\uD83D\uDE00"xx');
     const draft = request({ body: 'first' });
     assert.ok(draft.event);
@@ -62,12 +67,12 @@ export const recordCases: Cases = {
     advance(LEASE_MS + 1);
     assert.equal(text((await win({ body: OTHER_BODY })).body), '"\u0000\uD83D\uDE00"');
   },
-  'an empty body is kept as one': async ({ win, fail }) => {
+  'an empty body is kept as an empty body': async ({ win, fail }) => {
     const { lease } = await win({ body: '' });
     await fail(lease.owner);
     assert.equal(text((await win({ body: OTHER_BODY })).body), '');
   },
-  'onChanged conflict: a changed payload is a conflict, whatever the first copy’s state': async (kit) => {
+  'onChanged conflict: a changed payload is a conflict in each state of the first copy': async (kit) => {
     const changed = { body: OTHER_BODY, onChanged: 'conflict' } as const;
     const { lease } = await kit.win({ body: FIRST_BODY });
     assert.deepEqual(decision(await kit.accept(changed)), { kind: 'conflict' });
@@ -77,7 +82,7 @@ export const recordCases: Cases = {
     await kit.apply({ body: FIRST_BODY });
     assert.deepEqual(decision(await kit.accept(changed)), { kind: 'conflict' });
   },
-  'onChanged conflict: an unchanged payload is none': async ({ accept, apply }) => {
+  'onChanged conflict: an unchanged payload is no conflict': async ({ accept, apply }) => {
     await apply({ body: FIRST_BODY, onChanged: 'conflict' });
     assert.equal((await accept({ body: FIRST_BODY, onChanged: 'conflict' })).kind, 'done');
   },
@@ -122,7 +127,9 @@ async function failOnce({ win, fail }: Kit, draft = {}): Promise<number> {
 
 /** Bytes and retries that come while an event fails (admission.md §4.5). */
 export const replayCases: Cases = {
-  'identical bytes within the back-off step change nothing, and say how long it lasts': async (kit) => {
+  'identical bytes within the back-off step change nothing, and get the time that is left of it': async (
+    kit,
+  ) => {
     await failOnce(kit, NONCE);
     kit.advance(20_000);
     for (const store of [kit.a, kit.b, kit.a]) {
@@ -132,13 +139,13 @@ export const replayCases: Cases = {
     }
     assert.equal(await kit.peek(), 'free');
   },
-  'the same accept again is told the same': async (kit) => {
+  'the same accept sent again gets the same answer': async (kit) => {
     await failOnce(kit, NONCE);
     const again = { ...NONCE, id: 'again' };
     assert.equal((await kit.accept(again)).kind, 'backing-off');
     assert.equal((await kit.accept(again, kit.b)).kind, 'backing-off');
   },
-  'identical bytes continue it once a step, and never raise its attempts': async (kit) => {
+  'identical bytes run the event once a back-off step, and never raise its attempts': async (kit) => {
     const retry = { attempts: 3 };
     assert.equal(await failOnce(kit, NONCE), 1);
     for (let step = 0; step < 5; step += 1) {
@@ -151,19 +158,20 @@ export const replayCases: Cases = {
     }
     assert.equal((await kit.win({ retry })).lease.attempt, 1);
   },
-  'a delivery that waited for another one is told that it is a replay, and asks as one': async (kit) => {
-    const { lease } = await kit.win(NONCE);
-    const again = { ...NONCE, id: 'again' };
-    const waiting = decision(await kit.accept(again));
-    assert.deepEqual(waiting, { kind: 'in-flight', changed: false, replay: true });
-    assert.deepEqual(decision(await kit.accept(again)), waiting);
-    assert.deepEqual(decision(await kit.accept()), { kind: 'in-flight', changed: false });
-    await kit.fail(lease.owner, { backoffMs: STEP_MS });
-    const { nonce: _bound, ...asks } = kit.request();
-    assert.equal((await kit.a.accept({ ...asks, replay: true })).kind, 'backing-off');
-    assert.equal((await kit.a.accept(asks)).kind, 'won');
-  },
-  'a fresh nonce runs at once, and raises the attempts once a step': async (kit) => {
+  'a delivery that waited for another one is reported as identical bytes, and counts as them when it asks again':
+    async (kit) => {
+      const { lease } = await kit.win(NONCE);
+      const again = { ...NONCE, id: 'again' };
+      const waiting = decision(await kit.accept(again));
+      assert.deepEqual(waiting, { kind: 'in-flight', changed: false, replay: true });
+      assert.deepEqual(decision(await kit.accept(again)), waiting);
+      assert.deepEqual(decision(await kit.accept()), { kind: 'in-flight', changed: false });
+      await kit.fail(lease.owner, { backoffMs: STEP_MS });
+      const { nonce: _bound, ...asks } = kit.request();
+      assert.equal((await kit.a.accept({ ...asks, replay: true })).kind, 'backing-off');
+      assert.equal((await kit.a.accept(asks)).kind, 'won');
+    },
+  'a fresh nonce runs the event at once, and raises the attempts once a back-off step': async (kit) => {
     assert.equal(await failOnce(kit), 1);
     assert.equal(await failOnce(kit), 1);
     kit.advance(STEP_MS - 1000);
@@ -173,7 +181,7 @@ export const replayCases: Cases = {
     assert.equal(await failOnce(kit), 2);
     assert.equal(await failOnce(kit), 2);
   },
-  'twelve copies at once while the handler fails leave the seller its retries': async (kit) => {
+  'twelve concurrent copies of a failing event do not use up its retries': async (kit) => {
     const retry = { attempts: 2 };
     const all = await Promise.all(
       Array.from({ length: 12 }, (_, n) => kit.accept({ ...NONCE, retry }, n % 2 ? kit.b : kit.a)),
@@ -188,13 +196,13 @@ export const replayCases: Cases = {
     assert.equal(lease.attempt, 1);
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'a run that was no attempt takes none back when it is given back': async (kit) => {
+  'returning a run that was no attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner, { unstarted: true, backoffMs: 0 }), 'queued');
     assert.equal((await kit.win()).lease.attempt, 1);
   },
-  'a run that was no attempt takes none back when its own accept asks again': async (kit) => {
+  'the same accept after a run that was no attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const own = { ...NONCE, id: 'own' };
     assert.equal((await kit.win(own)).lease.attempt, 1);
@@ -216,7 +224,7 @@ const OTHER = { key: 'event-0002-of-the-seller' };
 
 /** `acceptId` sent again, by a client library that saw no reply: the same accept, and the answer it got then. */
 export const resendCases: Cases = {
-  'while it is LEASED: won, the same lease': async ({ accept, b }) => {
+  'while LEASED: won, with the same lease': async ({ accept, b }) => {
     const first = decision(await accept(ID));
     assert.deepEqual(decision(await accept(ID, b)), first);
     assert.deepEqual(first, {
@@ -229,29 +237,33 @@ export const resendCases: Cases = {
       ahead: false,
     });
   },
-  'after a takeover: won, the lease of the takeover': async ({ accept, win, advance }) => {
+  'after a takeover: won, with the lease of the takeover': async ({ accept, win, advance }) => {
     await win({ body: 'first' });
     advance(LEASE_MS + 1);
     const first = decision(await accept({ ...ID, body: 'changed' }));
     assert.equal(first.kind, 'won');
     assert.deepEqual(decision(await accept({ ...ID, body: 'changed' })), first);
   },
-  'after its own completion: the answer it got then, never replayed': async ({ accept, complete }) => {
+  'after its own completion: the same answer, never replayed': async ({ accept, complete }) => {
     const first = decision(await accept(ID));
     assert.equal(await complete(ID.id), 'done');
     assert.deepEqual(decision(await accept(ID)), first);
   },
-  'after its own failure for good: the answer it got then': async ({ accept, fail }) => {
+  'after its own permanent failure: the same answer': async ({ accept, fail }) => {
     const first = decision(await accept(ID));
     assert.equal(await fail(ID.id, { permanent: true }), 'dead');
     assert.deepEqual(decision(await accept(ID)), first);
   },
-  'after its own failure: decided anew, for that lease was given back': async ({ accept, win, fail }) => {
+  'after its own failure: decided again, since the failure gave the lease back': async ({
+    accept,
+    win,
+    fail,
+  }) => {
     await accept(ID);
     assert.equal(await fail(ID.id, { backoffMs: 0 }), 'queued');
     assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
   },
-  'after its lease ran out: decided anew, for that lease is nobody’s, and was no attempt': async ({
+  'after its lease expired: decided again, and no attempt is counted for the expired lease': async ({
     win,
     advance,
   }) => {
@@ -259,20 +271,20 @@ export const resendCases: Cases = {
     advance(LEASE_MS + 1);
     assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 1 });
   },
-  'after its lease went to somebody else: not won': async ({ accept, win, advance, complete }) => {
+  'after another owner took the lease over: not won': async ({ accept, win, advance, complete }) => {
     await win(ID);
     advance(LEASE_MS + 1);
     const { lease } = await win({}, undefined);
     assert.equal((await accept(ID)).kind, 'in-flight');
     assert.equal(await complete(lease.owner), 'done');
   },
-  'queued in the inbox: queued, also when a handler has it or is through': async (kit) => {
+  'queued in inbox mode: queued again': async (kit) => {
     const inbox = { ...ID, mode: 'inbox' } as const;
     const first = decision(await kit.accept(inbox));
     assert.deepEqual(first, { kind: 'queued', changed: false, reemission: false, ahead: false });
     assert.deepEqual(decision(await kit.accept(inbox, kit.b)), first);
   },
-  'DEAD by this accept: died again, so that the alarm is not lost with the reply': async (kit) => {
+  'DEAD by this accept: reported again, so that a lost reply does not lose the alarm': async (kit) => {
     const retry = { crashes: 1 };
     await kit.win({ retry });
     kit.advance(LEASE_MS + 1);
@@ -283,13 +295,13 @@ export const resendCases: Cases = {
     assert.deepEqual(decision(await kit.accept({ ...ID, retry }, kit.b)), first);
     assert.deepEqual(decision(await kit.accept({ retry })), { ...first, died: false });
   },
-  'recorded stale: stale again, not done': async ({ accept, apply }) => {
+  'recorded as stale: stale again, not done': async ({ accept, apply }) => {
     await apply({ ...OTHER, task: 't', at: '2026-01-02T00:00:00Z' });
     const stale = { ...ID, task: 't', at: '2026-01-01T00:00:00Z' };
     assert.equal((await accept(stale)).kind, 'stale');
     assert.equal((await accept(stale)).kind, 'stale');
   },
-  'stale and unrecorded for want of room: stale again': async ({ accept, apply }) => {
+  'stale, and not recorded for lack of room: stale again': async ({ accept, apply }) => {
     await apply({ ...OTHER, task: 't', at: '2026-01-02T00:00:00Z' });
     const limits = { maxRecordsPerSender: 1 };
     const stale = { ...ID, task: 't', at: '2026-01-01T00:00:00Z', limits };
@@ -306,44 +318,43 @@ export const resendCases: Cases = {
     assert.equal(first.kind, 'done');
     assert.deepEqual(decision(await accept(ID)), first);
   },
-  'over a cap and then with room: decided anew, for nothing was written': async ({ accept }) => {
+  'over a cap, then with room: decided again, since nothing was written': async ({ accept }) => {
     assert.equal((await accept({ ...ID, limits: { maxRecordsPerSender: 0 } })).kind, 'over-cap');
     assert.equal((await accept(ID)).kind, 'won');
   },
-  'in-flight is no last word: the same accept takes over when the lease runs out': async (kit) => {
+  'in-flight is decided again: the same accept takes over when the lease expires': async (kit) => {
     await kit.win();
     assert.equal((await kit.accept(ID)).kind, 'in-flight');
     kit.advance(LEASE_MS + 1);
     assert.equal((await kit.win(ID)).lease.owner, ID.id);
   },
-  'in-flight is no last word: done, not replayed, when the first copy is through': async (kit) => {
+  'in-flight is decided again: done, not replayed, when the first copy is done': async (kit) => {
     const { lease } = await kit.win();
     assert.equal((await kit.accept(ID)).kind, 'in-flight');
     assert.equal(await kit.complete(lease.owner), 'done');
     assert.equal((await kit.accept(ID)).kind, 'done');
   },
-  'identical bytes, whose nonce came with the first copy: in-flight, and replayed when that is through':
-    async (kit) => {
-      const first = await kit.win({ nonce: ID.nonce });
-      assert.equal((await kit.accept(ID)).kind, 'in-flight');
-      assert.equal((await kit.accept(ID)).kind, 'in-flight');
-      assert.equal(await kit.complete(first.lease.owner), 'done');
-      assert.equal((await kit.accept(ID)).kind, 'replayed');
-    },
-  'identical bytes that won: won, the same lease': async (kit) => {
+  'identical bytes of a running event: in-flight, and replayed when the first copy is done': async (kit) => {
+    const first = await kit.win({ nonce: ID.nonce });
+    assert.equal((await kit.accept(ID)).kind, 'in-flight');
+    assert.equal((await kit.accept(ID)).kind, 'in-flight');
+    assert.equal(await kit.complete(first.lease.owner), 'done');
+    assert.equal((await kit.accept(ID)).kind, 'replayed');
+  },
+  'identical bytes that won: won, with the same lease': async (kit) => {
     const first = await kit.win({ nonce: ID.nonce });
     assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
     const again = decision(await kit.accept(ID));
     assert.equal(again.kind, 'won');
     assert.deepEqual(decision(await kit.accept(ID)), again);
   },
-  'task-busy is no last word: the same accept wins when the task is free': async (kit) => {
+  'task-busy is decided again: the same accept wins when the task is free': async (kit) => {
     const holder = await kit.win({ ...OTHER, task: 't' });
     assert.equal((await kit.accept({ ...ID, task: 't' })).kind, 'task-busy');
     assert.equal(await kit.complete(holder.lease.owner, OTHER), 'done');
     assert.equal((await kit.accept({ ...ID, task: 't' })).kind, 'won');
   },
-  'without a nonce the record remembers it': async ({ accept, complete }) => {
+  'without a nonce: the same answer, from the record': async ({ accept, complete }) => {
     const legacy = { id: ID.id, nonce: null };
     const first = decision(await accept(legacy));
     assert.deepEqual(decision(await accept(legacy)), first);

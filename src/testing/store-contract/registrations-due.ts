@@ -16,7 +16,7 @@ async function saveOfEach(store: Parameters<typeof save>[0], count: number): Pro
 
 /** `StoreRegistrations.due`. */
 export const registrationDueCases: Cases = {
-  'a row is due from its instant on, and not before': async (kit) => {
+  'a row is due from its dueAt on, and not before': async (kit) => {
     await save(kit.a, { kind: 'watch', id: 'later', dueIn: HOUR_MS });
     await save(kit.a, { kind: 'watch', id: 'now', dueIn: -1000 });
     await save(kit.a, { kind: 'watch', id: 'never' });
@@ -24,7 +24,7 @@ export const registrationDueCases: Cases = {
     kit.advance(HOUR_MS + 1000);
     assert.deepEqual((await dueIds(kit.b)).toSorted(), ['later', 'now'], 'the one was held for an hour');
   },
-  'the row that is given says until when it is held': async ({ a, b }) => {
+  'the row that is returned has the time until which it is held': async ({ a, b }) => {
     const saved = await save(a, { kind: 'watch', value: 'v', list: 'l', dueIn: -1000 });
     const { rows } = await registrationsOf(b).due({ kind: 'watch', max: 1, holdMs: HOUR_MS, senders: [] });
     const [row] = rows;
@@ -33,7 +33,7 @@ export const registrationDueCases: Cases = {
     assert.deepEqual({ ...row, dueAt: saved.dueAt }, saved);
     assert.deepEqual(await get(a, { kind: 'watch' }), row);
   },
-  'the earliest of a sender comes first': async (kit) => {
+  'the earliest rows of a sender come first': async (kit) => {
     for (const [id, dueIn] of [
       ['third', 3000],
       ['first', 1000],
@@ -44,13 +44,13 @@ export const registrationDueCases: Cases = {
     kit.advance(HOUR_MS);
     assert.deepEqual(await dueIds(kit.b), ['first', 'second', 'third']);
   },
-  'of each kind its own': async ({ a, b }) => {
+  'only rows of the requested kind are returned': async ({ a, b }) => {
     for (const kind of ['operation', 'watch'] as const) await save(a, { kind, id: kind, dueIn: -1000 });
     assert.deepEqual(await dueIds(b, { kind: 'route' }), []);
     assert.deepEqual(await dueIds(b, { kind: 'operation' }), ['operation']);
     assert.deepEqual(await dueIds(b, { kind: 'watch' }), ['watch']);
   },
-  'what is written meanwhile is due as it says then': async ({ a, b }) => {
+  'a row that is written while it is held is due at its new dueAt': async ({ a, b }) => {
     await save(a, { kind: 'watch', dueIn: -1000 });
     assert.deepEqual(await dueIds(a), ['id']);
     await save(b, { kind: 'watch', dueIn: -1000 });
@@ -59,7 +59,7 @@ export const registrationDueCases: Cases = {
     await save(b, { kind: 'watch', expiresAt: 1 });
     assert.deepEqual(await dueIds(a), []);
   },
-  'of several that look at once each row is given to one': async ({ a, b }) => {
+  'each row is returned to one of several concurrent callers': async ({ a, b }) => {
     await saveOfEach(a, 5);
     const looks = await Promise.all(
       Array.from({ length: 6 }, (_, at) => dueIds(at % 2 === 0 ? a : b, { max: 15 })),
@@ -80,12 +80,12 @@ export const registrationDueCases: Cases = {
     assert.deepEqual(one.map(senderOf).toSorted(), [...SENDERS]);
     assert.deepEqual((await dueIds(a, { max: 3 })).map(senderOf).toSorted(), [...SENDERS]);
   },
-  'no more than are asked for': async ({ a }) => {
+  'no more rows than max are returned': async ({ a }) => {
     await saveOfEach(a, 3);
     assert.equal((await dueIds(a, { max: 4 })).length, 4);
     assert.equal((await dueIds(a, { max: 100 })).length, 5);
   },
-  'nextDueMs tells when another one comes due': async ({ a }) => {
+  'nextDueMs is the time until the next row is due': async ({ a }) => {
     const look = async (max: number): Promise<number | undefined> =>
       (await registrationsOf(a).due({ kind: 'watch', max, holdMs: 10 * HOUR_MS, senders: [SENDER] }))
         .nextDueMs;
@@ -99,7 +99,7 @@ export const registrationDueCases: Cases = {
     const then = (await look(1)) ?? 0;
     assert.ok(then > HOUR_MS && then <= 2 * HOUR_MS, `${then} ms until the one that is not held`);
   },
-  'workers are given events, and none of these rows; nor the other way round': async (kit) => {
+  'workers get events and never rows, and due gives rows and never events': async (kit) => {
     await save(kit.a, { kind: 'operation', dueIn: -1000 });
     await save(kit.a, { kind: 'watch', dueIn: -1000 });
     if (!kit.a.inbox) return;

@@ -106,21 +106,21 @@ const counter = (value: string | undefined): string => String(Number(value ?? '0
 
 /** `StoreRegistrations.run`. */
 export const registrationCases: Cases = {
-  'what one handle saved the other gets': async ({ a, b }) => {
+  'rows saved by one handle are visible to the other': async ({ a, b }) => {
     assert.equal(await get(a), undefined);
     const row = await save(a, { value: '{"a":1}', list: 'open', dueIn: HOUR_MS });
     assert.deepEqual(await get(b), row);
     const later = await save(b, { value: '{"a":2}', expiresIn: HOUR_MS });
     assert.deepEqual(await get(a), later);
   },
-  'a row is of one sender, one kind and one id': async ({ a, b }) => {
+  'a row is identified by sender, kind and id': async ({ a, b }) => {
     const names = KINDS.flatMap((kind) =>
       [SENDER, OTHER, ''].flatMap((sender) => ['id', 'id2'].map((id) => ({ kind, sender, id }))),
     );
     for (const [at, name] of names.entries()) await save(a, { ...name, value: String(at) });
     for (const [at, name] of names.entries()) assert.equal((await get(b, name))?.value, String(at));
   },
-  'any text keeps its identity, as an id and as a value': async ({ a, b }) => {
+  'any text is kept exactly, as an id and as a value': async ({ a, b }) => {
     for (const text of TEXTS) await save(a, { id: text, value: text });
     for (const text of TEXTS) {
       const row = await get(b, { id: text });
@@ -146,7 +146,7 @@ export const registrationCases: Cases = {
     await assert.rejects(failing, RangeError);
     assert.equal(await get(b), undefined);
   },
-  'a plan sees what it has saved': async ({ a }) => {
+  'a plan sees the rows that it has saved': async ({ a }) => {
     const seen = await registrationsOf(a).run(SENDER, (rows) => {
       rows.save({
         kind: 'watch',
@@ -193,7 +193,7 @@ export const registrationCases: Cases = {
     );
     assert.equal(await get(b), undefined);
   },
-  'of plans that run at once none is lost: each sees what the others have written': async ({ a, b }) => {
+  'no concurrent plan is lost: each sees what the others have written': async ({ a, b }) => {
     const add = (store: typeof a): Promise<void> =>
       registrationsOf(store).run(SENDER, (rows) => {
         const value = counter(rows.get('operation', 'id')?.value);
@@ -210,7 +210,7 @@ export const registrationCases: Cases = {
     await Promise.all(Array.from({ length: 20 }, (_, at) => add(at % 2 === 0 ? a : b)));
     assert.equal((await get(a))?.value, '20');
   },
-  'of several that make one row one makes it, and all get it': async ({ a, b }) => {
+  'of concurrent plans that make one row one makes it, and all get it': async ({ a, b }) => {
     const make = (value: string, store: typeof a): Promise<string> =>
       registrationsOf(store).run('', (rows) => {
         const found = rows.get('route', 'id');
@@ -239,7 +239,7 @@ export const registrationCases: Cases = {
     assert.equal((await get(a, { kind: 'operation' }))?.value, '10');
     assert.equal((await get(b, { kind: 'watch' }))?.value, '-10');
   },
-  'a row that has expired is absent, and another can come in its place': async (kit) => {
+  'an expired row is absent, and can be saved anew': async (kit) => {
     const { a, b } = kit;
     await save(a, { value: 'old', expiresIn: HOUR_MS });
     assert.equal((await get(b))?.value, 'old');
@@ -283,7 +283,7 @@ export const registrationCases: Cases = {
     await kit.apply({ ...tells('webhook', 'failed', { at: '2026-01-01T12:00:00Z' }), task: 'task-2' });
     assert.equal(await taskEnd(kit.b, 'task-2'), 'done');
   },
-  'an acknowledged end that a newer status makes stale is none': async (kit) => {
+  'an acknowledged end that a newer status makes stale does not count as the task’s end': async (kit) => {
     const end = { ...tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' }), mode: 'inbox' } as const;
     assert.equal((await kit.accept(end)).kind, 'queued');
     assert.equal(await taskEnd(kit.b), 'safe');
@@ -292,7 +292,7 @@ export const registrationCases: Cases = {
     assert.equal(await kit.peek(end), 'stale');
     assert.equal(await taskEnd(kit.b), undefined);
   },
-  'an end that was forgotten before it was applied is none': async (kit) => {
+  'an end that expired before it was applied does not count as the task’s end': async (kit) => {
     const webhook = tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' });
     const { lease: won } = await kit.win(webhook);
     await kit.fail(won.owner, webhook);
@@ -306,7 +306,7 @@ const taskEnd = (store: Store, id = 'task-1'): Promise<unknown> =>
 
 /** For stores that outlive their handles. */
 export const lastingRegistrationCases: Cases = {
-  'rows of registrations are there after all handles were closed': async (kit) => {
+  'rows are there after all handles were closed': async (kit) => {
     const row = await save(kit.a, { value: 'kept', list: 'open', dueIn: HOUR_MS });
     await kit.a.close();
     await kit.b.close();
@@ -322,7 +322,7 @@ const B = 'https://b.example/mcp';
 
 /** `StoreRegistrations.page`. */
 export const registrationPageCases: Cases = {
-  'rows of a kind, of all senders or of one': async ({ a, b }) => {
+  'rows of a kind are listed, of all senders or of one': async ({ a, b }) => {
     await save(a, { sender: A, id: '1' });
     await save(a, { sender: B, id: '1' });
     await save(a, { sender: A, id: '2', kind: 'watch' });
@@ -334,7 +334,7 @@ export const registrationPageCases: Cases = {
     assert.deepEqual(await listedIds(b, { kind: 'route' }), []);
     assert.deepEqual(await listedIds(b, { sender: 'https://nobody.example' }), []);
   },
-  'those that are listed as what is asked for': async ({ a, b }) => {
+  'only rows listed under the requested state are listed': async ({ a, b }) => {
     await save(a, { sender: A, id: '1', list: 'open' });
     await save(a, { sender: A, id: '2', list: 'orphaned' });
     await save(a, { sender: A, id: '3' });
@@ -344,7 +344,7 @@ export const registrationPageCases: Cases = {
     assert.deepEqual(await listedIds(a, { list: 'orphaned', sender: A }), [`${A} 1`, `${A} 2`]);
     assert.equal((await listedIds(a)).length, 3);
   },
-  'page by page each once, of each sender by their ids': async ({ a }) => {
+  'rows are listed page by page, each once, of each sender by their ids': async ({ a }) => {
     const ids = Array.from({ length: 7 }, (_, at) => `id-${at}`);
     for (const sender of [A, B, ''])
       for (const id of ids.toReversed()) await save(a, { sender, id, list: 'l' });
@@ -363,19 +363,19 @@ export const registrationPageCases: Cases = {
       );
     }
   },
-  'a page with its rows as they are': async ({ a, b }) => {
+  'a page has its rows as they were saved': async ({ a, b }) => {
     const row = await save(a, { value: '{"v":1}', list: 'l', dueIn: HOUR_MS });
     const page = await registrationsOf(b).page({ kind: 'operation', limit: 1 });
     assert.deepEqual(page, { rows: [row] });
   },
-  'none that has expired': async (kit) => {
+  'no expired row is listed': async (kit) => {
     await save(kit.a, { id: '1', sender: A, expiresIn: HOUR_MS });
     await save(kit.a, { id: '2', sender: A });
     assert.equal((await listedIds(kit.b)).length, 2);
     kit.advance(HOUR_MS + 1000);
     assert.deepEqual(await listedIds(kit.b, { limit: 1 }), [`${A} 2`]);
   },
-  'an `after` that no page gave is a ConfigError': async ({ a }) => {
+  'an `after` that is no cursor of a page is a ConfigError': async ({ a }) => {
     for (const after of ['x', '1', '1 ', '1 a', '9 a', '-1 ab', ' ab']) {
       await assert.rejects(
         registrationsOf(a).page({ kind: 'operation', limit: 1, after }),

@@ -26,9 +26,7 @@ async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
 
 /** Crashes, and who is charged with them (admission.md §4.4, §4.6, §4.7). */
 export const suspectCases: Cases = {
-  'events that crashed together are suspects, none is charged, and each has its attempt back': async (
-    kit,
-  ) => {
+  'events that crashed together are suspects: no crash and no attempt is counted for any': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
     for (const of of [key(1), key(2)]) {
       const { state, attempts, crashes, suspect } = await seen(kit, of);
@@ -40,14 +38,14 @@ export const suspectCases: Cases = {
       [true, true],
     );
   },
-  'the store’s clock is set back by an hour: suspects are leased all the same': async (kit) => {
+  'suspects are leased although the store’s clock was set back by an hour': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
     kit.advance(-HOUR_MS);
     const keys: string[] = [];
     for (let look = 0; look < 6; look += 1) keys.push(...(await leasedKeys(kit, ALONE)));
     assert.deepEqual(keys.toSorted(), [key(1), key(2)]);
   },
-  'a suspect is leased to who asks for one, by itself, and says so': async (kit) => {
+  'a suspect is leased alone, only by a call that asks for one, and is marked': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
     await kit.accept({ ...INBOX, key: key(3) });
     const other = await lease(kit);
@@ -63,27 +61,28 @@ export const suspectCases: Cases = {
     const { events, suspectDue } = await lease(kit, ALONE);
     assert.deepEqual([events, suspectDue], [[], undefined]);
   },
-  'who asks for a suspect gets nothing else': async (kit) => {
+  'a call that asks for a suspect gets no other event': async (kit) => {
     await kit.accept(INBOX);
     await leaseNone(kit, ALONE);
     await leaseOne(kit);
   },
-  'a crash alone is charged, and the one with the fewest goes first, of those the oldest': async (kit) => {
-    await crashTogether(kit, [key(1), key(2), key(3)]);
-    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
-    kit.advance(LEASE_MS + 1);
-    const taken: string[] = [];
-    for (let n = 0; n < 3; n += 1) {
-      const { key: of, lease: held } = await leaseOne(kit, ALONE);
-      taken.push(of);
-      assert.equal(await kit.complete(held.owner, { key: of }), 'done');
-    }
-    // The first one's lease ran out and is looked at when its turn comes by what is known: no charge yet.
-    assert.deepEqual(taken, [key(1), key(2), key(3)]);
-    const { crashes, suspect } = await seen(kit, key(1));
-    assert.deepEqual([crashes, suspect], [1, undefined]);
-  },
-  'of those that were charged the one with fewer goes first': async (kit) => {
+  'a crash while running alone is counted, and the suspect with the fewest crashes goes first, then the oldest':
+    async (kit) => {
+      await crashTogether(kit, [key(1), key(2), key(3)]);
+      assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+      kit.advance(LEASE_MS + 1);
+      const taken: string[] = [];
+      for (let n = 0; n < 3; n += 1) {
+        const { key: of, lease: held } = await leaseOne(kit, ALONE);
+        taken.push(of);
+        assert.equal(await kit.complete(held.owner, { key: of }), 'done');
+      }
+      // The first one's lease ran out and is looked at when its turn comes by what is known: no charge yet.
+      assert.deepEqual(taken, [key(1), key(2), key(3)]);
+      const { crashes, suspect } = await seen(kit, key(1));
+      assert.deepEqual([crashes, suspect], [1, undefined]);
+    },
+  'a suspect with fewer counted crashes goes first': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
     for (let n = 0; n < 2; n += 1) {
       assert.equal((await leaseOne(kit, ALONE)).key, key(1));
@@ -93,24 +92,25 @@ export const suspectCases: Cases = {
     const third = await leaseOne(kit, { ...ALONE, owner: 'worker' });
     assert.deepEqual([third.key, (await seen(kit, key(1))).crashes], [key(2), 1]);
   },
-  'a completion clears the mark, a failure of the handler too, but not what was given back': async (kit) => {
-    await crashTogether(kit, [key(1), key(2), key(3)]);
-    await leaseOne(kit, { ...ALONE, owner: 'one' });
-    assert.equal(await kit.fail('one', { key: key(1), unstarted: true, backoffMs: 0 }), 'queued');
-    assert.equal((await seen(kit, key(1))).suspect, true);
-    await leaseOne(kit, { ...ALONE, owner: 'two' });
-    assert.equal(await kit.fail('two', { key: key(1), overrun: true, backoffMs: 0 }), 'queued');
-    const { suspect, crashes } = await seen(kit, key(1));
-    assert.deepEqual([suspect, crashes], [true, 1]);
-    assert.equal((await leaseOne(kit, { ...ALONE, owner: 'three' })).key, key(2));
-    assert.equal(await kit.fail('three', { key: key(2), backoffMs: 0 }), 'queued');
-    assert.equal((await seen(kit, key(2))).suspect, undefined);
-    assert.equal((await leaseOne(kit, { owner: 'four' })).lease.suspect, undefined);
-    assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
-    assert.equal(await kit.complete('five', { key: key(3) }), 'done');
-    assert.equal((await seen(kit, key(3))).suspect, undefined);
-  },
-  'a suspect’s task is free for others until its turn comes': async (kit) => {
+  'a completion or a failure of the handler clears the mark; returning the event or an overrun does not':
+    async (kit) => {
+      await crashTogether(kit, [key(1), key(2), key(3)]);
+      await leaseOne(kit, { ...ALONE, owner: 'one' });
+      assert.equal(await kit.fail('one', { key: key(1), unstarted: true, backoffMs: 0 }), 'queued');
+      assert.equal((await seen(kit, key(1))).suspect, true);
+      await leaseOne(kit, { ...ALONE, owner: 'two' });
+      assert.equal(await kit.fail('two', { key: key(1), overrun: true, backoffMs: 0 }), 'queued');
+      const { suspect, crashes } = await seen(kit, key(1));
+      assert.deepEqual([suspect, crashes], [true, 1]);
+      assert.equal((await leaseOne(kit, { ...ALONE, owner: 'three' })).key, key(2));
+      assert.equal(await kit.fail('three', { key: key(2), backoffMs: 0 }), 'queued');
+      assert.equal((await seen(kit, key(2))).suspect, undefined);
+      assert.equal((await leaseOne(kit, { owner: 'four' })).lease.suspect, undefined);
+      assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
+      assert.equal(await kit.complete('five', { key: key(3) }), 'done');
+      assert.equal((await seen(kit, key(3))).suspect, undefined);
+    },
+  'the task of a suspect is free for other events until the suspect is leased': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
     await leaseOne(kit, { process: 'dies' });
     await kit.accept({ ...INBOX, key: key(2), task: 't' });
@@ -120,7 +120,7 @@ export const suspectCases: Cases = {
     assert.equal(await kit.complete('worker', { key: key(2) }), 'done');
     assert.equal((await leaseOne(kit, ALONE)).key, key(1));
   },
-  'a lease that ran out is no crash where its process is alive: the attempt stays, nothing is marked': async (
+  'an expired lease of a live process is no crash: the attempt counts, and nothing is marked': async (
     kit,
   ) => {
     const retry = { crashes: 1 };
@@ -135,7 +135,7 @@ export const suspectCases: Cases = {
     const third = await kit.win({ id: 'third', process: 'other', retry });
     assert.deepEqual(third.lease, { owner: 'third', fence: 3, attempt: 3 });
   },
-  'it is one where the row of its process is over, or there is none': async (kit) => {
+  'an expired lease is a crash if the process’s sign of life has expired or never came': async (kit) => {
     await beat(kit, 'died', LEASE_MS - 1000);
     await kit.win({ process: 'died' });
     await kit.win({ key: key(2), process: 'never heard of' });
@@ -143,13 +143,13 @@ export const suspectCases: Cases = {
     assert.equal((await kit.win({ process: 'other' })).lease.suspect, true);
     assert.equal((await kit.win({ key: key(2), process: 'other' })).lease.suspect, true);
   },
-  'a process that leases again what it had is alive': async (kit) => {
+  'a process that leases the same event again is alive': async (kit) => {
     await kit.win({ process: 'same' });
     kit.advance(LEASE_MS + 1);
     const { lease: second } = await kit.win({ id: 'second', process: 'same' });
     assert.deepEqual(second, { owner: 'second', fence: 2, attempt: 2 });
   },
-  'a charge is taken back where its process is heard again, once': async (kit) => {
+  'a counted crash is taken back, once, when its process proves to be alive': async (kit) => {
     const retry = { crashes: 2 };
     const win = async (process: string): Promise<number> => {
       await kit.win({ process, retry });
@@ -168,7 +168,7 @@ export const suspectCases: Cases = {
     const { kind } = await kit.accept({ process: 'five', retry });
     assert.equal(kind, 'done', 'what was charged for others stays');
   },
-  'inline, a suspect is leased to who has a place for it alone, and to others it is in-flight, and nobody’s':
+  'inline: a suspect is leased by an accept that can run it alone; for others it is in-flight, and not leased':
     async (kit) => {
       const keys = [key(1), key(2)];
       for (const of of keys) await kit.win({ key: of, process: 'dies', retry: { crashes: 1 } });
@@ -191,18 +191,18 @@ export const suspectCases: Cases = {
       );
       assert.equal((await kit.accept({ key: key(1), process: 'third', retry: { crashes: 1 } })).kind, 'done');
     },
-  'what its process runs already is in-flight there, and taken over elsewhere': async (kit) => {
+  'an event that its process still runs is in-flight there, and may be taken over elsewhere': async (kit) => {
     await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal((await kit.accept({ isRunning: true })).kind, 'in-flight');
     assert.equal((await kit.accept({}, kit.b)).kind, 'won');
     assert.equal(await kit.complete('none'), 'lost');
   },
-  'what its process runs already is in-flight there, until it is done': async (kit) => {
+  'an event that is done is done, although its process still runs it': async (kit) => {
     await kit.apply();
     assert.equal((await kit.accept({ isRunning: true })).kind, 'done');
   },
-  'what its process runs holds its task there, its lease over or not, until that is done or taken elsewhere':
+  'an event that its process still runs holds its task there, also past its lease, until it is done or another process leases the task':
     async (kit) => {
       await kit.win({ key: key(1), task: 't', id: 'first' });
       kit.advance(LEASE_MS + 1);
@@ -219,7 +219,9 @@ export const suspectCases: Cases = {
         'another process takes it',
       );
     },
-  'a worker is not given what its process runs already, and nothing of it changes': async (kit) => {
+  'a worker does not get an event that its process still runs, and that event does not change': async (
+    kit,
+  ) => {
     await kit.accept({ ...INBOX, key: key(1) });
     await kit.accept({ ...INBOX, key: key(2) });
     await leaseOne(kit, { owner: 'runs', max: 1, process: 'lives' });
@@ -234,7 +236,7 @@ export const suspectCases: Cases = {
     assert.equal(await kit.renew('runs', { key: key(1) }), 'renewed');
     assert.equal(await kit.complete('runs', { key: key(1) }), 'done');
   },
-  'what runs in a worker’s process holds its task there, its lease over or not': async (kit) => {
+  'an event that a worker’s process still runs holds its task there, also past its lease': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
     await leaseOne(kit, { owner: 'runs', max: 1, process: 'lives' });
     kit.advance(LEASE_MS + 1);
@@ -243,7 +245,7 @@ export const suspectCases: Cases = {
     assert.equal(await kit.complete('runs', { key: key(1) }), 'done');
     assert.equal((await leaseOne(kit, { process: 'lives' })).key, key(2), 'due as soon as that is done');
   },
-  'a process is alive for as long as it said last': async (kit) => {
+  'a process is alive for the time of its last sign of life': async (kit) => {
     if (!(await beat(kit, 'lives', 60_000))) return;
     await beat(kit, 'lives', LEASE_MS - 1000);
     await beat(kit, 'another', 60_000);

@@ -30,7 +30,9 @@ export const taskCases: Cases = {
     assert.equal((await accept(SECOND)).kind, 'won');
     assert.equal((await accept(FIRST_EVENT)).kind, 'task-busy');
   },
-  'a lease that ran out frees the task, and its owner cannot come back': async (kit) => {
+  'an expired lease frees the task, and its owner has lost it once the task was leased again': async (
+    kit,
+  ) => {
     const late = await kit.win(FIRST_EVENT);
     await kit.accept(SECOND);
     kit.advance(LEASE_MS + 1);
@@ -42,7 +44,7 @@ export const taskCases: Cases = {
     assert.equal(await kit.complete(second.lease.owner, SECOND), 'done');
     assert.equal((await kit.accept(FIRST_EVENT)).kind, 'won');
   },
-  'a crash is counted once, also where its task is held meanwhile': async (kit) => {
+  'a crash is counted once, also where the task is held meanwhile': async (kit) => {
     const retry = { crashes: 1 };
     const late = await kit.win({ ...FIRST_EVENT, retry });
     kit.advance(LEASE_MS + 1);
@@ -69,13 +71,13 @@ export const taskCases: Cases = {
     await win(FIRST_EVENT);
     assert.equal((await accept(FIRST_EVENT)).kind, 'in-flight');
   },
-  'a key that was forgotten and comes again for another task does not hold its first one': async (kit) => {
+  'an expired key that comes again for another task does not hold the first one': async (kit) => {
     await kit.apply(FIRST_EVENT);
     kit.advance(2 * DAY_MS);
     await kit.win({ ...FIRST_EVENT, task: 'task-2' });
     assert.equal((await kit.accept(SECOND)).kind, 'won');
   },
-  'other tasks, other senders and events without a task (reports) are free': async ({ win }) => {
+  'events of other tasks, of other senders and without a task (reports) do not wait': async ({ win }) => {
     await win(FIRST_EVENT);
     await win({ ...SECOND, task: 'task-2' });
     await win({ ...SECOND, sender: 'https://other.example/mcp' });
@@ -104,7 +106,7 @@ const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(awa
 
 /** Edition 3.2 (verification.md §2.19): a task has one outcome. */
 export const terminalCases: Cases = {
-  'another content under another key is refused once the first is applied, and not recorded': async (kit) => {
+  'other content under another key is refused once the first is applied, and not recorded': async (kit) => {
     await kit.apply(SOLD);
     const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
     assert.deepEqual(await decided(kit, second), FINAL);
@@ -113,11 +115,13 @@ export const terminalCases: Cases = {
     assert.deepEqual(decision(await kit.accept(status(2, 'not sold'), kit.b)), FINAL);
     assert.deepEqual(await decided(kit, SOLD), { ...DUPLICATE, state: 'applied' });
   },
-  'older than the status applied is stale, whatever it says': async (kit) => {
+  'a terminal status older than the applied one is stale, whatever its content': async (kit) => {
     await kit.apply(SOLD);
     assert.equal((await kit.accept(status(0, 'not sold'))).kind, 'stale');
   },
-  'while the first is not safe nothing is final: not under its lease, not between its runs': async (kit) => {
+  'no outcome is final while the first is not safe: neither during its lease nor between its runs': async (
+    kit,
+  ) => {
     const { lease: first } = await kit.win(SOLD);
     const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
     assert.deepEqual(await decided(kit, second), UNSAFE);
@@ -128,13 +132,13 @@ export const terminalCases: Cases = {
     await kit.apply(SOLD);
     assert.deepEqual(await decided(kit, second), FINAL);
   },
-  'DEAD is safe too': async (kit) => {
+  'a DEAD event is safe: its outcome is final': async (kit) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, { ...SOLD, permanent: true });
     assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
     assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
   },
-  'in the inbox the first is safe from its insertion': async (kit) => {
+  'in inbox mode the first is final from its insertion': async (kit) => {
     assert.equal((await kit.accept({ ...SOLD, mode: 'inbox' })).kind, 'queued');
     assert.deepEqual(await decided(kit, { ...status(2, 'not sold'), mode: 'inbox' }), FINAL);
     assert.deepEqual(await decided(kit, { ...status(2, 'sold'), mode: 'inbox' }), DUPLICATE);
@@ -145,7 +149,9 @@ export const terminalCases: Cases = {
       [SOLD.key],
     );
   },
-  'the same content is a duplicate, recorded: also when something was applied meanwhile': async (kit) => {
+  'the same content is a duplicate, and recorded as one: it stays one when another status is applied': async (
+    kit,
+  ) => {
     await kit.apply(SOLD);
     const id = kit.unique();
     const again = { ...status(2, 'sold'), id };
@@ -155,26 +161,26 @@ export const terminalCases: Cases = {
     await kit.apply(status(3));
     assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
   },
-  'the same content after something was applied is applied again, and said to be': async (kit) => {
+  'the same content after another status was applied is applied again': async (kit) => {
     await kit.apply(SOLD);
     assert.equal((await kit.apply(status(2))).afterTerminal, true);
     assert.deepEqual(await decided(kit, status(3, 'not sold')), FINAL, 'the first is kept all the same');
     assert.equal((await kit.apply(status(3, 'sold'))).afterTerminal, false);
     assert.deepEqual(await decided(kit, status(4, 'sold')), DUPLICATE);
   },
-  'what is applied before the first is nothing that followed it': async (kit) => {
+  'a status applied before the first does not count as one after it': async (kit) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, SOLD);
     await kit.apply(status(0));
     await kit.apply(SOLD);
     assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
   },
-  'a status without a time follows too': async (kit) => {
+  'a status without a time that was applied after it counts too': async (kit) => {
     await kit.apply(SOLD);
     await kit.apply({ key: 'event-without-a-time-of-it', task: 'task-1' });
     assert.equal((await kit.accept(status(2, 'sold'))).kind, 'won');
   },
-  'one that was never applied is no first: it had become older than the mark': async (kit) => {
+  'a first that became stale before it was applied does not count': async (kit) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, SOLD);
     await kit.apply(status(2));
@@ -182,36 +188,36 @@ export const terminalCases: Cases = {
     await kit.apply(status(3, 'not sold'));
     assert.deepEqual(await decided(kit, status(4, 'sold')), FINAL);
   },
-  'one that was never acknowledged, and is forgotten, is no first': async (kit) => {
+  'a first that expired before it was acknowledged does not count': async (kit) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, SOLD);
     kit.advance(DAY_MS + 1);
     assert.equal((await kit.accept(status(2, 'not sold'))).kind, 'won');
   },
-  'one that its owner discarded is no first': async (kit) => {
+  'a first that was discarded does not count': async (kit) => {
     if (!kit.a.inbox) return;
     await kit.accept({ ...SOLD, mode: 'inbox' });
     assert.equal(await inboxOf(kit.a).discard(SENDER, SOLD.key ?? '', DAY_MS), 'discarded');
     assert.equal((await kit.accept({ ...status(2, 'not sold'), mode: 'inbox' })).kind, 'queued');
   },
-  'it is kept for 30 days, though its record is forgotten': async (kit) => {
+  'the outcome is kept for 30 days, longer than its record': async (kit) => {
     await kit.apply(SOLD);
     kit.advance(29 * DAY_MS);
     assert.equal(await kit.peek(SOLD), 'absent');
     assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
   },
-  'a duplicate without room is answered, and not recorded': async (kit) => {
+  'over the cap a duplicate is answered, and not recorded': async (kit) => {
     await kit.apply(SOLD);
     const again = { ...status(2, 'sold'), limits: { maxRecordsPerSender: 1 } };
     assert.deepEqual(await decided(kit, again), DUPLICATE);
     assert.equal(await kit.peek(again), 'absent');
   },
-  'other editions tell no hash: theirs is applied, and so is what comes after theirs': async (kit) => {
+  'without a content hash, as in other editions, each terminal status is applied': async (kit) => {
     await kit.apply({ ...SOLD, says: undefined });
     assert.equal((await kit.apply(status(2, 'not sold'))).afterTerminal, true);
     assert.equal((await kit.apply({ ...status(3, 'sold'), says: undefined })).afterTerminal, true);
   },
-  'tasks have theirs apart, and so have senders': async (kit) => {
+  'outcomes of two tasks, and of two senders, are separate': async (kit) => {
     await kit.apply(SOLD);
     await kit.apply({ ...status(2, 'not sold'), task: 'task-2' });
     await kit.apply({ ...status(2, 'not sold'), sender: 'https://other.example/mcp' });
@@ -230,7 +236,7 @@ function event(name: string, at?: Draft['at'], terminal = false): Draft {
 
 /** contract.md §9.7; admission.md §5.1 to §5.6. */
 export const orderCases: Cases = {
-  'older than the status applied: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
+  'older than the applied status: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
     await apply(event('mark', MARK));
     assert.deepEqual(decision(await accept(event('old', EARLIER), b)), STALE);
     assert.equal(await peek(event('old')), 'stale');
@@ -255,15 +261,15 @@ export const orderCases: Cases = {
     await apply(event('mark', MARK));
     await apply(event('equal', MARK));
   },
-  'equal, the stored one terminal and this one too: applied': async ({ apply }) => {
+  'equal, both terminal: applied': async ({ apply }) => {
     await apply(event('mark', MARK, true));
     assert.equal((await apply(event('equal', MARK, true))).afterTerminal, false);
   },
-  'equal, the stored one terminal and this one not: stale': async ({ accept, apply }) => {
+  'equal, the applied one terminal and this one not: stale': async ({ accept, apply }) => {
     await apply(event('mark', MARK, true));
     assert.equal((await accept(event('equal', MARK))).kind, 'stale');
   },
-  'equal and terminal after one that is not: applied, and terminal from then on': async (kit) => {
+  'equal, this one terminal and the applied one not: applied, and the task is terminal': async (kit) => {
     await kit.apply(event('mark', MARK));
     await kit.apply(event('terminal', MARK, true));
     assert.equal((await kit.accept(event('equal', MARK))).kind, 'stale');
@@ -279,22 +285,22 @@ export const orderCases: Cases = {
     await apply(event('equal', '2026-01-02T00:00:00.000000000500Z'));
     await apply(event('new', '2026-01-02T00:00:00.00000000051Z'));
   },
-  'a status after a terminal one: applied, and said to be': async ({ apply }) => {
+  'newer than a terminal one: applied, and marked': async ({ apply }) => {
     await apply(event('mark', MARK, true));
     assert.equal((await apply(event('new', LATER))).afterTerminal, true);
   },
-  'a second terminal status, newer: applied, and said to be': async ({ apply }) => {
+  'a second terminal status, newer: applied, and marked': async ({ apply }) => {
     await apply(event('mark', MARK, true));
     assert.equal((await apply(event('new', LATER, true))).afterTerminal, true);
   },
-  'a retry that has become the one after a terminal status is said to be': async ({ win, fail, apply }) => {
+  'a retry of an event after a terminal status was applied is marked': async ({ win, fail, apply }) => {
     const first = await win(event('new', LATER));
     assert.equal(first.afterTerminal, false);
     await fail(first.lease.owner, event('new'));
     await apply(event('mark', MARK, true));
     assert.equal((await win(event('new', LATER))).afterTerminal, true);
   },
-  'a status after one that is not terminal is nothing to speak of': async ({ apply }) => {
+  'a status after one that is not terminal is not marked': async ({ apply }) => {
     await apply(event('mark', MARK));
     assert.equal((await apply(event('new', LATER, true))).afterTerminal, false);
   },
@@ -307,7 +313,14 @@ export const orderCases: Cases = {
     assert.equal((await apply(event('ahead', 270_000))).ahead, false);
     assert.equal((await accept(event('now', 0))).kind, 'stale');
   },
-  'ahead is judged anew at each lease': async ({ win, fail, fromNow, advance, accept, complete }) => {
+  'whether a time is ahead is decided at each lease': async ({
+    win,
+    fail,
+    fromNow,
+    advance,
+    accept,
+    complete,
+  }) => {
     const ahead = event('ahead', fromNow(330_000));
     const first = await win(ahead);
     assert.equal(first.ahead, true);
@@ -318,7 +331,9 @@ export const orderCases: Cases = {
     assert.equal(await complete(second.lease.owner, ahead), 'done');
     assert.equal((await accept(event('old', 0))).kind, 'stale');
   },
-  'who lost its task is too late for the mark, also where the store’s clock was set back': async (kit) => {
+  'an owner that lost its task does not move the mark, also where the store’s clock was set back': async (
+    kit,
+  ) => {
     const late = await kit.win(event('old', EARLIER));
     kit.advance(LEASE_MS + 1);
     await kit.apply(event('new', LATER));
@@ -331,22 +346,17 @@ export const orderCases: Cases = {
     assert.equal((await apply(event('none'))).afterTerminal, false);
     assert.equal((await accept(event('old', EARLIER))).kind, 'stale');
   },
-  'reports and other families have no task: never stale, whatever their time': async ({ apply }) => {
+  'reports and other families have no task and are never stale': async ({ apply }) => {
     await apply(event('mark', MARK, true));
     await apply({ key: 'report-0001-of-the-seller' });
     await apply({ key: 'report-0002-of-the-seller' });
   },
-  'tasks are ordered apart, and so are senders': async ({ apply }) => {
+  'tasks, and senders, are ordered separately': async ({ apply }) => {
     await apply(event('mark', MARK));
     await apply({ ...event('old', EARLIER), task: 'task-2' });
     await apply({ ...event('old', EARLIER), sender: 'https://other.example/mcp' });
   },
-  'a retry that has become older than the mark is stale, and not run': async ({
-    accept,
-    win,
-    apply,
-    fail,
-  }) => {
+  'a retry that became older than the mark is stale, and not run': async ({ accept, win, apply, fail }) => {
     const first = await win(event('old', EARLIER));
     await fail(first.lease.owner, event('old'));
     await apply(event('new', LATER));
@@ -361,21 +371,21 @@ export const orderCases: Cases = {
     await complete(lease.owner, event('new'));
     assert.deepEqual(decision(await accept(event('old', EARLIER))), STALE);
   },
-  'a takeover is ordered by the first copy’s time, not by that of a changed one': async (kit) => {
+  'a takeover is ordered by the time of the first copy, not of a changed one': async (kit) => {
     await kit.win({ ...event('old', EARLIER), body: 'first' });
     kit.advance(LEASE_MS + 1);
     await kit.apply(event('mark', MARK));
     const changed = { ...event('old', LATER), body: 'changed' };
     assert.deepEqual(decision(await kit.accept(changed)), { kind: 'stale', changed: true });
   },
-  'a stale event without room is answered stale, and not recorded': async ({ accept, apply, peek }) => {
+  'over the cap a stale event is answered stale, and not recorded': async ({ accept, apply, peek }) => {
     await apply(event('mark', MARK));
     const limits = { maxRecordsPerSender: 1 };
     assert.deepEqual(decision(await accept({ ...event('old', EARLIER), limits })), STALE);
     assert.equal(await peek(event('old')), 'absent');
     assert.deepEqual(decision(await accept({ ...event('old', EARLIER), limits })), STALE);
   },
-  'the mark outlives its record: 30 days': async ({ accept, apply, peek, advance }) => {
+  'the mark is kept for 30 days, longer than its record': async ({ accept, apply, peek, advance }) => {
     await apply({ ...event('mark', MARK), key: KEY });
     advance(29 * DAY_MS);
     assert.equal(await peek(), 'absent');

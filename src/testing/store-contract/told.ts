@@ -50,7 +50,9 @@ const T3 = '2026-01-03T12:00:00Z';
 
 /** `Receiver.observe` (admission.md §5.9). */
 export const toldCases: Cases = {
-  'a terminal status is taken once, whichever channel tells first, and is known to differ': async (kit) => {
+  'a terminal status is accepted once, from the first channel, and other content is reported': async (
+    kit,
+  ) => {
     await kit.apply(tells('webhook', 'completed', { at: T2 }));
     assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook'));
     const other = tells('poll', 'completed', { at: T1, hash: 'not sold' });
@@ -61,7 +63,7 @@ export const toldCases: Cases = {
     );
     assert.equal(await kit.peek(other), 'stale', 'it is recorded');
   },
-  'a webhook after what a poll told is a duplicate, from the insertion of that on': async (kit) => {
+  'a webhook of an end that a poll reported is a duplicate as soon as the poll is queued': async (kit) => {
     assert.equal((await kit.accept(tells('poll', 'completed'))).kind, 'queued');
     assert.deepEqual(await decided(kit, tells('webhook', 'completed', { at: T1 })), duplicateOf('poll'));
     const failed = tells('webhook', 'failed', { at: T2, hash: 'not sold' });
@@ -70,12 +72,12 @@ export const toldCases: Cases = {
     assert.deepEqual(await decided(kit, tells('webhook', 'completed', { at: T3 })), duplicateOf('poll'));
     assert.deepEqual(await decided(kit, tells('pull', 'completed')), duplicateOf('poll'));
   },
-  'two webhooks are the edition’s affair, as ever': async (kit) => {
+  'two webhooks are decided by the edition alone': async (kit) => {
     await kit.apply(tells('webhook', 'completed', { at: T1 }));
     const second = await kit.accept(tells('webhook', 'failed', { at: T2, hash: 'not sold' }));
     assert.equal(second.kind, 'won');
   },
-  'while an inline webhook runs, or has failed, another channel makes it safe: a worker runs it, and no second event':
+  'another channel’s report of an end makes its inline webhook safe, running or failed: a worker runs that, and no second event':
     async (kit) => {
       const webhook = tells('webhook', 'completed', { at: T1 });
       const { lease: running } = await kit.win(webhook);
@@ -86,7 +88,9 @@ export const toldCases: Cases = {
       assert.equal(await runNext(kit), webhook.key);
       assert.equal(await kit.peek(webhook), 'applied');
     },
-  'one whose lease is over too: its process has died': async (kit) => {
+  'another channel’s report of an end makes its inline webhook safe, also where its process has died': async (
+    kit,
+  ) => {
     const webhook = tells('webhook', 'completed', { at: T1 });
     await kit.win({ ...webhook, leaseMs: 1000 });
     await kit.accept(tells('poll', 'completed'));
@@ -96,7 +100,7 @@ export const toldCases: Cases = {
     assert.equal(again.key, webhook.key);
     assert.equal(await kit.complete(again.lease.owner, webhook), 'done');
   },
-  'one that was forgotten, or discarded, before it was applied is no first': async (kit) => {
+  'an end that expired or was discarded before it was applied does not count': async (kit) => {
     const webhook = tells('webhook', 'completed', { at: T1 });
     const { lease: running } = await kit.win(webhook);
     await kit.fail(running.owner, webhook);
@@ -106,66 +110,65 @@ export const toldCases: Cases = {
     assert.equal(await inboxOf(kit.a).discard(SENDER, poll.key ?? '', DAY_MS), 'discarded');
     assert.equal((await kit.accept(tells('pull', 'completed'))).kind, 'queued');
   },
-  'of two webhooks that tell an end the one that is applied is the first, where the other is never run':
-    async (kit) => {
-      const [older, newer] = [
-        tells('webhook', 'completed', { at: T1, operation: OPERATION }),
-        tells('webhook', 'failed', { at: T2, hash: 'not sold', operation: OPERATION }),
-      ];
-      const { lease: running } = await kit.win(older);
-      await kit.fail(running.owner, older);
-      await kit.apply(newer);
-      assert.equal((await kit.accept(older)).kind, 'stale');
-      assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook', 'not sold'));
-      const answer = { ...tells('response', 'failed', { hash: 'not sold' }), task: OPERATION };
-      assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
-    },
-  'an end that two channels tell is as new as the newer one says, and without a time it is never too old':
-    async (kit) => {
-      const end = tells('webhook', 'completed', { at: T1 });
-      const twice = async (other: Draft, task: string, before: boolean): Promise<string> => {
-        const of = (draft: Draft): Draft => ({ ...draft, key: `${draft.key}-${task}`, task });
-        const { lease: running } = await kit.win(of(end));
-        await kit.fail(running.owner, { ...of(end), backoffMs: 0 });
-        if (before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
-        assert.deepEqual(await decided(kit, of(other)), duplicateOf('webhook'));
-        if (!before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
-        const { events } = await lease(kit);
-        for (const { key, lease: run } of events) await kit.complete(run.owner, { key });
-        return kit.peek(of(end));
-      };
-      let task = 0;
-      for (const before of [true, false]) {
-        for (const [other, state] of [
-          [tells('poll', 'completed'), 'applied'],
-          [tells('poll', 'completed', { at: T3 }), 'applied'],
-          [tells('poll', 'completed', { at: '2025-12-31T12:00:00Z' }), 'stale'],
-        ] as const) {
-          task += 1;
-          assert.equal(await twice(other, `task-${task}`, before), state, `${other.key}, ${before}`);
-        }
-      }
-    },
-  'what names both joins them, also where it is a duplicate: then the end is known by either': async (
+  'of two webhooks of an end the one that is applied counts, where the other never runs': async (kit) => {
+    const [older, newer] = [
+      tells('webhook', 'completed', { at: T1, operation: OPERATION }),
+      tells('webhook', 'failed', { at: T2, hash: 'not sold', operation: OPERATION }),
+    ];
+    const { lease: running } = await kit.win(older);
+    await kit.fail(running.owner, older);
+    await kit.apply(newer);
+    assert.equal((await kit.accept(older)).kind, 'stale');
+    assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('webhook', 'not sold'));
+    const answer = { ...tells('response', 'failed', { hash: 'not sold' }), task: OPERATION };
+    assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
+  },
+  'an end from two channels has the newer of their times, and is never stale if one has none': async (
     kit,
   ) => {
-    const both = (task: string): Draft => {
-      const draft = tells('webhook', 'completed', { at: T1, operation: OPERATION });
-      return { ...draft, key: `${draft.key}-${task}`, task };
+    const end = tells('webhook', 'completed', { at: T1 });
+    const twice = async (other: Draft, task: string, before: boolean): Promise<string> => {
+      const of = (draft: Draft): Draft => ({ ...draft, key: `${draft.key}-${task}`, task });
+      const { lease: running } = await kit.win(of(end));
+      await kit.fail(running.owner, { ...of(end), backoffMs: 0 });
+      if (before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
+      assert.deepEqual(await decided(kit, of(other)), duplicateOf('webhook'));
+      if (!before) await kit.apply(of(tells('webhook', 'working', { at: T2 })));
+      const { events } = await lease(kit);
+      for (const { key, lease: run } of events) await kit.complete(run.owner, { key });
+      return kit.peek(of(end));
     };
-    const answer = { ...tells('response', 'completed'), task: OPERATION };
-    assert.equal((await kit.accept(answer)).kind, 'queued');
-    assert.deepEqual(await decided(kit, both('task-1')), duplicateOf('response'));
-    assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('response'));
-    assert.equal(await runNext(kit), answer.key);
-    kit.advance(DAY_MS * 2);
-    assert.deepEqual(
-      await decided(kit, tells('pull', 'completed')),
-      duplicateOf('response'),
-      'forgotten since',
-    );
+    let task = 0;
+    for (const before of [true, false]) {
+      for (const [other, state] of [
+        [tells('poll', 'completed'), 'applied'],
+        [tells('poll', 'completed', { at: T3 }), 'applied'],
+        [tells('poll', 'completed', { at: '2025-12-31T12:00:00Z' }), 'stale'],
+      ] as const) {
+        task += 1;
+        assert.equal(await twice(other, `task-${task}`, before), state, `${other.key}, ${before}`);
+      }
+    }
   },
-  'the same, where the task was known first': async (kit) => {
+  'an event that names task and operation joins them, also as a duplicate: the end is found by either':
+    async (kit) => {
+      const both = (task: string): Draft => {
+        const draft = tells('webhook', 'completed', { at: T1, operation: OPERATION });
+        return { ...draft, key: `${draft.key}-${task}`, task };
+      };
+      const answer = { ...tells('response', 'completed'), task: OPERATION };
+      assert.equal((await kit.accept(answer)).kind, 'queued');
+      assert.deepEqual(await decided(kit, both('task-1')), duplicateOf('response'));
+      assert.deepEqual(await decided(kit, tells('poll', 'completed')), duplicateOf('response'));
+      assert.equal(await runNext(kit), answer.key);
+      kit.advance(DAY_MS * 2);
+      assert.deepEqual(
+        await decided(kit, tells('pull', 'completed')),
+        duplicateOf('response'),
+        'forgotten since',
+      );
+    },
+  'an event that names task and operation joins them, also where the task was known first': async (kit) => {
     const poll = tells('poll', 'completed');
     assert.equal((await kit.accept(poll)).kind, 'queued');
     const webhook = tells('webhook', 'completed', { at: T1, operation: OPERATION });
@@ -175,7 +178,7 @@ export const toldCases: Cases = {
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.deepEqual(await decided(kit, answer), duplicateOf('poll'));
   },
-  'an answer that names no task ends its operation: by operation the first one wins too': async (kit) => {
+  'an answer without a task ends its operation, whose first end alone counts': async (kit) => {
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.equal((await kit.accept(answer)).kind, 'queued');
     const named = { operation: OPERATION };
@@ -193,18 +196,18 @@ export const toldCases: Cases = {
     assert.deepEqual(await decided(kit, bare), duplicateOf('response'), 'its task is known to be the same');
     assert.equal((await kit.accept({ ...bare, key: `${bare.key}-2`, task: 'task-2' })).kind, 'won');
   },
-  'the other way round: what names both is known by the operation': async (kit) => {
+  'an end that names task and operation is found by the operation': async (kit) => {
     await kit.apply(tells('webhook', 'completed', { at: T1, operation: OPERATION }));
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
   },
-  'an operation that a seller repeats for another task does not end that': async (kit) => {
+  'an operation that a seller repeats for another task does not end that task': async (kit) => {
     const named = { operation: OPERATION };
     assert.equal((await kit.accept(tells('poll', 'completed', named))).kind, 'queued');
     const other = { ...tells('webhook', 'completed', { at: T1, ...named }), task: 'task-2' };
     assert.equal((await kit.accept(other)).kind, 'won');
   },
-  'with a time: the same status at the same time was told before; another one was not': async (kit) => {
+  'with a time: only the same status at the same time is a duplicate': async (kit) => {
     await kit.apply(tells('webhook', 'working', { at: T2 }));
     const same = await decided(kit, tells('poll', 'working', { at: T2 }));
     assert.deepEqual(same, { kind: 'done', changed: false, state: 'stale', died: false });
@@ -215,14 +218,14 @@ export const toldCases: Cases = {
     await runNext(kit);
     assert.equal((await kit.accept(tells('webhook', 'working', { at: T3 }))).kind, 'done');
   },
-  'with a time: one that waited while the other was applied is not run': async (kit) => {
+  'with a time: a queued status is not run once the same one was applied': async (kit) => {
     const { lease: running } = await kit.win(tells('webhook', 'working', { at: T1 }));
     assert.equal((await kit.accept(tells('poll', 'working', { at: T1 }))).kind, 'queued');
     await kit.complete(running.owner, tells('webhook', 'working', { at: T1 }));
     const { events, stale = [] } = await lease(kit);
     assert.deepEqual([events.length, stale.length], [0, 1]);
   },
-  'without a time: only another status than the last, and nothing applied since it was asked for': async (
+  'without a time: only a changed status is accepted, if nothing was applied since it was asked for': async (
     kit,
   ) => {
     const asked = (status: string, askedMs: number, n: number): Draft => {
@@ -242,7 +245,7 @@ export const toldCases: Cases = {
     await kit.apply(tells('webhook', 'input-required', { at: T1 }));
     assert.equal((await kit.accept(asked('working', -5000, 6))).kind, 'stale', 'a webhook was applied since');
   },
-  'without a time: one that waited while something was applied is not run': async (kit) => {
+  'without a time: a queued status is not run once another was applied': async (kit) => {
     const webhook = tells('webhook', 'input-required', { at: T1 });
     const { lease: running } = await kit.win(webhook);
     const poll = tells('poll', 'working', { askedMs: 0 });
@@ -252,14 +255,14 @@ export const toldCases: Cases = {
     const { events } = await lease(kit);
     assert.deepEqual([events.length, await kit.peek(poll)], [0, 'stale']);
   },
-  'nothing that is not terminal is applied after a terminal one without a time': async (kit) => {
+  'after a terminal status without a time no other status is applied': async (kit) => {
     await kit.apply(tells('webhook', 'working', { at: T1 }));
     await kit.accept(tells('poll', 'completed'));
     await runNext(kit);
     assert.equal((await kit.accept(tells('webhook', 'working', { at: T2 }))).kind, 'stale');
     assert.equal((await kit.accept(tells('poll', 'input-required', { askedMs: 0 }))).kind, 'stale');
   },
-  'a worker and an operator are told by which channel it came': async (kit) => {
+  'lease and inspect give the channel': async (kit) => {
     const poll = tells('poll', 'completed');
     await kit.accept(poll);
     assert.equal((await inboxOf(kit.a).inspect(SENDER, poll.key ?? ''))?.source, 'poll');
@@ -273,7 +276,7 @@ export const toldCases: Cases = {
     const seen = await inboxOf(kit.a).inspect(answer.sender, answer.key ?? '');
     assert.deepEqual([seen?.source, seen?.taskId], ['response', undefined]);
   },
-  'senders see nothing of each other': async (kit) => {
+  'tasks and operations of two senders are separate': async (kit) => {
     await kit.accept(tells('poll', 'completed', { operation: OPERATION }));
     const other = { ...tells('webhook', 'completed', { at: T1, operation: OPERATION }) };
     assert.equal((await kit.accept({ ...other, sender: 'https://other.example/mcp' })).kind, 'won');
