@@ -74,8 +74,13 @@ interface Task {
 /** As it is, or in the member that a transport's client gives it in. */
 function taskIn(answer: unknown): Task | undefined {
   if (!isJsonObject(answer)) return undefined;
-  return ofTask(answer) ?? ofTask(answer['task']) ?? ofTask(answer['result']);
+  const own = ofTask(answer);
+  // What names a task itself has a result in it, whose status is a media buy's, say.
+  if (own || NAMES.some((name) => Object.hasOwn(answer, name))) return own;
+  return ofTask(answer['task']) ?? ofTask(answer['result']);
 }
+
+const NAMES = ['status', 'task_id', 'task_type'] as const;
 
 function ofTask(body: unknown): Task | undefined {
   if (!isJsonObject(body)) return undefined;
@@ -109,9 +114,17 @@ const HINTS: readonly (readonly [name: string, ms: number])[] = [
 function hintIn(body: JsonObject): number | undefined {
   for (const [name, ms] of HINTS) {
     const value = body[name];
-    if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return value * ms;
+    if (typeof value === 'number') return waitMs(value * ms);
   }
   return undefined;
+}
+
+/** The longest time that a seller may ask for. Ms. */
+const LONGEST_MS = 86_400_000;
+
+/** A time that a seller asks for, as it is obeyed: a day at most; undefined for what is none. */
+export function waitMs(ms: unknown): number | undefined {
+  return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }
 
 const TOO_MANY_REQUESTS = 429;

@@ -1,3 +1,4 @@
+import { MAX_TEXT } from '../codec/printable.ts';
 import { isOfKind, messageOf } from '../errors.ts';
 import {
   isFinal,
@@ -6,7 +7,7 @@ import {
   SellerError,
   TaskUnknownError,
 } from '../registrations/answer.ts';
-import { AnswerError } from './answer.ts';
+import { AnswerError, waitMs } from './answer.ts';
 
 /**
  * Why a poll has no answer. `busy`: the seller asks to be left alone. `unknown`: it does not know the task. `no-operation`: it
@@ -28,13 +29,13 @@ const TOO_MANY_REQUESTS = 429;
 
 /** @param error what the caller's client threw, or what its answer was read as. */
 export function failureOf(error: unknown): PollFailure {
-  const message = messageOf(error);
-  if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: error.retryAfterMs, message };
+  const message = messageOf(error).slice(0, MAX_TEXT);
+  if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
   if (isOfKind(error, TaskUnknownError)) return { kind: 'unknown', message };
   if (isOfKind(error, AnswerError)) return { kind: 'refused', code: 'answer_invalid', message };
   const { code, status, retryAfterMs } = membersOf(error);
   if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
-    return { kind: 'busy', pauseMs: typeof retryAfterMs === 'number' ? retryAfterMs : undefined, message };
+    return { kind: 'busy', pauseMs: waitMs(retryAfterMs), message };
   }
   if (code === METHOD_NOT_FOUND || NO_OPERATION.test(message)) return { kind: 'no-operation', message };
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);

@@ -1,21 +1,20 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError, isOfKind, messageOf, textOf } from '../errors.ts';
-import type { TaskStatus, Transport } from '../events/event.ts';
+import type { TaskStatus } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
 import { createThinning } from '../logging.ts';
 import type { Receiver } from '../options.ts';
 import type { Parts } from '../parts.ts';
 import type { JsonObject } from '../registrations/json.ts';
-import type { CallSeller } from '../registrations/registration.ts';
 import { storedObject } from '../registrations/rows.ts';
 import type { Watch, WatchedTasks } from '../registrations/watch.ts';
 import { limited, orAborted } from '../time-limits.ts';
-import { type TaskSeen, taskSeenIn } from './answer.ts';
+import type { TaskSeen } from './answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
-import { queriesFor, type PolledTask, type TaskQuery } from './query.ts';
-import { beginPoll, contextOf, endPoll, type Held, type Pace, type PollEnd } from './watches.ts';
+import { type PolledTask, questioner, type QuestionContext } from './query.ts';
+import { beginPoll, contextOf, endPoll, type Held, type Kept, type Pace, type PollEnd } from './watches.ts';
 
 /**
  * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
@@ -50,14 +49,10 @@ export interface PollerStats {
   readonly endedBefore: number;
 }
 
-export interface PollerContext {
+export interface PollerContext extends QuestionContext {
   readonly parts: Pick<Parts, 'config' | 'logger' | 'raiseAlarm' | 'now'>;
   readonly observe: Receiver['observe'];
   readonly tasks: WatchedTasks;
-  readonly call: CallSeller;
-  /** By agent URL. */
-  readonly transport: (agentUrl: string) => Transport;
-  readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
   readonly pace: Omit<Pace, 'silentMs'>;
   /** `Pace.silentMs`, by agent URL: the owner's function, which may fail. */
   readonly silentMs: (agentUrl: string) => number;
@@ -117,13 +112,12 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     const pace = paceOf(row.sender);
     const begun = await beginPoll(tasks, row, pace);
     if (begun.kind === 'ended') endedBefore += 1;
-    if (begun.kind !== 'poll' && begun.kind !== 'give-up') return;
+    if (begun.kind !== 'poll') return;
     const { watch, held } = begun;
     const since = clock();
-    const told = begun.kind === 'poll' ? await ask(watch, held) : UNRESOLVED;
-    // Before it is kept: an alarm may come twice, and is never left out.
+    const asked = await ask(watch, held);
+    const told = resultOf(asked, await endPoll(tasks, held, asked.end, pace));
     alarms(watch, held, told);
-    await endPoll(tasks, held, told.end, pace);
     if (told.result === 'stopped') return;
     counts[told.result] += 1;
     context.onPoll({ ...namesOf(watch, held), ...factsOf(told), durationMs: Math.max(0, clock() - since) });
@@ -222,11 +216,14 @@ interface Told {
   readonly code?: string;
 }
 
-const UNRESOLVED: Told = {
-  result: 'unresolved',
-  end: { kind: 'unresolved' },
-  error: 'polled for giveUpMs, and it has not ended',
-};
+/** A task is given up where the seller can say no more of it, or has not said its end for so long. */
+function resultOf(asked: Told, kept: Kept): Told {
+  if (kept === 'unresolved') {
+    return { error: 'it was polled for giveUpMs, and has not ended', ...asked, result: 'unresolved' };
+  }
+  // Another channel has told its end meanwhile.
+  return asked.result === 'unresolved' ? { ...asked, result: 'unchanged' } : asked;
+}
 
 const namesOf = (
   { taskId, operationId, taskType }: Watch,
@@ -248,6 +245,7 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
 function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, held: Held) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
+  const { name: edition } = parts.config.edition;
 
   const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
@@ -284,11 +282,12 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, he
     try {
       const reason = `the seller did not answer within ${callMs} ms`;
       const seen = await limited({ ms: callMs, reason }, stopping, (signal) =>
-        orAborted(question(watch, held, signal), signal),
+        orAborted(question(taskOf(watch, held, edition), signal), signal),
       );
       if (seen.status === 'completed' && seen.data === undefined) {
         return {
-          ...UNRESOLVED,
+          result: 'unresolved',
+          end: { kind: 'unresolved' },
           status: 'completed',
           error: 'the seller says completed, and gives no result',
         };
@@ -321,44 +320,6 @@ function failed(failure: PollFailure): Told {
     ...(kind === 'unknown' && { isUnknown: true }),
   };
   return { result: RESULTS[kind], end, error: message, code };
-}
-
-/** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
-function questioner({
-  parts,
-  call,
-  transport,
-  query,
-}: PollerContext): (watch: Watch, held: Held, signal: AbortSignal) => Promise<TaskSeen> {
-  /** By the how many-th operation sellers are asked that do not have the first. */
-  const known = new Map<string, number>();
-
-  const askBy = async (of: TaskQuery, { sender }: Held, taskId: string, signal: AbortSignal) =>
-    taskSeenIn(await call(sender, of.operation, of.arguments, { signal }), taskId);
-
-  const first = async (queries: readonly TaskQuery[], held: Held, taskId: string, signal: AbortSignal) => {
-    for (let at = known.get(held.sender) ?? 0; ; at += 1) {
-      const of = queries[at] ?? queries[0];
-      if (!of) throw new ConfigError('query: no question was given.');
-      try {
-        const seen = await askBy(of, held, taskId, signal);
-        if (at > 0) known.set(held.sender, at);
-        return { of, seen };
-      } catch (error) {
-        if (failureOf(error).kind !== 'no-operation' || at + 1 >= queries.length) throw error;
-      }
-    }
-  };
-
-  return async (watch, held, signal) => {
-    const task = taskOf(watch, held, parts.config.edition.name);
-    const by = transport(held.sender);
-    const own = query?.(task);
-    const { of, seen } = await first(own ? [own] : queriesFor(by, task), held, task.taskId, signal);
-    if (seen.status !== 'completed' || seen.data !== undefined) return seen;
-    const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;
-    return askBy(again, held, task.taskId, signal);
-  };
 }
 
 function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): PolledTask {

@@ -1,6 +1,10 @@
 import type { TaskStatus, Transport } from '../events/event.ts';
 import type { EditionName } from '../protocol.ts';
+import { ConfigError } from '../errors.ts';
 import type { JsonObject } from '../registrations/json.ts';
+import type { CallSeller } from '../registrations/registration.ts';
+import { type TaskSeen, taskSeenIn } from './answer.ts';
+import { failureOf } from './failure.ts';
 
 /** A task that is asked about. */
 export interface PolledTask {
@@ -47,6 +51,54 @@ const QUERIES: Readonly<Record<Transport, Readonly<Record<EditionName, readonly 
 };
 
 /** The questions that a seller may understand, the newest first. */
-export function queriesFor(transport: Transport, task: PolledTask): readonly TaskQuery[] {
+function queriesFor(transport: Transport, task: PolledTask): readonly TaskQuery[] {
   return QUERIES[transport][task.edition].map((query) => query(task));
+}
+
+/** What questions are asked with. */
+export interface QuestionContext {
+  readonly call: CallSeller;
+  /** By agent URL. */
+  readonly transport: (agentUrl: string) => Transport;
+  readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
+}
+
+/** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
+export function questioner({
+  call,
+  transport,
+  query,
+}: QuestionContext): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
+  /** By the how many-th operation sellers are asked that do not have the first. */
+  const known = new Map<string, number>();
+
+  const askBy = async (of: TaskQuery, { sender, taskId }: PolledTask, signal: AbortSignal) =>
+    taskSeenIn(await call(sender, of.operation, of.arguments, { signal }), taskId);
+
+  const first = async (queries: readonly TaskQuery[], task: PolledTask, signal: AbortSignal) => {
+    const { sender } = task;
+    for (let at = known.get(sender) ?? 0; ; at += 1) {
+      const of = queries[at] ?? queries[0];
+      if (!of) throw new ConfigError('query: no question was given.');
+      try {
+        const seen = await askBy(of, task, signal);
+        if (at > 0) known.set(sender, at);
+        return { of, seen };
+      } catch (error) {
+        if (failureOf(error).kind === 'no-operation' && at + 1 < queries.length) continue;
+        // It may have the first one by now.
+        known.delete(sender);
+        throw error;
+      }
+    }
+  };
+
+  return async (task, signal) => {
+    const by = transport(task.sender);
+    const own = query?.(task);
+    const { of, seen } = await first(own ? [own] : queriesFor(by, task), task, signal);
+    if (seen.status !== 'completed' || seen.data !== undefined) return seen;
+    const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;
+    return askBy(again, task, signal);
+  };
 }

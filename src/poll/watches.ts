@@ -44,11 +44,10 @@ export interface Held {
 }
 
 /**
- * `poll`: to be asked about now. `give-up`: it was polled for `giveUpMs`; it is unresolved once `endPoll` is told so. `ended`:
- * its end is safe, nobody asks any more. `later`: not now. `lost`: another process has it.
+ * `poll`: to be asked about now. `ended`: it has ended, nobody asks any more. `later`: not now. `lost`: another process has it.
  */
 export type Begun =
-  | { readonly kind: 'poll' | 'give-up'; readonly watch: Watch; readonly held: Held }
+  | { readonly kind: 'poll'; readonly watch: Watch; readonly held: Held }
   | { readonly kind: 'ended' | 'later' | 'lost' };
 
 /** What came of a poll. */
@@ -64,15 +63,14 @@ export type PollEnd =
     }
   /** Of a seller that asks for a pause: none of its tasks is polled before that. */
   | { readonly kind: 'failed'; readonly pauseMs?: number | undefined; readonly isUnknown?: boolean }
-  /** Nobody polls it any more, and it has not ended. */
+  /** The seller can say no more of it: it is unresolved, unless another channel has told its end. */
   | { readonly kind: 'unresolved' }
   /** Not asked to its end: another process may do it at once. */
   | { readonly kind: 'stopped' };
 
 /** Where the seller's polls are all under way: some of them will have ended then. Ms. */
 const CROWDED_MS = 500;
-/** The longest time between two polls of a task that fails, or of a seller that asks for a pause. Ms. */
-const LONGEST_MS = 86_400_000;
+/** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
 /** Of a time between two polls: so much more or less, at random. */
 const JITTER = 0.1;
@@ -113,10 +111,6 @@ function begun(
     return { kind: 'later' };
   };
   const held = { ...of, dueAt: Math.ceil(now + pace.leaseMs) };
-  if (now - watch.since >= pace.giveUpMs) {
-    rows.save(watchRow(of, watch, 'watched', held));
-    return { kind: 'give-up', watch, held };
-  }
   const seller = sellerRowIn(rows);
   // Nobody has to tell it again, unless what is newer is applied before it.
   if (end === 'safe') return later(now + spread(intervalMs(watch, seller, now, pace), pace));
@@ -133,28 +127,40 @@ function begun(
   return { kind: 'poll', watch, held };
 }
 
-/** Ends a poll. @returns whether it was still this process's. */
+/** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
+export type Kept = 'kept' | 'unresolved' | 'lost';
+
+/** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
 export function endPoll(
   { rows, retentionMs }: WatchedTasks,
   held: Held,
   end: PollEnd,
   pace: Pace,
-): Promise<boolean> {
+): Promise<Kept> {
   return rows.run(held.sender, (step, now) => {
     const seller = sellerRowIn(step);
-    const pausedUntil = pausedBy(end, now);
+    const pausedUntil = pausedBy(end, seller, now);
     const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
     saveSellerRow(step, held.sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
     const row = step.get('watch', held.id);
-    if (!row || row.dueAt !== held.dueAt) return false;
+    if (!row || row.dueAt !== held.dueAt) return 'lost';
     const watch = watchIn(row);
-    step.save(
-      end.kind === 'answered' && end.isEnd
-        ? endedWatch(row, now + retentionMs)
-        : next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }),
-    );
-    return true;
+    const told = step.taskEnd(held.id);
+    if (told === 'done' || (end.kind === 'answered' && end.isEnd)) {
+      step.save(endedWatch(row, now + retentionMs));
+      return 'kept';
+    }
+    if (told === undefined && isGivenUp(watch, end, now, pace)) {
+      step.save(watchRow(row, watch, 'unresolved'));
+      return 'unresolved';
+    }
+    step.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
+    return 'kept';
   });
+}
+
+function isGivenUp({ since }: Watch, { kind }: PollEnd, now: number, { giveUpMs }: Pace): boolean {
+  return kind === 'unresolved' || (kind !== 'stopped' && now - since >= giveUpMs);
 }
 
 /** `context` of the call: a webhook repeats it, the answer to a question need not. */
@@ -170,9 +176,10 @@ export function contextOf(
   });
 }
 
-function pausedBy(end: PollEnd, now: number): number | undefined {
+/** The longer one of what it asks for now and what it asked for before. */
+function pausedBy(end: PollEnd, { pausedUntil = 0 }: SellerRow, now: number): number | undefined {
   if (end.kind !== 'failed' || end.pauseMs === undefined) return undefined;
-  return Math.ceil(now + Math.min(end.pauseMs, LONGEST_MS));
+  return Math.max(pausedUntil, Math.ceil(now + end.pauseMs));
 }
 
 interface Timing {
@@ -189,17 +196,20 @@ function next(
   end: PollEnd,
   { now, pace, everyMs }: Timing,
 ): RegistrationRow {
-  const dueIn = (ms: number): { readonly dueAt: number } => ({ dueAt: Math.ceil(now + spread(ms, pace)) });
+  // Jitter never undercuts what a seller asks for.
+  const dueIn = (ms: number, atLeastMs = 0): { readonly dueAt: number } => ({
+    dueAt: Math.ceil(now + Math.max(spread(ms, pace), atLeastMs)),
+  });
   switch (end.kind) {
     case 'unresolved':
-      return watchRow(row, watch, 'unresolved');
+      return watchRow(row, watch, 'watched', dueIn(everyMs));
     case 'stopped':
       return watchRow(row, { ...watch, isScheduled: true }, 'watched', { dueAt: Math.ceil(now) });
     case 'failed': {
       const failures = watch.failures + 1;
       const is: Watch = { ...watch, isScheduled: true, failures, ...(end.isUnknown && { isUnknown: true }) };
       const backoffMs = Math.min(everyMs * 2 ** Math.min(failures - 1, 20), LONGEST_BACKOFF_MS);
-      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, backoffMs, end.pauseMs ?? 0)));
+      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, backoffMs), end.pauseMs));
     }
     case 'answered': {
       const { isUnknown: _known, dataHash: _before, ...rest } = watch;
@@ -211,7 +221,7 @@ function next(
         changes: watch.changes + (end.isChange ? 1 : 0),
         failures: 0,
       };
-      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, Math.min(end.hintMs ?? 0, LONGEST_MS))));
+      return watchRow(row, is, 'watched', dueIn(everyMs, end.hintMs));
     }
   }
 }

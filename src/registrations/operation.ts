@@ -185,9 +185,10 @@ function keepTask(step: Step, of: OperationName, stored: Stored, end: End | unde
   if (known && watchIn(known).operationId !== of.operationId) return false;
   const row =
     known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
-  const isOver = end === 'safe' || (end === 'unsafe' && row.dueAt === null);
-  if (isOver) rows.save(endedWatch(row, now + retentionMs));
-  else if (!known) rows.save(row);
+  if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
+  // One that was given up is polled again: its end is told, and may be lost.
+  else if (!known || (end === 'unsafe' && row.list === 'unresolved'))
+    rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
 
@@ -345,5 +346,5 @@ const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state
 /** The task has ended: nobody polls it any more. */
 export function endWatch({ rows, hashes, now, retentionMs }: Step, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
-  if (row && row.dueAt !== null) rows.save(endedWatch(row, now + retentionMs));
+  if (row && row.list !== null) rows.save(endedWatch(row, now + retentionMs));
 }

@@ -240,6 +240,31 @@ describe('what a poll tells', () => {
     await until(async () => (await listed(one, 'unresolved')).length === 0);
   });
 
+  it('a task that is long over giveUpMs is asked about before it is given up', async () => {
+    const one = await at.process({ giveUpMs: HOUR });
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
+    await at.clock.pass(31 * 24 * HOUR);
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(alarmsOf(one, 'task_unresolved')).toEqual([]);
+  });
+
+  it('the status of a result is no status of its task', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      task_id: 'task-1',
+      status: 'active',
+      result: { media_buy_id: 'mb-1', status: 'canceled' },
+    }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    expect(one.seen).toEqual([]);
+    expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'answer_invalid' });
+  });
+
   it('a result that comes with the second question counts', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');
@@ -334,6 +359,41 @@ describe('what another channel tells', () => {
     expect([at.seller.questions.length, one.seen.length]).toEqual([asked, 2]);
   });
 
+  it('a late webhook whose handler fails does not make an unresolved task disappear: it is polled again', async () => {
+    const one = await at.process(
+      { giveUpMs: MINUTE },
+      {
+        handler: async () => {
+          throw new Error('the database is away');
+        },
+      },
+    );
+    const { operationId } = await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(await listed(one, 'unresolved')).toEqual(['task-1']);
+    await one.deliver(webhook('completed', { operation_id: operationId }));
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+  });
+
+  it('is not given up while the handler of its end runs, and ends with it', async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const one = await at.process({}, { handler: () => held });
+    const { operationId } = await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1' }));
+    const delivery = one.deliver(webhook('completed', { operation_id: operationId }));
+    await until(() => one.seen.length === 1);
+    one.poller.start();
+    await at.clock.pass(SLOW + S);
+    expect(at.seller.questions.length).toBeGreaterThan(0);
+    release();
+    expect(said(await delivery)).toBe('accepted 200');
+    await until(async () => (await listed(one, 'watched')).length === 0);
+    expect(await listed(one, 'unresolved')).toEqual([]);
+    expect(alarmsOf(one, 'task_unresolved')).toEqual([]);
+  });
+
   it('a webhook before the answer of the call, whose handler fails, is polled for all the same', async () => {
     const one = await at.process(
       {},
@@ -410,6 +470,35 @@ describe('a seller that does not answer', () => {
     expect([...one.polls, ...two.polls][0]).toMatchObject({ result: 'busy' });
   });
 
+  it('a pause without a length does not take another one back', async () => {
+    const one = await at.process();
+    for (const task of ['task-1', 'task-2']) await submitted(one, task);
+    at.seller.answers.set('task-1', () => {
+      throw new SellerBusyError(429, 30 * MINUTE);
+    });
+    at.seller.answers.set('task-2', () => {
+      throw new SellerBusyError(429, undefined);
+    });
+    one.poller.start();
+    await at.clock.pass(25 * MINUTE);
+    expect(at.seller.questions.length).toBeLessThanOrEqual(2);
+  });
+
+  it.each([1e306, Number.MAX_SAFE_INTEGER, Number.NaN, -5])(
+    'a pause of %d ms is a day at most, or none',
+    async (ms) => {
+      const one = await at.process();
+      await submitted(one, 'task-1');
+      at.seller.answers.set('task-1', () => {
+        throw new SellerBusyError(429, ms);
+      });
+      one.poller.start();
+      await at.clock.pass(26 * HOUR);
+      expect(one.polls.length).toBeGreaterThanOrEqual(2);
+      expect(one.polls.every(({ result }) => result === 'busy')).toBe(true);
+    },
+  );
+
   it('an error that says when to come again is such a pause', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');
@@ -467,7 +556,9 @@ describe('a seller that does not answer', () => {
     const { operationId } = await submitted(one, 'task-1');
     one.poller.start();
     await at.clock.pass(2 * HOUR);
-    expect(Math.max(...times())).toBeLessThan(HOUR);
+    // Asked once more when the time is over.
+    expect(Math.max(...times())).toBeGreaterThanOrEqual(HOUR);
+    expect(Math.max(...times())).toBeLessThanOrEqual(HOUR + FAST);
     expect(alarmsOf(one, 'task_unresolved')).toHaveLength(1);
     expect(one.polls.at(-1)).toMatchObject({ result: 'unresolved' });
     expect(await one.registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'open' });
@@ -572,6 +663,21 @@ describe('the question', () => {
       'tasks/get',
     ]);
     expect(one.polls[0]).toMatchObject({ result: 'changed', status: 'working' });
+  });
+
+  it('is the newer one again where the older is gone', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    let has = 'tasks/get';
+    at.seller.answers.set('task-1', ({ operation }) => {
+      if (operation !== has) throw new Error(`Tool ${operation} not found`);
+      return { status: 'working', task_id: 'task-1' };
+    });
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    has = 'get_task_status';
+    await at.clock.pass(5 * MINUTE);
+    expect(one.polls.at(-1)).toMatchObject({ result: 'unchanged' });
   });
 
   it('of edition 3.2 has one name, and a seller without it is an alarm', async () => {
