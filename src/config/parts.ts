@@ -2,6 +2,7 @@ import { isJsonObject } from '../codec/members.ts';
 import type { Verification } from '../crypto/engine.ts';
 import { ConfigError } from '../errors.ts';
 import type { StandardSchema } from '../events/event.ts';
+import { OF_REGISTRATIONS } from '../events/registration.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
@@ -152,6 +153,11 @@ function checkFunctions(options: ReceiverOptions): void {
   checkClock(options.now);
   if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
     throw new ConfigError('registrations: pass what createRegistrations returns.');
+  }
+  if (OF_REGISTRATIONS in Object(options.senders) && options.registrations === undefined) {
+    throw new ConfigError(
+      'registrations: missing, while senders is theirs: answers would reach no handler. Give both.',
+    );
   }
   requireLogger(options.logger);
 }

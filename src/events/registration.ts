@@ -1,6 +1,9 @@
 import type { Event, EventRegistration, TaskEvent, WarningCode } from './event.ts';
 import type { Observe } from './observation.ts';
 
+/** What the `senders` of registrations carries: a receiver that has it needs the registrations themselves. */
+export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
+
 /** What registrations know of an event. */
 export interface KnownRegistration {
   /** Absent: its operation is not known. */

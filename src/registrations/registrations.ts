@@ -3,7 +3,7 @@ import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Observe } from '../events/observation.ts';
-import type { EventRegistrations } from '../events/registration.ts';
+import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
@@ -169,7 +169,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   return {
     ...watched,
     publicUrl: `${baseUrl}/*`,
-    senders: routes.senders,
+    senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
     ofEvent: ofEvent(operations),
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);

@@ -46,6 +46,7 @@ describe('with a receiver and a seller', () => {
     receiver = createReceiver({
       publicUrl: registrations.publicUrl,
       senders: registrations.senders,
+      registrations,
       store: memoryStore({ state }),
       requireDurability: 'process',
       allowLoopback: true,
@@ -62,6 +63,19 @@ describe('with a receiver and a seller', () => {
 
   const request = { taskType: 'create_media_buy', arguments: { budget: 1 } } as const;
   const who = () => ({ agentUrl: seller.agentUrl, brandJsonUrl: seller.brandJsonUrl });
+
+  it('a receiver with their senders needs the registrations too: an answer would reach no handler', () => {
+    const { publicUrl, senders } = registrations;
+    const make = (): Receiver =>
+      createReceiver({
+        publicUrl,
+        senders,
+        store: memoryStore(),
+        allowLoopback: true,
+        handlers: { other: () => undefined },
+      });
+    expect(make).toThrow(/^registrations: missing, while senders is theirs.* Give both/);
+  });
 
   it('a task’s webhook goes to the URL that the call has told, and is handled; to no other', async () => {
     const registration = await registrations.create({ ...who(), ...request });
