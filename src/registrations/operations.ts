@@ -105,11 +105,12 @@ export interface Operations {
   readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
    * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
-   * resolves; undefined where it was without it already, or is not being called: then the error is the caller's.
+   * resolves; undefined where it was without it already, or is not being called by this request key any more: then the error is the
+   * caller's.
    */
-  readonly refuse: (of: OperationName) => Promise<Operation | undefined>;
-  /** The seller has refused the call for good: nobody makes it again. */
-  readonly reject: (of: OperationName) => Promise<void>;
+  readonly refuse: (called: Operation) => Promise<Operation | undefined>;
+  /** The seller has refused the call for good: nobody makes it again, unless it is made by another request key already. */
+  readonly reject: (called: Operation) => Promise<void>;
   /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
@@ -204,6 +205,17 @@ export function operationsOf(options: OperationsOptions): Operations {
       return row && plan(row, storedIn(row), rows, now);
     });
 
+  /** Changes a row whose call is still made as it was: a late refusal says nothing of the call that has taken its place. */
+  const changeCalled = <T>(
+    { agentUrl, operationId, call }: Operation,
+    plan: (stored: Stored, rows: RegistrationRows, now: number) => T,
+  ): Promise<T | undefined> =>
+    change({ agentUrl, operationId }, (_row, stored, rows, now) =>
+      stored.state === 'calling' && stored.requestKey === call.requestKey
+        ? plan(stored, rows, now)
+        : undefined,
+    );
+
   const orphan = (of: OperationName): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling') return undefined;
@@ -290,10 +302,11 @@ export function operationsOf(options: OperationsOptions): Operations {
       (await change(of, (_row, stored, rows, now) =>
         settled({ ...ways, rows, now }, of, stored, answer, 'safe'),
       )) ?? 'absent',
-    refuse: async (of) => {
+    refuse: async (called) => {
+      const { agentUrl, operationId } = called;
+      const of = { agentUrl, operationId };
       const requestKey = newId();
-      const again = await change(of, (_row, stored, rows, now): Stored | undefined => {
-        if (stored.state !== 'calling') return undefined;
+      const again = await changeCalled(called, (stored, rows, now): Stored | undefined => {
         if (stored.withoutConfig) {
           rows.save(refusedRow(of, stored, now + retentionMs));
           return undefined;
@@ -304,11 +317,8 @@ export function operationsOf(options: OperationsOptions): Operations {
       });
       return again && operationOf(of, again);
     },
-    reject: async (of) => {
-      await change(of, (_row, stored, rows, now) => {
-        if (stored.state === 'calling') rows.save(refusedRow(of, stored, now + retentionMs));
-      });
-    },
+    reject: (called) =>
+      changeCalled(called, (stored, rows, now) => rows.save(refusedRow(called, stored, now + retentionMs))),
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });
       const came = await Promise.all(

@@ -53,12 +53,12 @@ export function registrationOf(
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
   /** Whether it may be called once more, as what; else the refusal is the caller's. */
-  const refused = async (answer: unknown): Promise<Operation | undefined> => {
+  const refused = async (asked: Operation, answer: unknown): Promise<Operation | undefined> => {
     const refusal = callRefusalIn(answer);
     if (!refusal) return undefined;
-    const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(of) : undefined;
+    const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(asked) : undefined;
     if (again) return again;
-    if (isFinal(refusal)) await operations.reject(of);
+    if (isFinal(refusal)) await operations.reject(asked);
     throw refusal;
   };
   const settle = async (given: unknown): Promise<Settled> => {
@@ -89,8 +89,10 @@ export function registrationOf(
           return refusalThrown(error);
         }
       };
-      let answer = await ask(operation);
-      for (let again = await refused(answer); again; again = await refused(answer)) answer = await ask(again);
+      let answer: unknown;
+      for (let asked: Operation | undefined = operation; asked; asked = await refused(asked, answer)) {
+        answer = await ask(asked);
+      }
       await settle(answer);
       return answer;
     },
@@ -100,7 +102,7 @@ export function registrationOf(
     settle: async (answer) => {
       const refusal = callRefusalIn(answer);
       if (!refusal) return settle(answer);
-      if (isFinal(refusal)) await operations.reject(of);
+      if (isFinal(refusal)) await operations.reject(operation);
       throw refusal;
     },
   };

@@ -132,11 +132,11 @@ describe('create', () => {
   });
 
   it('is of one seller: another one sees nothing of it, nor ends it', async () => {
-    const { operationId } = await one.create(request);
+    const { operationId, call } = await one.create(request);
     const others = { agentUrl: OTHER, operationId };
     expect(await one.get(others)).toBeUndefined();
     expect(await one.settle(others, { status: 'completed' })).toBe('absent');
-    expect(await one.refuse(others)).toBeUndefined();
+    expect(await one.refuse({ ...others, call })).toBeUndefined();
     expect((await one.get({ agentUrl: SELLER, operationId }))?.state).toBe('calling');
   });
 });
@@ -340,14 +340,29 @@ describe('refuse', () => {
 
   it('a second time: it is the caller’s error', async () => {
     const made = await one.create(request);
-    await one.refuse(made);
-    expect(await two.refuse(made)).toBeUndefined();
+    const again = (await one.refuse(made)) ?? expect.fail('once more');
+    expect(await two.refuse(again)).toBeUndefined();
     expect((await one.get(made))?.state).toBe('refused');
     expect(kept()).not.toContain('sealed');
     at.pass(CALL_MS);
     expect((await two.due(9, [])).operations).toEqual([]);
     expect(await one.settle(made, { status: 'completed' })).toBe('known');
   });
+
+  it.each(['refuse', 'reject'] as const)(
+    '%s of a call that another process has replaced changes nothing: what the seller does with the new one is its answer',
+    async (refused) => {
+      const made = await one.create(request);
+      at.pass(CALL_MS);
+      const [same] = (await two.due(9, [])).operations;
+      expect(same).toEqual(made);
+      // Both are refused; the first one that says so goes on without the registration.
+      await one.refuse(made);
+      expect(await two[refused](made)).toBeUndefined();
+      expect((await one.get(made))?.state).toBe('calling');
+      expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
+    },
+  );
 
   it('counts the life of the new key from then on', async () => {
     const made = await one.create(request);
