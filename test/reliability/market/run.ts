@@ -289,12 +289,25 @@ async function pollTheRest(field: Field): Promise<number> {
   return rest.length;
 }
 
+/** Webhooks that tell no end, and that nobody brings again: inline they are left as they are. */
+function givenUp(log: readonly SellerLine[]): ReadonlySet<string> {
+  const over = new Set(
+    log.flatMap((line) => (line.what === 'hook-over' && line.how === 'given-up' ? line.key : [])),
+  );
+  const tellsNoEnd = log.flatMap((line) =>
+    line.what === 'task'
+      ? line.task.hooks.filter(({ step }) => step < line.task.steps.length - 1).map(({ key }) => key)
+      : [],
+  );
+  return new Set(tellsNoEnd.filter((key) => over.has(key)));
+}
+
 async function play(field: Field): Promise<number> {
-  const { ground } = field;
+  const { ground, seller } = field;
   await giveAll(field);
   await settle(field);
   const polled = await pollTheRest(field);
-  await ground.drained();
+  await ground.drained(givenUp(seller.log()));
   await ground.fleet.whole(ground.signal);
   await ground.fleet.stop();
   return polled;

@@ -48,8 +48,11 @@ export interface Ground {
   /** Of the ledger: handlers look for files here. */
   readonly folder: string;
   readonly stateOf: (key: string) => Promise<FinalState>;
-  /** Waits until nothing is queued or leased any more. @throws Error that names an event which is. */
-  readonly drained: () => Promise<void>;
+  /**
+   * Waits until nothing is queued or leased any more. @throws Error that names an event which is.
+   * @param abandoned keys of those that stay so: inline, and their seller has given them up.
+   */
+  readonly drained: (abandoned?: ReadonlySet<string>) => Promise<void>;
   /** What is queued, leased and dead now, and one of those that wait: for the message of a run that does not end. */
   readonly left: () => Promise<string>;
   /** Aborts at the deadline. */
@@ -57,23 +60,33 @@ export interface Ground {
 }
 
 const LOOK_MS = 15;
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * One that is queued or leased. What is leased can be queued between two looks, and leased again before the next: that
  * of a process that died becomes a suspect, whose turn may come at once.
  */
-async function unfinished({ inbox }: OpenStore['store']): Promise<InboxRecord | undefined> {
+async function unfinished(
+  { inbox }: OpenStore['store'],
+  abandoned: ReadonlySet<string>,
+): Promise<InboxRecord | undefined> {
   for (const state of ['queued', 'leased', 'queued', 'leased'] as const) {
-    const [record] = (await inbox.list({ state, limit: 1 })).records;
+    const { records } = await inbox.list({ state, limit: abandoned.size + 1 });
+    const record = records.find(({ key }) => !abandoned.has(key));
     if (record) return record;
   }
   return undefined;
 }
 
 /** A checker has to let the backlog drain before it calls an event lost. */
-async function drain({ store }: OpenStore, fleet: Fleet, signal: AbortSignal): Promise<void> {
+async function drain(
+  { store }: OpenStore,
+  fleet: Fleet,
+  abandoned: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
   for (;;) {
-    const record = await unfinished(store);
+    const record = await unfinished(store, abandoned);
     if (!record) return;
     const problem = fleet.problem();
     if (problem) throw problem;
@@ -117,10 +130,10 @@ async function groundIn(
     ledger: ledgerReader(file),
     folder,
     stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
-    drained: () => drain(open, fleet, signal),
+    drained: (abandoned = NONE) => drain(open, fleet, abandoned, signal),
     left: async () => {
       const { senders: _senders, ...counts } = await statsOf(open.store.inbox, 1_000_000);
-      return JSON.stringify({ ...counts, first: await unfinished(open.store) });
+      return JSON.stringify({ ...counts, first: await unfinished(open.store, NONE) });
     },
     signal,
   };
