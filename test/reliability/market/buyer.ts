@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { a2aCaller } from '../../../src/registrations/a2a.ts';
 import { mcpCaller } from '../../../src/registrations/mcp.ts';
 import type {
   CallSeller,
@@ -57,13 +58,23 @@ const CALL_TIMEOUT_MS = 1_500;
 /** Until a process dies in a call, ms. Nothing that is asserted depends on it. */
 const IN_CALL_MS = 15;
 
+/** In whatever form the transport has it: an object, a task that was rejected, an error. */
 const isRefusal = (answer: unknown): boolean =>
-  (answer as { readonly error?: { readonly code?: unknown } } | undefined)?.error?.code === 'INVALID_REQUEST';
+  answer instanceof Error
+    ? (answer as { readonly code?: unknown }).code === 'INVALID_REQUEST'
+    : JSON.stringify(answer).includes('"INVALID_REQUEST"');
+
+/** The client of whichever transport the agent's URL is of. */
+export function clientOf(timeoutMs: number): CallSeller {
+  const byTool = mcpCaller({ allowLoopback: true, timeoutMs });
+  const byAgent = a2aCaller({ allowLoopback: true, timeoutMs });
+  return (agentUrl, ...rest) => (agentUrl.endsWith('/a2a') ? byAgent : byTool)(agentUrl, ...rest);
+}
 
 /** @param die kills this process, and writes down where. */
 export function buyerOf({ registersLate }: Buys, die: (order: Order) => void): Buyer {
   const current = new AsyncLocalStorage<Running>();
-  const client = mcpCaller({ allowLoopback: true, timeoutMs: CALL_TIMEOUT_MS });
+  const client = clientOf(CALL_TIMEOUT_MS);
   /** Does not come back where this is the order's point. */
   const reach = (running: Running, point: CrashPoint): void => {
     if (running.order.dies === point) die(running.order);
@@ -84,6 +95,9 @@ export function buyerOf({ registersLate }: Buys, die: (order: Order) => void): B
       const answer = await client(...args);
       running.wasRefused = isRefusal(answer);
       return answer;
+    } catch (error) {
+      running.wasRefused = isRefusal(error);
+      throw error;
     } finally {
       running.answers += 1;
       reach(running, 'in call');

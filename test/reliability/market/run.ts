@@ -1,7 +1,5 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TaskStatus } from '../../../src/events/event.ts';
-import { mcpCaller } from '../../../src/registrations/mcp.ts';
 import {
   createRegistrations,
   type OperationQuery,
@@ -16,8 +14,9 @@ import type { Mode, Role } from '../processes/wire.ts';
 import type { CrashPoint, Order } from './buyer.ts';
 import { startFront } from './front.ts';
 import { type Facts, judge, toldByKey, type Verdict } from './judge.ts';
+import { statusOf } from './poll.ts';
 import { type SellerProcess, startSeller } from './seller-process.ts';
-import type { AgentPolicy, SellerLine, Task } from './wire.ts';
+import type { AgentPolicy, SellerLine } from './wire.ts';
 
 export interface RunOptions extends Pick<
   GroundOptions,
@@ -31,7 +30,7 @@ export interface RunOptions extends Pick<
   /** Orders under way at once. */
   readonly concurrency: number;
   readonly agents?: readonly AgentPolicy[];
-  /** Of so many orders one dies at a point of its call. */
+  /** Of so many orders one dies at a point of its call. Prime to the number of agents: all have them. */
   readonly diesOf: number;
   /** Where, in turn; every point by default. */
   readonly points?: readonly CrashPoint[];
@@ -43,7 +42,7 @@ export interface Result {
   readonly verdict: Verdict;
   readonly figures: Readonly<Record<string, number | string>>;
   /** Points of calls at which processes died. */
-  readonly points: ReadonlySet<string>;
+  readonly points: readonly string[];
   /** Answers that no seller should get: anything but 2xx and 503. */
   readonly unexpected: readonly string[];
 }
@@ -51,11 +50,16 @@ export interface Result {
 /** Orders go to each in turn. */
 const AGENTS: readonly AgentPolicy[] = [
   { name: 'prompt', transport: 'tool', drops: 0 },
-  { name: 'lossy', transport: 'tool', drops: 30 },
+  { name: 'lossy', transport: 'agent 1.0', drops: 30 },
   { name: 'silent', transport: 'tool', drops: 100 },
-  { name: 'forgetful', transport: 'tool', drops: 30, forgets: true },
+  { name: 'forgetful', transport: 'agent 0.3', drops: 30, forgets: true },
+  { name: 'prompt-agent', transport: 'agent 0.3', drops: 0 },
+  { name: 'lossy-tool', transport: 'tool', drops: 30 },
+  { name: 'unregistered', transport: 'agent 1.0', drops: 0, refuses: true },
+  { name: 'forgetful-tool', transport: 'tool', drops: 30, forgets: true },
 ];
 
+/** Where a buyer dies where none refuses the registration. */
 const POINTS: readonly CrashPoint[] = [
   'after call',
   'after create',
@@ -63,7 +67,6 @@ const POINTS: readonly CrashPoint[] = [
   'after settle',
   'after observe',
   'before create',
-  'after refusal',
 ];
 
 const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
@@ -87,45 +90,32 @@ interface Field {
   readonly registrations: Registrations;
 }
 
-/** The client of who polls: nothing of what it says is part of the proof. */
-const ask = mcpCaller({ allowLoopback: true, timeoutMs: TIMES.timeoutMs });
-
-interface StatusFound {
-  readonly task_type: string;
-  readonly status: TaskStatus;
-  readonly updated_at: string;
-  readonly progress?: unknown;
-  readonly result?: unknown;
-}
-
-/** Asks the seller for a task, and tells a buyer what it says. @returns its status. */
-async function poll({ ground }: Field, operation: OperationSeen): Promise<string> {
-  const { agentUrl, operationId, taskId = '', context } = operation;
+/** Asks the seller for a task, and tells a buyer what it says. */
+async function poll({ ground }: Field, operation: OperationSeen): Promise<void> {
+  const { agentUrl, operationId, taskType, taskId = '', context } = operation;
   for (;;) {
     ground.signal.throwIfAborted();
     const askedAt = Date.now();
     try {
-      const query = { task_id: taskId, include_result: true };
-      const found = (await ask(agentUrl, 'get_task_status', query, {})) as StatusFound;
-      const data = found.result ?? found.progress;
+      const { status, data, at } = await statusOf(agentUrl, taskId);
       await observeUntilSafe(
         ground,
         {
           sender: agentUrl,
           taskId,
           operationId,
-          taskType: found.task_type,
-          status: found.status,
+          taskType,
+          status,
           ...(data !== undefined && { data }),
           ...(context && { context }),
-          timestamp: found.updated_at,
+          timestamp: at,
           askedAt,
           source: 'poll',
-          observation: found.updated_at,
+          observation: at,
         },
         TIMES.timeoutMs,
       );
-      return found.status;
+      return;
     } catch (error) {
       // The seller is dead for a while.
       if (ground.signal.aborted) throw error;
@@ -138,7 +128,7 @@ function orderAt({ ground, options, agents, seller }: Field, index: number): Ord
   const { random, backend } = ground;
   const agent = agents[index % agents.length];
   if (!agent) throw new Error('there is no agent');
-  const { points = POINTS, diesOf } = options;
+  const { diesOf, points = agent.refuses ? (['after refusal'] as const) : POINTS } = options;
   const dies = index % diesOf === 1 ? points[Math.floor(index / diesOf) % points.length] : undefined;
   return {
     name: `order-${index}`,
@@ -150,7 +140,7 @@ function orderAt({ ground, options, agents, seller }: Field, index: number): Ord
       inTransaction: backend.hasTransactions,
       takesMs: random.below(20),
       ...(index % 7 === 3 && { fails: true }),
-      ...(index % 17 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
+      ...(index % 29 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
     },
   };
 }
@@ -262,52 +252,47 @@ async function settle({ ground, registrations, seller }: Field): Promise<void> {
   }
 }
 
-/** Tasks of which no webhook has told the end, and been taken; nor an answer. */
-function onlyByPolling(log: readonly SellerLine[]): ReadonlySet<string> {
-  const taken = new Set(
-    log.flatMap((line) => (line.what === 'hook-over' && line.how === 'taken' ? line.key : [])),
-  );
-  const isTold = ({ hooks, steps }: Task): boolean =>
-    hooks.some(({ step, key }) => step === steps.length - 1 && taken.has(key));
-  return new Set(
-    log.flatMap((line) =>
-      line.what === 'task' && line.task.answers !== 'end' && !isTold(line.task) ? line.task.taskId : [],
-    ),
-  );
-}
-
-/** What the poller will do: asks for those tasks that are registered, until all have ended. */
-async function pollTheRest(field: Field): Promise<number> {
-  const { seller, registrations } = field;
-  const tasks = onlyByPolling(seller.log());
-  const operations = await everyOperation(registrations, {});
-  const rest = operations.filter(({ taskId, state }) => {
-    if (taskId === undefined) return false;
-    return state === 'open' || (state === 'ended' && tasks.has(taskId));
-  });
-  for (const operation of rest) await poll(field, operation);
-  return rest.length;
-}
-
-/** Webhooks that tell no end, and that nobody brings again: inline they are left as they are. */
+/** Webhooks that nobody brings again: inline they are left as they are, but for an end that a poll has told too. */
 function givenUp(log: readonly SellerLine[]): ReadonlySet<string> {
-  const over = new Set(
+  return new Set(
     log.flatMap((line) => (line.what === 'hook-over' && line.how === 'given-up' ? line.key : [])),
   );
-  const tellsNoEnd = log.flatMap((line) =>
+}
+
+/** Those of them that tell no end. */
+function givenUpOnTheWay(log: readonly SellerLine[]): ReadonlySet<string> {
+  const over = givenUp(log);
+  const onTheWay = log.flatMap((line) =>
     line.what === 'task'
-      ? line.task.hooks.filter(({ step }) => step < line.task.steps.length - 1).map(({ key }) => key)
+      ? line.task.hooks.flatMap(({ step, key }) => (step < line.task.steps.length - 1 ? key : []))
       : [],
   );
-  return new Set(tellsNoEnd.filter((key) => over.has(key)));
+  return new Set(onTheWay.filter((key) => over.has(key)));
+}
+
+/** What the poller does, once for each: asks for all that is watched. What is handled meanwhile may have more watched. */
+async function pollTheRest(field: Field): Promise<number> {
+  const { ground, registrations, seller } = field;
+  const asked = new Set<string>();
+  for (;;) {
+    await ground.drained(givenUp(seller.log()));
+    const watched = await everyOperation(registrations, { state: 'watched' });
+    const rest = watched.filter(({ operationId }) => !asked.has(operationId));
+    if (rest.length === 0) break;
+    for (const operation of rest) {
+      asked.add(operation.operationId);
+      await poll(field, operation);
+    }
+  }
+  await ground.drained(givenUpOnTheWay(seller.log()));
+  return asked.size;
 }
 
 async function play(field: Field): Promise<number> {
-  const { ground, seller } = field;
+  const { ground } = field;
   await giveAll(field);
   await settle(field);
   const polled = await pollTheRest(field);
-  await ground.drained(givenUp(seller.log()));
   await ground.fleet.whole(ground.signal);
   await ground.fleet.stop();
   return polled;
@@ -324,8 +309,15 @@ async function factsOf({ ground, registrations, seller }: Field): Promise<Facts>
   };
 }
 
-/** By which channel the ends were told that were handled. */
-function firstChannels({ tasks, completions, ledger }: Facts): Record<string, number> {
+/** Each once, in their order. */
+function pointsIn(ledger: Facts['ledger']): string[] {
+  return [
+    ...new Set(ledger.flatMap((line) => (line.what === 'die' && line.point ? line.point : []))),
+  ].toSorted();
+}
+
+/** By which channel the results were told that were handled; of the others only the alarm `operation_orphaned` tells. */
+function byChannel({ tasks, completions, ledger }: Facts): Record<string, number> {
   const told = toldByKey(ledger);
   const results = new Set(tasks.map(({ resultId }) => resultId));
   const counts = { response: 0, webhook: 0, poll: 0 };
@@ -333,7 +325,8 @@ function firstChannels({ tasks, completions, ledger }: Facts): Record<string, nu
     const { source, resultId } = told.get(key) ?? {};
     if (resultId !== undefined && results.has(resultId) && source) counts[source as 'poll'] += 1;
   }
-  return counts;
+  const { response, webhook, poll: polled } = counts;
+  return { ...counts, orphanedResults: tasks.length - response - webhook - polled };
 }
 
 function figuresOf(field: Field, facts: Facts, verdict: Verdict, polled: number): Result['figures'] {
@@ -350,7 +343,7 @@ function figuresOf(field: Field, facts: Facts, verdict: Verdict, polled: number)
     tasks: facts.tasks.length,
     webhooks: count('hook'),
     polls: count('poll'),
-    ...firstChannels(facts),
+    ...byChannel(facts),
     polledAtTheEnd: polled,
     ended: inState('ended'),
     orphaned: inState('orphaned'),
@@ -403,9 +396,7 @@ export async function run(options: RunOptions): Promise<Result> {
         return {
           verdict,
           figures: { ...figuresOf(field, facts, verdict, polled), seconds },
-          points: new Set(
-            facts.ledger.flatMap((line) => (line.what === 'die' && line.point ? line.point : [])),
-          ),
+          points: pointsIn(facts.ledger),
           unexpected: seller
             .log()
             .flatMap((line) =>

@@ -57,7 +57,7 @@ export async function startSeller(options: SellerProcessOptions): Promise<Seller
   const destroy = (): void => void child.kill('SIGKILL');
   process.once('exit', destroy);
   return {
-    urlOf: ({ name }) => `${origin}/${name}/mcp`,
+    urlOf: ({ name, transport }) => `${origin}/${name}/${transport === 'tool' ? 'mcp' : 'a2a'}`,
     kill: async () => {
       const gone = once(child, 'exit');
       child.kill('SIGKILL');

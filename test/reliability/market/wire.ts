@@ -2,15 +2,20 @@
  * What the seller's process is told, and what it writes down. Types alone: it shares no code with the buyer, nor with who judges.
  */
 
+/** The tool transport, or the agent transport in one of its versions. */
+export type Transport = 'tool' | 'agent 1.0' | 'agent 0.3';
+
 /** How one agent of the seller is reached, and how bad it is. */
 export interface AgentPolicy {
   /** First segment of its path. */
   readonly name: string;
-  readonly transport: 'tool' | 'agent';
+  readonly transport: Transport;
   /** Of its webhooks so many are never sent, percent. */
   readonly drops: number;
   /** It does not know a request by its key: what is asked again is done again. */
   readonly forgets?: true;
+  /** It takes no registration: its tasks are known by polling alone. */
+  readonly refuses?: true;
 }
 
 /** What the process is told when it starts. */
@@ -86,8 +91,8 @@ export type SellerLine = { readonly at: number } & (
     }
   | { readonly what: 'task'; readonly task: Task }
   /** A status query has begun, and ended: `status` is absent where the task is not known. */
-  | { readonly what: 'poll'; readonly id: number; readonly agent: string; readonly taskId: string }
-  | { readonly what: 'polled'; readonly id: number; readonly taskId: string; readonly status?: string }
+  | { readonly what: 'poll'; readonly id: string; readonly agent: string; readonly taskId: string }
+  | { readonly what: 'polled'; readonly id: string; readonly taskId: string; readonly status?: string }
   /** A POST of a webhook; `answered` is absent where nothing was answered. */
   | {
       readonly what: 'hook';

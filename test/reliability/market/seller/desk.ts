@@ -72,7 +72,7 @@ export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
     },
     poll: async (policy, taskId) => {
       polls += 1;
-      const id = polls;
+      const id = `${process.pid}-${polls}`;
       write({ what: 'poll', id, agent: policy.name, taskId });
       const found = find(policy, taskId);
       await sleep(1);

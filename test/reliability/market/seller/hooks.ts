@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PlannedHook, Task } from '../wire.ts';
+import type { PlannedHook, Task, Transport } from '../wire.ts';
 import { toldAt } from './book.ts';
 import { type SellerKey, signedHeaders } from './keys.ts';
 import type { SellerLog } from './log.ts';
@@ -39,27 +39,47 @@ function post(url: string, body: Buffer, key: SellerKey): Promise<number | undef
 }
 
 /** The envelope of the tool transport. */
-function envelope(task: Task, { key, step, note }: PlannedHook): Buffer {
+function toolEnvelope(task: Task, { key, step, note }: PlannedHook): object {
   const { taskId, operationId, taskType, context } = task;
   const { status, at, result } = toldAt(task, step, note);
-  return Buffer.from(
-    JSON.stringify({
-      idempotency_key: key,
-      task_id: taskId,
-      operation_id: operationId,
-      task_type: taskType,
-      domain: 'media-buy',
-      status,
-      timestamp: new Date(at).toISOString(),
-      message: status,
-      result,
-      context,
-    }),
-  );
+  return {
+    idempotency_key: key,
+    task_id: taskId,
+    operation_id: operationId,
+    task_type: taskType,
+    domain: 'media-buy',
+    status,
+    timestamp: new Date(at).toISOString(),
+    message: status,
+    result,
+    context,
+  };
 }
 
-/** @param keyOf of an agent. */
-export function hooksWith({ before, write }: SellerLog, keyOf: (agent: string) => SellerKey): Hooks {
+/** A task where it has ended, and an update of its status on the way. */
+function agentEnvelope(task: Task, { key, step, note }: PlannedHook): object {
+  const { taskId, operationId, taskType, context, steps } = task;
+  const { status: state, at, result } = toldAt(task, step, note);
+  const timestamp = new Date(at).toISOString();
+  const parts = [{ kind: 'data', data: result }];
+  const common = {
+    contextId: `context-of-${taskId}`,
+    metadata: { idempotency_key: key, operation_id: operationId, task_type: taskType, context },
+  };
+  if (step === steps.length - 1) {
+    const artifacts = [{ artifactId: 'result', parts }];
+    return { kind: 'task', id: taskId, ...common, status: { state, timestamp }, artifacts };
+  }
+  const message = { kind: 'message', messageId: key, role: 'agent', parts };
+  return { kind: 'status-update', taskId, ...common, status: { state, timestamp, message }, final: false };
+}
+
+/** @param keyOf, transportOf of an agent. */
+export function hooksWith(
+  { before, write }: SellerLog,
+  keyOf: (agent: string) => SellerKey,
+  transportOf: (agent: string) => Transport,
+): Hooks {
   const over = new Set(before.flatMap((line) => (line.what === 'hook-over' ? line.key : [])));
   let pending = 0;
 
@@ -67,7 +87,8 @@ export function hooksWith({ before, write }: SellerLog, keyOf: (agent: string) =
   async function deliver(task: Task, hook: PlannedHook): Promise<void> {
     const { taskId, url = '' } = task;
     const { key } = hook;
-    const body = envelope(task, hook);
+    const envelope = transportOf(task.agent) === 'tool' ? toolEnvelope : agentEnvelope;
+    const body = Buffer.from(JSON.stringify(envelope(task, hook)));
     const { status } = toldAt(task, hook.step, '');
     for (let attempt = 1; ; attempt += 1) {
       const answered = await post(url, body, keyOf(task.agent));

@@ -33,7 +33,7 @@ const ON_THE_WAY = ['working', 'input-required'] as const;
 /** The dice are thrown in one order, whatever they show: the same order gets the same treatment, however often it asks. */
 export function treatmentOf(seed: number, policy: AgentPolicy, asked: Asked): Treatment {
   const dice = diceOf(`${seed} ${policy.name} ${asked.name}`);
-  const refusesField = dice.percent(12);
+  const refusesField = dice.percent(policy.refuses ? 100 : 12);
   const refuses = dice.percent(4);
   const endsBefore = dice.percent(12) ? 1 + dice.below(2) : 0;
   const endsAfter = dice.percent(15) ? 1 + dice.below(2) : 0;
