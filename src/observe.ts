@@ -15,8 +15,8 @@ import { toldBefore } from './stages/told.ts';
 import type { AcceptResult, EventClaim } from './stores/contract.ts';
 
 /*
- * `Receiver.observe`: what another channel told becomes an event like any other, kept in the members of a tool-transport
- * envelope. No seller brings it again, so it is acknowledged when it is inserted, in both modes, and a worker runs it.
+ * `Receiver.observe`: what another channel reported becomes an event like any other, stored as the members of a tool-transport
+ * envelope. No seller sends it again, so it is acknowledged when it is inserted, in both modes, and a worker runs it.
  */
 
 const KNOWN: Readonly<Record<keyof Observation, true>> = {
@@ -58,7 +58,7 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
   askedAt: [
     (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-    'is not a time in ms. Give Date.now() of before the question was asked.',
+    'is not a time in ms. Give the Date.now() from before the question.',
   ],
   source: [
     (value) => value === 'response' || value === 'poll' || value === 'pull',
@@ -68,23 +68,23 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
 };
 
 /** @throws ConfigError */
-function requireObservation(given: Observation, allowLoopback: boolean): void {
-  if (!isJsonObject(given)) {
+function requireObservation(observation: Observation, allowLoopback: boolean): void {
+  if (!isJsonObject(observation)) {
     fail('give an object like { sender, taskId, status, askedAt, source, observation }.');
   }
-  onlyKnown('observe', given, KNOWN);
-  requireUrl('observe: sender', given.sender, allowLoopback);
+  onlyKnown('observe', observation, KNOWN);
+  requireUrl('observe: sender', observation.sender, allowLoopback);
   for (const [name, [isValid, message]] of Object.entries(CHECKS)) {
-    if (!isValid(given[name as Checked])) fail(`${name} ${message}`);
+    if (!isValid(observation[name as Checked])) fail(`${name} ${message}`);
   }
-  if (given.taskId === undefined && given.operationId === undefined) {
+  if (observation.taskId === undefined && observation.operationId === undefined) {
     fail('give taskId, operationId, or both.');
   }
 }
 
 /** @throws ConfigError for what JSON cannot keep. */
-function bodyOf(given: Observation, key: string, maxBytes: number): Uint8Array {
-  const { status, taskId, operationId, taskType, timestamp, data, context } = given;
+function bodyOf(observation: Observation, key: string, maxBytes: number): Uint8Array {
+  const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
   for (const [name, value] of Object.entries({ data, context })) {
     const wrong = value === undefined ? undefined : misfit(value, name, 0);
     if (wrong !== undefined) fail(`${wrong}, which JSON cannot keep.`);
@@ -115,15 +115,15 @@ function keyOf(
   return `observation:${hashes.sha256Hex(JSON.stringify([of, source, status, observation]))}`;
 }
 
-/** @throws ConfigError for what the reader of bodies does not take: an envelope that is too deep, say. */
+/** @throws ConfigError where the body's reader refuses it, e.g. an envelope that is nested too deeply. */
 function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
   const reading = readFrom({ agentUrl: sender }, body, ready, { source });
-  return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'it is no event.');
+  return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'is not an event.');
 }
 
 /**
- * When it was asked, on the store's clock, and never later than that: what was applied since then is newer. The store's clock is
- * read after the question was answered.
+ * When the question was asked, on the store's clock, and never later: a status that was applied since then is newer. The store's
+ * clock is read after the answer.
  */
 async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
   if (!store.clock) return asked;
@@ -131,21 +131,25 @@ async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyCon
   return storeNow - Math.max(0, now() - asked);
 }
 
-/** A status without a time, which may not be the newest any more. */
-async function ordered(given: Observation, claim: EventClaim, ready: ReadyContext): Promise<EventClaim> {
+/** Adds to a status without a time when it was asked for: a newer one may have been applied since. */
+async function ordered(
+  observation: Observation,
+  claim: EventClaim,
+  ready: ReadyContext,
+): Promise<EventClaim> {
   const { task } = claim;
-  if (!task?.told || task.instant !== undefined || isTerminal(given.status)) return claim;
-  return { ...claim, task: { ...task, told: { ...task.told, askedAt: await askedAt(given, ready) } } };
+  if (!task?.told || task.instant !== undefined || isTerminal(observation.status)) return claim;
+  return { ...claim, task: { ...task, told: { ...task.told, askedAt: await askedAt(observation, ready) } } };
 }
 
-async function observe(given: Observation, ready: ReadyContext): Promise<Observed> {
+async function observe(observation: Observation, ready: ReadyContext): Promise<Observed> {
   const { config, hashes, registrations, store, raiseAlarm } = ready;
-  const { sender } = given;
-  const key = keyOf(given, ready);
-  const body = bodyOf(given, key, config.maxBodyBytes);
-  const reading = readingOf(given, body, ready);
+  const { sender } = observation;
+  const key = keyOf(observation, ready);
+  const body = bodyOf(observation, key, config.maxBodyBytes);
+  const reading = readingOf(observation, body, ready);
   const claim = await ordered(
-    given,
+    observation,
     claimOf(body, reading, { edition: config.edition, hashes, registrations }),
     ready,
   );
@@ -183,7 +187,7 @@ function observed(
   if (kind !== 'queued' && kind !== 'done')
     throw new TypeError(`the store answered ${kind} to an observation`);
   if (kind === 'done' && result.first) toldBefore(result.first, { reading, claim }, raiseAlarm);
-  // It may have made the first one safe: that is a worker's now, too.
+  // The observation may have made the first event safe: a worker runs that one now.
   queued();
   return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
 }
@@ -191,19 +195,19 @@ function observed(
 /** @throws ConfigError (rejects) for the caller's mistakes, Fault where the store or the receiver cannot take it now. */
 export function observeWith(parts: Parts): Observe {
   const { config, registrations, store, lifecycle, startup } = parts;
-  return async (given) => {
+  return async (observation) => {
     if (!registrations) {
       fail(
-        'give the receiver registrations (createRegistrations): then its webhooks too say what they tell of a task.',
+        'give the receiver registrations (createRegistrations): then its webhooks carry what they report of a task too.',
       );
     }
     if (!store.inbox)
       fail(`the ${store.name} store has no inbox to keep it in. Use a store of this package.`);
-    requireObservation(given, config.allowLoopback);
+    requireObservation(observation, config.allowLoopback);
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'The receiver stops.');
     lifecycle.arrived();
     try {
-      return await observe(given, await startup.ready());
+      return await observe(observation, await startup.ready());
     } finally {
       lifecycle.answered();
     }

@@ -12,8 +12,8 @@ export type { Poll, PollerStats, PollResult } from './poller.ts';
 export type { PolledTask, TaskQuery } from './query.ts';
 
 /**
- * Polls the tasks that `registrations` knows of: one process a task at a time, slowly where webhooks come, and no more once an
- * end is known by whichever channel. What is new goes through `receiver.observe` to the receiver's handlers.
+ * Polls the tasks of `registrations`: each by one process at a time, less often where webhooks arrive, and until its end is known
+ * by any channel. Changes go through `receiver.observe` to the receiver's handlers.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
 export function createPoller(options: PollerOptions): Poller {

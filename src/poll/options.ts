@@ -14,44 +14,44 @@ import type { PolledTask, TaskQuery } from './query.ts';
 
 /** Options of `createPoller`. */
 export interface PollerOptions {
-  /** Has `registrations`: what a poll tells goes to its handlers. */
+  /** Has `registrations`: what a poll finds goes to its handlers. */
   readonly receiver: Receiver;
   /** The same as the receiver's. */
   readonly registrations: Registrations;
   /** Your client, as of `registrations.start`: `mcpCaller`, `a2aCaller`, or your own. */
   readonly call: CallSeller;
-  /** By which transport a seller is called: decides how it is asked. As `call` says, else `tool`. */
+  /** The transport by which a seller is called, which decides how it is asked. Default: that of `call`, else `tool`. */
   readonly transport?: Transport | ((agentUrl: string) => Transport);
-  /** Between two polls of a task of which no webhook is to be expected. Ms; 30 000. */
+  /** Between two polls of a task without webhooks. Ms; 30 000. */
   readonly fastMs?: number;
   /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
   readonly slowMs?: number;
-  /** A task that has not ended for so long is `unresolved`, an alarm, and polled no more. Ms; 30 days. */
+  /** A task that has not ended after this time is `unresolved`: an alarm, and no longer polled. Ms; 30 days. */
   readonly giveUpMs?: number;
   /**
-   * A seller that has delivered no webhook for so long is polled fast again. Ms, the same for all or by its agent URL: what it
-   * declares as its retry horizon, say. 24 h.
+   * A seller that has delivered no webhook for this time is polled fast again. Ms, the same for all or by agent URL, e.g. the
+   * retry horizon that it declares. 24 h.
    */
   readonly silentMs?: number | ((agentUrl: string) => number);
   /** How long a question may take, ms; another process asks after twice that. 20 000. */
   readonly callMs?: number;
-  /** Questions to one seller at once, of all processes together. 4. */
+  /** Concurrent questions to one seller, of all processes together. 4. */
   readonly perSeller?: number;
-  /** Questions of this process at once, with those that wait for their seller. 64. */
+  /** Concurrent questions of this process, including those that wait for their seller. 64. */
   readonly concurrency?: number;
-  /** How a seller is asked, where the table does not fit it: an operation and its arguments; undefined: by the table. */
+  /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
   readonly query?: (task: PolledTask) => TaskQuery | undefined;
-  /** Told of each poll. What it throws changes nothing. */
+  /** Called after each poll. An error that it throws changes nothing. */
   readonly onPoll?: (poll: Poll) => void;
 }
 
-/** Asks sellers about tasks, until each has ended by whichever channel. */
+/** Polls tasks until each has ended, by any channel. */
 export interface Poller {
-  /** Begins, in this process; any number of processes may. @throws ConfigError after `stop`. */
+  /** Starts polling in this process; any number of processes may. @throws ConfigError after `stop`. */
   readonly start: () => void;
-  /** No question is begun from now on, and those under way are told to stop; resolves when they have ended. */
+  /** Begins no more questions and aborts those under way; resolves when they have ended. */
   readonly stop: () => Promise<void>;
-  /** What it has done in this process. */
+  /** Counts of this process. */
   readonly stats: () => PollerStats;
 }
 
@@ -73,7 +73,7 @@ const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
 
 const DAY_MS = 86_400_000;
 
-/** What tests move. */
+/** Parts that tests replace. */
 export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
 
 /** @throws ConfigError */
@@ -134,9 +134,9 @@ function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => 
   return () => same;
 }
 
-function silentOf(given: PollerOptions['silentMs']): (agentUrl: string) => number {
-  if (typeof given === 'function') return given;
-  const ms = wholeNumber('silentMs', given, DAY_MS);
+function silentOf(silentMs: PollerOptions['silentMs']): (agentUrl: string) => number {
+  if (typeof silentMs === 'function') return silentMs;
+  const ms = wholeNumber('silentMs', silentMs, DAY_MS);
   return () => ms;
 }
 

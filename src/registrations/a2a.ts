@@ -19,27 +19,27 @@ export type { CallerOptions, SellerAuth } from './caller.ts';
 
 /** Options of `a2aCaller`. */
 export interface A2aOptions extends CallerOptions {
-  /** Given: no agent card is asked for, and agentUrl itself is called, in this version of the transport. */
+  /** Set: no agent card is read, and agentUrl itself is called, in this version of the transport. */
   readonly version?: AgentVersion;
 }
 
 const KNOWN: Readonly<Record<keyof A2aOptions, true>> = { ...CALLER_OPTIONS, version: true };
 
-/** The operation that is no skill: the transport's own question about a task, with `{ id }`. */
+/** The operation that is no skill: the transport's own method for a task's state, with `{ id }`. */
 const TASK_QUERY = 'tasks/get';
 
 /** Where an agent is called, and how. */
 interface Agent {
   readonly url: string;
   readonly version: AgentVersion;
-  /** Of whom an agent is one of many at its URL; empty: it is not. */
+  /** Which of several agents at one URL; empty where there is only one. */
   readonly tenant: string;
 }
 
 /**
- * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. What
- * the agent speaks, and where, its agent card says, which is read every five minutes, and after a call that failed.
- * @returns gives the task or the message that the agent answers; rejects with SellerError where the seller refuses the
+ * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. The
+ * agent card has the URL and the version; it is read every five minutes, and again after a call that failed.
+ * @returns resolves with the task or the message that the agent answers; rejects with SellerError where the seller refuses the
  *   credentials or the registration, with SellerBusyError where it is to be called later, with TaskUnknownError where it
  *   does not know the task.
  * @throws ConfigError where an option is wrong; the message says what to change.
@@ -59,7 +59,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
       try {
         return resultOf(agent, await exchange(agent.url, agent.version, request));
       } catch (error) {
-        // It may have moved.
+        // The agent may have moved.
         cards.forget(agentUrl);
         throw error;
       }
@@ -67,7 +67,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
   return Object.assign(call, { transport: 'agent' as const });
 }
 
-/** For so long a card is not read again, unless a call fails. Ms. */
+/** How long a card is used before it is read again. Ms. */
 const CARD_KEPT_MS = 300_000;
 /** Agents whose cards are kept. */
 const MAX_CARDS = 1000;
@@ -93,14 +93,14 @@ function keptCards(): {
 
 interface Answered {
   readonly status: number;
-  /** Undefined where the body is no JSON object. */
+  /** Undefined if the body is not a JSON object. */
   readonly value: JsonObject | undefined;
 }
 
 /** GET, or POST where there is something to send. */
 type Exchange = (url: string, version: AgentVersion, request?: JsonObject) => Promise<Answered>;
 
-/** An answer may be so long. */
+/** The longest answer that is read: 32 MiB. */
 const MAX_ANSWER_BYTES = 33_554_432;
 
 function exchangeBy(sellerFetch: SellerFetch, signal: AbortSignal): Exchange {
@@ -119,7 +119,7 @@ function exchangeBy(sellerFetch: SellerFetch, signal: AbortSignal): Exchange {
   };
 }
 
-/** One request each connection: a repeated call is the same in every byte. */
+/** One request a connection, so its id is always 1: a repeated call has the same bytes. */
 function requestOf(
   { version, tenant }: Agent,
   operation: string,
@@ -132,7 +132,7 @@ function requestOf(
     ? args
     : agentMessage(operation, args, version, {
         messageId: typeof key === 'string' ? key : globalThis.crypto.randomUUID(),
-        // A registered task may take days; what only asks is waited for.
+        // A registered task may take days: only an operation without a request key is waited for.
         atOnce: key !== undefined,
       });
   return {
@@ -143,32 +143,32 @@ function requestOf(
   };
 }
 
-/** @throws SellerError, TaskUnknownError, or Error where whether it was done is not known. */
+/** @throws SellerError, TaskUnknownError, or Error: then it is not known whether the operation was done. */
 function resultOf({ url }: Agent, { status, value }: Answered): unknown {
   const error = value?.['error'];
   if (isJsonObject(error)) throw refusalOf(error);
   const result = value?.['result'];
   if (!isJsonObject(result)) throw new Error(`${url} answers HTTP ${status} without a JSON-RPC result.`);
-  // Version 1.0 says which of both it is.
+  // Version 1.0 has the task or the message in a member of that name.
   return result['task'] ?? result['message'] ?? result;
 }
 
-/** Of the seller's words so many characters are repeated. */
-const MOST_SAID = 300;
+/** The longest text of a seller that is repeated in a message, characters. */
+const MAX_SELLER_TEXT = 300;
 
 function refusalOf({ code, message }: JsonObject): Error {
-  const said = typeof message === 'string' ? message.slice(0, MOST_SAID) : '';
-  if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(said);
+  const detail = typeof message === 'string' ? message.slice(0, MAX_SELLER_TEXT) : '';
+  if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
   // How the transport refuses a registration: the operation is called once more without it.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
-    return new SellerError('INVALID_REQUEST', said);
+    return new SellerError('INVALID_REQUEST', detail);
   }
-  return new Error(`The agent answers the JSON-RPC error ${String(code)}: ${said}`);
+  return new Error(`The agent answers the JSON-RPC error ${String(code)}: ${detail}`);
 }
 
 const CARD_PATH = '/.well-known/agent-card.json';
 
-/** As the agent card below its URL says, or that of its host. @throws Error where there is none to go by. */
+/** The agent as in the agent card below its URL, or in that of its host. @throws Error where there is no usable card. */
 async function agentOf(agentUrl: string, allowLoopback: boolean, exchange: Exchange): Promise<Agent> {
   const { origin, pathname } = new URL(agentUrl);
   const places = new Set([`${origin}${pathname.replace(/\/$/, '')}${CARD_PATH}`, `${origin}${CARD_PATH}`]);
@@ -179,7 +179,7 @@ async function agentOf(agentUrl: string, allowLoopback: boolean, exchange: Excha
     found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
   }
   throw new Error(
-    `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller its version: it calls agentUrl itself then.`,
+    `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
   );
 }
 

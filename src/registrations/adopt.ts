@@ -8,17 +8,17 @@ import { accountText, checkedRef, type JsonObject, requireTaskType } from './jso
 import { adopted, type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 
-/** What a seller does already, told before there were registrations, or elsewhere. */
+/** What a seller does already, arranged before there were registrations, or elsewhere. */
 export interface Adoption extends Seller {
-  /** Below `baseUrl`, where it sends to: from now on its deliveries are taken there. */
+  /** The URL below `baseUrl` that it sends to: its deliveries are accepted there from now on. */
   readonly url?: string;
   /** A task that is under way: it is polled like one that was registered. With its `taskType`. */
   readonly taskId?: string;
-  /** e.g. `update_media_buy`; `create_media_buy` unless it says. */
+  /** e.g. `update_media_buy`. Default: `create_media_buy`. */
   readonly taskType?: string;
-  /** A media buy that runs: its delivery reports are known by it. */
+  /** A running media buy: its delivery reports are assigned by it. */
   readonly mediaBuyId?: string;
-  /** `account` that the seller is asked about the task with. */
+  /** The `account` with which the seller is asked about the task. */
   readonly account?: JsonObject;
   /** As in `create`. */
   readonly ref?: string;
@@ -42,7 +42,7 @@ export function requireAdoption(adoption: Adoption, allowLoopback: boolean): voi
   checked(() => {
     for (const [name, value] of Object.entries({ taskId, mediaBuyId })) {
       if (value !== undefined && text(name, value).length > MAX_TEXT) {
-        throw new ConfigError(`${name}: is longer than ${MAX_TEXT} characters. Tell the seller.`);
+        throw new ConfigError(`${name}: is longer than ${MAX_TEXT} characters. Report it to the seller.`);
       }
     }
     if (taskId !== undefined && taskType === undefined) {
@@ -80,7 +80,7 @@ export async function adoptIn(
     ...(taskId !== undefined && { taskId }),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(account !== undefined && { account }),
-    // It was called by somebody else, and is not called again.
+    // The call was made elsewhere and is not repeated.
     requestKey: '',
     keyUntil: 0,
     keyMs: 0,

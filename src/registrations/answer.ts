@@ -14,34 +14,34 @@ const ADVICE: Record<SellerErrorCode, string> = {
   AUTH_REQUIRED: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
   AUTH_INVALID: 'Get a new token from the seller: this one is wrong, or has expired.',
   INSUFFICIENT_PERMISSIONS: 'Ask the seller for the permission that this operation needs.',
-  INVALID_REQUEST: 'Compare the arguments with what the seller says of the operation.',
+  INVALID_REQUEST: 'Compare the arguments with what the seller documents for the operation.',
   IDEMPOTENCY_CONFLICT:
     'The same request key came with other arguments: create another registration for them.',
 };
 
-/** Of the seller's words so many characters are repeated. */
-const MOST_SAID = 300;
+/** The longest text of a seller that is repeated in a message, characters. */
+const MAX_SELLER_TEXT = 300;
 
 /** A seller has refused a call. */
 export class SellerError extends Error {
   override readonly name = 'SellerError';
-  /** One of `SellerErrorCode`, or whatever the seller says. */
+  /** One of `SellerErrorCode`, or a code of the seller's own. */
   readonly code: string;
 
-  /** @param said the seller's own words. */
-  constructor(code: string, said: string, options?: ErrorOptions) {
+  /** @param detail the seller's own message. */
+  constructor(code: string, detail: string, options?: ErrorOptions) {
     const advice = isKnown(code) ? ` ${ADVICE[code]}` : '';
-    super(`The seller answers ${code}${said === '' ? '' : `: ${said}`}.${advice}`, options);
+    super(`The seller answers ${code}${detail === '' ? '' : `: ${detail}`}.${advice}`, options);
     this.code = code;
   }
 }
 
-/** The seller is over its load or the caller's share, and has done nothing: the call comes again. */
+/** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
 export class SellerBusyError extends Error {
   override readonly name = 'SellerBusyError';
   /** 429, or 503 with `Retry-After`. */
   readonly status: number;
-  /** What it asks to wait, ms. */
+  /** How long it asks to wait, ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(status: number, retryAfterMs: number | undefined) {
@@ -52,17 +52,20 @@ export class SellerBusyError extends Error {
   }
 }
 
-/** The seller does not know the task that it was asked about. That says nothing of how the task ended. */
+/** The seller does not know the task that it was asked about. How the task ended stays unknown. */
 export class TaskUnknownError extends Error {
   override readonly name = 'TaskUnknownError';
 
-  /** @param said the seller's own words. */
-  constructor(said: string, options?: ErrorOptions) {
-    super(`The seller does not know the task${said === '' ? '' : `: ${said.slice(0, MOST_SAID)}`}.`, options);
+  /** @param detail the seller's own message. */
+  constructor(detail: string, options?: ErrorOptions) {
+    super(
+      `The seller does not know the task${detail === '' ? '' : `: ${detail.slice(0, MAX_SELLER_TEXT)}`}.`,
+      options,
+    );
   }
 }
 
-/** Whether a refusal is for good: the call was understood, and nothing has come of it. */
+/** Whether a refusal is final: the seller understood the call and did nothing. */
 export function isFinal({ code }: SellerError): boolean {
   return isKnown(code);
 }
@@ -81,27 +84,27 @@ const textIn = (value: unknown): string | undefined =>
 
 /**
  * The refusal that an answer is, `{ error: { code, message } }`, or that a client threw with a code of `SellerErrorCode`. A
- * task that has failed is none.
+ * task that has failed is no refusal.
  */
-export function refusalIn(given: unknown): SellerError | undefined {
-  const answer = unwrapped(given);
+export function refusalIn(raw: unknown): SellerError | undefined {
+  const answer = unwrapped(raw);
   if (answer instanceof SellerError) return answer;
   if (answer instanceof Error) {
     const { code } = membersOf(answer);
     const isRefusal = typeof code === 'string' && isKnown(code);
     return isRefusal
-      ? new SellerError(code, answer.message.slice(0, MOST_SAID), { cause: answer })
+      ? new SellerError(code, answer.message.slice(0, MAX_SELLER_TEXT), { cause: answer })
       : undefined;
   }
   const { code, message } = membersOf(membersOf(answer)['error']);
   if (typeof code !== 'string' || statusIn(answer)) return undefined;
-  return new SellerError(code.slice(0, MOST_SAID), (textIn(message) ?? '').slice(0, MOST_SAID));
+  return new SellerError(code.slice(0, MAX_SELLER_TEXT), (textIn(message) ?? '').slice(0, MAX_SELLER_TEXT));
 }
 
-/** What a tool answers where the task that it was asked about is not there. */
+/** Codes with which a tool answers that it does not know a task. */
 const NO_TASK: ReadonlySet<string> = new Set(['TASK_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'NOT_FOUND']);
 
-/** That a seller does not know the task, where the answer to a question about one says so. */
+/** The error of an answer that says that the seller does not know the task; undefined for any other answer. */
 export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
   const refusal = refusalIn(answer);
   return refusal && NO_TASK.has(refusal.code)
@@ -113,7 +116,7 @@ const FAILED: ReadonlySet<string> = new Set<TaskStatus>(['failed', 'rejected']);
 
 /**
  * The refusal of a call: as `refusalIn`, or an agent's task that failed or was rejected at once with one of the errors that
- * operations have. An agent can hardly answer otherwise than by a task.
+ * operations have: an agent answers nearly everything by a task.
  */
 export function callRefusalIn(answer: unknown): SellerError | undefined {
   const refusal = refusalIn(answer);
@@ -123,7 +126,7 @@ export function callRefusalIn(answer: unknown): SellerError | undefined {
   return found && isFinal(found) ? found : undefined;
 }
 
-/** Of what a client of the tool transport gives, and of an agent's message, the object in it. */
+/** The object in the result of a tool-transport client, or in an agent's message; any other answer unchanged. */
 export function unwrapped(answer: unknown): unknown {
   const { structuredContent } = membersOf(answer);
   if (typeof structuredContent === 'object' && structuredContent !== null) return structuredContent;
@@ -132,12 +135,12 @@ export function unwrapped(answer: unknown): unknown {
   return message ? (dataParts(message)[0] ?? message) : answer;
 }
 
-/** Also what is around a message of the agent transport is no result. */
+/** A message of the agent transport, which is no result itself. */
 function isMessage(layer: Members): boolean {
   return textIn(layer['messageId']) !== undefined && partsOf(layer).length > 0;
 }
 
-/** Where the agent transport puts a task or a message: version 1.0 names it, and a client may show the whole answer. */
+/** Where the agent transport puts a task or a message: version 1.0 puts it in a member, and a client may return the whole answer. */
 function layersOf(answer: unknown): readonly Members[] {
   const outer = membersOf(answer);
   const result = membersOf(outer['result']);
@@ -145,50 +148,52 @@ function layersOf(answer: unknown): readonly Members[] {
 }
 
 /**
- * What a first answer says of the task: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
- * or under `result` or `task`. An object that says nothing of a task is the result itself.
- * @throws RegistrationError `answer_invalid` for what is no answer of an operation: whether it was done is not known.
+ * The task in a first answer: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
+ * or under `result` or `task`. An object without a task is the result itself.
+ * @throws RegistrationError `answer_invalid` for anything else: whether the operation was done is then not known.
  */
-export function answerIn(given: unknown): SellerAnswer {
-  const answer = unwrapped(given);
+export function answerIn(raw: unknown): SellerAnswer {
+  const answer = unwrapped(raw);
   const found = statusIn(answer);
   if (found) return withinBounds(found);
-  const reason = notAResult(given, answer);
+  const reason = notAResult(raw, answer);
   if (reason === undefined) return { status: 'completed', data: answer };
   throw new RegistrationError(
     'answer_invalid',
-    `The answer ${reason}: whether the operation was done is not known, and it stays to be repeated. Give the object that the operation answered.`,
+    `The answer ${reason}: whether the operation was done is not known, and the call is repeated. Pass the object that the operation answered.`,
   );
 }
 
-/** Of a task's id so much is shown of a webhook's too. */
+/** The length limit of a webhook's task id, applied to an answer. */
 function withinBounds(answer: SellerAnswer): SellerAnswer {
   const length = answer.taskId?.length ?? 0;
   if (length <= MAX_TEXT) return answer;
   throw new RegistrationError(
     'answer_invalid',
-    `The answer has a task_id of ${length} characters, at most ${MAX_TEXT} are kept: tell the seller. The operation stays to be repeated.`,
+    `The answer has a task_id of ${length} characters, the limit is ${MAX_TEXT}: report it to the seller. The call is repeated.`,
   );
 }
 
-/** Members by which transports and operations say that something has failed. */
+/** Members with which transports and operations report a failure. */
 const FAILURES = ['error', 'adcp_error', 'isError'] as const;
 
-/** Why an answer without a status that is known cannot be the result. */
-function notAResult(given: unknown, answer: unknown): string | undefined {
+/** Why an answer without a known status cannot be the result. */
+function notAResult(raw: unknown, answer: unknown): string | undefined {
   const prototype: unknown =
     typeof answer === 'object' && answer !== null ? Object.getPrototypeOf(answer) : undefined;
   if (prototype !== null && prototype !== Object.prototype) return 'is not a plain object';
   const members = membersOf(answer);
-  if (membersOf(given)['isError'] === true) return 'is an error';
+  if (membersOf(raw)['isError'] === true) return 'is an error';
   const failure = FAILURES.find((name) => members[name] !== undefined && members[name] !== false);
-  if (failure !== undefined) return `has a member ${failure} that is not understood`;
+  if (failure !== undefined) return `has a member ${failure} of unknown form`;
   // Without a task, status is a word of the result: a media buy has one of its own.
-  if (textIn(members['task_id']) !== undefined) return 'has a task without a status that is known';
+  if (textIn(members['task_id']) !== undefined) return 'has a task without a known status';
   const names = Object.keys(members).filter((name) => name !== 'context');
   if (names.length === 1 && names[0] === 'errors') return 'has errors alone';
   if (isMessage(members)) return "is an agent's message without a data part";
-  return 'content' in members ? 'is of a client, without structuredContent' : undefined;
+  return 'content' in members
+    ? 'is the result of a tool-transport client without structuredContent'
+    : undefined;
 }
 
 function statusIn(answer: unknown): SellerAnswer | undefined {
@@ -199,26 +204,26 @@ function statusIn(answer: unknown): SellerAnswer | undefined {
   return undefined;
 }
 
-function taskIn(given: Members): SellerAnswer | undefined {
-  const state = stateOf(given['status']);
-  const status = taskStatus(state ?? textIn(given['status']));
+function taskIn(body: Members): SellerAnswer | undefined {
+  const state = stateOf(body['status']);
+  const status = taskStatus(state ?? textIn(body['status']));
   if (status === undefined) return undefined;
   const taskId =
-    state === undefined ? textIn(given['task_id']) : (textIn(given['taskId']) ?? textIn(given['id']));
-  const data = state === undefined ? toolResult(given) : agentResult(given);
+    state === undefined ? textIn(body['task_id']) : (textIn(body['taskId']) ?? textIn(body['id']));
+  const data = state === undefined ? toolResult(body) : agentResult(body);
   return { status, ...(taskId !== undefined && { taskId }), ...(data !== undefined && { data }) };
 }
 
-/** Members that an answer has beside a result that is not in a member of its own. */
+/** Members of an answer that are not part of a result without a member of its own. */
 const BESIDE: ReadonlySet<string> = new Set(['status', 'task_id', 'context', 'message']);
 
-function toolResult(given: Members): unknown {
-  if (Object.hasOwn(given, 'result')) return given['result'];
-  const members = Object.entries(given).filter(([name]) => !BESIDE.has(name));
+function toolResult(body: Members): unknown {
+  if (Object.hasOwn(body, 'result')) return body['result'];
+  const members = Object.entries(body).filter(([name]) => !BESIDE.has(name));
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
 /** As of a webhook of the agent transport. */
-function agentResult(given: Members): unknown {
-  return agentData({ form: 'task', body: given }).data;
+function agentResult(body: Members): unknown {
+  return agentData({ form: 'task', body }).data;
 }

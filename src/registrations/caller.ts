@@ -37,7 +37,7 @@ export interface Caller {
   /**
    * `fetch` for one call of a seller: it sends the token, and rejects with SellerError where the transport refuses the
    * credentials, with SellerBusyError where it is to be called later.
-   * @throws ConfigError where the URL is none to call.
+   * @throws ConfigError where the URL cannot be called.
    */
   readonly fetchFor: (agentUrl: string) => Promise<SellerFetch>;
 }
@@ -88,11 +88,11 @@ const FORBIDDEN = 403;
 const TOO_MANY = 429;
 const UNAVAILABLE = 503;
 
-/** What a status says before anybody has looked at the call. */
+/** The refusal in an HTTP status, before the seller has looked at the call. */
 function refusalOf({ status, headers }: Response, hasToken: boolean, now: number): Error | undefined {
-  const said = `HTTP ${status}`;
-  if (status === UNAUTHORIZED) return new SellerError(hasToken ? 'AUTH_INVALID' : 'AUTH_REQUIRED', said);
-  if (status === FORBIDDEN) return new SellerError('INSUFFICIENT_PERMISSIONS', said);
+  const detail = `HTTP ${status}`;
+  if (status === UNAUTHORIZED) return new SellerError(hasToken ? 'AUTH_INVALID' : 'AUTH_REQUIRED', detail);
+  if (status === FORBIDDEN) return new SellerError('INSUFFICIENT_PERMISSIONS', detail);
   const retryAfter = headers.get('retry-after');
   const isBusy = status === TOO_MANY || (status === UNAVAILABLE && retryAfter !== null);
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;

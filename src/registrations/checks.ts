@@ -9,8 +9,7 @@ import { checked, type Seller } from './seller.ts';
 import type { WatchState } from './watch.ts';
 
 /*
- * Arguments of the methods. What is wrong with one is said before anything is written or called, as a RegistrationError
- * `request_invalid`.
+ * Arguments of the methods. A wrong one is a RegistrationError `request_invalid`, before anything is written or called.
  */
 
 const STATES: readonly (OperationState | WatchState)[] = [
@@ -52,7 +51,7 @@ const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
 
 const MOST_LISTED = 1000;
 
-/** Of `reportingWebhook`, before what `requireSeller` asks. @throws RegistrationError */
+/** Of `reportingWebhook`, before `requireSeller`. @throws RegistrationError */
 export function requireSellerAlone(method: string, seller: Seller): void {
   checked(() => onlyKnown(method, seller, SELLER));
 }
@@ -62,7 +61,7 @@ export function requireReportingAlone(reporting: Reporting): void {
   checked(() => onlyKnown('reportingWebhook', reporting, REPORTING));
 }
 
-/** What the members are is checked where they are read. @throws RegistrationError */
+/** Values of members are checked where they are read. @throws RegistrationError */
 export function requireRequest(request: OperationRequest): void {
   checked(() => {
     onlyKnown('create', request, REQUEST);
@@ -70,7 +69,7 @@ export function requireRequest(request: OperationRequest): void {
   });
 }
 
-/** A registration is a name too: its other members are not looked at. @throws RegistrationError */
+/** A registration may be passed as a name too: its other members are ignored. @throws RegistrationError */
 export function requireName(of: Partial<OperationName> | null | undefined): OperationName {
   return checked(() => {
     const { agentUrl, operationId } = of ?? {};

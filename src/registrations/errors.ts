@@ -2,15 +2,15 @@
 export type RegistrationErrorCode =
   /** An argument of a method: the message names it. */
   | 'request_invalid'
-  /** More is to be kept than may be. */
+  /** A part is larger than its limit. */
   | 'request_too_large'
-  /** What `call` gave or `settle` was given is no answer of an operation. */
+  /** The result of `call`, or the argument of `settle`, is not an answer of an operation. */
   | 'answer_invalid'
-  /** As many operations of the seller as `maxOpen` says have not ended. */
+  /** `maxOpen` operations of the seller have not ended. */
   | 'too_many_open'
-  /** Kept encrypted under a secret that is not among those given. */
+  /** Encrypted under a secret that is not in `secrets`. */
   | 'secret_missing'
-  /** Kept encrypted, and what is kept was changed, cut, or belongs to another row. */
+  /** The stored ciphertext was changed, cut, or belongs to another row. */
   | 'sealed_text_invalid';
 
 /** A registration that cannot be made, or read. Thrown before anything is written or called; `message` ends with the fix. */

@@ -22,8 +22,8 @@ export type { RouteScheme, Seller } from './seller.ts';
 export type { WatchState } from './watch.ts';
 
 /**
- * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. No store is asked
- * before the first call of a method.
+ * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. The store is not
+ * used before the first call of a method.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
 export function createRegistrations(options: RegistrationsOptions): Registrations {

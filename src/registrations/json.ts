@@ -1,7 +1,7 @@
 import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './errors.ts';
 
-/** What JSON can say. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 /** A JSON object. A member that is `undefined` is left out. */
@@ -9,7 +9,7 @@ export interface JsonObject {
   readonly [name: string]: Json | undefined;
 }
 
-/** What is asked of one part of a registration. */
+/** A part of a registration, and its limit. */
 interface Part {
   readonly name: string;
   readonly maxBytes: number;
@@ -26,7 +26,7 @@ const CONTEXT: Part = {
   maxBytes: 16 * 1024,
 };
 
-/** Which of the buyer's accounts a call is for: the seller is asked about its task with it. */
+/** The buyer's account that a call is for: the seller is asked about the task with it. */
 const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
 
 const REF: Part = { name: 'ref', maxBytes: 1024 };
@@ -34,7 +34,7 @@ const REF: Part = { name: 'ref', maxBytes: 1024 };
 /** Objects and arrays around the innermost value. */
 const MAX_DEPTH = 256;
 
-/** Where a value is what JSON cannot keep, or would make something else of; undefined where there is no such place. */
+/** Names the first place of a value that JSON cannot keep unchanged; undefined if there is none. */
 export function misfit(value: unknown, at: string, depth: number): string | undefined {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${at} is ${value}`;
@@ -53,9 +53,9 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype;
 }
 
-/** With where they are. What is undefined in an object is left out of its JSON. */
+/** Members with their places. Those of an object that are undefined are not in its JSON. */
 function membersOf(value: object, at: string): (readonly [where: string, member: unknown])[] {
-  // Not by `map`, which passes holes over.
+  // Not with `map`, which skips holes.
   if (Array.isArray(value)) return Array.from(value, (item, place) => [`${at}[${place}]`, item] as const);
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return members.map(([name, member]) => [`${at}.${name}`, member] as const);
@@ -69,7 +69,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value as JSON text. @throws RegistrationError where it is none, or longer than the part may be. */
+/** The value as JSON text. @throws RegistrationError if it is not JSON, or longer than the part's limit. */
 function jsonText(part: Part, value: unknown): string {
   const found = misfit(value, part.name, 0);
   if (found !== undefined)
@@ -84,19 +84,22 @@ function requireFit({ name, maxBytes }: Part, text: string): void {
   if (length <= maxBytes) return;
   throw new RegistrationError(
     'request_too_large',
-    `${name}: ${length} bytes as JSON, at most ${maxBytes} are kept. Keep what is large on your side, and a reference to it here.`,
+    `${name}: ${length} bytes as JSON, the limit is ${maxBytes}. Keep large data on your side, and a reference to it here.`,
   );
 }
 
-/** The arguments as they will be sent, each time anew: an own copy. @throws RegistrationError */
+/** A copy of the arguments, as they are sent each time. @throws RegistrationError */
 export function argumentsText(value: unknown): string {
   if (!isObject(value)) {
-    throw new RegistrationError('request_invalid', 'arguments: no object. Give the arguments by name.');
+    throw new RegistrationError(
+      'request_invalid',
+      'arguments: must be an object. Give the arguments by name.',
+    );
   }
   return jsonText(ARGUMENTS, value);
 }
 
-/** `account` of the arguments; undefined where they have none. @throws RegistrationError */
+/** `account` of the arguments; undefined if there is none. @throws RegistrationError */
 export function accountText({ account }: { readonly account?: unknown }): string | undefined {
   return isObject(account) ? jsonText(ACCOUNT, account) : undefined;
 }
@@ -104,17 +107,17 @@ export function accountText({ account }: { readonly account?: unknown }): string
 /** `context`, which the seller repeats on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {
-    throw new RegistrationError('request_invalid', 'context: no object. Give an object, or leave it out.');
+    throw new RegistrationError('request_invalid', 'context: must be an object. Give one, or leave it out.');
   }
   return jsonText(CONTEXT, value);
 }
 
-/** `ref`: the caller's own word for what was asked. @throws RegistrationError */
+/** `ref`: the caller's own name for the call. @throws RegistrationError */
 export function checkedRef(value: unknown): string {
   if (typeof value !== 'string') {
     throw new RegistrationError(
       'request_invalid',
-      `ref: ${describe(value)}. Give a string, or leave it out.`,
+      `ref: is ${describe(value)}. Give a string, or leave it out.`,
     );
   }
   requireFit(REF, value);
@@ -126,6 +129,6 @@ export function requireTaskType(taskType: unknown): void {
   if (typeof taskType === 'string' && /^[\w.-]{1,255}$/.test(taskType)) return;
   throw new RegistrationError(
     'request_invalid',
-    'taskType: no name of an operation. Give e.g. create_media_buy.',
+    'taskType: is not the name of an operation. Give e.g. create_media_buy.',
   );
 }

@@ -4,9 +4,9 @@ import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts'
 import { type OperationSeen, type OperationState, seenOf, storedIn } from './operation.ts';
 import { watchIn, type WatchState } from './watch.ts';
 
-/** Which operations `list` gives; of all sellers and states unless it says. */
+/** Which operations `list` returns. Default: those of all sellers and states. */
 export interface OperationQuery {
-  /** `watched`: its task is polled; `unresolved`: it was polled in vain, and is polled no more. Both may be open or ended. */
+  /** `watched`: its task is polled; `unresolved`: polling was given up. Both may be open or ended. */
   readonly state?: OperationState | WatchState;
   readonly agentUrl?: string;
   /** 1 to 1000. */
@@ -14,7 +14,7 @@ export interface OperationQuery {
   readonly after?: string;
 }
 
-/** A page of operations; `next` is `after` of the one behind it. */
+/** A page of operations; `next` is `after` of the next one. */
 export interface OperationPage {
   readonly operations: readonly OperationSeen[];
   readonly next?: string;
@@ -45,7 +45,7 @@ export async function listOperations(
 
 const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
 
-/** Operations of watches, a look for each seller. One that was forgotten meanwhile is left out. */
+/** Operations of watches, one read a seller. One that was deleted meanwhile is left out. */
 async function watchedBy(
   registrations: StoreRegistrations,
   hashes: Hashes,

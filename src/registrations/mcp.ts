@@ -12,10 +12,10 @@ export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } 
 export type { CallerOptions, SellerAuth } from './caller.ts';
 
 /**
- * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. A connection each
+ * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One connection a
  * call, by `@modelcontextprotocol/sdk`.
  * @returns rejects with SellerError where the seller refuses the credentials, with SellerBusyError where it is to be called
- *   later, with TaskUnknownError where it says of a task that there is none.
+ *   later, with TaskUnknownError where it does not know the task.
  * @throws ConfigError where an option is wrong; the message says what to change.
  */
 export function mcpCaller(options: CallerOptions = {}): CallSeller {
@@ -37,7 +37,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   };
 }
 
-/** The object that the operation gave: structured, or as JSON in a text. @throws Error where the tool failed without one. */
+/** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
 function answerOf(result: Readonly<Record<string, unknown>>): JsonObject {
   const { structuredContent, content, isError } = result;
   if (isJsonObject(structuredContent)) return structuredContent;
@@ -48,7 +48,7 @@ function answerOf(result: Readonly<Record<string, unknown>>): JsonObject {
     const parsed = parseStrictObject(utf8(text));
     if (parsed.ok) return parsed.value;
   }
-  const said = texts.join(' ').slice(0, 300);
-  // Whether it was done is not known: it stays to be repeated.
-  throw new Error(isError ? `the operation failed: ${said}` : `the answer has no JSON object: ${said}`);
+  const detail = texts.join(' ').slice(0, 300);
+  // It is not known whether the operation was done: the call is repeated.
+  throw new Error(isError ? `the operation failed: ${detail}` : `the answer has no JSON object: ${detail}`);
 }

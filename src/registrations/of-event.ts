@@ -5,8 +5,8 @@ import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation
 import type { Operations } from './operations.ts';
 
 /**
- * Whose an event is. What an event says of its operation is the seller's word, and nothing is refused for it: what does not fit is
- * a warning, and settles nothing.
+ * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit is a warning, settles
+ * nothing, and refuses nothing.
  */
 export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
   return async (event) => {
@@ -14,7 +14,7 @@ export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations[
     // Empty where an answer ended the operation.
     const taskId = event.taskId === '' ? undefined : event.taskId;
     const mediaBuyId = mediaBuyOf(event);
-    // Nothing to look for: no store is asked.
+    // No id to look for: the store is not read.
     if (operationId === undefined && taskId === undefined && mediaBuyId === undefined) return undefined;
     const told = {
       agentUrl: sender,
@@ -50,8 +50,8 @@ function knownOf(event: Event, found: OperationFound | undefined): KnownRegistra
 }
 
 /**
- * Where the caller gave one (of those among the arguments nothing is known here). Deliveries of a task have to repeat it;
- * other events may leave it out.
+ * Whether the event repeats the context of the call (a context among the arguments is not known here). Deliveries of a task have
+ * to; other events may leave it out.
  */
 function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
   if (operation.context === undefined || (context === undefined && kind !== 'task')) return true;

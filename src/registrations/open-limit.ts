@@ -10,20 +10,20 @@ interface RoomOptions {
   readonly maxOpen: number;
 }
 
-/** Operations of a seller are counted again after so many that were created here. */
+/** After this many operations created here those of the seller are counted again. */
 const COUNT_EVERY = 100;
 /** Sellers whose room is remembered. */
 const MAX_SELLERS = 10_000;
 
 /**
- * Takes room for one more open operation of a seller; what it gives is called when its row is written, or is not to be.
- * Counting each time would read them all.
+ * Reserves room for one more open operation of a seller. The function it returns releases the reservation: once the row is
+ * written, or will not be. The rows are not counted each time, which would read them all.
  */
 export function roomBySeller({
   registrations,
   maxOpen,
 }: RoomOptions): (agentUrl: string) => Promise<() => void> {
-  /** Room that is left until they are counted again; and operations that have taken theirs and are not written yet. */
+  /** Room until the next count; and operations that have reserved theirs and are not written yet. */
   const left = new Map<string, number>();
   const unwritten = new Map<string, number>();
   const counting = new Map<string, Promise<void>>();
@@ -41,7 +41,7 @@ export function roomBySeller({
     for (; room === undefined; room = left.get(agentUrl)) {
       await singleFlight(counting, agentUrl, () => count(agentUrl));
     }
-    // Where none is left the next one counts anew.
+    // Without room the next call counts again.
     if (room <= 1) left.delete(agentUrl);
     else left.set(agentUrl, room - 1);
     if (room <= 0) {

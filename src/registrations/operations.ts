@@ -168,7 +168,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     if (token !== undefined && !secret) {
       throw new RegistrationError(
         'secret_missing',
-        `token: made by a secret that is not given any more (${token}). Add it at the end of secrets.`,
+        `token: made by an unknown secret (${token}). Add it at the end of secrets.`,
       );
     }
     const { operationId } = of;

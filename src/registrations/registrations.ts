@@ -42,7 +42,7 @@ import { WATCHED_TASKS, type WithWatchedTasks } from './watch.ts';
 export interface Registrations extends EventRegistrations {
   /** `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
-  /** `ReceiverOptions.senders`: whose URL it is. Rejects with a Fault where the store cannot say. */
+  /** `ReceiverOptions.senders`: the seller of a URL. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** Durable when it resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Registration>;
@@ -54,41 +54,41 @@ export interface Registrations extends EventRegistrations {
    * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
    */
   readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
-  /** Deletes all that is kept of a seller. */
+  /** Deletes all rows of a seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** One operation; undefined where it is not known. */
+  /** One operation; undefined if it is not known. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /** Page by page, by agent URL and operation_id. */
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /**
-   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. What comes
-   * of them that nobody waits for is an alarm.
+   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. A call
+   * that is refused, or cannot be repeated, is an alarm.
    */
   readonly start: (options: { readonly call: CallSeller }) => void;
-  /** No call is begun from now on; resolves when those that run have ended. */
+  /** Begins no more calls; resolves when the running ones have ended. */
   readonly stop: () => Promise<void>;
-  /** Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not given. */
+  /** Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not in `secrets`. */
   readonly ready: () => Promise<void>;
   /**
-   * Encrypts all that is kept under the newest secret. Any number of times, while everything runs; then `needed` says what
-   * still needs an older one: URLs that sellers were given, and tokens of operations that have not ended. One damaged row does
-   * not stop it: `damaged` counts them, and a line of the log says so.
+   * Encrypts all stored texts under the newest secret, any number of times, while everything runs. `needed` counts what still
+   * needs an older secret: URLs that sellers have, and tokens of operations that have not ended. Damaged rows are skipped:
+   * `damaged` counts them, and a log line names the first.
    */
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
 /** What `rewrap` did. */
 export interface Rewrapped extends Damage {
-  /** Texts that were encrypted anew. */
+  /** Texts that were encrypted again. */
   readonly rewrapped: number;
-  /** URLs and tokens that were made by an older secret: it has to stay in `secrets`. */
+  /** URLs and tokens made by an older secret, which has to stay in `secrets`. */
   readonly needed: number;
 }
 
 /** Options of `createRegistrations`. */
 export interface RegistrationsOptions {
   readonly store: Store;
-  /** Sellers are given URLs below it, e.g. `https://buyer.example/webhooks`. */
+  /** Sellers get URLs below it, e.g. `https://buyer.example/webhooks`. */
   readonly baseUrl: string;
   /** The newest first, each at least 32 random characters. */
   readonly secrets: readonly string[];
@@ -99,13 +99,13 @@ export interface RegistrationsOptions {
   /** How long an operation is known after its end. Ms; 30 days. */
   readonly retentionMs?: number;
   /**
-   * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Counted now and then, so
-   * processes together may go over it by a hundred each.
+   * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Not counted each time:
+   * each process may exceed it by 100.
    */
   readonly maxOpen?: number;
   /** As of `createReceiver`: warnings and errors go to the console by default. */
   readonly logger?: Logger;
-  /** `operation_orphaned` and `operation_refused`: what came of repeated calls. */
+  /** `operation_orphaned` and `operation_refused`: repeated calls that have failed. */
   readonly onAlarm?: (alarm: Alarm) => void;
 }
 
@@ -121,7 +121,7 @@ const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
   onAlarm: true,
 };
 
-/** What runtimes differ in, and tests move. */
+/** Parts that differ between runtimes, and that tests replace. */
 export interface RegistrationsParts {
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
@@ -132,7 +132,7 @@ export interface RegistrationsParts {
 }
 
 const CALL_MS = 120_000;
-/** Of `callMs`: then a repeated call is told to stop. */
+/** The share of `callMs` after which a repeated call is aborted. */
 const DEADLINE_SHARE = 0.75;
 const RETENTION_MS = 30 * 86_400_000;
 const MAX_OPEN = 10_000;
@@ -174,8 +174,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);
     },
-    observeBy: (given) => {
-      observe = given;
+    observeBy: (receiverObserve) => {
+      observe = receiverObserve;
     },
     create: async (request) => {
       requireRequest(request);
@@ -195,8 +195,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         ? undefined
         : adoptIn({ ...shared, retentionMs }, adoption);
     },
-    forget: async (given) => {
-      const agentUrl = requireAgentUrl(given);
+    forget: async (url) => {
+      const agentUrl = requireAgentUrl(url);
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
     },
@@ -207,9 +207,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         throw requestInvalid(error);
       });
     },
-    start: (given) => {
-      onlyKnown('start', given, { call: true });
-      const { call } = given;
+    start: (startOptions) => {
+      onlyKnown('start', startOptions, { call: true });
+      const { call } = startOptions;
       if (typeof call !== 'function') {
         throw new ConfigError(
           'start: call is not a function. Give your client: start({ call: (agentUrl, operation, args, { signal }) => … }).',
@@ -234,7 +234,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       const [urls, calls] = await Promise.all([routes.unreadable(), operations.unreadable()]);
       if (urls + calls === 0) return;
       throw new ConfigError(
-        `secrets: ${urls} URLs that sellers were given and ${calls} calls that have not ended need a secret that is not given any more. Add it at the end of the list.`,
+        `secrets: ${urls} URLs of sellers and ${calls} calls that have not ended need a secret that is no longer in the list. Add it at the end.`,
       );
     },
     rewrap: async () => {
@@ -245,7 +245,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         const { kind, id, error } = firstDamaged[0] ?? {};
         logger.error(
           { damaged, kind, id, error },
-          `rewrap: ${damaged} rows could not be encrypted anew and are as they were; the first: ${error?.message}`,
+          `rewrap: ${damaged} rows could not be encrypted again and are unchanged; the first: ${error?.message}`,
         );
       }
       return {
@@ -258,21 +258,21 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   };
 }
 
-/** @throws ConfigError where the store keeps none. */
+/** @throws ConfigError if the store has no registrations. */
 function registrationsIn(store: Store): StoreRegistrations {
   if (store?.registrations) return store.registrations;
-  const which = store ? `the ${store.name} store keeps no registrations` : 'store: missing';
+  const which = store ? `the ${store.name} store has no registrations` : 'store: missing';
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
 }
 
-/** What came of a repeated call: an alarm where it is over, else a line in the log. */
+/** Reports a repeated call: an alarm if it is over, else a log line. */
 function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void {
   return (news) => {
     if (news.kind === 'orphaned') {
       const { agentUrl: sender, operationId, taskType, ref } = news.operation;
       raise({
         code: 'operation_orphaned',
-        message: `Whether ${taskType} was done is not known: it was not answered, and cannot be repeated any more. Ask the seller.`,
+        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
         sender,
         operationId,
         taskType,
@@ -281,11 +281,11 @@ function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void
       return;
     }
     const { error } = news;
-    const message = error instanceof Error ? error.message : 'What was thrown is not an Error.';
+    const message = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {
       logger.warn(
         { error },
-        `Registrations: the store cannot say which calls are to be repeated. ${message}`,
+        `Registrations: the store could not be asked which calls are to be repeated. ${message}`,
       );
       return;
     }

@@ -2,41 +2,41 @@ import { orAborted } from '../time-limits.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { DueOperations, Operation } from './operations.ts';
 
-/** What the owner is told of. */
+/** What is reported to the owner. */
 export type RepeaterNews =
-  /** Nobody can call it again: the seller may not know the request any more, or what was kept of it is lost. */
+  /** The call cannot be repeated: the seller may have forgotten the request, or its stored arguments are lost. */
   | { readonly kind: 'orphaned'; readonly operation: OperationSeen }
-  /** It was not called, or not answered: it comes again. Or the seller has refused it (`SellerError`). */
+  /** The call was not made or not answered, and is repeated later; or the seller has refused it (`SellerError`). */
   | { readonly kind: 'failed'; readonly operation: OperationName; readonly error: unknown }
   /** The store could not be asked. */
   | { readonly kind: 'store'; readonly error: unknown };
 
 export interface RepeaterOptions {
   readonly due: (max: number) => Promise<DueOperations>;
-  /** Calls it, and settles it. */
+  /** Makes the call, and settles the operation. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
   readonly tell: (news: RepeaterNews) => void;
   /** Resolves early where the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** A call is told to stop after so long: before another process makes it too. Ms. */
+  /** A call is aborted after this time, before another process makes it too. Ms. */
   readonly deadlineMs: number;
 }
 
-/** Repeats calls whose caller has not settled them, in any number of processes: each is given to one at a time. */
+/** Repeats calls whose caller has not settled them, in any number of processes: each by one at a time. */
 export interface Repeater {
   /** Idempotent until `stop`. */
   readonly start: () => void;
-  /** Nothing new from now on; resolves when what runs has ended. */
+  /** Begins no more calls; resolves when the running ones have ended. */
   readonly stop: () => Promise<void>;
 }
 
-/** The longest wait between two looks: an operation of another process that died is found so late. Ms. */
+/** The longest wait between two looks, and so the longest until the operation of a process that died is found. Ms. */
 export const LOOK_MS = 10_000;
 
-/** Also where something is said to be due at once: a store that is wrong about it must not be asked without end. Ms. */
+/** The shortest wait, also where the store says that a call is due: if it is wrong about that, it is not asked in a loop. Ms. */
 const LEAST_MS = 100;
 
-/** Calls that one look brings: they run at once. */
+/** Calls of one look, which run concurrently. */
 const MOST = 10;
 
 export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
@@ -45,17 +45,17 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
 
   const repeat = async (operation: Operation): Promise<void> => {
     const ended = new AbortController();
-    const given = new AbortController();
-    const end = (): void => given.abort(stopping.signal.reason);
+    const aborter = new AbortController();
+    const end = (): void => aborter.abort(stopping.signal.reason);
     stopping.signal.addEventListener('abort', end);
     const expire = async (): Promise<void> => {
       await sleep(deadlineMs, ended.signal);
-      if (!ended.signal.aborted) given.abort(new DOMException('The call took too long.', 'TimeoutError'));
+      if (!ended.signal.aborted) aborter.abort(new DOMException('The call took too long.', 'TimeoutError'));
     };
     void expire();
     try {
-      // One that does not heed its signal is left behind: the others go on.
-      await orAborted(make(operation, given.signal), given.signal);
+      // A call that ignores its signal is no longer waited for: the others go on.
+      await orAborted(make(operation, aborter.signal), aborter.signal);
     } catch (error) {
       const { agentUrl, operationId } = operation;
       tell({ kind: 'failed', operation: { agentUrl, operationId }, error });

@@ -1,7 +1,7 @@
 import { RegistrationError } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 
-/** How a seller is asked to authenticate its webhooks, where it cannot sign them: legacy, removed in version 4.0. */
+/** How a seller that cannot sign its webhooks is asked to authenticate them: legacy, removed in version 4.0. */
 export interface LegacyAuthentication {
   readonly scheme: 'HMAC-SHA256' | 'Bearer';
   /** At least 32 characters. */
@@ -16,24 +16,24 @@ export interface Destination {
   readonly token?: string;
 }
 
-/** Where a task's webhooks go, and what they are known by. */
+/** Where a task's webhooks go, and the id that they repeat. */
 export interface TaskDestination extends Destination {
   readonly operationId: string;
 }
 
-/** A call as it is made, and made again, byte for byte. */
+/** A call as it is made, and repeated with the same bytes. */
 export interface RegisteredCall {
   readonly taskType: string;
-  /** Without what the library adds. */
+  /** Without the members that the library adds. */
   readonly arguments: JsonObject;
   readonly context?: JsonObject;
   /** `idempotency_key` of the request. */
   readonly requestKey: string;
-  /** Absent: called without it, and known by polling alone. */
+  /** Absent: the call registers no webhooks, and its end is known by polling alone. */
   readonly destination?: TaskDestination;
 }
 
-/** Versions of the agent transport that name things in their own way, the newest first. */
+/** Versions of the agent transport with names of their own, the newest first. */
 export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */
@@ -41,12 +41,12 @@ export interface AgentForm {
   /** Methods that send a message, and that ask for a task. */
   readonly send: string;
   readonly getTask: string;
-  /** In `configuration`: whether the answer is to come at once, or when the work is done. */
+  /** In `configuration`: whether the agent is to answer before the work is done. */
   readonly atOnce: (atOnce: boolean) => JsonObject;
-  /** Member of `configuration`, and what stands there for `push_notification_config`. */
+  /** Member of `configuration` for `push_notification_config`, and its form. */
   readonly configMember: 'pushNotificationConfig' | 'taskPushNotificationConfig';
   readonly config: (config: JsonObject) => JsonObject;
-  /** Members of a message of the caller's, whatever it says. */
+  /** Members of each message of the caller. */
   readonly message: JsonObject;
   readonly part: (data: JsonObject) => JsonObject;
 }
@@ -57,7 +57,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'GetTask',
     atOnce: (atOnce) => ({ returnImmediately: atOnce }),
     configMember: 'taskPushNotificationConfig',
-    // One scheme, and no member that the transport does not know: it reads its messages strictly.
+    // One scheme, and no unknown member: this version reads its messages strictly.
     config: ({ operation_id: id, url, token, authentication }) => ({
       ...(id !== undefined && { id }),
       ...(url !== undefined && { url }),
@@ -108,20 +108,20 @@ function taskConfig(destination: TaskDestination): JsonObject {
 }
 
 /** What both transports send as the task's parameters. */
-function parameters({ arguments: given, context, requestKey }: RegisteredCall): JsonObject {
-  return { ...given, ...(context && { context }), idempotency_key: requestKey };
+function parameters({ arguments: args, context, requestKey }: RegisteredCall): JsonObject {
+  return { ...args, ...(context && { context }), idempotency_key: requestKey };
 }
 
-/** Members of a request that the library fills in: two writers of one would leave open which URL is told. */
+/** Members of a request that only the library sets. */
 const OWN_MEMBERS: readonly string[] = ['push_notification_config', 'idempotency_key'];
 
-/** @throws RegistrationError where the caller's arguments have a member that is the library's. */
-export function requireRoom(given: JsonObject, context: JsonObject | undefined): void {
-  const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(given, name));
+/** @throws RegistrationError if the arguments have a member that the library sets. */
+export function requireRoom(args: JsonObject, context: JsonObject | undefined): void {
+  const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(args, name));
   if (taken === undefined) return;
   throw new RegistrationError(
     'request_invalid',
-    `arguments.${taken}: is filled in by the library. Leave it out; the context of a call is given as context.`,
+    `arguments.${taken}: is set by the library. Leave it out; pass the context of a call as context.`,
   );
 }
 
@@ -193,7 +193,7 @@ export function requireReporting(reporting: Reporting): void {
   if (requestedMetrics !== undefined && !isListOfNames(requestedMetrics)) {
     throw new RegistrationError(
       'request_invalid',
-      'requestedMetrics: not a list of names. Give strings, or leave it out.',
+      'requestedMetrics: must be a list of names. Give strings, or leave it out.',
     );
   }
 }

@@ -24,9 +24,10 @@ import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
 import { SELLER_ROW_ID } from './watch.ts';
 
 /*
- * By which URL a seller sends. Of each seller one route a scheme: the seller's own row says which token it has, and a row
- * of no sender, by the token's random part, whose the token is. The second is made where it is missing: two senders' rows
- * are two steps, and who made it looks whether the first was forgotten in between. URLs that sellers have already are adopted: they prove nothing, and are held in memory.
+ * The URLs that sellers send to. Each seller has one route a scheme, in two rows: the seller's own row has the token, and a row
+ * without a sender, found by the token's random part, has the seller. Rows of two senders are written in two steps: the second
+ * row is made where it is missing, and then the first is read again, for the seller may have been deleted in between. URLs that
+ * sellers have already are adopted: they have no token, and are kept in memory.
  */
 
 /** Where a seller is to send. */
@@ -37,17 +38,17 @@ export interface Route {
 
 /** Routes of all sellers, in one store. */
 export interface Routes {
-  /** The seller's route, made where there is none; durable. */
+  /** The seller's route, made if there is none; durable. */
   readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
-  /** `ReceiverOptions.senders`. Rejects with a Fault where the store cannot say. */
+  /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
-  /** No URL leads to the seller any more. */
+  /** Removes all URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** How many routes need a secret that is not given. */
+  /** How many routes need a secret that is not in `secrets`. */
   readonly unreadable: () => Promise<number>;
-  /** Credentials under the newest secret; `needed`: URLs that an older one has made. */
+  /** Encrypts credentials under the newest secret; `needed`: URLs made by an older one. */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
 }
 
@@ -64,22 +65,22 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** For so long a route is not looked up again: what another process has forgotten or changed is seen then. Ms. */
+/** How long a route is cached: a change by another process is seen after that. Ms. */
 export const ROUTE_KEPT_MS = 10_000;
 
-/** Adopted URLs are read anew for an unknown path, at most so often. Ms. */
+/** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
 export const REFRESH_MS = 1000;
 
-/** Who waits for a reading that is under way looks so often whether it has ended. Ms. */
+/** How often a delivery that waits for a running read checks whether it has ended. Ms. */
 const LOOK_MS = 20;
 
-/** Routes that are remembered, and adopted URLs that are held. */
+/** Routes that are cached, and adopted URLs at most. */
 const MOST = 10_000;
 
 /** Bytes of legacy credentials: 43 characters. */
 const CREDENTIAL_BYTES = 32;
 
-/** What both rows of a route say, and one of an adopted URL. */
+/** The value of both rows of a route, and of the one row of an adopted URL. */
 interface StoredRoute extends Seller {
   readonly scheme: RouteScheme;
   /** Of the token. */
@@ -93,7 +94,7 @@ interface StoredRoute extends Seller {
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
-/** Undefined for a row that is damaged. */
+/** Undefined for a damaged row. */
 function readable({ value }: RegistrationRow): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
@@ -112,7 +113,7 @@ const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
   id: scheme,
 });
 
-/** A row that has gone: past its expiry. */
+/** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
 export function routesOf(options: RouteOptions): Routes {
@@ -135,7 +136,7 @@ export function routesOf(options: RouteOptions): Routes {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
-    // Before the step, which must not wait: not needed where the seller has a route already.
+    // Before the step, which must be synchronous; unused if the seller has a route already.
     const sealed =
       scheme === 'signature'
         ? {}
@@ -162,7 +163,7 @@ export function routesOf(options: RouteOptions): Routes {
       return true;
     });
     known.forget(id);
-    // Forgotten between the two steps: this URL goes too, and the seller has a new one.
+    // The seller was deleted between the two steps: this URL is removed, and a new one made.
     if (isWritten && !(await isOwn(agentUrl, scheme, id))) {
       await drop('', [id]);
       return routeOf(seller, scheme);
@@ -170,7 +171,7 @@ export function routesOf(options: RouteOptions): Routes {
     const of = routeTokenOf(secrets, hashes, { id, secretId: route.secretId ?? '' });
     if (!of) {
       throw new ConfigError(
-        `secrets: the URL of ${agentUrl} was made by a secret that is not given any more (${route.secretId}). Add it at the end of the list.`,
+        `secrets: the URL of ${agentUrl} was made by an unknown secret (${route.secretId}). Add it at the end of the list.`,
       );
     }
     const credentials = await credentialsOf(route);
@@ -180,14 +181,14 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** Whether the seller's own row says this token. */
+  /** Whether the seller's own row has this token. */
   const isOwn = (agentUrl: string, scheme: RouteScheme, id: string): Promise<boolean> =>
     registrations.run(agentUrl, (rows) => {
       const row = rows.get('route', scheme);
       return row !== undefined && routeIn(row).random === id;
     });
 
-  /** Takes rows away, of those that `which` says; @returns them. */
+  /** Deletes the rows that `which` selects. @returns them. */
   const drop = (
     sender: string,
     ids: readonly string[],
@@ -209,7 +210,7 @@ export function routesOf(options: RouteOptions): Routes {
     senders: (url) => {
       const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
       if (token) return known.get(token.id) ?? lookUp(token.id);
-      // Made up, or by a secret that is gone: no store is asked.
+      // Forged, or of a secret that was removed: the store is not read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
@@ -217,13 +218,13 @@ export function routesOf(options: RouteOptions): Routes {
       const { pathname, search } = below(baseUrl, url);
       if (hasTokenForm(pathname)) {
         throw new ConfigError(
-          `adopt: ${JSON.stringify(url)} has the form of the URLs that are made here, and would be taken for one of them. Have the seller send to a URL of its own: reportingWebhook makes it.`,
+          `adopt: ${JSON.stringify(url)} has the form of the URLs that this package makes, and would be mistaken for one. Have the seller send to a URL of its own: reportingWebhook makes it.`,
         );
       }
       const path = pathname + search;
       if ((await adoptedRows(registrations)).length >= MOST) {
         throw new ConfigError(
-          `adopt: ${MOST} URLs are adopted already, as many as are held. Have sellers send to URLs of their own, or forget some.`,
+          `adopt: ${MOST} URLs are adopted already, which is the limit. Have sellers send to URLs of their own, or forget some.`,
         );
       }
       const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
@@ -231,8 +232,8 @@ export function routesOf(options: RouteOptions): Routes {
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
-      // The seller's own rows first: who makes a URL meanwhile sees that they have gone. Then all that lead to it, whoever
-      // left them behind.
+      // The seller's own rows first: a concurrent routeOf sees that they are gone. Then all rows that lead to the seller, also
+      // those of an interrupted call.
       const ids = (await drop(agentUrl, [...SCHEMES, SELLER_ROW_ID])).flatMap(
         (row) => readable(row)?.random ?? [],
       );
@@ -240,7 +241,7 @@ export function routesOf(options: RouteOptions): Routes {
         if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
       }
       await drop('', ids);
-      // What was made anew in between, and has lost its URL just now.
+      // Rows that were made in between, and whose URL has just been removed.
       await drop(agentUrl, SCHEMES, (row) => ids.includes(readable(row)?.random ?? ''));
       for (const id of ids) known.forget(id);
       await adopted.refresh();
@@ -264,7 +265,7 @@ export function routesOf(options: RouteOptions): Routes {
         const credentials = isOlder(secrets, route.sealed) ? await credentialsOf(route) : undefined;
         if (credentials === undefined) return;
         const sealed = await seal(secrets, placeOf(route), credentials, randomBytes);
-        // The same text in both rows of the route. Where one was written meanwhile it stays as it is.
+        // The same text in both rows of the route. A row that was written meanwhile stays as it is.
         for (const [sender, place] of [
           [agentUrl, scheme],
           ['', id],
@@ -302,7 +303,7 @@ async function adoptedRows(registrations: StoreRegistrations): Promise<readonly 
   return rows;
 }
 
-/** Routes that were looked up, found or not, the oldest forgotten first. */
+/** A cache of looked-up routes, found or not; the oldest are dropped first. */
 function rememberedRoutes(now: () => number): {
   readonly get: (id: string) => Sender[] | undefined;
   readonly put: (id: string, senders: Sender[]) => Sender[];
@@ -331,10 +332,10 @@ function adoptedUrls(
   readonly refresh: () => Promise<void>;
 } {
   let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** When the reading began that `byPath` is of, and the last one. */
+  /** When the read of `byPath` began, and when the last read began. */
   let readAt = -Infinity;
   let startedAt = -Infinity;
-  /** Readings that have begun, and the newest that has ended: the how many-th, and its error. */
+  /** How many reads have begun; and the number of the newest that has ended, with its error. */
   let begun = 0;
   let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
   const refresh = async (): Promise<void> => {
@@ -347,7 +348,7 @@ function adoptedUrls(
         const path = route.path ?? '';
         found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
       }
-      // Of two that overtake each other the later one holds.
+      // Of two concurrent reads the one that began later counts.
       if (at >= readAt) [byPath, readAt] = [found, at];
       if (nth > ended.nth) ended = { nth };
     } catch (error) {
@@ -356,8 +357,8 @@ function adoptedUrls(
     }
   };
   /**
-   * One that begins from now on: what was adopted before a delivery came is found for it. By looking, not by a promise of
-   * another delivery's: on some platforms that never resolves (`requestsMayShare`).
+   * Waits for a read that begins from now on, so that URLs adopted before the delivery are found. It polls instead of sharing a
+   * promise with another delivery: on some platforms that never resolves (`requestsMayShare`).
    */
   const nextRefresh = async (): Promise<void> => {
     const since = begun;
@@ -367,7 +368,7 @@ function adoptedUrls(
       waitMs = startedAt + REFRESH_MS - now();
       if (ended.nth > since) break;
       if (waitMs <= 0) await refresh();
-      // One is under way that began after this delivery came.
+      // A read that began after this delivery is running.
       else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
     } while (ended.nth <= since);
     if ('error' in ended) throw ended.error;

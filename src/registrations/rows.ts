@@ -4,7 +4,7 @@ import { Fault } from '../errors.ts';
 import { RegistrationError } from './errors.ts';
 import type { RegistrationQuery, RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
 
-/** All rows that a page would have, page by page. */
+/** All rows of a query, page by page. */
 export async function* allRows(
   registrations: StoreRegistrations,
   which: Pick<RegistrationQuery, 'kind' | 'list' | 'sender'>,
@@ -17,28 +17,28 @@ export async function* allRows(
   }
 }
 
-/** A row that cannot be encrypted anew, and why. */
+/** A row that cannot be encrypted again, and why. */
 export interface DamagedRow {
   readonly kind: 'operation' | 'route';
-  /** operation_id, or by what the store knows a URL. */
+  /** operation_id, or the id of a URL's row. */
   readonly id: string;
-  /** Absent: of a URL, and it cannot be read either. */
+  /** Absent for a URL whose row cannot be read. */
   readonly agentUrl?: string;
-  /** Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is no JSON any more. */
+  /** Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is not JSON. */
   readonly error: RegistrationError | Fault;
 }
 
-/** What rows were passed over. */
+/** Rows that were skipped. */
 export interface Damage {
-  /** Rows that could not be encrypted anew. */
+  /** Rows that could not be encrypted again. */
   readonly damaged: number;
   /** The first of them, at most 100 of each kind. */
   readonly firstDamaged: readonly DamagedRow[];
 }
 
-const MOST_TOLD = 100;
+const MAX_REPORTED = 100;
 
-/** Goes on where one row is damaged. What the store fails with ends it. */
+/** Skips damaged rows. @throws what the store fails with. */
 export async function eachRow(
   registrations: StoreRegistrations,
   which: Pick<RegistrationQuery, 'sender'> & { readonly kind: DamagedRow['kind'] },
@@ -53,7 +53,7 @@ export async function eachRow(
       if (!isDamage(error)) throw error;
       damaged += 1;
       const agentUrl = agentUrlOf(row);
-      if (firstDamaged.length >= MOST_TOLD) continue;
+      if (firstDamaged.length >= MAX_REPORTED) continue;
       firstDamaged.push({ kind: which.kind, id: row.id, ...(agentUrl !== undefined && { agentUrl }), error });
     }
   }
@@ -72,8 +72,8 @@ function agentUrlOf({ sender, value }: RegistrationRow): string | undefined {
 }
 
 /**
- * JSON that this package has kept in a row.
- * @throws Fault `misconfigured`: it is none any more.
+ * JSON that this package has stored in a row.
+ * @throws Fault `misconfigured` if it is not JSON.
  */
 export function storedObject(text: string): Readonly<Record<string, unknown>> {
   const parsed = parseStrictObject(utf8(text));

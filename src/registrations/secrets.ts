@@ -4,19 +4,19 @@ import { equalBytes } from '../crypto/equal.ts';
 import { ConfigError } from '../errors.ts';
 import { RegistrationError } from './errors.ts';
 
-/** What keys are derived for. One key is never used for two of them. */
+/** Purposes of derived keys. No key serves two of them. */
 type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
 
 /** One of the owner's secrets. */
 interface Secret {
-  /** Names it in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
+  /** Its name in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
   readonly id: string;
   readonly idBytes: Uint8Array;
   /** 32 bytes: a key for this purpose alone. */
   keyFor(purpose: KeyPurpose): Uint8Array;
 }
 
-/** The owner's secrets: one to make things with, all to read them. */
+/** The owner's secrets: the newest makes tokens and ciphertexts, all read them. */
 export interface Secrets {
   readonly newest: Secret;
   named(id: string): Secret | undefined;
@@ -50,7 +50,7 @@ function secretOf(hashes: Hashes, text: string): Secret {
 
 /**
  * @param secrets the newest first; each at least 32 characters, from a random source.
- * @throws ConfigError for an empty list, a short secret, or one that is there twice.
+ * @throws ConfigError for an empty list, a short secret, or a duplicate.
  */
 export function secretsOf(secrets: readonly string[], hashes: Hashes): Secrets {
   const named = new Map<string, Secret>();
@@ -63,14 +63,14 @@ export function secretsOf(secrets: readonly string[], hashes: Hashes): Secrets {
     }
     const secret = secretOf(hashes, text);
     if (named.has(secret.id)) {
-      throw new ConfigError(`secrets[${place}]: is there twice. Leave one of them out.`);
+      throw new ConfigError(`secrets[${place}]: is a duplicate. Remove one of the two.`);
     }
     named.set(secret.id, secret);
     newest ??= secret;
   }
   if (!newest) {
     throw new ConfigError(
-      'secrets: none is given. Give a list, the newest first: secrets: [newest, …older].',
+      'secrets: must be a list with at least one. Give the newest first: secrets: [newest, …older].',
     );
   }
   return { newest, named: (id) => named.get(id) };
@@ -78,25 +78,25 @@ export function secretsOf(secrets: readonly string[], hashes: Hashes): Secrets {
 
 /*
  * The last segment of a seller's URL: base64url of the secret's id (4 bytes), 16 random bytes, and the first 16 bytes of
- * their HMAC-SHA256. It proves itself: a path that somebody made up costs no look into the store.
+ * their HMAC-SHA256. The HMAC proves it: a forged path costs no read of the store.
  */
 
 const RANDOM_BYTES = 16;
 const MAC_BYTES = 16;
 const SIGNED_BYTES: number = SECRET_ID_BYTES + RANDOM_BYTES;
 
-/** 36 bytes are 48 characters with no bit to spare, so a token has one spelling. */
+/** 36 bytes are exactly 48 characters, so a token has one spelling. */
 const FORM = /^[A-Za-z0-9_-]{48}$/;
 
 /** A token that was made by one of the secrets. */
 interface RouteToken {
   readonly text: string;
-  /** The random part: by this the store knows the route, so that a store that leaks gives no URL away. */
+  /** The random part, the id of the route's row: a leak of the store reveals no URL. */
   readonly id: string;
   readonly secretId: string;
 }
 
-/** So many random bytes. */
+/** `count` random bytes. */
 export type RandomBytes = (count: number) => Uint8Array;
 
 function macOf(hashes: Hashes, secret: Secret, signed: Uint8Array): Uint8Array {
@@ -116,7 +116,7 @@ export function makeRouteToken(secrets: Secrets, hashes: Hashes, randomBytes: Ra
   return routeToken(hashes, secrets.newest, randomBytes(RANDOM_BYTES));
 }
 
-/** The token of a route that is known by its random part; undefined where its secret is not given any more. */
+/** The token of a route that is known by its random part; undefined if its secret is no longer in `secrets`. */
 export function routeTokenOf(
   secrets: Secrets,
   hashes: Hashes,
@@ -128,8 +128,8 @@ export function routeTokenOf(
 }
 
 /**
- * The token that `text` is, where one of the secrets made it. The id of the secret is no secret: which one is meant may
- * show in the time it takes; how much of the HMAC is right does not.
+ * The token in `text`, if one of the secrets made it. The time it takes may reveal which secret is meant, for the id of a secret
+ * is public; it does not reveal how much of the HMAC is right.
  */
 export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): RouteToken | undefined {
   const bytes = FORM.test(text) ? decodeBase64(text) : undefined;
@@ -141,7 +141,7 @@ export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): 
 }
 
 /**
- * `push_notification_config.token` of an operation: made of the secret and the operation's id, so that it is kept nowhere
+ * `push_notification_config.token` of an operation: derived from the secret and the operation's id, so that it is stored nowhere
  * and a repeated call has the same. 43 characters.
  */
 export function operationToken(secret: Secret, hashes: Hashes, operationId: string): string {
@@ -154,8 +154,8 @@ export function hasTokenForm(path: string): boolean {
 }
 
 /*
- * What is kept encrypted: AES-256-GCM under a key for its purpose alone, bound to the row that it stands in, so that no
- * ciphertext can be put in another's place. base64url of the secret's id (4 bytes), the nonce (12), ciphertext and tag.
+ * Encryption of stored texts: AES-256-GCM under one key a purpose, bound to the row, so that a ciphertext cannot be moved to
+ * another row. base64url of the secret's id (4 bytes), the nonce (12), ciphertext and tag.
  */
 
 /** What is sealed, by the keys of `KeyPurpose`. */
@@ -176,7 +176,7 @@ const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
 type Subtle = typeof globalThis.crypto.subtle;
 type Use = 'encrypt' | 'decrypt';
 
-/** `WebCrypto` refuses bytes on shared memory, which a view may be on for the compiler: a copy never is. */
+/** `WebCrypto` refuses bytes on shared memory. By its type a view may be on that; a copy is not. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
@@ -214,7 +214,7 @@ export async function seal(
   return encodeBase64Url(bytes);
 }
 
-/** Id of the secret that a text was sealed under; undefined where it is none that `seal` made. */
+/** Id of the secret that a text was sealed under; undefined if `seal` did not make it. */
 export function secretIdOf(sealed: string): string | undefined {
   const bytes = decodeBase64(sealed);
   return bytes && bytes.length >= HEAD_BYTES + TAG_BYTES
@@ -239,7 +239,7 @@ export async function unseal(secrets: Secrets, place: SealedPlace, sealed: strin
   if (!secret) {
     throw new RegistrationError(
       'secret_missing',
-      `${place.purpose}: encrypted under a secret that is not given any more (${secretId}). Add it at the end of secrets.`,
+      `${place.purpose}: encrypted under an unknown secret (${secretId}). Add it at the end of secrets.`,
     );
   }
   const nonce = bytes.subarray(SECRET_ID_BYTES, HEAD_BYTES);
@@ -254,7 +254,7 @@ export async function unseal(secrets: Secrets, place: SealedPlace, sealed: strin
 function invalid({ purpose }: SealedPlace, cause?: unknown): RegistrationError {
   return new RegistrationError(
     'sealed_text_invalid',
-    `${purpose}: what the store has cannot be decrypted: it was changed, cut, or belongs to another registration. Restore the row, or register again.`,
+    `${purpose}: the stored text cannot be decrypted: it was changed, cut, or belongs to another registration. Restore the row, or register again.`,
     { cause },
   );
 }

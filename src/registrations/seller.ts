@@ -9,11 +9,11 @@ import type { LegacyAuthentication } from './request.ts';
 /** How a seller authenticates its webhooks. */
 export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
 
-/** What is known of a seller when it is called. */
+/** A seller, as it is called. */
 export interface Seller {
   /** Its `agents[].url`, byte for byte. */
   readonly agentUrl: string;
-  /** As in `Sender`, and the other two. */
+  /** As in `Sender`; so are the next two. */
   readonly brandJsonUrl?: string;
   readonly edition?: EditionName;
   readonly format?: Transport;
@@ -21,7 +21,7 @@ export interface Seller {
 
 export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
 
-/** What is kept of a seller, and no other member. */
+/** The members of a seller that are stored. */
 export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
   agentUrl,
   ...(brandJsonUrl && { brandJsonUrl }),
@@ -38,14 +38,14 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** A ConfigError as it is said of an argument; any other error as it is. */
+/** A ConfigError as the RegistrationError of an argument; any other error unchanged. */
 export function requestInvalid(error: unknown): unknown {
   return error instanceof ConfigError
     ? new RegistrationError('request_invalid', error.message, { cause: error })
     : error;
 }
 
-/** Else deliveries would be refused, long after. @throws RegistrationError */
+/** A mistake here would otherwise show only when deliveries are refused. @throws RegistrationError */
 export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
   const { agentUrl, brandJsonUrl, edition, format } = seller;
   checked(() => {

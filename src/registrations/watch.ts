@@ -5,23 +5,23 @@ import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../s
 import { storedObject } from './rows.ts';
 
 /*
- * What is kept for polling: a row for each task, made when its operation is settled, which also says whose the task is; and a
- * row for each seller. Whether a task is watched any more is no affair of its operation: an operation has ended when an event
- * says so, a watch only when no channel has to tell it again.
+ * The rows for polling: one for each task, made when its operation is settled, which also has the operation of the task; and one
+ * for each seller. A watch does not end with its operation: an operation ends with the first event of the end, a watch once
+ * no channel has to report that end again.
  */
 
-/** What a watch is listed as. `unresolved`: nobody polls it any more, and it has not ended. */
+/** The state in which a watch is listed. `unresolved`: polling was given up, and the task has not ended. */
 export type WatchState = 'watched' | 'unresolved';
 
-/** A task, as it is kept by its id. */
+/** The row of a task. */
 export interface Watch {
   readonly operationId: string;
-  /** As its seller gave it: the row's id may be a hash of it. */
+  /** As its seller sent it: the row's id may be a hash of it. */
   readonly taskId: string;
   readonly taskType: string;
-  /** The seller was told where to send webhooks. */
+  /** The call registered webhooks. */
   readonly hasWebhooks: boolean;
-  /** The seller's, where it has one of its own. */
+  /** The seller's own; absent: the receiver's. */
   readonly edition?: EditionName;
   /** `account` of the call's arguments, as JSON text. */
   readonly account?: string;
@@ -29,10 +29,10 @@ export interface Watch {
   readonly since: number;
   /** The time of the first poll is set. */
   readonly isScheduled?: true;
-  /** What was told of it last, by the answer or by polls: the status, and a hash of its data. */
+  /** What the answer or a poll reported last: the status, and a hash of its data. */
   readonly status?: TaskStatus;
   readonly dataHash?: string;
-  /** How many changes polls have told. */
+  /** How many changes polls have reported. */
   readonly changes: number;
   /** Polls that failed since the last answer. */
   readonly failures: number;
@@ -42,7 +42,7 @@ export interface Watch {
 
 export const watchIn = ({ value }: RegistrationRow): Watch => storedObject(value) as unknown as Watch;
 
-/** @param dueAt null: nobody polls it. */
+/** @param dueAt null: it is not polled. */
 export function watchRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   watch: Watch,
@@ -52,7 +52,7 @@ export function watchRow(
   return { kind: 'watch', sender, id, value: JSON.stringify(watch), dueAt, list, expiresAt };
 }
 
-/** One that has ended: whose the task is stays known for its time. */
+/** The row of an ended watch: it keeps the operation of the task until it expires. */
 export const endedWatch = (row: RegistrationRow, expiresAt: number): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -60,17 +60,17 @@ export const endedWatch = (row: RegistrationRow, expiresAt: number): Registratio
   expiresAt,
 });
 
-/** What is kept of a seller. */
+/** The state of a seller for polling. */
 export interface SellerRow {
   /** When a webhook of it was handled last, give or take a minute. On the store's clock, Unix ms. */
   readonly heardAt?: number;
-  /** It asked to be left alone until then. On the store's clock, Unix ms. */
+  /** The seller asked not to be polled until then. On the store's clock, Unix ms. */
   readonly pausedUntil?: number;
   /** Polls under way, by the ids of their watches: until when each has its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }
 
-/** Among the seller's routes, whose ids are schemes: no seller can name it. */
+/** Stored among the seller's routes, whose ids are schemes: no seller can choose it. */
 export const SELLER_ROW_ID = 'seller';
 
 export function sellerRowIn(rows: RegistrationRows): SellerRow {
@@ -83,9 +83,9 @@ export function saveSellerRow(rows: RegistrationRows, sender: string, seller: Se
   rows.save({ kind: 'route', sender, id: SELLER_ROW_ID, value, dueAt: null, list: null, expiresAt: null });
 }
 
-/** That a seller has delivered is kept once a minute, by each process: what it is asked for are hours. Ms. */
+/** Each process stores at most once a minute that a seller has delivered: it is compared with hours. Ms. */
 const HEARD_EVERY_MS = 60_000;
-/** Sellers that are remembered; of one that is forgotten it is kept again. */
+/** Sellers that are cached; for any other it is stored again. */
 const MAX_SELLERS = 10_000;
 
 export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: string) => boolean } {
@@ -103,11 +103,11 @@ export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: st
 /** What a poller works on. */
 export interface WatchedTasks {
   readonly rows: StoreRegistrations;
-  /** How long whose a task was is known after its end. Ms. */
+  /** How long the row of a task is kept after its end. Ms. */
   readonly retentionMs: number;
 }
 
-/** Where registrations have what a poller works on. */
+/** The member of registrations with what a poller works on. */
 export const WATCHED_TASKS: unique symbol = Symbol.for('proto-webhooks.watched-tasks') as never;
 
 export interface WithWatchedTasks {

@@ -24,7 +24,7 @@ const thrownBy = (call: Promise<unknown>): Promise<unknown> => call.catch((error
 export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>> = {
   request_invalid: {
     test: () => thrownBy(registering()().create({ ...REQUEST, taskType: 'create a media buy' })),
-    message: 'taskType: no name of an operation',
+    message: 'taskType: is not the name of an operation',
   },
   request_too_large: {
     test: () => thrownBy(registering()().create({ ...REQUEST, ref: 'x'.repeat(1025) })),

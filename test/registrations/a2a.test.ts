@@ -256,7 +256,7 @@ describe('a2aCaller', () => {
     [respond(200, {}, '<html>'), /without a JSON object/],
     [
       respond(404),
-      /No agent card: .*\/a2a\/\.well-known\/agent-card\.json answers HTTP 404, .*give a2aCaller its version/,
+      /No agent card: .*\/a2a\/\.well-known\/agent-card\.json answers HTTP 404, .*give a2aCaller a version/,
     ],
     [
       respond(

@@ -79,7 +79,7 @@ describe.each([
         ['route', changedRoute?.id, b, 'sealed_text_invalid'],
       ]),
     );
-    expect(lines).toEqual([expect.stringContaining('4 rows could not be encrypted anew')]);
+    expect(lines).toEqual([expect.stringContaining('4 rows could not be encrypted again')]);
     expect(await both.rewrap()).toMatchObject({ rewrapped: 0, damaged: 4 });
   });
 

@@ -247,7 +247,7 @@ describe('options', () => {
     expect(() => registrationsOf(options, parts)).toThrow(/not https/);
     const { registrations: _none, ...store } = memoryStore();
     expect(() => registrationsOf({ ...options, store, allowLoopback: true }, parts)).toThrow(
-      /keeps no registrations/,
+      /has no registrations/,
     );
   });
 

@@ -164,7 +164,7 @@ describe('start', () => {
     expect(calls).toEqual([]);
     const { agentUrl: sender, operationId, taskType } = { ...request, ...made };
     expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId, taskType }]);
-    expect(at.lines).toContainEqual(expect.stringContaining('a secret that is not given any more'));
+    expect(at.lines).toContainEqual(expect.stringContaining('an unknown secret'));
     expect((await one.get(kept))?.state).toBe('calling');
   });
 

@@ -29,12 +29,12 @@ describe('the secrets of registrations', () => {
   });
 
   it.each([
-    [[], /none is given/],
-    [undefined, /none is given/],
-    ['a string that is not a list, of more than 32 characters', /none is given/],
+    [[], /must be a list with at least one/],
+    [undefined, /must be a list with at least one/],
+    ['a string that is not a list, of more than 32 characters', /must be a list with at least one/],
     [['x'.repeat(31)], /secrets\[0\]: less than 32/],
     [[NEWEST, 7], /secrets\[1\]: less than 32/],
-    [[NEWEST, OLDER, NEWEST], /secrets\[2\]: is there twice/],
+    [[NEWEST, OLDER, NEWEST], /secrets\[2\]: is a duplicate/],
   ])('%j is a mistake of configuration', (given, message) => {
     const make = (): unknown => secretsOf(given as string[], hashes);
     expect(make).toThrow(ConfigError);

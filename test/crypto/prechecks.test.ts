@@ -17,7 +17,7 @@ async function verdict(
   return typeof key === 'string' ? key : engine.verify(key, utf8('m'), bytes);
 }
 
-describe('screenedEngine', () => {
+describe('withPrechecks', () => {
   it('passes to the engine only keys and signatures that passed the common checks', async () => {
     const asked: string[] = [];
     const eager = engineWith(() => {
