@@ -249,12 +249,12 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, he
 
   const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
-    const given = await contextOf(tasks, watch, held, hashes);
+    const context = await contextOf(tasks, watch, held, hashes);
     return observe({
       ...namesOf(watch, held),
       status,
       ...(data !== undefined && { data }),
-      ...(given && { context: given }),
+      ...(context && { context }),
       // An end is taken whenever it came: only others are ordered.
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,

@@ -174,7 +174,8 @@ async function give(field: Field, order: Order): Promise<void> {
   await give(field, { ...again, name: `${order.name}'` });
 }
 
-async function everyOperation(
+/** From the first page to the last. */
+export async function everyOperation(
   registrations: Registrations,
   query: Omit<OperationQuery, 'limit'>,
 ): Promise<OperationSeen[]> {

@@ -16,6 +16,14 @@ export interface AgentPolicy {
   readonly forgets?: true;
   /** It takes no registration: its tasks are known by polling alone. */
   readonly refuses?: true;
+  /** The longest time between two statuses, and until a webhook is sent, ms. 120. */
+  readonly withinMs?: number;
+  /** It never gives a webhook up. */
+  readonly isPatient?: true;
+  /** A status query takes up to so long, ms. 1. */
+  readonly pollMs?: number;
+  /** Of status queries so many are never answered, percent. */
+  readonly hangs?: number;
 }
 
 /** What the process is told when it starts. */
@@ -93,6 +101,8 @@ export type SellerLine = { readonly at: number } & (
   /** A status query has begun, and ended: `status` is absent where the task is not known. */
   | { readonly what: 'poll'; readonly id: string; readonly agent: string; readonly taskId: string }
   | { readonly what: 'polled'; readonly id: string; readonly taskId: string; readonly status?: string }
+  /** The connection of a status query has ended before it was answered. */
+  | { readonly what: 'cut'; readonly id: string; readonly taskId: string }
   /** A POST of a webhook; `answered` is absent where nothing was answered. */
   | {
       readonly what: 'hook';

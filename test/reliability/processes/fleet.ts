@@ -25,6 +25,8 @@ export interface Fleet {
   readonly door: (signal: AbortSignal) => Promise<Member>;
   /** Kills one that serves, or is stopped, picked at random. Waits for one. @throws Error when `signal` aborts. */
   readonly kill: (signal: AbortSignal) => Promise<void>;
+  /** Kills this one. @returns whether it served. */
+  readonly killThis: (pid: number) => boolean;
   /** It has stopped itself, if it lives. */
   readonly pause: (pid: number) => void;
   readonly resume: (pid: number) => void;
@@ -120,6 +122,12 @@ export function startFleet(
         state.serving.delete(pid);
         isSent = child.kill('SIGKILL');
       }
+    },
+    killThis: (pid) => {
+      const isSent = state.serving.get(pid)?.child.kill('SIGKILL') ?? false;
+      state.serving.delete(pid);
+      if (isSent) state.kills += 1;
+      return isSent;
     },
     pause: (pid) => {
       const member = state.serving.get(pid);

@@ -10,6 +10,8 @@ export type Line =
       readonly attempt: number;
       /** What the event tells of a task. */
       readonly told?: ToldOfTask;
+      /** Unix ms. */
+      readonly at?: number;
     }
   /** Its effect outside the store. */
   | { readonly what: 'effect'; readonly key: string; readonly pid: number; readonly copy: string }
@@ -17,6 +19,10 @@ export type Line =
   | { readonly what: 'told'; readonly key: string; readonly pid: number; readonly owner: string }
   /** The process stops (SIGSTOP) in the handler, until somebody lets it go on. */
   | { readonly what: 'pause'; readonly key: string; readonly pid: number }
+  /** A process begins to read or write registrations; `key` names that turn. */
+  | { readonly what: 'turn'; readonly key: string; readonly pid: number }
+  /** Its poller asks a seller about a task, as was decided in the turn of this key. */
+  | { readonly what: 'ask'; readonly key: string; readonly pid: number; readonly taskId: string }
   /** The process kills itself in the handler, or at a point of a call. */
   | { readonly what: 'die'; readonly key: string; readonly pid: number; readonly point?: string };
 

@@ -39,6 +39,18 @@ export interface Buys {
   readonly callMs: number;
   /** A mistake that the checker is checked with: it calls first, and registers what it has called afterwards. */
   readonly registersLate?: true;
+  /** It polls. */
+  readonly polls?: Polls;
+}
+
+/** How a process polls; times in ms. */
+export interface Polls {
+  readonly fastMs: number;
+  readonly slowMs: number;
+  readonly callMs: number;
+  readonly perSeller: number;
+  /** A mistake that the checker is checked with: no task has a lease, or none is known to have ended. */
+  readonly breaks?: 'no-lease' | 'no-end';
 }
 
 /** It serves. `port`: 0 where it has no door. */

@@ -112,7 +112,9 @@ export function a2aServer(desk: Desk, policy: AgentPolicy, url: string): AgentSe
       throw new Error('the connection has ended');
     },
     getTask: async ({ id }: { readonly id: string }) => {
-      const task = await desk.poll(policy, id);
+      const response = responses.getStore();
+      if (!response) throw new Error('a question outside of any request');
+      const task = await desk.poll(policy, id, response);
       if (!task) throw new TaskNotFoundError(id);
       return found(task);
     },

@@ -1,8 +1,10 @@
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AgentPolicy, Task } from '../wire.ts';
 import { type Book, stepNow, toldAt } from './book.ts';
 import type { SellerLog } from './log.ts';
 import { type Asked, treatmentOf } from './plan.ts';
+import { diceOf } from './random.ts';
 
 /** What a request is answered, whatever the transport. */
 export type Reply =
@@ -29,10 +31,33 @@ export interface Found {
 /** Takes requests and status queries, and writes each down. */
 export interface Desk {
   readonly ask: (policy: AgentPolicy, asked: Asked) => Promise<Reply>;
-  readonly poll: (policy: AgentPolicy, taskId: string) => Promise<Found | undefined>;
+  /** @param response is seen to close: then nobody waits for the answer. */
+  readonly poll: (
+    policy: AgentPolicy,
+    taskId: string,
+    response: ServerResponse,
+  ) => Promise<Found | undefined>;
 }
 
 export const FIRST_NOTE = 'as booked';
+
+/** Longer than anybody waits. */
+const NEVER_MS = 3_600_000;
+
+/** @returns whether the connection was there all the time. */
+async function waited(ms: number, response: ServerResponse): Promise<boolean> {
+  const closed = new AbortController();
+  const close = (): void => closed.abort();
+  response.once('close', close);
+  try {
+    await sleep(ms, undefined, { signal: closed.signal });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    response.off('close', close);
+  }
+}
 
 export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
   let polls = 0;
@@ -70,13 +95,17 @@ export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
       });
       return said;
     },
-    poll: async (policy, taskId) => {
+    poll: async (policy, taskId, response) => {
       polls += 1;
       const id = `${process.pid}-${polls}`;
       write({ what: 'poll', id, agent: policy.name, taskId });
       const found = find(policy, taskId);
-      await sleep(1);
-      write({ what: 'polled', id, taskId, ...(found && { status: found.status }) });
+      const dice = diceOf(`${seed} poll ${polls}`);
+      const { pollMs = 1, hangs = 0 } = policy;
+      const ms = dice.percent(hangs) ? NEVER_MS : 1 + dice.below(pollMs);
+      const isAnswered = await waited(ms, response);
+      if (isAnswered) write({ what: 'polled', id, taskId, ...(found && { status: found.status }) });
+      else write({ what: 'cut', id, taskId });
       return found;
     },
   };

@@ -75,7 +75,7 @@ export async function serveMcp(
     return { content: [] };
   });
   mcp.registerTool('get_task_status', { inputSchema: query }, async (args) => {
-    const found = await desk.poll(policy, args.task_id);
+    const found = await desk.poll(policy, args.task_id, res);
     const error = { code: 'TASK_NOT_FOUND', message: 'There is no such task.' };
     return found ? given(statusOf(found, args.include_result ?? false), true) : given({ error }, true, true);
   });

@@ -58,7 +58,7 @@ export function taskOf(
   { taskId, resultId, now }: { readonly taskId: string; readonly resultId: string; readonly now: number },
 ): Task {
   const endsAtOnce = dice.percent(25);
-  const steps = endsAtOnce ? [endAt(dice, now)] : stepsFrom(dice, now);
+  const steps = endsAtOnce ? [endAt(dice, now)] : stepsFrom(policy, dice, now);
   const answers = endsAtOnce ? 'end' : dice.percent(50) ? 'submitted' : 'working';
   // Against the rules: what the answer has told is told by a webhook too.
   const isTold = asked.url !== undefined && (!endsAtOnce || dice.percent(30));
@@ -85,27 +85,32 @@ const endAt = (dice: Dice, at: number): Step => ({
   at,
 });
 
-function stepsFrom(dice: Dice, now: number): Step[] {
+function stepsFrom({ withinMs = WITHIN_MS }: AgentPolicy, dice: Dice, now: number): Step[] {
   const steps: Step[] = [];
   let at = now;
   for (let left = dice.below(3); left > 0; left -= 1) {
-    at += 1 + dice.below(WITHIN_MS);
+    at += 1 + dice.below(withinMs);
     steps.push({ status: ON_THE_WAY[dice.below(ON_THE_WAY.length)] ?? 'working', at });
   }
   // Now and then at once: the webhook is before the answer.
-  return [...steps, endAt(dice, at + 1 + dice.below(WITHIN_MS))];
+  return [...steps, endAt(dice, at + 1 + dice.below(withinMs))];
 }
 
 /** Each with a lag of its own: they come in any order. */
-function hooksOf({ drops }: AgentPolicy, dice: Dice, steps: readonly Step[], taskId: string): PlannedHook[] {
+function hooksOf(
+  { drops, withinMs = WITHIN_MS, isPatient }: AgentPolicy,
+  dice: Dice,
+  steps: readonly Step[],
+  taskId: string,
+): PlannedHook[] {
   return steps.flatMap(({ at }, step) => {
     const isDropped = dice.percent(drops);
     const hook = {
       key: `webhook-${step}-of-${taskId}`,
       step,
-      at: at + dice.below(WITHIN_MS),
+      at: at + dice.below(withinMs),
       copies: dice.percent(20) ? 2 : 1,
-      attempts: dice.percent(5) ? 2 : 1_000,
+      attempts: dice.percent(5) && !isPatient ? 2 : 1_000,
       note: dice.percent(10) ? 'corrected' : 'as booked',
     };
     return isDropped ? [] : [hook];

@@ -1,0 +1,235 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRegistrations, type Registrations } from '../../../src/registrations/index.ts';
+import type { Order } from '../market/buyer.ts';
+import { startFront } from '../market/front.ts';
+import { type Facts, judge, type Verdict } from '../market/judge.ts';
+import { everyOperation } from '../market/run.ts';
+import { type SellerProcess, startSeller } from '../market/seller-process.ts';
+import type { AgentPolicy, SellerLine } from '../market/wire.ts';
+import type { Fleet } from '../processes/fleet.ts';
+import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
+import { openStore } from '../processes/stores.ts';
+import type { Polls, Role } from '../processes/wire.ts';
+import { figuresOf } from './figures.ts';
+import { judgePolls, type PollVerdict } from './judge.ts';
+
+export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed' | 'deadlineMs' | 'shared'> {
+  readonly orders: number;
+  /** kill -9 of a process whose poll is under way. */
+  readonly kills: number;
+  /** Orders under way at once. */
+  readonly concurrency: number;
+  /** The longest time between two statuses of a task, ms. */
+  readonly withinMs: number;
+  readonly polls: Polls;
+  /** What the judge has to find: it is of all pollers, and the judge is not told. */
+  readonly mistake?: Pick<Polls, 'breaks'> & Partial<Pick<Polls, 'perSeller'>>;
+}
+
+export interface Result {
+  readonly verdict: Verdict & PollVerdict;
+  readonly figures: Readonly<Record<string, unknown>>;
+  /** Polls that ended with the process that made them. */
+  readonly killed: readonly string[];
+  /** Operations whose task is polled no more, and has not ended. */
+  readonly unresolved: readonly string[];
+}
+
+const COMMON = { pollMs: 300, hangs: 6, isPatient: true } as const;
+
+/** Orders go to each in turn. */
+const AGENTS: readonly AgentPolicy[] = [
+  { name: 'all', transport: 'tool', drops: 0, ...COMMON },
+  { name: 'lossy', transport: 'tool', drops: 30, ...COMMON },
+  { name: 'none', transport: 'tool', drops: 100, ...COMMON },
+];
+
+const ROLES: readonly Role[] = ['both', 'both', 'both'];
+const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
+/** Until another process repeats a call of an operation. */
+const CALL_MS = 2_000;
+const ORDER_MS = 20_000;
+const LOOK_MS = 20;
+
+interface Field {
+  readonly ground: Ground;
+  readonly options: RunOptions;
+  readonly seller: SellerProcess;
+  /** Who looks on: of no process of the buyer's. */
+  readonly registrations: Registrations;
+}
+
+function orderAt({ ground, seller }: Field, index: number): Order {
+  const agent = AGENTS[index % AGENTS.length];
+  if (!agent) throw new Error('there is no agent');
+  return {
+    name: `order-${index}`,
+    agentUrl: seller.urlOf(agent),
+    context: {
+      order: `order-${index}`,
+      inTransaction: ground.backend.hasTransactions,
+      takesMs: ground.random.below(20),
+      ...(index % 7 === 3 && { fails: true }),
+    },
+  };
+}
+
+/** Nobody is killed meanwhile: what has no answer yet is registered, and is repeated. */
+async function give({ ground }: Field, order: Order): Promise<void> {
+  const { port } = await ground.fleet.door(ground.signal);
+  const response = await fetch(`http://127.0.0.1:${port}/order`, {
+    method: 'POST',
+    body: JSON.stringify(order),
+    signal: AbortSignal.timeout(ORDER_MS),
+  });
+  await response.text();
+}
+
+async function giveAll(field: Field): Promise<void> {
+  const { orders, concurrency } = field.options;
+  const waiting = Array.from({ length: orders }, (_, index) => orderAt(field, index)).values();
+  const giveInTurn = async (): Promise<void> => {
+    for (const order of waiting) await give(field, order);
+  };
+  await Promise.all(Array.from({ length: concurrency }, giveInTurn));
+}
+
+/** The poll that began last, of those under way. */
+function underWay(log: readonly SellerLine[]): { readonly id: string; readonly taskId: string } | undefined {
+  const over = new Set(log.flatMap((line) => (line.what === 'polled' || line.what === 'cut' ? line.id : [])));
+  return log.findLast((line) => line.what === 'poll' && !over.has(line.id)) as
+    (SellerLine & { readonly what: 'poll' }) | undefined;
+}
+
+/** Until what was begun has ended, one way or the other. */
+async function endOf({ ground, seller }: Field, pollId: string): Promise<'polled' | 'cut'> {
+  for (;;) {
+    ground.signal.throwIfAborted();
+    const line = seller
+      .log()
+      .find((one) => (one.what === 'polled' || one.what === 'cut') && one.id === pollId);
+    if (line) return line.what as 'polled' | 'cut';
+    await sleep(LOOK_MS);
+  }
+}
+
+async function isOver({ registrations, seller }: Field): Promise<boolean> {
+  for (const state of ['calling', 'watched'] as const) {
+    const { operations } = await registrations.list({ state, limit: 1 });
+    if (operations.length > 0) return false;
+  }
+  return (await seller.outstanding()) === 0;
+}
+
+/** Kills processes amid their polls, until all is over. @returns the polls. */
+async function killPollers(field: Field): Promise<string[]> {
+  const { ground, options, seller } = field;
+  const killed: string[] = [];
+  while (killed.length < options.kills && !(await isOver(field))) {
+    ground.signal.throwIfAborted();
+    const poll = underWay(seller.log());
+    const asked =
+      poll && ground.ledger.read().findLast((line) => line.what === 'ask' && line.taskId === poll.taskId);
+    if (!poll || asked?.what !== 'ask' || !ground.fleet.killThis(asked.pid)) {
+      await sleep(LOOK_MS);
+      continue;
+    }
+    if ((await endOf(field, poll.id)) === 'cut') killed.push(poll.id);
+    await ground.fleet.whole(ground.signal);
+  }
+  return killed;
+}
+
+async function play(field: Field): Promise<string[]> {
+  const { ground } = field;
+  await giveAll(field);
+  const killed = await killPollers(field);
+  while (!(await isOver(field))) {
+    ground.signal.throwIfAborted();
+    const problem = ground.fleet.problem();
+    if (problem) throw problem;
+    await sleep(LOOK_MS);
+  }
+  await ground.drained();
+  await ground.fleet.whole(ground.signal);
+  await ground.fleet.stop();
+  return killed;
+}
+
+async function factsOf({ ground, registrations, seller }: Field): Promise<Facts> {
+  const { backend, ledger } = ground;
+  return {
+    tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
+    completions: await backend.completions(),
+    ...(backend.hasTransactions && { effects: await backend.effects() }),
+    ledger: ledger.read(),
+    operations: await everyOperation(registrations, {}),
+  };
+}
+
+async function resultOf(field: Field): Promise<Result> {
+  const began = performance.now();
+  const { options, seller, registrations } = field;
+  const killed = await play(field);
+  const facts = await factsOf(field);
+  const log = seller.log();
+  const unresolved = await everyOperation(registrations, { state: 'unresolved' });
+  const polls = judgePolls({ log, ledger: facts.ledger, perSeller: options.polls.perSeller });
+  const verdict = { ...judge(facts), ...polls };
+  return {
+    verdict,
+    figures: {
+      store: options.kind,
+      mode: options.mode,
+      seed: options.seed,
+      ...figuresOf(AGENTS, facts, log, killed),
+      ...Object.fromEntries(Object.entries(verdict).map(([name, { length }]) => [name, length])),
+      seconds: Math.round((performance.now() - began) / 1000),
+    },
+    killed,
+    unresolved: unresolved.map(({ operationId }) => operationId),
+  };
+}
+
+/** Orders to a seller that drops webhooks; pollers alone find what it does not tell, and are killed amid their polls. */
+export async function run(options: RunOptions): Promise<Result> {
+  let fleet: Fleet | undefined;
+  const over = new AbortController();
+  const front = await startFront(async () => {
+    if (!fleet) throw new Error('no process serves yet');
+    return (await fleet.door(over.signal)).port;
+  });
+  const baseUrl = `http://127.0.0.1:${front.port}/webhooks`;
+  const buys = { baseUrl, callMs: CALL_MS, polls: { ...options.polls, ...options.mistake } };
+  try {
+    return await onGround({ ...options, ...TIMES, roles: ROLES, buys }, async (ground) => {
+      fleet = ground.fleet;
+      const seller = await startSeller({
+        folder: join(ground.folder, 'seller'),
+        seed: options.seed,
+        agents: AGENTS.map((agent) => ({ ...agent, withinMs: options.withinMs })),
+        cache: join(options.shared, 'compiled'),
+        signal: ground.signal,
+      });
+      const open = openStore(ground.backend.place);
+      const registrations = createRegistrations({
+        store: open.store,
+        baseUrl,
+        secrets: ['of-every-process-of-this-one-run'],
+        allowLoopback: true,
+      });
+      try {
+        await open.store.open();
+        return await resultOf({ ground, options, seller, registrations });
+      } finally {
+        seller.destroy();
+        await open.store.close();
+        await open.end();
+      }
+    });
+  } finally {
+    over.abort();
+    await front.close();
+  }
+}
