@@ -1,5 +1,4 @@
 import { createPoller, type Poller } from '../../../src/poll/index.ts';
-import { mcpCaller } from '../../../src/registrations/mcp.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../../src/registrations/index.ts';
 import type { Receiver } from '../../../src/options.ts';
 import { SELLER_ROW_ID } from '../../../src/registrations/watch.ts';
@@ -9,6 +8,7 @@ import type {
   Store,
   StoreRegistrations,
 } from '../../../src/stores/contract.ts';
+import { clientOf } from '../market/buyer.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Write } from '../processes/ledger.ts';
 import type { Polls } from '../processes/wire.ts';
@@ -20,7 +20,7 @@ export interface Polling {
   readonly poller: (receiver: Receiver, registrations: Registrations) => Poller;
 }
 
-const taskOf = ({ task_id: taskId }: JsonObject): string => taskId as string;
+const taskOf = ({ task_id: taskId, id }: JsonObject): string => (taskId ?? id) as string;
 
 /** Whether the mistake is not to write this. */
 type Forgets = (row: RegistrationRow, turn: Turn) => boolean;
@@ -67,7 +67,7 @@ export function pollingOf(polls: Polls, write: Write): Polling {
   const { pid } = process;
   const { breaks, ...times } = polls;
   // It is the poller's own deadline that ends a question.
-  const client = mcpCaller({ allowLoopback: true, timeoutMs: 10 * times.callMs });
+  const client = clientOf(10 * times.callMs);
   /** By task, the turn in which its last poll was decided on. */
   const decided = new Map<string, string>();
   let turns = 0;
@@ -104,6 +104,7 @@ export function pollingOf(polls: Polls, write: Write): Polling {
         receiver,
         registrations,
         call: ask,
+        transport: (agentUrl) => (agentUrl.endsWith('/a2a') ? 'agent' : 'tool'),
         ...times,
       }),
   };

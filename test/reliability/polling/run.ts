@@ -41,7 +41,7 @@ const COMMON = { pollMs: 300, hangs: 6, isPatient: true } as const;
 /** Orders go to each in turn. */
 const AGENTS: readonly AgentPolicy[] = [
   { name: 'all', transport: 'tool', drops: 0, ...COMMON },
-  { name: 'lossy', transport: 'tool', drops: 30, ...COMMON },
+  { name: 'lossy', transport: 'agent 1.0', drops: 30, ...COMMON },
   { name: 'none', transport: 'tool', drops: 100, ...COMMON },
 ];
 
