@@ -89,7 +89,6 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const mostMs = Math.min(LOOK_MS, fastMs, slowMs);
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
-  const inTurn = bySeller(context.pace.perSeller);
   const counts: Record<PollResult, number> = {
     changed: 0,
     ended: 0,
@@ -123,7 +122,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     context.onPoll({ ...namesOf(watch, held), ...factsOf(told), durationMs: Math.max(0, clock() - since) });
   };
   const begin = (row: Held): void => {
-    const run = inTurn(row.sender, () => poll(row))
+    const run = poll(row)
       .catch((error: unknown) => {
         const suppressed = thinning('store', parts.now());
         if (suppressed === undefined) return;
@@ -185,25 +184,6 @@ function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => P
     }
   };
   return (sender) => ({ ...pace, silentMs: safe(sender) });
-}
-
-/** Work for one seller, so much at once in this process. */
-function bySeller(most: number): (sender: string, work: () => Promise<void>) => Promise<void> {
-  const sellers = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
-  return async (sender, work) => {
-    const seller = sellers.get(sender) ?? { running: 0, waiting: [] };
-    sellers.set(sender, seller);
-    if (seller.running >= most) await new Promise<void>((resolve) => seller.waiting.push(resolve));
-    else seller.running += 1;
-    try {
-      await work();
-    } finally {
-      // Whoever is next takes the place over.
-      const next = seller.waiting.shift();
-      if (next) next();
-      else if ((seller.running -= 1) === 0) sellers.delete(sender);
-    }
-  };
 }
 
 /** What a poll has told, and what is kept of it. */

@@ -68,8 +68,12 @@ export type PollEnd =
   /** Not asked to its end: another process may do it at once. */
   | { readonly kind: 'stopped' };
 
-/** Where the seller's polls are all under way: some of them will have ended then. Ms. */
-const CROWDED_MS = 500;
+/** How long a poll is taken to be of a seller that has answered none. Ms. */
+const FIRST_TOOK_MS = 1000;
+/** So much of the last poll is in `SellerRow.tookMs`. */
+const NEWEST_SHARE = 0.3;
+/** A line is no longer than so many times between two polls: how long polls take may have changed. */
+const LONGEST_LINE = 10;
 /** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
 /** Of a time between two polls: so much more or less, at random. */
@@ -121,7 +125,11 @@ function begun(
   const { pausedUntil = 0 } = seller;
   if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
   const polls = livePolls(seller, now);
-  if (polls.length >= pace.perSeller) return later(now + spread(CROWDED_MS, pace));
+  if (polls.length >= pace.perSeller) {
+    const at = lineUp(seller, now, pace);
+    saveSellerRow(rows, of.sender, { ...seller, lineUntil: at });
+    return later(at);
+  }
   rows.save(watchRow(of, watch, 'watched', held));
   saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
   return { kind: 'poll', watch, held };
@@ -129,6 +137,12 @@ function begun(
 
 /** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
 export type Kept = 'kept' | 'unresolved' | 'lost';
+
+/** When one more task has its turn at a seller whose polls are all under way: as fast as those end. */
+function lineUp({ lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow, now: number, pace: Pace): number {
+  const turnMs = Math.max(1, tookMs / pace.perSeller);
+  return Math.ceil(Math.min(Math.max(lineUntil, now) + turnMs, now + LONGEST_LINE * pace.fastMs));
+}
 
 /** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
 export function endPoll(
@@ -141,7 +155,9 @@ export function endPoll(
     const seller = sellerRowIn(step);
     const pausedUntil = pausedBy(end, seller, now);
     const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
-    saveSellerRow(step, held.sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
+    const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
+    const paused = pausedUntil !== undefined && { pausedUntil };
+    saveSellerRow(step, held.sender, { ...seller, polls, tookMs, ...paused });
     const row = step.get('watch', held.id);
     if (!row || row.dueAt !== held.dueAt) return 'lost';
     const watch = watchIn(row);
@@ -175,6 +191,9 @@ export function contextOf(
     return row && seenOf(row, storedIn(row)).context;
   });
 }
+
+const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
+  Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
 
 /** The longer one of what it asks for now and what it asked for before. */
 function pausedBy(end: PollEnd, { pausedUntil = 0 }: SellerRow, now: number): number | undefined {

@@ -66,6 +66,10 @@ export interface SellerRow {
   readonly heardAt?: number;
   /** The seller asked not to be polled until then. On the store's clock, Unix ms. */
   readonly pausedUntil?: number;
+  /** How long its polls take of late, ms. */
+  readonly tookMs?: number;
+  /** Tasks that wait for their turn have it up to then, one after the other. On the store's clock, Unix ms. */
+  readonly lineUntil?: number;
   /** Polls under way, by the ids of their watches: until when each has its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }

@@ -603,14 +603,29 @@ describe('several processes', () => {
     expect(times()[1]).toBeLessThanOrEqual(FAST + 40 * S + 10 * S);
   });
 
-  it('a seller with many tasks does not hold up another', async () => {
-    at.seller.takesMs = S;
-    const one = await at.process({ perSeller: 1, concurrency: 4 });
-    for (let nth = 0; nth < 60; nth += 1) await submitted(one, `task-${nth}`);
-    await submitted(one, 'other-task', { agentUrl: 'https://other.example/mcp' });
+  it('a seller that hangs, with many tasks, takes nothing from another', async () => {
+    const quick = 'https://quick.example/mcp';
+    const one = await at.process({ perSeller: 2, concurrency: 8 });
+    const two = await at.process({ perSeller: 2, concurrency: 8 });
+    for (let nth = 0; nth < 40; nth += 1) {
+      const slow = `slow-${nth}`;
+      await submitted(one, slow);
+      at.seller.answers.set(slow, async () => {
+        await at.clock.sleep(15 * S);
+        return { status: 'submitted', task_id: slow };
+      });
+    }
+    for (let nth = 0; nth < 10; nth += 1) await submitted(one, `quick-${nth}`, { agentUrl: quick });
     one.poller.start();
-    await at.clock.pass(FAST + 20 * S);
-    expect(at.seller.questions.map(({ agentUrl }) => agentUrl)).toContain('https://other.example/mcp');
+    two.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    const asked = at.seller.questions.filter(({ agentUrl }) => agentUrl === quick);
+    // Ten tasks, each at least every 33 s and what a look may add.
+    expect(asked.length).toBeGreaterThanOrEqual(10 * Math.floor((10 * MINUTE) / (1.1 * FAST + 10 * S)));
+    expect(at.seller.most.get(AGENT)).toBeLessThanOrEqual(2);
+    // Two at once, 15 s each: none of its places is empty for long.
+    const slow = at.seller.questions.length - asked.length;
+    expect(slow).toBeGreaterThanOrEqual(0.8 * 2 * ((10 * MINUTE) / (15 * S)));
   });
 });
 
