@@ -37,7 +37,7 @@ export interface PollerOptions {
   readonly callMs?: number;
   /** Concurrent questions to one seller, of all processes together. 4. */
   readonly perSeller?: number;
-  /** Concurrent questions of this process, including those that wait for their seller. 64. */
+  /** Concurrent questions of this process. 64. */
   readonly concurrency?: number;
   /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
   readonly query?: (task: PolledTask) => TaskQuery | undefined;

@@ -14,7 +14,16 @@ import { limited, orAborted } from '../time-limits.ts';
 import type { TaskSeen } from './answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { type PolledTask, questioner, type QuestionContext } from './query.ts';
-import { beginPoll, contextOf, endPoll, type Held, type Kept, type Pace, type PollEnd } from './watches.ts';
+import {
+  beginPoll,
+  contextOf,
+  endPoll,
+  type Held,
+  type Kept,
+  type Pace,
+  type Polled,
+  type PollEnd,
+} from './watches.ts';
 
 /**
  * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
@@ -221,8 +230,17 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
   ...(error !== undefined && { error }),
 });
 
+/** From what the last poll told, or from what another channel has told since. */
+function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, watch: Polled): boolean {
+  const { told, answeredAt = watch.since } = watch;
+  if (status !== watch.status) return true;
+  if (told !== undefined && told.at > answeredAt && told.status !== status) return true;
+  // The same status with other data is progress where the seller says when that was.
+  return updatedAt !== undefined && dataHash !== watch.dataHash;
+}
+
 /** Asks the seller, and observes what is new. Never rejects. */
-function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, held: Held) => Promise<Told> {
+function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, held: Held) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
   const { name: edition } = parts.config.edition;
@@ -242,19 +260,17 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Watch, he
       observation: updatedAt ?? `change ${watch.changes + 1}`,
     });
   };
-  const answered = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
-    const { status, data, updatedAt, hintMs } = seen;
+  const answered = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
+    const { status, data, hintMs } = seen;
     const isEnd = isTerminal(status);
     const dataHash = data === undefined ? undefined : hashes.sha256Hex(canonicalJson(data));
-    // The same status with other data is progress where the seller says when that was.
-    const isProgress = updatedAt !== undefined && dataHash !== watch.dataHash;
-    const isChange = isEnd || status !== watch.status || isProgress;
-    if (isChange) {
-      const outcome = await observed(watch, held, seen, askedAt);
-      if (outcome.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
-    }
-    const result = isEnd ? 'ended' : isChange ? 'changed' : 'unchanged';
-    return { result, status, end: { kind: 'answered', isEnd, status, dataHash, isChange, hintMs } };
+    const isChange = isEnd || differs(seen, dataHash, watch);
+    const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
+    if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
+    const result = isEnd ? 'ended' : outcome?.kind === 'accepted' ? 'changed' : 'unchanged';
+    // What was applied meanwhile is newer: the next answer is compared anew.
+    const known = outcome?.kind === 'stale' ? watch.status : status;
+    return { result, status, end: { kind: 'answered', isEnd, status: known, dataHash, isChange, hintMs } };
   };
 
   return async (watch, held) => {

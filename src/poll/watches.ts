@@ -43,11 +43,16 @@ export interface Held {
   readonly dueAt: number | null;
 }
 
+/** A task that is asked about, and which of its statuses was applied last, by whichever channel. */
+export interface Polled extends Watch {
+  readonly told: { readonly status: string; readonly at: number } | undefined;
+}
+
 /**
  * `poll`: to be asked about now. `ended`: it has ended, nobody asks any more. `later`: not now. `lost`: another process has it.
  */
 export type Begun =
-  | { readonly kind: 'poll'; readonly watch: Watch; readonly held: Held }
+  | { readonly kind: 'poll'; readonly watch: Polled; readonly held: Held }
   | { readonly kind: 'ended' | 'later' | 'lost' };
 
 /** What came of a poll. */
@@ -56,7 +61,7 @@ export type PollEnd =
   | {
       readonly kind: 'answered';
       readonly isEnd: boolean;
-      readonly status: TaskStatus;
+      readonly status: TaskStatus | undefined;
       readonly dataHash: string | undefined;
       readonly isChange: boolean;
       readonly hintMs: number | undefined;
@@ -132,7 +137,7 @@ function begun(
   }
   rows.save(watchRow(of, watch, 'watched', held));
   saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
-  return { kind: 'poll', watch, held };
+  return { kind: 'poll', watch: { ...watch, told: rows.lastTold(of.id) }, held };
 }
 
 /** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
@@ -235,7 +240,8 @@ function next(
       const is: Watch = {
         ...rest,
         isScheduled: true,
-        status: end.status,
+        ...(end.status !== undefined && { status: end.status }),
+        answeredAt: now,
         ...(end.dataHash !== undefined && { dataHash: end.dataHash }),
         changes: watch.changes + (end.isChange ? 1 : 0),
         failures: 0,

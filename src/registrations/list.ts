@@ -45,7 +45,7 @@ export async function listOperations(
 
 const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
 
-/** Operations of watches, one read a seller. One that was deleted meanwhile is left out. */
+/** Operations of watches, one read a seller. Of one that has expired its watch says what is known. */
 async function watchedBy(
   registrations: StoreRegistrations,
   hashes: Hashes,
@@ -54,11 +54,27 @@ async function watchedBy(
   const senders = [...new Set(watches.map(({ sender }) => sender))];
   const found = await Promise.all(
     senders.map((sender) => {
-      const ids = watches
-        .filter((row) => row.sender === sender)
-        .map((row) => storedId(watchIn(row).operationId, hashes));
-      return registrations.run(sender, (rows) => ids.flatMap((id) => rows.get('operation', id) ?? []));
+      const own = watches.filter((row) => row.sender === sender);
+      return registrations.run(sender, (rows) =>
+        own.map((watch) => {
+          const row = rows.get('operation', storedId(watchIn(watch).operationId, hashes));
+          return row ? seen(row) : seenByWatch(watch);
+        }),
+      );
     }),
   );
-  return found.flat().map(seen);
+  return found.flat();
+}
+
+function seenByWatch(row: RegistrationRow): OperationSeen {
+  const { operationId, taskId, taskType, status, since } = watchIn(row);
+  return {
+    agentUrl: row.sender,
+    operationId,
+    taskType,
+    taskId,
+    state: 'ended',
+    createdAt: since,
+    ...(status !== undefined && { status }),
+  };
 }

@@ -176,18 +176,25 @@ interface Step {
  */
 type End = 'safe' | 'unsafe';
 
+/** Of an operation that is still known. */
+function isOfOther({ rows, hashes }: Step, row: RegistrationRow, { operationId }: OperationName): boolean {
+  const owner = watchIn(row).operationId;
+  return owner !== operationId && rows.get('operation', storedId(owner, hashes)) !== undefined;
+}
+
 /** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
 function keepTask(step: Step, of: OperationName, stored: Stored, end: End | undefined): boolean {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.taskId === undefined) return true;
   const id = storedId(stored.taskId, hashes);
   const known = rows.get('watch', id);
-  if (known && watchIn(known).operationId !== of.operationId) return false;
+  if (known && isOfOther(step, known, of)) return false;
+  const own = known && watchIn(known).operationId === of.operationId ? known : undefined;
   const row =
-    known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
+    own ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
   if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
   // One that was given up is polled again: its end is told, and may be lost.
-  else if (!known || (end === 'unsafe' && row.list === 'unresolved'))
+  else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
     rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
@@ -328,7 +335,8 @@ function keepLonger(step: Step, of: OperationName, { row, stored }: Candidate): 
 export function adopted(step: Step, of: OperationName, made: Stored): RegistrationRow {
   const { rows, now, retentionMs } = step;
   const { taskId, mediaBuyId } = made;
-  const owner = taskOwner(step, taskId) ?? mediaBuyOwner(step, mediaBuyId);
+  // A media buy that is known may have another task now.
+  const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
     ? { ...known.stored, ...(mediaBuyId !== undefined && { mediaBuyId }) }
@@ -337,8 +345,16 @@ export function adopted(step: Step, of: OperationName, made: Stored): Registrati
   const row = rowOf(is, stored, known?.row.dueAt ?? null, expiryOf(stored, now + retentionMs));
   rows.save(row);
   if (!known) keepTask(step, is, stored, undefined);
+  else if (taskId !== undefined) pollAgain(step, taskId);
   keepMediaBuy(step, is, stored);
   return row;
+}
+
+/** Whose task was given up has asked for it anew. */
+function pollAgain({ rows, hashes, now }: Step, taskId: string): void {
+  const row = rows.get('watch', storedId(taskId, hashes));
+  if (row?.list !== 'unresolved') return;
+  rows.save(watchRow(row, { ...watchIn(row), since: now }, 'watched', { dueAt: now }));
 }
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);

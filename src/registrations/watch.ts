@@ -34,6 +34,8 @@ export interface Watch {
   readonly dataHash?: string;
   /** How many changes polls have reported. */
   readonly changes: number;
+  /** When the last poll was answered, on the store's clock, Unix ms. */
+  readonly answeredAt?: number;
   /** Polls that failed since the last answer. */
   readonly failures: number;
   /** The seller does not know the task, and the alarm was raised. */

@@ -34,6 +34,8 @@ export interface RegistrationRows {
    * @param id as in `TaskClaim`.
    */
   taskEnd(id: string): 'done' | 'safe' | 'unsafe' | undefined;
+  /** The task's status that was applied last, by the same claims, and when: Unix ms on the store's clock. @param id as in `TaskClaim`. */
+  lastTold(id: string): { readonly status: string; readonly at: number } | undefined;
   /** Inserts or replaces. @throws TypeError for a row of another sender, or one as `RegistrationRow` rules out. */
   save(row: RegistrationRow): void;
 }

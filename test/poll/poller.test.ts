@@ -202,6 +202,45 @@ describe('what a poll tells', () => {
     ]);
   });
 
+  it('what another channel told in between is compared with, too', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1' }));
+    one.poller.start();
+    await at.clock.pass(FAST + S);
+    await until(() => one.seen.length === 1);
+    await one.deliver(
+      payloads.tool('input-required', { task_id: 'task-1', timestamp: new Date().toISOString() }),
+    );
+    await at.clock.pass(2 * SLOW);
+    await until(() => one.seen.length === 3);
+    const statuses = one.seen.map(({ event }) => event.kind === 'task' && event.status);
+    expect(statuses).toEqual(['working', 'input-required', 'working']);
+    await at.clock.pass(HOUR);
+    expect(one.seen).toHaveLength(3);
+  });
+
+  it('a status that was older than a webhook applied during the question is told by the next poll', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    let isFirst = true;
+    at.seller.answers.set('task-1', async () => {
+      if (isFirst) {
+        await at.clock.sleep(S);
+        await one.deliver(webhook('working'));
+      }
+      isFirst = false;
+      return { status: 'input-required', task_id: 'task-1' };
+    });
+    one.poller.start();
+    await at.clock.pass(FAST + 2 * S);
+    await until(() => one.polls.length === 1);
+    expect(one.polls[0]).toMatchObject({ result: 'unchanged' });
+    await at.clock.pass(2 * SLOW);
+    await until(() => one.seen.length === 2);
+    expect(one.seen[1]?.event).toMatchObject({ status: 'input-required', source: 'poll' });
+  });
+
   it('progress is an event where the seller says when it was; the same at another time is none', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');
@@ -564,6 +603,22 @@ describe('a seller that does not answer', () => {
     expect(await one.registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'open' });
     await one.deliver(webhook('completed'));
     expect(one.seen[0]?.event.registration).toMatchObject({ operationId });
+  });
+});
+
+describe('a task that was given up', () => {
+  it('is polled again where it is adopted', async () => {
+    const one = await at.process({ giveUpMs: MINUTE });
+    await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(await listed(one, 'unresolved')).toEqual(['task-1']);
+    at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
+    const adopted = { agentUrl: AGENT, taskId: 'task-1', taskType: 'create_media_buy' };
+    expect(await one.registrations.adopt(adopted)).toMatchObject({ taskId: 'task-1' });
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+    await at.clock.pass(2 * MINUTE);
+    await until(() => one.seen.length === 1);
   });
 });
 

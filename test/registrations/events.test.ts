@@ -195,6 +195,19 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect(await registrations.get(task ?? expect.fail())).toMatchObject({ state: 'ended' });
   });
 
+  it('adopts a task of a media buy that is adopted already, as an operation of its own', async () => {
+    const buy = await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'mb-1' });
+    const task = await registrations.adopt({
+      agentUrl: AGENT,
+      mediaBuyId: 'mb-1',
+      taskId: 'task-9',
+      taskType: 'update_media_buy',
+    });
+    expect(task).toMatchObject({ state: 'open', taskId: 'task-9', taskType: 'update_media_buy' });
+    expect(task?.operationId).not.toBe(buy?.operationId);
+    expect((await registrations.list({ state: 'watched', limit: 9 })).operations).toEqual([task]);
+  });
+
   it('warns of an operation_id that nobody has registered with this seller', async () => {
     const made = await open();
     const foreign = await registrations.create({ ...request, agentUrl: OTHER });

@@ -86,6 +86,7 @@ export function planned<T>(
       return read(() => table.registration(kind, sender, id, now));
     },
     taskEnd: (id) => read(() => taskEnd(table, sender, id, now)),
+    lastTold: (id) => read(() => table.task(sender, id, now)?.told ?? undefined),
     save: (row) => {
       requireOwn(row, sender);
       saved.set(`${row.kind} ${row.id}`, row);

@@ -278,7 +278,9 @@ export const registrationCases: Cases = {
     await kit.accept(poll);
     assert.equal(await taskEnd(kit.b), 'safe');
     const { lease: run } = await leaseOne(kit);
+    assert.equal(await lastTold(kit.b), undefined);
     await kit.complete(run.owner, poll);
+    assert.equal(await lastTold(kit.b), 'completed');
     assert.equal(await taskEnd(kit.b), 'done');
     await kit.apply({ ...tells('webhook', 'failed', { at: '2026-01-01T12:00:00Z' }), task: 'task-2' });
     assert.equal(await taskEnd(kit.b, 'task-2'), 'done');
@@ -300,6 +302,9 @@ export const registrationCases: Cases = {
     assert.equal(await taskEnd(kit.b), undefined);
   },
 };
+
+const lastTold = (store: Store): Promise<string | undefined> =>
+  registrationsOf(store).run(SENDER, (rows) => rows.lastTold('task-1')?.status);
 
 const taskEnd = (store: Store, id = 'task-1'): Promise<unknown> =>
   registrationsOf(store).run(SENDER, (rows) => rows.taskEnd(id));
