@@ -56,6 +56,7 @@ function rowsSeen(
       decides(id);
       return breaks === 'no-end' ? undefined : rows.taskEnd(id);
     },
+    lastTold: (id) => rows.lastTold(id),
     save: (row) => {
       if (row.id === SELLER_ROW_ID) turn.ends = !turn.decides;
       if (!(row.kind === 'watch' && forgets?.(row, turn))) rows.save(row);
