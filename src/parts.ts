@@ -154,6 +154,7 @@ function handedIn({
  */
 export function createParts(options: ReceiverOptions, engineName?: CryptoEngine['name']): Parts {
   const config = resolveOptions(options);
+  options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
   const logger = harmlessLogger(options.logger ?? consoleLogger());
   const { protocol, allowLoopback, admissionPressure: thresholds } = config;
   const { transport, dns, now = Date.now, sodium } = options;

@@ -1,3 +1,5 @@
+import type { PublicUrl } from '../config/public-url.ts';
+import type { Store } from '../stores/contract.ts';
 import type { Event, EventRegistration, TaskEvent, WarningCode } from './event.ts';
 import type { Observe } from './observation.ts';
 
@@ -11,6 +13,13 @@ export interface KnownRegistration {
   readonly warnings: readonly WarningCode[];
 }
 
+/** Options of a receiver that have to be those of its registrations. */
+export interface ReceiverOfRegistrations {
+  readonly store: Store;
+  readonly senders: unknown;
+  readonly publicUrl: PublicUrl;
+}
+
 /** Where a receiver looks up what was registered: `createRegistrations` makes it. */
 export interface EventRegistrations {
   /**
@@ -20,6 +29,8 @@ export interface EventRegistrations {
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
   /** A terminal status was applied, or is DEAD: nobody polls its task any more. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
+  /** Of a receiver that is to have these registrations. @throws ConfigError where it has the store, senders or URL of others. */
+  readonly requireTheirs?: (receiver: ReceiverOfRegistrations) => void;
   /** Of a receiver that has these registrations: by it an answer that ends an operation becomes an event. */
   readonly observeBy?: (observe: Observe) => void;
 }

@@ -29,6 +29,7 @@ import {
   type RegistrationContext,
   registrationOf,
 } from './registration.ts';
+import { requireTheirs } from './receiver.ts';
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Damage } from './rows.ts';
@@ -166,10 +167,14 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
   const watched: WithWatchedTasks = { [WATCHED_TASKS]: { rows: registrations, retentionMs } };
-  return {
-    ...watched,
+  const own = {
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
+  };
+  return {
+    ...watched,
+    ...own,
+    requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
     ofEvent: ofEvent(operations),
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);

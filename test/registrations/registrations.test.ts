@@ -4,7 +4,7 @@ import { webhookHandler } from '../../src/adapters/node.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { Event } from '../../src/events/event.ts';
 import { createReceiver } from '../../src/index.ts';
-import type { Receiver } from '../../src/options.ts';
+import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
@@ -27,8 +27,50 @@ beforeEach(() => {
   state = createMemoryState();
 });
 
-const process = (baseUrl: string, secrets = [NEWEST]): Registrations =>
-  registrationsOf({ store: memoryStore({ state }), baseUrl, secrets, allowLoopback: true }, parts);
+const process = (baseUrl: string, secrets = [NEWEST], store = memoryStore({ state })): Registrations =>
+  registrationsOf({ store, baseUrl, secrets, allowLoopback: true }, parts);
+
+describe('a receiver that has them', () => {
+  const make = (options: Partial<ReceiverOptions>): Receiver => {
+    const store = memoryStore();
+    const registrations = process('https://Buyer.example:443/webhooks/', [NEWEST], store);
+    const { publicUrl, senders } = registrations;
+    const theirs = { publicUrl, senders, store, registrations, handlers: { other: () => undefined } };
+    return createReceiver({ ...theirs, ...options });
+  };
+  const elsewhere = process('https://buyer.example/webhooks', [NEWEST], memoryStore());
+
+  it('has their store', () => {
+    expect(() => make({ store: memoryStore() })).toThrow(ConfigError);
+    expect(() => make({ store: memoryStore() })).toThrow(
+      /^store: is another one than the store of registrations.* Give the same to createReceiver and createRegistrations/,
+    );
+  });
+
+  it('has their senders, or a list or function of its own', () => {
+    expect(() => make({ senders: elsewhere.senders })).toThrow(
+      /^senders: are those of other registrations\. Give senders: registrations\.senders/,
+    );
+    const senders = [{ agentUrl: 'https://seller.example/mcp' }];
+    expect(() => make({ senders, publicUrl: 'https://buyer.example/other' })).not.toThrow();
+    expect(() => make({ senders: () => senders, publicUrl: 'https://buyer.example/other' })).not.toThrow();
+  });
+
+  it.each(['https://buyer.example/webhooks/*', 'https://buyer.example/*'])('is at %s', (publicUrl) => {
+    expect(() => make({ publicUrl })).not.toThrow();
+  });
+
+  it.each([
+    'https://buyer.example/webhooks',
+    'https://buyer.example/webhook/*',
+    'https://buyer.example/webhooks/proto/*',
+    'https://other.example/webhooks/*',
+  ])('cannot be at %s', (publicUrl) => {
+    expect(() => make({ publicUrl })).toThrow(
+      'publicUrl: does not cover https://buyer.example/webhooks/*, where sellers are told to send. Give publicUrl: registrations.publicUrl.',
+    );
+  });
+});
 
 describe('with a receiver and a seller', () => {
   let server: Listening;
@@ -42,12 +84,13 @@ describe('with a receiver and a seller', () => {
     const late: { receiver?: Receiver } = {};
     server = await listening((req, res) => late.receiver && webhookHandler(late.receiver)(req, res));
     seller = await createFakeSeller({ retry: { attempts: 1 } });
-    registrations = process(`${server.url}/webhooks`);
+    const store = memoryStore({ state });
+    registrations = process(`${server.url}/webhooks`, [NEWEST], store);
     receiver = createReceiver({
       publicUrl: registrations.publicUrl,
       senders: registrations.senders,
       registrations,
-      store: memoryStore({ state }),
+      store,
       requireDurability: 'process',
       allowLoopback: true,
       logger: silent,
