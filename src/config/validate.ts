@@ -52,6 +52,14 @@ export function text(name: string, value: unknown): string {
   );
 }
 
+/** Of a secret that is read from the environment. @throws ConfigError where it is undefined or empty. */
+export function requireSet(name: string, value: unknown): void {
+  if (value !== undefined && value !== '') return;
+  throw new ConfigError(
+    `${name}: is ${value === '' ? 'empty' : 'undefined'}. Is the environment variable set?`,
+  );
+}
+
 /** @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,

@@ -1,14 +1,18 @@
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
-import { flag, MAX_TIMER_MS, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import { SellerBusyError, SellerError } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */
 export interface SellerAuth {
   readonly type: 'bearer';
-  /** The token, or a function that gives the one for a seller: asked before each call. */
-  readonly token: string | ((agentUrl: string) => string | Promise<string>);
+  /**
+   * The token, or a function that gives the one for a seller: asked before each call, undefined where there is none. A token
+   * that is undefined itself, of an unset environment variable, is a ConfigError.
+   */
+  readonly token:
+    string | undefined | ((agentUrl: string) => string | undefined | Promise<string | undefined>);
 }
 
 /** Options of the callers of both transports. */
@@ -77,7 +81,8 @@ export function callerOf(
 function tokenSource(auth: SellerAuth | undefined): (agentUrl: string) => Promise<string | undefined> {
   if (auth === undefined) return async () => undefined;
   const { type, token } = auth;
-  if (type !== 'bearer' || (typeof token !== 'function' && (typeof token !== 'string' || token === ''))) {
+  if (type === 'bearer') requireSet('auth.token', token);
+  if (type !== 'bearer' || (typeof token !== 'function' && typeof token !== 'string')) {
     throw new ConfigError("auth: must be { type: 'bearer', token }, where token is a string or a function.");
   }
   return async (agentUrl) => (typeof token === 'function' ? token(agentUrl) : token);

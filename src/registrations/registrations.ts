@@ -91,8 +91,8 @@ export interface RegistrationsOptions {
   readonly store: Store;
   /** Sellers get URLs below it, e.g. `https://buyer.example/webhooks`. */
   readonly baseUrl: string;
-  /** The newest first, each at least 32 random characters. */
-  readonly secrets: readonly string[];
+  /** The newest first, each at least 32 random characters. An undefined one, of an unset environment variable, is a ConfigError. */
+  readonly secrets: readonly (string | undefined)[];
   /** http, for development. */
   readonly allowLoopback?: boolean;
   /** How long a call may take before another process repeats it. Ms; 120 000. */

@@ -1,4 +1,5 @@
 import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
+import { requireSet } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import { ConfigError } from '../errors.ts';
@@ -50,12 +51,13 @@ function secretOf(hashes: Hashes, text: string): Secret {
 
 /**
  * @param secrets the newest first; each at least 32 characters, from a random source.
- * @throws ConfigError for an empty list, a short secret, or a duplicate.
+ * @throws ConfigError for an empty list, a secret that is undefined or short, or a duplicate.
  */
-export function secretsOf(secrets: readonly string[], hashes: Hashes): Secrets {
+export function secretsOf(secrets: readonly (string | undefined)[], hashes: Hashes): Secrets {
   const named = new Map<string, Secret>();
   let newest: Secret | undefined;
   for (const [place, text] of (Array.isArray(secrets) ? secrets : []).entries()) {
+    requireSet(`secrets[${place}]`, text);
     if (typeof text !== 'string' || text.length < MIN_LENGTH) {
       throw new ConfigError(
         `secrets[${place}]: less than ${MIN_LENGTH} characters. Make one with: openssl rand -base64 32`,

@@ -136,8 +136,8 @@ describe('mcpCaller', () => {
 
   it.each([
     [{ auth: { type: 'basic', token: 'x' } }, /auth: must be/],
-    [{ auth: { type: 'bearer', token: '' } }, /auth: must be/],
-    [{ auth: { type: 'bearer' } }, /auth: must be/],
+    [{ auth: { type: 'bearer', token: '' } }, /^auth.token: is empty\. Is the environment variable set/],
+    [{ auth: { type: 'bearer' } }, /^auth.token: is undefined\. Is the environment variable set/],
     [{ timeoutMs: 0 }, /timeoutMs/],
     [{ timeout: 5 }, /timeout is not known/],
   ])('refuses %j', (options, message) => {

@@ -33,6 +33,8 @@ describe('the secrets of registrations', () => {
     [undefined, /must be a list with at least one/],
     ['a string that is not a list, of more than 32 characters', /must be a list with at least one/],
     [['x'.repeat(31)], /secrets\[0\]: less than 32/],
+    [[undefined], /^secrets\[0\]: is undefined\. Is the environment variable set\?$/],
+    [[NEWEST, ''], /^secrets\[1\]: is empty\. Is the environment variable set\?$/],
     [[NEWEST, 7], /secrets\[1\]: less than 32/],
     [[NEWEST, OLDER, NEWEST], /secrets\[2\]: is a duplicate/],
   ])('%j is a mistake of configuration', (given, message) => {
