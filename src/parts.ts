@@ -3,7 +3,7 @@ import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
 import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
-import { offMainRule } from './crypto/pool.ts';
+import { threadPoolRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
@@ -21,7 +21,7 @@ import {
   type Thinning,
 } from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
-import { once, requestsMayShare } from './single-flight.ts';
+import { once } from './single-flight.ts';
 import type { Handlers, ReceiverOptions, RefusedDelivery } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
@@ -161,8 +161,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
-  // A runtime without requests that share has no threads to share either.
-  const offMain = requestsMayShare() ? offMainRule(config.verification, lifecycle.inFlight) : undefined;
+  const offMain = threadPoolRule(config.verification, lifecycle.inFlight);
   const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }));
   const { onHandled } = options;
   const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };

@@ -37,7 +37,7 @@ const auto =
  * The rule of a receiver; undefined: always the main thread, where `auto` stays with one processor.
  * @param inFlight deliveries from arrival to answer, the one that asks among them.
  */
-export function offMainRule(
+export function threadPoolRule(
   verification: Verification,
   inFlight: () => number,
   processors: () => number = availableProcessors,
@@ -46,10 +46,13 @@ export function offMainRule(
   return verification === 'auto' && processors() > 1 ? auto(inFlight) : undefined;
 }
 
-/** Node and Bun. Deno takes the callback too, but verifies before it returns; workerd has no threads. */
+/**
+ * Node and Bun. Deno takes the callback too, but verifies before it returns; workerd has no threads, and `''` for the
+ * version of libuv.
+ */
 export function hasThreadPool(): boolean {
   const versions = globalThis.process?.versions;
-  return versions?.uv !== undefined && versions['deno'] === undefined;
+  return Boolean(versions?.uv) && versions?.['deno'] === undefined;
 }
 
 type VerifyArguments = readonly [

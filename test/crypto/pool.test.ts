@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { CryptoEngine, VerifyKey } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { type NodeCrypto, nodeCrypto } from '../../src/crypto/node-crypto.ts';
 import {
   hasThreadPool,
   type NodeVerify,
-  offMainRule,
+  threadPoolRule,
   pooledVerify,
   type PoolState,
 } from '../../src/crypto/pool.ts';
@@ -37,11 +37,11 @@ const QUIET = { hasBegun: false, isStalled: false };
 
 describe('verification: the choice of the thread', () => {
   it('main: never the pool', () => {
-    expect(offMainRule('main', () => 1000)).toBeUndefined();
+    expect(threadPoolRule('main', () => 1000)).toBeUndefined();
   });
 
   it('pool: always the pool', () => {
-    const rule = offMainRule('pool', () => 1);
+    const rule = threadPoolRule('pool', () => 1);
     expect([rule?.(0, QUIET), rule?.(1000, { hasBegun: true, isStalled: true })]).toEqual([true, true]);
   });
 
@@ -53,7 +53,7 @@ describe('verification: the choice of the thread', () => {
     { waiting: 5000, hasBegun: true, inFlight: 5001, pool: true },
   ])('auto: the pool when there is other work: $waiting, $hasBegun, $inFlight', (given) => {
     const { waiting, hasBegun, inFlight, pool } = given;
-    const rule = offMainRule(
+    const rule = threadPoolRule(
       'auto',
       () => inFlight,
       () => 2,
@@ -64,7 +64,7 @@ describe('verification: the choice of the thread', () => {
 
   it('auto: the main thread when this process has one processor', () => {
     const rule = (processors: number): unknown =>
-      offMainRule(
+      threadPoolRule(
         'auto',
         () => 1000,
         () => processors,
@@ -74,6 +74,16 @@ describe('verification: the choice of the thread', () => {
 
   it('this runtime has a pool', () => {
     expect(hasThreadPool()).toBe(true);
+  });
+
+  it.each([
+    ['workerd with nodejs_compat', { versions: { node: '22.23.4', uv: '' } }],
+    ['Deno', { versions: { node: '24.2.0', uv: '1.51.0', deno: '2.7.0' } }],
+    ['a runtime without `process`', undefined],
+  ])('%s has none', (_runtime, process) => {
+    vi.stubGlobal('process', process);
+    onTestFinished(() => void vi.unstubAllGlobals());
+    expect(hasThreadPool()).toBe(false);
   });
 });
 
@@ -189,7 +199,7 @@ describe('a pool that is kept busy by other work', () => {
   });
 
   const AUTO = (): ((waiting: number, state: PoolState) => boolean) => {
-    const rule = offMainRule(
+    const rule = threadPoolRule(
       'auto',
       () => 100,
       () => 2,
