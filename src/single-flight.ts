@@ -1,3 +1,5 @@
+import { backgroundTimer, type Schedule } from './time-limits.ts';
+
 /**
  * Whether one request may wait for a promise that another one made. Not on workerd, where a promise dies with the request
  * that made it: another request that awaits it never resumes.
@@ -20,7 +22,8 @@ export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: ()
 }
 
 /**
- * A value made at first use and kept. An attempt that failed is made again at the next use. Where requests may not share, each makes its own until one is there, and the first is kept.
+ * A value made at first use and kept. An attempt that failed is made again at the next use. Where requests may not
+ * share, each makes its own until one is there, and the first is kept.
  */
 export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   let made: { readonly value: T } | undefined;
@@ -34,3 +37,10 @@ export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
     });
   };
 }
+
+/**
+ * A background timer of the process, for what no request waits for. None is set where a request owns its I/O (workerd):
+ * it would end with that request, or fire where nothing may be fetched.
+ */
+export const processTimer: Schedule = (task, ms) =>
+  requestsMayShare() ? backgroundTimer(task, ms) : () => undefined;

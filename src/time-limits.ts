@@ -106,6 +106,3 @@ export const backgroundTimer: Schedule = (task, ms) => {
     clearTimeout(timer as ReturnType<typeof setTimeout>);
   };
 };
-
-/** Where a request owns its I/O (workerd) a timer dies with it, or wakes where nothing may be fetched: none is set. */
-export const noTimer: Schedule = () => () => undefined;

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { once, requestsMayShare, singleFlight } from '../src/single-flight.ts';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { once, processTimer, requestsMayShare, singleFlight } from '../src/single-flight.ts';
 import { gate } from './receiver/setup.ts';
 
 afterEach(() => {
@@ -14,6 +14,21 @@ it('requests share work, but not on workerd', () => {
   expect(requestsMayShare()).toBe(false);
   vi.stubGlobal('navigator', undefined);
   expect(requestsMayShare()).toBe(true);
+});
+
+it.each([
+  ['elsewhere', undefined, 1],
+  ['on workerd none is set', WORKERD, 0],
+])('a timer of the process, %s', (_name, navigator, runs) => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  vi.stubGlobal('navigator', navigator);
+  let ran = 0;
+  const cancelled = processTimer(() => (ran += 10), 60_000);
+  processTimer(() => (ran += 1), 60_000);
+  cancelled();
+  vi.advanceTimersByTime(60_000);
+  expect([ran, vi.getTimerCount()]).toEqual([runs, 0]);
 });
 
 describe('one run serves all callers of one key', () => {

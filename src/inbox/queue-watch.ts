@@ -1,5 +1,4 @@
-import { requestsMayShare } from '../single-flight.ts';
-import { backgroundTimer, noTimer } from '../time-limits.ts';
+import { processTimer } from '../single-flight.ts';
 import type { ReadyContext, Parts } from '../parts.ts';
 
 /** One look never follows another sooner than after this share of `queueUnattendedMs`. */
@@ -8,18 +7,17 @@ const SHORTEST_SHARE = 0.1;
 /**
  * Says so where nobody leases what is queued (admission.md §4.13), in a process that only receives too. A look is set for
  * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
- * no delivery waits for it. No looks where a timer dies with the request that set it (`requestsMayShare`).
+ * no delivery waits for it. No looks where a timer ends with the request that set it (`processTimer`).
  */
 export function createQueueWatch(parts: Parts): Pick<ReadyContext, 'queued' | 'watchQueue'> {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = parts;
   const limitMs = config.queueUnattendedMs;
-  const schedule = requestsMayShare() ? backgroundTimer : noTimer;
   let isSet = false;
   let isFirst = true;
 
   function set(ms: number): void {
     isSet = true;
-    schedule(() => void look(), ms);
+    processTimer(() => void look(), ms);
   }
 
   async function look(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { AlarmCode } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
-import { requestsMayShare } from '../single-flight.ts';
-import { backgroundTimer, noTimer, type Schedule, settledWithin } from '../time-limits.ts';
+import { processTimer } from '../single-flight.ts';
+import { type Schedule, settledWithin } from '../time-limits.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
 import { type CacheOptions, type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
 import { createDocumentCache, type DocumentCache } from './document-cache.ts';
@@ -23,7 +23,7 @@ interface RevocationOptions extends CacheOptions, ListSourceOptions {
   readonly keys: SenderKeys;
   /** Of the delivery that waits for a list. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
-  /** Timers of the poll. `backgroundTimer`. */
+  /** Timers of the poll. `processTimer`. */
   readonly schedule?: Schedule;
 }
 
@@ -46,8 +46,7 @@ interface Context {
 }
 
 export function createRevocations(options: RevocationOptions): Revocations {
-  const { now, transport } = options;
-  const schedule = requestsMayShare() ? (options.schedule ?? backgroundTimer) : noTimer;
+  const { now, transport, schedule = processTimer } = options;
   // A cache of its own: a list may not exist, which for any other document is a failure.
   const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
   const sourceOf = createListSource(options);
@@ -199,7 +198,7 @@ interface PollOptions {
 
 /**
  * One timer a list, which never holds the process open. Where the runtime ends timers with the request that made them
- * (workerd) nothing is lost: a list is refreshed on use too.
+ * nothing is lost: a list is refreshed on use too.
  */
 function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
   const waiting = new Map<string, () => void>();

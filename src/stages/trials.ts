@@ -1,4 +1,4 @@
-import { requestsMayShare } from '../single-flight.ts';
+import { singleFlight } from '../single-flight.ts';
 import type {
   HeadRequest,
   LateDelivery,
@@ -32,37 +32,39 @@ const EVERY_MS = 1_000;
 /** Names remembered. One that is forgotten may be tried once more. */
 const MAX_NAMES = 10_000;
 
-interface Tried {
-  readonly at: number;
-  readonly running: Promise<unknown> | undefined;
-}
-
 function createTrialPace(): TrialPace {
-  const tried = new Map<string, Tried>();
-  const shared = requestsMayShare();
-  return {
-    async once(name, at, find) {
-      const last = tried.get(name);
-      if (last?.running) {
-        // What keeps that one from being decided keeps this one from it too.
-        await last.running;
-        return undefined;
-      }
-      if (last && Math.abs(at - last.at) < EVERY_MS) return undefined;
-      // Noted before it begins.
-      const running = Promise.resolve().then(find);
-      putBounded(tried, name, { at, running: shared ? running : undefined }, MAX_NAMES);
-      let nothing = false;
+  /** When a name was last tried; noted before the trial begins, and forgotten where that finds something. */
+  const tried = new Map<string, number>();
+  const running = new Map<string, Promise<unknown>>();
+
+  async function once<T>(
+    name: string,
+    at: number,
+    find: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const underWay = running.get(name);
+    if (underWay) {
+      // What keeps that one from being decided keeps this one from it too.
+      await underWay;
+      return undefined;
+    }
+    const last = tried.get(name);
+    if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;
+    putBounded(tried, name, at, MAX_NAMES);
+    let found: T | undefined;
+    await singleFlight(running, name, async () => {
+      let foundNothing = false;
       try {
-        const found = await running;
-        nothing = found === undefined;
-        return found;
+        found = await find();
+        foundNothing = found === undefined;
       } finally {
-        if (nothing) putBounded(tried, name, { at, running: undefined }, MAX_NAMES);
-        else tried.delete(name);
+        if (!foundNothing) tried.delete(name);
       }
-    },
-  };
+    });
+    return found;
+  }
+
+  return { once };
 }
 
 /** The store's clock is asked at most once in so many ms. */
