@@ -51,7 +51,7 @@ export function bodyOf(request: Request): FetchBody {
 }
 
 /** One `Request` on its way through a door, with what the platform knows of it beside. */
-export interface FetchVisit {
+export interface FetchExchange {
   /** The line to change where the body was read before: one of `consumed.ts`. */
   readonly fix: string;
   readonly method: string;
@@ -64,7 +64,7 @@ export interface FetchVisit {
 
 async function answer(
   receiver: DoorReceiver,
-  { fix, method, body, headers, url }: FetchVisit,
+  { fix, method, body, headers, url }: FetchExchange,
 ): Promise<Reply> {
   const opened = await receiver.open(headers, { url, method, signal: body.signal });
   if (!isTicket(opened)) {
@@ -87,6 +87,6 @@ function toResponse({ status, headers, body }: Reply): Response {
 }
 
 /** Reads, hands over, answers. An exception is answered with 503; it never rejects. */
-export async function answerFetch(receiver: DoorReceiver, visit: FetchVisit): Promise<Response> {
-  return toResponse(await answer(receiver, visit).catch((error: unknown) => faultReply(receiver, error)));
+export async function answerFetch(receiver: DoorReceiver, exchange: FetchExchange): Promise<Response> {
+  return toResponse(await answer(receiver, exchange).catch((error: unknown) => faultReply(receiver, error)));
 }

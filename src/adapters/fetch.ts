@@ -16,7 +16,7 @@ export function webhookHandler(receiver: DoorReceiver): (request: Request) => Pr
   const check = wiringOf('fetch', receiver);
   return (request) => {
     check(request);
-    // Path and query only: `Request.url` is made by the framework, and its authority is no part of what was received.
+    // Path and query only: `Request.url` is made by the framework, and its authority is not part of what was received.
     const url = pathAndQuery(request.url);
     const { method, headers } = request;
     return answerFetch(receiver, { fix: FETCH_FIX, method, body: bodyOf(request), headers, url });

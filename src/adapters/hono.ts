@@ -1,6 +1,6 @@
 import { pathAndQuery } from '../config/public-url.ts';
 import { type DoorReceiver, HONO_FIX, wiringOf } from './door.ts';
-import { answerFetch, bodyOf, type FetchBody, type FetchVisit } from './fetch-door.ts';
+import { answerFetch, bodyOf, type FetchBody, type FetchExchange } from './fetch-door.ts';
 import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } from './node-door.ts';
 
 export type { DoorReceiver } from './door.ts';
@@ -43,7 +43,7 @@ function nodeBody({ incoming, outgoing }: NodePair): FetchBody {
 }
 
 /** Node's, where there is one; else what the platform made of it. */
-function visitOf({ req: { raw }, env }: HonoContext): FetchVisit {
+function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
   const pair = nodePairOf(env);
   return {
     fix: HONO_FIX,
@@ -65,6 +65,6 @@ export function webhookHandler(receiver: DoorReceiver): (context: HonoContext) =
   const check = wiringOf('hono', receiver);
   return (context) => {
     check(context);
-    return answerFetch(receiver, visitOf(context));
+    return answerFetch(receiver, exchangeOf(context));
   };
 }

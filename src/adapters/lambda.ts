@@ -157,7 +157,7 @@ async function answer(
   const shape = eventShape(event);
   try {
     const method: unknown = shape.method(event);
-    // 405 would end the event for its sender, and a front that is read wrongly is no fault of that one's.
+    // 405 would end the event for its sender, and a front that is read wrongly is not a fault of that one's.
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
     const info = { method, url: shape.target(event) };

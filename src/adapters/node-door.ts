@@ -231,16 +231,16 @@ interface NodeExchange {
 }
 
 /** Reads, hands over, answers. Rejects only with what `open` threw. */
-async function serve(receiver: DoorReceiver, visit: NodeExchange): Promise<void> {
-  const { req, res } = visit;
-  const result = await answer(receiver, visit, disconnectSignal(res));
+async function serve(receiver: DoorReceiver, exchange: NodeExchange): Promise<void> {
+  const { req, res } = exchange;
+  const result = await answer(receiver, exchange, disconnectSignal(res));
   if (result) await writeReply(req, res, result);
 }
 
 /** `serve`, and an exception is answered with 503. Nothing escapes it. */
-export function serveSafely(receiver: DoorReceiver, visit: NodeExchange): void {
-  const { req, res } = visit;
-  serve(receiver, visit)
+export function serveSafely(receiver: DoorReceiver, exchange: NodeExchange): void {
+  const { req, res } = exchange;
+  serve(receiver, exchange)
     .catch((error: unknown) => writeFault(receiver, req, res, error))
     .catch(() => breakOff(req));
 }

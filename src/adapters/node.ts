@@ -123,7 +123,7 @@ export function captureRefused(dir: string, options: CaptureOptions = {}): OnRef
   }
 
   const capture = (delivery: RefusedDelivery): void => {
-    // One at a time: a flood of refusals is no flood of writes.
+    // One at a time: a flood of refusals is not a flood of writes.
     if (writing) return;
     const subject = `${nameOf(delivery.sender)}.${codeOf(delivery)}`;
     const turn = written.get(subject) ?? 0;

@@ -44,12 +44,12 @@ export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uin
   );
 }
 
-/** Adds `more`; a name that is there already, in any case, is replaced. */
+/** Adds `added`; a name that is there already, in any case, is replaced. */
 export function mergeHeaders(
   headers: Readonly<Record<string, string>>,
-  more: Readonly<Record<string, string>> = {},
+  added: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
-  const replaced = new Set(Object.keys(more).map((name) => name.toLowerCase()));
+  const replaced = new Set(Object.keys(added).map((name) => name.toLowerCase()));
   const kept = Object.entries(headers).filter(([name]) => !replaced.has(name.toLowerCase()));
-  return { ...Object.fromEntries(kept), ...more };
+  return { ...Object.fromEntries(kept), ...added };
 }

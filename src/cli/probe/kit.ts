@@ -79,8 +79,8 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     ...(rate !== undefined && { rate }),
     payloads: samplePayloads({ now }),
     keys: rolesOf(options.keys, protocol),
-    sign: (body, more) =>
-      signDelivery({ url, body, key: first, protocol, now, allowMalformed: true, ...more }),
+    sign: (body, overrides) =>
+      signDelivery({ url, body, key: first, protocol, now, allowMalformed: true, ...overrides }),
     send,
     begin: async (delivery) => {
       const { status, outcome, code } = await send(delivery);
@@ -128,7 +128,7 @@ export interface ProbeResult {
   readonly answered: string;
   /** `undecided`: answered 503 where a receiver may (its key cooldown). */
   readonly verdict: 'pass' | 'fail' | 'skipped' | 'undecided';
-  /** Why it is no pass. */
+  /** Why it is not a pass. */
   readonly why?: string;
   /** What to know of a pass. */
   readonly note?: string;

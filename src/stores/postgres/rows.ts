@@ -169,7 +169,7 @@ function bodyOf(column: unknown): Uint8Array | undefined {
 
 /** What `webhook_counts` says; nonces of all are the last. */
 export function countsOf(
-  said:
+  counted:
     | readonly (readonly [scope: number, rows: number, bytes: number, nonces: number | null])[]
     | null
     | undefined,
@@ -177,7 +177,7 @@ export function countsOf(
 ): { readonly counts: readonly Counted[]; readonly nonces: number | undefined } {
   const counts: Counted[] = [];
   let nonces: number | undefined;
-  for (const [id, rows, bytes, ofSender] of said ?? []) {
+  for (const [id, rows, bytes, ofSender] of counted ?? []) {
     const scope = ids.scopeOf(id);
     if (id === 0) nonces = rows;
     else if (scope) counts.push({ scope, rows, bytes, nonces: ofSender ?? 0 });

@@ -113,7 +113,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
     leaseMs: draft.leaseMs ?? LEASE_MS,
-    ...given({ process: draft.process, isRunning: draft.isRunning, runningKey: draft.runningKey }),
+    ...defined({ process: draft.process, isRunning: draft.isRunning, runningKey: draft.runningKey }),
     alone: draft.alone ?? true,
     limits: { ...LIMITS, ...draft.limits },
     retry: { ...RETRY, ...draft.retry },
@@ -128,9 +128,9 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     key: draft.key ?? KEY,
     body: bytes(body),
     rawHash: sha256(body),
-    ...given({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
+    ...defined({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
     onChanged: draft.onChanged ?? 'first-wins',
-    ...given({ notificationId: draft.notification, traceparent: draft.traceparent }),
+    ...defined({ notificationId: draft.notification, traceparent: draft.traceparent }),
     ...(draft.task !== undefined && {
       task: { id: draft.task, ...instantOf(draft, clock), ...toldOf(draft, clock) },
     }),
@@ -149,13 +149,13 @@ function toldOf({ told }: Draft, clock: Clock): { told?: ToldClaim } {
 }
 
 function reportOf(report: string, final = false, instant?: string): NonNullable<EventClaim['report']> {
-  return { mediaBuyIds: report.split(','), final, ...given({ instant }) };
+  return { mediaBuyIds: report.split(','), final, ...defined({ instant }) };
 }
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /** Without the members that are undefined. */
-function given<T extends object>(members: T): Given<T> {
+function defined<T extends object>(members: T): Given<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>;
 }
 

@@ -57,11 +57,11 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 /** `headers` replace those of the scheme; a null removes one. */
 function headersWith(
   own: Readonly<Record<string, string>>,
-  more: JsonObject = {},
+  replacing: JsonObject = {},
 ): Record<string, string | string[]> {
-  const names = new Set(Object.keys(more).map((name) => name.toLowerCase()));
+  const names = new Set(Object.keys(replacing).map((name) => name.toLowerCase()));
   const kept = Object.entries({ ...JSON_TYPE, ...own }).filter(([name]) => !names.has(name.toLowerCase()));
-  const given = Object.entries(more).filter(
+  const given = Object.entries(replacing).filter(
     (entry): entry is [string, string | string[]] => entry[1] !== null,
   );
   return Object.fromEntries([...kept, ...given]);
