@@ -93,7 +93,7 @@ const SPACE = 0x20;
 const TAB = 0x09;
 
 /**
- * RFC 9110 §5.5: optional white space (SP, HTAB) around a field value is no part of it. By index: a regular
+ * RFC 9110 §5.5: optional white space (SP, HTAB) around a field value is not part of it. By index: a regular
  * expression for the end takes quadratic time on white space inside.
  */
 function trimmed(value: string): string {

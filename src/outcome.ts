@@ -24,7 +24,7 @@ export type AuthenticationCode =
   | 'webhook_mode_mismatch'
   | 'webhook_token_mismatch';
 
-/** Refusals of an authentic body that is no valid envelope: 400 (verification.md §7.5). */
+/** Refusals of an authentic body that is not a valid envelope: 400 (verification.md §7.5). */
 export type EnvelopeCode =
   'missing_idempotency_key' | 'missing_envelope_fields' | 'invalid_envelope_status' | 'invalid_envelope';
 

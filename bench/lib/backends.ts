@@ -73,7 +73,7 @@ async function redis(): Promise<Backend> {
 
 async function postgres(): Promise<Backend> {
   const server = await startPostgres();
-  // It is no child of this process, and would stay.
+  // It is not a child of this process, and would stay.
   process.once('exit', server.remove);
   const pool = new Pool({ connectionString: server.url, max: POOL });
   // Dropped with the server, and then nobody asks.

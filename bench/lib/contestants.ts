@@ -79,7 +79,7 @@ export function floorContestant(name: string, key: KeyPair, alg: Alg, all: reado
 }
 
 /**
- * The whole way: every check, the handler, the completion. One at a time, as a lone door would. One receiver for all
+ * The whole way: every check, the handler, the completion. One at a time, as one door alone would. One receiver for all
  * repetitions, as a process has it, and events that it has not seen.
  * @param all `operations` of the plan.
  */

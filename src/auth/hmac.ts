@@ -67,7 +67,7 @@ function signerOf(
   senders: readonly SenderEntry[],
   { hashes }: AuthContext,
 ): SenderEntry | undefined {
-  // The length and the alphabet are no secret, and the body need not be hashed to see that they are wrong.
+  // The length and the alphabet are not secret, and the body need not be hashed to see that they are wrong.
   if (!SIGNATURE.test(signature)) return undefined;
   const encoder = new TextEncoder();
   const signatureBytes = encoder.encode(signature);

@@ -53,7 +53,7 @@ export async function readJsonObject(
 
 /**
  * A secret from a file or an environment variable, never from the command line alone, where every process sees it.
- * White space around it is no part of it.
+ * White space around it is not part of it.
  * @throws UsageError where there is none.
  */
 export async function readSecret(

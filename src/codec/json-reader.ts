@@ -1,7 +1,7 @@
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** All that is no part of a number or a literal. */
+/** All that is not part of a number or a literal. */
 const SIGNS = ' \t\n\r,:[]{}"';
 
 interface Reader {
@@ -99,7 +99,7 @@ function readScalar(reader: Reader, end: number): unknown {
   }
 }
 
-/** The next character that is no white space; empty at the end of the text. */
+/** The next character that is not white space; empty at the end of the text. */
 function next(reader: Reader): string {
   let char = reader.text.charAt(reader.at);
   while (char === ' ' || char === '\n' || char === '\r' || char === '\t') {

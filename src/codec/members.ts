@@ -7,7 +7,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** The member of that name, or undefined; `null` counts as absent, because many senders write absence so. */
 export function present(object: JsonObject, name: string): unknown {
-  // Read first: most that are asked for are not there. What somebody added to `Object.prototype` is no member.
+  // Read first: most that are asked for are not there. What somebody added to `Object.prototype` is not a member.
   const value = object[name] ?? undefined;
   return value !== undefined && Object.hasOwn(object, name) ? value : undefined;
 }

@@ -243,7 +243,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /**
  * Own members of every object in `value`; recursion is bounded by MAX_DEPTH. A `for-in` loop reads an object's shape
- * instead of making a list of its names; whatever somebody added to `Object.prototype` is no member.
+ * instead of making a list of its names; whatever somebody added to `Object.prototype` is not a member.
  */
 function ownMembers(value: object): number {
   let count = 0;

@@ -28,7 +28,7 @@ function isCanonical(point: Uint8Array, at: number): boolean {
   return false;
 }
 
-/** Whatever its sign bit: `x = 0` with the bit set is no encoding at all, and refused here with the others. */
+/** Whatever its sign bit: `x = 0` with the bit set is not an encoding at all, and refused here with the others. */
 function isSmallOrder(point: Uint8Array, at: number): boolean {
   return SMALL_ORDER.some((small) => {
     for (let i = 0; i < 31; i += 1) if (point[at + i] !== small[i]) return false;
@@ -66,7 +66,7 @@ function isOnCurve(point: Uint8Array): boolean {
 
 /**
  * What is wrong with an Ed25519 public key, once, at import. Engines differ here: some accept the identity as a key,
- * under which one signature fits every message (verification.md §3.8). A point of mixed order is no flaw: the
+ * under which one signature fits every message (verification.md §3.8). A point of mixed order is not a flaw: the
  * cofactorless equation decides each of its signatures.
  * @param point 32 bytes.
  */
@@ -188,7 +188,7 @@ function decode32(text: string): number[] {
 
 /**
  * Reads the public part of a JWK. Private members and members that state a purpose (check 8) are not looked at.
- * @returns what is wrong, in fixed words, where it is no Ed25519 or P-256 public key fit for use. Never throws.
+ * @returns what is wrong, in fixed words, where it is not an Ed25519 or P-256 public key fit for use. Never throws.
  */
 export function readPublicKey(jwk: Jwk): PublicKey | string {
   if (typeof jwk !== 'object' || jwk === null) return 'the JWK is not an object';

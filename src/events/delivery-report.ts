@@ -32,7 +32,7 @@ export function isBareReport(payload: JsonObject): boolean {
   return hasReportType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
 }
 
-/** `data` itself, typed; undefined where it is no delivery report. */
+/** `data` itself, typed; undefined where it is not a delivery report. */
 export function reportOf(data: unknown): DeliveryReport | undefined {
   // Only the verdict is taken: a schema's copy is not what was sent.
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;

@@ -33,7 +33,7 @@ export interface Draft {
   readonly warnings: readonly EventWarning[];
 }
 
-/** An authentic body that is no valid envelope: 400. `detail` is for the owner's log. */
+/** An authentic body that is not a valid envelope: 400. `detail` is for the owner's log. */
 export interface EnvelopeFailure {
   readonly ok: false;
   readonly code: EnvelopeCode;

@@ -111,7 +111,7 @@ export type WarningCode =
   | 'missing_operation_id'
   | 'missing_task_type'
   | 'missing_timestamp'
-  /** `timestamp` is no RFC 3339 instant: the event is not ordered. */
+  /** `timestamp` is not an RFC 3339 instant: the event is not ordered. */
   | 'invalid_timestamp'
   /** A status this version does not know: handed to `other`. */
   | 'unknown_status'

@@ -89,7 +89,7 @@ export function familyNamedBy(value: string | undefined): Family | undefined {
 /** Artifact pushes and rights revocations have no member that names them. */
 function familyByShape(payload: JsonObject): Family | undefined {
   const { artifacts } = payload;
-  // An agent-transport artifact has `parts`: a Task that lost its status is no artifact push.
+  // An agent-transport artifact has `parts`: a Task that lost its status is not an artifact push.
   if (Array.isArray(artifacts) && !artifacts.some((item) => isJsonObject(item) && 'parts' in item)) {
     return 'artifact_push';
   }
@@ -140,7 +140,7 @@ function isTaskEnvelope(payload: JsonObject): boolean {
   return !!taskId && status !== undefined && !isMediaBuyWord(status);
 }
 
-/** What names itself is no broken envelope: its `task_id`, `status` and `result` may be its own. */
+/** What names itself is not a broken envelope: its `task_id`, `status` and `result` may be its own. */
 function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
   if (whole) return 'envelope';
   return hasReportType(payload) ? 'bare-report' : 'other';

@@ -89,7 +89,7 @@ function isAgents(payload: JsonObject): boolean {
   return named ? hasStatus && agentTaskId(body) !== undefined : hasStatus || !hasState(form);
 }
 
-/** A status object that is no task's. */
+/** A status object that is not a task's. */
 function isOtherStatus(status: unknown): boolean {
   return isJsonObject(status) && !Object.hasOwn(status, 'state');
 }

@@ -15,7 +15,7 @@ export async function parseResult<S extends ResultSchemas>(
   // Of another S by its type alone: nothing is parsed yet.
   const plain = event as unknown as TaskEvent<S>;
   const { taskType, data } = event;
-  // `hasOwn`: a task type called `constructor` is no schema.
+  // `hasOwn`: a task type called `constructor` is not a schema.
   const schema = taskType !== undefined && schemas && Object.hasOwn(schemas, taskType) && schemas[taskType];
   if (!schema || data === undefined || !isTerminal(event.status)) return plain;
   const { mismatch, value } = await validate(schema, data);

@@ -122,7 +122,7 @@ const NO_WORKER =
   "start: in mode 'inline' handlers run before the reply, and without registrations there is nothing else to run. Leave start out, or set mode: 'inbox'.";
 
 /**
- * `Receiver.start` (admission.md §4.14). A store that is away is no reason to give up: a process that starts with its database would else have
+ * `Receiver.start` (admission.md §4.14). A store that is away is not a reason to give up: a process that starts with its database would else have
  * to be started again by somebody. Resolves when the worker has begun, or is to stop.
  * @param begin begins the worker that it is given, or the one that it was given before.
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.

@@ -365,7 +365,7 @@ function recordFailure<T>(
   code: 'key_fetch_failing' | 'key_document_invalid',
   why: string,
 ): CopyResult<T> {
-  // Our own stop ended it, which is no failure of the server.
+  // Our own stop ended it, which is not a failure of the server.
   if (state.stopped) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);

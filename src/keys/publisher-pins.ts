@@ -262,7 +262,7 @@ function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string,
 export interface AdAgents {
   /**
    * By agent URL, byte for byte, only agents with `signing_keys[]`: the keys, or what is wrong with that list. One
-   * agent's broken list is no reason to distrust what the publisher says of another.
+   * agent's broken list is not a reason to distrust what the publisher says of another.
    */
   readonly pinned: ReadonlyMap<string, KeySet | string>;
 }

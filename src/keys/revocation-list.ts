@@ -149,7 +149,7 @@ function saysThereIsNone({ status, type, redirected }: Response): boolean {
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
-/** A transport for lists: where a server answers that there is none, an empty document, which is no failure. */
+/** A transport for lists: where a server answers that there is none, an empty document, which is not a failure. */
 export function absentAsEmpty(transport: Transport): Transport {
   return async (url: string, init: TransportInit): Promise<Response> => {
     const response = await transport(url, init);

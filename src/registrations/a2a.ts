@@ -25,7 +25,7 @@ export interface A2aOptions extends CallerOptions {
 
 const KNOWN: Readonly<Record<keyof A2aOptions, true>> = { ...CALLER_OPTIONS, version: true };
 
-/** The operation that is no skill: the transport's own method for a task's state, with `{ id }`. */
+/** The operation that is not a skill: the transport's own method for a task's state, with `{ id }`. */
 const TASK_QUERY = 'tasks/get';
 
 /** Where an agent is called, and how. */

@@ -116,7 +116,7 @@ export function segment(name: string, value: unknown): string {
   return encodeURIComponent(value);
 }
 
-/** As it is registered: nothing about it is made canonical. One that is encoded already is no absolute URL. */
+/** As it is registered: nothing about it is made canonical. One that is encoded already is not an absolute URL. */
 export function agentSegment(agentUrl: unknown): string {
   if (typeof agentUrl === 'string' && URL.canParse(agentUrl) && /^https?:\/\//i.test(agentUrl)) {
     return segment('agentUrl', agentUrl);

@@ -247,7 +247,7 @@ export interface FarResult {
 export interface DueResult extends LoadResult {
   /** Those of `rows` that are due, in the order in which they are to be taken. */
   readonly due: readonly RowId[];
-  /** Ms until the next one that is no suspect comes due; undefined where none is known to, or suspects were asked for. */
+  /** Ms until the next one that is not a suspect comes due; undefined where none is known to, or suspects were asked for. */
   readonly nextDueMs: number | undefined;
   /** A suspect is due that was not given. */
   readonly isSuspectDue: boolean;

@@ -135,7 +135,7 @@ function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
 /** How one vector ended. */
 export interface VectorResult {
   readonly name: string;
-  /** `unreadable`: the file, or its part, is no vector of a known shape. */
+  /** `unreadable`: the file, or its part, is not a vector of a known shape. */
   readonly kind: VectorKind | 'unreadable';
   readonly file: string;
   readonly passed: boolean;

@@ -174,7 +174,7 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Ve
 
 const KEYS_FILE = 'keys.json';
 
-/** In a folder a file that cannot be read is a case that fails, and the others run; a key set is no vector. */
+/** In a folder a file that cannot be read is a case that fails, and the others run; a key set is not a vector. */
 function loadFound(file: string, name: string, options: LoadOptions): readonly VectorCase[] {
   try {
     requireRegular(file);
@@ -188,7 +188,7 @@ function loadFound(file: string, name: string, options: LoadOptions): readonly V
   }
 }
 
-/** Of files that were named: a shell's `*.json` names the key set too, which is no vector unless nothing else is named. */
+/** Of files that were named: a shell's `*.json` names the key set too, which is not a vector unless nothing else is named. */
 function loadNamed(files: readonly string[], options: LoadOptions): readonly VectorCase[] {
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));

@@ -65,7 +65,7 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
 function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]): string {
   const failed = results.filter(({ passed }) => !passed).length;
   const noted = results.filter(({ notes }) => notes !== undefined).length;
-  // Members are no vectors: their lines count them.
+  // Members are not vectors: their lines count them.
   const left = skipped.filter(({ what }) => what !== 'member').length;
   return [
     `${results.length - failed} passed`,

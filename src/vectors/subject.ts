@@ -96,7 +96,7 @@ export interface SubjectAnswer {
   readonly reemission?: boolean | undefined;
   /** `task`, `delivery-report` or `other`. */
   readonly eventKind?: string | undefined;
-  /** What the event's body calls itself; null where it is no event of a family, or has no name. */
+  /** What the event's body calls itself; null where it is not an event of a family, or has no name. */
   readonly family?: string | null | undefined;
   /** Codes of the event's warnings. */
   readonly warnings?: readonly string[] | undefined;

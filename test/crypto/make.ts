@@ -71,7 +71,7 @@ export function challenge(R: Uint8Array, A: Uint8Array, message: Uint8Array): bi
   return ed.Point.Fn.create(fromBigEndian(sha512(concat(R, A, message)).toReversed()));
 }
 
-/** A signature with chosen parts: whoever holds `a` can make each of these. */
+/** A signature with chosen parts: somebody who has `a` can make each of these. */
 export function edSign(parts: {
   readonly a: bigint;
   readonly r: bigint;

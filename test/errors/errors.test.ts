@@ -40,7 +40,7 @@ const alarms = keysOf<AlarmCode>(ALARMS);
 const ERRORS = { ...THROWN, ...REGISTRY, ...REGISTRATIONS };
 const thrown = keysOf(ERRORS);
 
-/** No word of ours may reach whoever sent it. */
+/** No text of ours may reach its sender. */
 function expectSilent({ response }: Outcome, detail: string): void {
   expect(JSON.stringify(response)).not.toContain(detail);
 }

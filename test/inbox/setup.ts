@@ -42,7 +42,7 @@ export const BACKENDS: Readonly<Record<string, () => Backend>> = {
   },
 };
 
-/** What comes, one by one, to whoever waits for it. */
+/** What comes, one by one, to those that wait for it. */
 export interface Channel<T> {
   readonly push: (value: T) => void;
   readonly next: () => Promise<T>;

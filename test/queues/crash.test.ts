@@ -12,7 +12,7 @@ import { sharedPostgres } from '../support/shared-postgres.ts';
 import { dropSchemas, KINDS, type KindName, type OpenQueue, type Place } from './kinds.ts';
 
 const RECEIVER = fileURLToPath(new URL('fixtures/enqueue-and-hang.ts', import.meta.url));
-/** More than any lease: for whoever comes after the crash, the dead one's is over. */
+/** More than any lease: after the crash the lease of the dead process is over. */
 const LATER_MS = 60_000;
 
 let redis: RedisUrl;

@@ -61,7 +61,7 @@ export async function postgresSchema(url: string): Promise<Measured> {
 const PAGES = `SELECT CAST(COUNT(*) * @@innodb_page_size AS CHAR) AS bytes FROM information_schema.innodb_buffer_page
   WHERE page_type = 'INDEX' AND number_records > 0 AND table_name IN (?, ?)`;
 
-/** On a server of its own: to look at its pages holds up whoever else uses it. */
+/** On a server of its own: to look at its pages holds up its other users. */
 export async function mysqlTables(): Promise<Measured> {
   const server = await startMariadb();
   const at = await testDatabase(server.url);

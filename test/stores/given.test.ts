@@ -17,10 +17,10 @@ const client = new Redis({ lazyConnect: true });
 
 describe('an unusable argument of a store is a ConfigError at once, with the line to write', () => {
   it.each<[string, Make, readonly unknown[], RegExp]>([
-    ['nothing', postgresStore as Make, [], /pool is no pool of pg\. Write: .*postgresStore\(\{ pool \}\)/],
+    ['nothing', postgresStore as Make, [], /pool is not a pool of pg\. Write: .*postgresStore\(\{ pool \}\)/],
     ['a pool for options', postgresStore as Make, [pool], /postgresStore\(\{ pool \}\)/],
-    ['a client for a pool', postgresStore as Make, [{ pool: new Client() }], /is no pool of pg/],
-    ['a URL', postgresStore as Make, ['postgres://x'], /is no pool of pg/],
+    ['a client for a pool', postgresStore as Make, [{ pool: new Client() }], /is not a pool of pg/],
+    ['a URL', postgresStore as Make, ['postgres://x'], /is not a pool of pg/],
     ['a misspelt schema', postgresStore as Make, [{ pool, shema: 'x' }], /shema is not known.*schema/],
     [
       'nothing for MySQL',
@@ -52,7 +52,7 @@ describe('an unusable argument of a store is a ConfigError at once, with the lin
   });
 
   it.each<[string, readonly unknown[], RegExp]>([
-    ['nothing', [], /pool is no pool of pg\. Write: .*await migrate\(pool\)/],
+    ['nothing', [], /pool is not a pool of pg\. Write: .*await migrate\(pool\)/],
     ['options with a pool', [{ pool }], /await migrate\(pool\)/],
     ['a misspelt schema', [pool, { shema: 'x' }], /migrate: shema is not known/],
   ])('migrate: %s', async (_, given, message) => {

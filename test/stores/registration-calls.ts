@@ -104,7 +104,7 @@ async function answerOf(store: Store, call: RegistrationCall): Promise<unknown> 
 
 /**
  * Makes each call on a store, and on memory: the answers have to be the same.
- * @param stores handles on one store, by turns.
+ * @param stores handles on one store, used alternately.
  * @param pass lets time pass for all. Ms.
  */
 export async function expectSameRegistrations(

@@ -104,7 +104,7 @@ export function missingScripts(markdown: string, scripts: object): readonly stri
   return named.filter((name) => !Object.hasOwn(scripts, name));
 }
 
-/** Names of code that a page has in code spans, and that are no words of `code`. */
+/** Names of code that a page has in code spans, and that are not words of `code`. */
 export function missingNames(markdown: string, code: string): readonly string[] {
   const words = new Set(code.match(/[A-Za-z_]\w*/g));
   const named = [...markdown.replaceAll(FENCED, '').matchAll(/`([A-Za-z_]\w*)`/g)].map(

@@ -32,6 +32,6 @@ export function endSharedMariadb(folder: string): void {
   try {
     process.kill(started.pid, 'SIGKILL');
   } catch {
-    // It has ended by itself; whoever used it has said so.
+    // It has ended by itself; the test that used it has said so.
   }
 }

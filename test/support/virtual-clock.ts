@@ -7,7 +7,7 @@ export interface VirtualClock {
   readonly now: () => number;
   /** Resolves when so much of this time has passed; early where the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Lets so much time pass; whoever sleeps is woken in turn, and does what it does before the next one is. */
+  /** Lets so much time pass; sleepers are woken in turn, and does what it does before the next one is. */
   readonly pass: (ms: number) => Promise<void>;
   /** Everything that can happen without time has happened. */
   readonly settled: () => Promise<void>;

@@ -136,7 +136,7 @@ function withoutUserinfo(authority: string): string {
 
 /**
  * Canonical `@target-uri` and `@authority` of the URL that sellers were given (verification.md §4.1 to
- * §4.8). Idempotent. `URL` is no substitute: it rewrites queries and decodes differently.
+ * §4.8). Idempotent. `URL` is not a substitute: it rewrites queries and decodes differently.
  * @param url absolute, `https` or `http`.
  * @returns `targetUri`, e.g. `https://buyer.example/hooks?x=1`, and `authority`, e.g. `buyer.example:8443`.
  * @throws TargetUriError (code `webhook_target_uri_malformed`) for a URL that has no canonical form.

@@ -97,7 +97,7 @@ export function contentLengths(headers: readonly (readonly [string, string])[]):
 }
 
 /**
- * More bytes than were told are no fault of a capture: exporters decode what was compressed.
+ * More bytes than were told are not a fault of a capture: exporters decode what was compressed.
  * @throws UsageError where there are fewer.
  */
 export function requireWhole(body: Uint8Array, told: readonly number[]): void {

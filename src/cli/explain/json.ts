@@ -179,7 +179,7 @@ const NATURAL: JsonForm = { space: 'compact', sorted: false, strings: 'kept', sl
 
 /**
  * In what a form differs from the one in which the body arrived; each is a cause.
- * @param found undefined where its white space is no serialiser's.
+ * @param found undefined where its white space is not a serialiser's.
  */
 function differences(signed: JsonForm, found: JsonForm | undefined): Change[] {
   const arrived = found ?? NATURAL;

@@ -147,7 +147,7 @@ function rawTargets({ url, target }: Scene): Target[] {
   ].filter((made) => made.targetUri !== target.targetUri || made.authority !== authority);
 }
 
-/** @returns trials with URLs that are no canonical ones. */
+/** @returns trials with URLs that are not canonical. */
 function rawTrials(scene: Scene, plain: Trial): Trial[] {
   return rawTargets(scene).map((target) => ({
     ...plain,

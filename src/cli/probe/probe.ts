@@ -20,7 +20,7 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
-/** Fewer bytes are no digest. */
+/** Fewer bytes are not a digest. */
 const DIGEST_BYTES = 32;
 
 /** A digest as it may be written. */
@@ -255,7 +255,7 @@ export async function probeReceiver(
   const early = first === UNKNOWN_KEY_CASE ? await runCase(first, kit) : undefined;
   const waited = await awaitKeys(kit);
   if (early) {
-    // What was answered while keys could not be had says nothing, and such an attempt is no refetch.
+    // What was answered while keys could not be had says nothing, and such an attempt is not a refetch.
     results.push(waited && early.answered.startsWith('503') ? await runCase(UNKNOWN_KEY_CASE, kit) : early);
   }
   for (const probe of early ? rest : chosen) results.push(await runCase(probe, kit));

@@ -24,7 +24,7 @@ const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolea
 const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
 
 /**
- * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is no id of a task (`columnText`). So
+ * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is not an id of a task (`columnText`). So
  * such rows are in an index that was there before them, and in none that older processes look for work in.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {

@@ -143,7 +143,7 @@ export async function queryOnce(
 export function requirePool(who: string, write: string, pool: unknown): void {
   const { connect, options } = (pool ?? {}) as Partial<PgPool>;
   if (typeof connect === 'function' && typeof options === 'object') return;
-  throw new ConfigError(`${who}: pool is no pool of pg. Write: const pool = new pg.Pool(…); ${write}.`);
+  throw new ConfigError(`${who}: pool is not a pool of pg. Write: const pool = new pg.Pool(…); ${write}.`);
 }
 
 /** SQLSTATE of an error that the server reported; undefined for any other error: the connection broke, or the driver. */

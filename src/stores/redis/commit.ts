@@ -19,7 +19,7 @@ interface Asked {
 /** `Backend.commit`: one script. The first one of a sender in this process registers it before. */
 export async function commit(session: Session, request: CommitRequest): Promise<CommitResult> {
   const sender = senderOf(request);
-  // Rows of processes are no sender's: workers need not look there.
+  // Rows of processes are not a sender's: workers need not look there.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
   const { rest, ...seen } = await commitRows(session, sender, request);

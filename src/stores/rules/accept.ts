@@ -301,7 +301,7 @@ function noteNotification(step: Step, event: EventClaim): boolean {
 
 /**
  * `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend.
- * @throws ConfigError for a `leaseMs` that is no length of time.
+ * @throws ConfigError for a `leaseMs` that is not a length of time.
  */
 export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
   requireLength('leaseMs', request.leaseMs);

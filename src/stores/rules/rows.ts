@@ -88,7 +88,7 @@ export interface RowPage {
 /** How far a record is. DONE is two states, by how it ended: `applied` and `stale`. */
 export type RecordState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
 
-/** What the accept that last inserted, claimed or ended a record was told; `waiting` is no answer to repeat. */
+/** What the accept that last inserted, claimed or ended a record was told; `waiting` is not an answer to repeat. */
 export type Claim = 'won' | 'queued' | 'stale' | 'died' | 'waiting';
 
 export interface RecordRow {

@@ -107,7 +107,7 @@ function queuedAgain(
   };
 }
 
-/** `Store.renew`. @throws ConfigError for a `leaseMs` that is no length of time. */
+/** `Store.renew`. @throws ConfigError for a `leaseMs` that is not a length of time. */
 export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed' | 'lost' {
   requireLength('leaseMs', request.leaseMs);
   const record = heldBy(rows, request, now);
@@ -118,7 +118,7 @@ export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed'
   return 'renewed';
 }
 
-/** `Store.alive`. @throws ConfigError for a `forMs` that is no length of time. */
+/** `Store.alive`. @throws ConfigError for a `forMs` that is not a length of time. */
 export function alive(rows: Rows, { process: id, forMs }: AliveRequest, now: number): void {
   requireLength('forMs', forMs);
   rows.saveProcess({ id, expiresAt: now + forMs }, now);

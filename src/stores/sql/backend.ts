@@ -179,7 +179,7 @@ export type SqlBackend<Tx> = Backend<Tx> &
 /** Batches under way at once: one is prepared while another is written to disk, and the pool is the owner's too. */
 const LANES = 2;
 
-/** A function that asks others between its statements is no frozen process. Ms. */
+/** A function that asks others between its statements is not a frozen process. Ms. */
 const LEAST_IDLE_MS = 30_000;
 
 /** Of the whole time: after so much of it nothing is tried again, so that it is the server that gives up. */

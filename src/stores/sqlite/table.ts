@@ -46,7 +46,7 @@ export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
     `UPDATE webhook_row SET data = ?, expires_at = ?, due_at = ?, crashes = ?, list = ?, waits_for = ? WHERE ${NAMED}`,
   );
   const remove = db.prepare(`DELETE FROM webhook_row WHERE ${NAMED} ${GONE}`);
-  // Bytes of no length are null to some drivers; bytes alone are no parameter to libsql, but its parameters.
+  // Bytes of no length are null to some drivers; bytes alone are not a parameter to libsql, but its parameters.
   const keep = db.prepare('INSERT INTO webhook_copy (id, body) SELECT last_insert_rowid(), ? WHERE ? > 0');
   const ROW = `(SELECT id FROM webhook_row WHERE ${NAMED})`;
   const body = db.prepare(`SELECT body FROM webhook_copy WHERE id = ${ROW}`);

@@ -172,7 +172,7 @@ const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' }
 
 /** contract.md §10.2: one `notification_id` under two keys is a re-emission, not a retry. */
 export const notificationCases: Cases = {
-  'the first event of a notification id is no re-emission': async ({ apply }) => {
+  'the first event of a notification id is not a re-emission': async ({ apply }) => {
     assert.equal((await apply(FIRST)).reemission, false);
   },
   'the same notification id under another key is a re-emission, and delivered': async ({ apply, win, b }) => {
@@ -187,13 +187,13 @@ export const notificationCases: Cases = {
     advance(LEASE_MS + 1);
     assert.equal((await win(SECOND)).reemission, true);
   },
-  'a retry of the first event is no re-emission, also after one': async ({ apply, win, fail }) => {
+  'a retry of the first event is not a re-emission, also after one': async ({ apply, win, fail }) => {
     const first = await win(FIRST);
     await fail(first.lease.owner, FIRST);
     await apply(SECOND);
     assert.equal((await win(FIRST)).reemission, false);
   },
-  'the first event, expired and sent again, is no re-emission': async ({ apply, win, advance }) => {
+  'the first event, expired and sent again, is not a re-emission': async ({ apply, win, advance }) => {
     await apply(FIRST);
     await apply(SECOND);
     advance(DAY_MS + 1);

@@ -83,7 +83,7 @@ export const leaseCases: Cases = {
     assert.equal(await kit.complete(lease.owner, {}, kit.b), 'done');
     assert.equal(await kit.peek(), 'applied');
   },
-  'the owner of an expired lease may fail it, and the failure is no crash': async (kit) => {
+  'the owner of an expired lease may fail it, and the failure is not a crash': async (kit) => {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.fail(lease.owner, { backoffMs: 0 }, kit.b), 'queued');
@@ -177,7 +177,7 @@ export const leaseCases: Cases = {
     assert.equal(await kit.fail(next.owner, overrun), 'dead');
     assert.equal(await kit.fail(next.owner, overrun, kit.b), 'dead');
   },
-  'a failure is no crash': async ({ win, fail, peek }) => {
+  'a failure is not a crash': async ({ win, fail, peek }) => {
     const retry = { crashes: 1 };
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       const { lease } = await win({ retry });

@@ -82,7 +82,7 @@ export const recordCases: Cases = {
     await kit.apply({ body: FIRST_BODY });
     assert.deepEqual(decision(await kit.accept(changed)), { kind: 'conflict' });
   },
-  'onChanged conflict: an unchanged payload is no conflict': async ({ accept, apply }) => {
+  'onChanged conflict: an unchanged payload is not a conflict': async ({ accept, apply }) => {
     await apply({ body: FIRST_BODY, onChanged: 'conflict' });
     assert.equal((await accept({ body: FIRST_BODY, onChanged: 'conflict' })).kind, 'done');
   },
@@ -196,13 +196,13 @@ export const replayCases: Cases = {
     assert.equal(lease.attempt, 1);
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'returning a run that was no attempt does not lower the attempts': async (kit) => {
+  'returning a run that was not an attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner, { unstarted: true, backoffMs: 0 }), 'queued');
     assert.equal((await kit.win()).lease.attempt, 1);
   },
-  'the same accept after a run that was no attempt does not lower the attempts': async (kit) => {
+  'the same accept after a run that was not an attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const own = { ...NONCE, id: 'own' };
     assert.equal((await kit.win(own)).lease.attempt, 1);

@@ -380,7 +380,7 @@ export const registrationPageCases: Cases = {
     kit.advance(HOUR_MS + 1000);
     assert.deepEqual(await listedIds(kit.b, { limit: 1 }), [`${A} 2`]);
   },
-  'an `after` that is no cursor of a page is a ConfigError': async ({ a }) => {
+  'an `after` that is not a cursor of a page is a ConfigError': async ({ a }) => {
     for (const after of ['x', '1', '1 ', '1 a', '9 a', '-1 ab', ' ab']) {
       await assert.rejects(
         registrationsOf(a).page({ kind: 'operation', limit: 1, after }),

@@ -120,7 +120,7 @@ export const suspectCases: Cases = {
     assert.equal(await kit.complete('worker', { key: key(2) }), 'done');
     assert.equal((await leaseOne(kit, ALONE)).key, key(1));
   },
-  'an expired lease of a live process is no crash: the attempt counts, and nothing is marked': async (
+  'an expired lease of a live process is not a crash: the attempt counts, and nothing is marked': async (
     kit,
   ) => {
     const retry = { crashes: 1 };

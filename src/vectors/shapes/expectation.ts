@@ -141,7 +141,7 @@ export function someExpectation(value: unknown, where: string, context: ShapeCon
 }
 
 /**
- * What a signature vector says must come. Null is no code here: it says that the vector is not about one.
+ * What a signature vector says must come. Null is not a code here: it says that the vector is not about one.
  * @param placed what the file's place says, where the vector does not.
  */
 export function outcomeExpectation(

@@ -165,7 +165,7 @@ export function keysIn(json: unknown): readonly JsonObject[] | undefined {
   return Array.isArray(keys) && keys.every(isJsonObject) ? keys : undefined;
 }
 
-/** A JWK Set is no vector: it stands beside them. */
+/** A JWK Set is not a vector: it stands beside them. */
 export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
   if (!isJsonObject(json) || keysIn(json) === undefined || shapeOf(json)) return false;
   // A list of objects beside the keys might be vectors.

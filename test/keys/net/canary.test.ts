@@ -38,7 +38,7 @@ async function outcomes(urls: readonly string[], call: (url: string) => Promise<
   return reached;
 }
 
-/** The canary hears whoever dials at all: it lives at each address there is. */
+/** The canary notices every connection: it listens on each address there is. */
 async function canaryAt(names: Readonly<Record<string, readonly string[]>>): Promise<{
   readonly canary: LoopbackServer;
   readonly network: TestNetwork;

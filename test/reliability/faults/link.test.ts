@@ -106,7 +106,7 @@ async function meet(backend: Backend, { mode, point }: Group, { mishap, retry }:
   // A reply that comes after its call was given up must be nobody else's.
   armed.release();
   backend.proxy.heal();
-  // The lease of whoever won it and does not know runs out.
+  // The lease of the one that won it and does not know runs out.
   if (mode === 'inline') backend.advance(LEASE_MS + 1);
   const last = await retried(backend, key, () =>
     retry === 'the same bytes' ? send(signed) : deliver(event),

@@ -208,7 +208,7 @@ async function play(field: Field): Promise<void> {
   const over = new AbortController();
   const striker = strikerOf(field);
   const watching = watch(field, striker, over.signal);
-  // It rejects where the run does; whoever awaits it comes later.
+  // It rejects where the run does; it is awaited later.
   watching.catch(() => undefined);
   await sell(field);
   await striker.rest();

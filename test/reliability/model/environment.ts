@@ -22,7 +22,7 @@ function processesOf({ scenario }: Play, { threads, kept }: World): readonly num
   return alike && isAnybodys ? [0] : [0, 1];
 }
 
-/** The seller, or whoever recorded it: a fresh delivery of an event, or the bytes of an earlier one. */
+/** The seller, or somebody who recorded it: a fresh delivery of an event, or the bytes of an earlier one. */
 export function sendSteps(play: Play, world: World): Steps {
   if (world.budget.sends === 0 || world.threads.length >= play.scenario.threads) return [];
   const paid = spend(world, 'sends');
@@ -199,7 +199,7 @@ export function crashSteps(world: World): Steps {
   });
 }
 
-/** Time passes, whoever is in the middle of something: owners outlive their leases. */
+/** Time passes, also for those that are in the middle of something: owners outlive their leases. */
 export function jumpSteps({ scenario }: Play, world: World): Steps {
   if (world.budget.jumps === 0 || !isTimed(world)) return [];
   const label = `the clock moves by ${scenario.jumpMs} ms`;

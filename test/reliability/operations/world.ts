@@ -184,7 +184,7 @@ export function judgeStep(
   for (const row of claimed) if (row.kind === 'operation') granted(draft, who, row);
 }
 
-/** What must hold in every state, whoever dies in it. */
+/** What must hold in every state, also where a process dies in it. */
 export function judge(world: World): Breach | undefined {
   if (world.breach) return world.breach;
   for (const { row, stored } of operationsIn(world)) {

@@ -42,7 +42,7 @@ export interface SellerOptions {
   readonly random: Random;
   /** Until an attempt counts as unanswered, ms. */
   readonly timeoutMs: number;
-  /** Ends it: whoever still delivers rejects. */
+  /** Ends it: deliveries under way reject. */
   readonly signal: AbortSignal;
 }
 

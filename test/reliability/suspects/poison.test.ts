@@ -12,7 +12,7 @@ const ROLES: Readonly<Record<Mode, readonly Role[]>> = { inline: ['door'], inbox
 
 /**
  * The poison runs past the first renewal, so that its process's row is alive when it dies; the others run longer than
- * it does, so that whoever runs beside it dies with it.
+ * it does, so that what runs beside it dies with it.
  */
 const TIMES = { leaseMs: 800, waitMs: 200, timeoutMs: 5_000 } as const;
 const POISON = report('poison', { takesMs: 300, isPoison: true });

@@ -6,7 +6,7 @@ import { keptRows, rowBackend } from '../../support/row-backend.ts';
 import type { Call, Form } from '../calls.ts';
 import { answerOf, call, capped, expectSameAnswer, stepBefore } from '../calls.ts';
 
-/** `calls` on memory, and on two handles over rows by turns; every answer has to be the same, instants included. */
+/** `calls` on memory, and on two handles over rows, alternately; every answer has to be the same, instants included. */
 async function expectSame(calls: readonly Call[], form: Form): Promise<void> {
   let offsetMs = 0;
   const clockOffsetMs = (): number => offsetMs;

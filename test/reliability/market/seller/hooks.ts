@@ -16,7 +16,7 @@ export interface Hooks {
 const NO_ANSWER_MS = 3_000;
 const AGAIN_MS = [20, 60, 150, 300] as const;
 
-/** One connection each: whoever is killed takes no other delivery with it. */
+/** One connection each: a receiver that is killed takes no other delivery with it. */
 const agent = new Agent({ keepAlive: false });
 
 function post(url: string, body: Buffer, key: SellerKey): Promise<number | undefined> {
