@@ -1,13 +1,20 @@
-/** What `promise` settles with, or undefined where it takes longer than `ms`. */
-export async function settledWithin<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+/** What `promise` settles with, or undefined where it takes longer than `ms`, or the signal fires. */
+export async function settledWithin<T>(
+  promise: Promise<T>,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let takeBack: (() => void) | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, ms, undefined);
+    takeBack = signal && onAbort(signal, () => resolve(undefined));
   });
   try {
     return await Promise.race([promise, late]);
   } finally {
     clearTimeout(timer);
+    takeBack?.();
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { orLate, sleep } from '../src/time-limits.ts';
+import { orLate, settledWithin, sleep } from '../src/time-limits.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -34,6 +34,22 @@ describe('sleep', () => {
     await vi.advanceTimersByTimeAsync(50);
     await sleeping;
     expect([added.mock.calls.length, removed.mock.calls.length]).toEqual([1, 1]);
+  });
+});
+
+describe('settledWithin', () => {
+  it.each([
+    ['its time is over', () => vi.advanceTimersByTimeAsync(50)],
+    ['the signal fires', async (stopping: AbortController) => stopping.abort()],
+  ])('gives undefined once %s, and leaves no timer and no listener', async (_when, end) => {
+    const stopping = new AbortController();
+    const [added, removed] = (['addEventListener', 'removeEventListener'] as const).map((name) =>
+      vi.spyOn(stopping.signal, name),
+    );
+    const settled = settledWithin(new Promise(() => {}), 50, stopping.signal);
+    await end(stopping);
+    expect(await settled).toBeUndefined();
+    expect([vi.getTimerCount(), added?.mock.calls.length, removed?.mock.calls.length]).toEqual([0, 1, 1]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { requestsMayShare } from '../single-flight.ts';
 import { Fault } from '../errors.ts';
+import { settledWithin, sleep } from '../time-limits.ts';
 import type { PeekResult, Store } from '../stores/contract.ts';
 
 /**
@@ -35,19 +36,6 @@ interface Poll {
   waiters: number;
 }
 
-/** Resolves after `ms` or when the returned `end` is called. */
-function interruptible(ms: number): { readonly done: Promise<void>; readonly end: () => void } {
-  let end = (): void => {};
-  const done = new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    end = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
-  return { done, end: () => end() };
-}
-
 /** Short sleeps, by sender, that can be ended early. */
 interface Sleeper {
   readonly sleep: (sender: string) => Promise<void>;
@@ -55,18 +43,18 @@ interface Sleeper {
 }
 
 function createSleeper(): Sleeper {
-  const sleeping = new Map<string, Set<() => void>>();
+  const sleeping = new Map<string, Set<AbortController>>();
   return {
     async sleep(sender) {
-      const { done, end } = interruptible(POLL_MS);
-      const ends = sleeping.get(sender) ?? new Set();
-      sleeping.set(sender, ends.add(end));
-      await done;
-      ends.delete(end);
-      if (ends.size === 0) sleeping.delete(sender);
+      const woken = new AbortController();
+      const all = sleeping.get(sender) ?? new Set();
+      sleeping.set(sender, all.add(woken));
+      await sleep(POLL_MS, woken.signal);
+      all.delete(woken);
+      if (all.size === 0) sleeping.delete(sender);
     },
     wake(sender) {
-      for (const end of sleeping.get(sender) ?? []) end();
+      for (const woken of sleeping.get(sender) ?? []) woken.abort();
     },
   };
 }
@@ -117,19 +105,14 @@ export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
     if (shared && waiting >= MAX_WAITING) {
       throw new Fault('overloaded', `${MAX_WAITING} deliveries wait already for others' handlers`);
     }
-    const deadline = interruptible(request.leftMs);
-    request.signal?.addEventListener('abort', deadline.end);
-    if (request.signal?.aborted) deadline.end();
     waiting += 1;
     const poll = join(request);
     poll.waiters += 1;
     try {
-      return await Promise.race([poll.result, deadline.done.then(() => 'busy' as const)]);
+      return (await settledWithin(poll.result, request.leftMs, request.signal)) ?? 'busy';
     } finally {
       waiting -= 1;
       poll.waiters -= 1;
-      request.signal?.removeEventListener('abort', deadline.end);
-      deadline.end();
     }
   }
 
