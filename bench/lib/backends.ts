@@ -13,13 +13,20 @@ import { sqliteStore } from '../../dist/sqlite.js';
 import { startServer as startMariadb } from '../../test/support/mariadb.ts';
 import { startServer as startPostgres } from '../../test/support/postgres.ts';
 import { startServer as startRedis } from '../../test/support/redis-server.ts';
-import { bareWrites, POOL, SQLITE_BARE, type BackendName, type BareWrite, type Place } from './places.ts';
+import {
+  bareWrites,
+  POOL,
+  SQLITE_BARE,
+  type BackendName,
+  type BareWrite,
+  type StoreLocation,
+} from './places.ts';
 
 /** A store of its own on a backend, open and empty. */
 export interface Opened {
   readonly store: Store;
   /** For another process to open it too. */
-  readonly place: Place;
+  readonly place: StoreLocation;
   /**
    * What it takes on disk or, Redis, in memory, once the backend has tidied up.
    * @param packed without the room that Postgres and MySQL keep for other rows.

@@ -2,11 +2,11 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Place } from './places.ts';
+import type { StoreLocation } from './places.ts';
 
 /** What `resident.ts` is told to do. */
 export interface ResidentJob {
-  readonly place: Place;
+  readonly place: StoreLocation;
   /** How many records were put there. */
   readonly records: number;
   /** Number of the first event; none of them is in the store. */

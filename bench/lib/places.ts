@@ -8,7 +8,7 @@ import type { Store } from '../../dist/index.js';
 export type BackendName = 'redis' | 'postgres' | 'mysql' | 'sqlite';
 
 /** Where a store is, for a process that did not make it. */
-export interface Place {
+export interface StoreLocation {
   readonly backend: BackendName;
   /** URL of its server; a file has none. */
   readonly server?: string;
@@ -54,7 +54,7 @@ interface Opener {
 }
 
 /** Nothing of the other backends is loaded: it would be part of what the process holds. */
-const OPENERS: Readonly<Record<BackendName, (place: Place) => Promise<Opener>>> = {
+const OPENERS: Readonly<Record<BackendName, (place: StoreLocation) => Promise<Opener>>> = {
   redis: async ({ server = '', name }) => {
     const { Redis } = await import('ioredis');
     const { redisStore } = await import('../../dist/redis.js');
@@ -90,13 +90,13 @@ const OPENERS: Readonly<Record<BackendName, (place: Place) => Promise<Opener>>> 
 };
 
 /** Opens a store with connections of this process, which end with it. */
-export async function openAt(place: Place): Promise<Store> {
+export async function openAt(place: StoreLocation): Promise<Store> {
   const store = (await OPENERS[place.backend](place)).store();
   await store.open();
   return store;
 }
 
 /** With connections of this process, which end with it. */
-export async function bareWriteAt(place: Place): Promise<BareWrite> {
+export async function bareWriteAt(place: StoreLocation): Promise<BareWrite> {
   return (await OPENERS[place.backend](place)).bareWrite();
 }

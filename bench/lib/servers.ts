@@ -14,7 +14,7 @@ import { webhookHandler as nodeHandler } from '../../dist/node.js';
 import type { KeyPair } from '../../dist/sender.js';
 import { bareVerify, receiverFor } from './contestants.ts';
 import { PUBLIC_URL, type Prepared } from './deliveries.ts';
-import { bareWriteAt, openAt, type BareWrite, type Place } from './places.ts';
+import { bareWriteAt, openAt, type BareWrite, type StoreLocation } from './places.ts';
 import { OFF_THREAD, ON_THREAD } from './variants.ts';
 
 const path = new URL(PUBLIC_URL).pathname;
@@ -146,7 +146,7 @@ export interface ServerJob {
   readonly key: KeyPair;
   readonly samples: readonly Pick<Prepared, 'base' | 'bareSignature'>[];
   /** A durable store. `node` alone, `bare` and `door`: a bare server makes its backend's cheapest write. */
-  readonly place?: Place;
+  readonly place?: StoreLocation;
 }
 
 /** In the server's process. */

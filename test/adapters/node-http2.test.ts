@@ -37,13 +37,13 @@ async function session(receiver: RecordingReceiver): Promise<Session> {
 const open = ({ session }: Session, headers: OutgoingHttpHeaders = {}): ClientHttp2Stream =>
   session.request({ ':method': 'POST', ':path': '/hook?a', 'content-type': 'application/json', ...headers });
 
-interface Answer {
+interface Http2Answer {
   readonly status: unknown;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string;
 }
 
-async function answerTo(stream: ClientHttp2Stream): Promise<Answer> {
+async function answerTo(stream: ClientHttp2Stream): Promise<Http2Answer> {
   const [headers] = (await once(stream, 'response')) as [OutgoingHttpHeaders];
   let body = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));

@@ -71,10 +71,10 @@ const HARMLESS: readonly string[] = [
 
 export const REFUSED_PROOF = 'a proof of control that nobody may say yes to';
 
-const rest: readonly (Omit<Mutation, 'part' | 'places'> & Partial<Pick<Mutation, 'places'>>)[] = [
+const rest: readonly (Omit<Mutation, 'part' | 'endpoints'> & Partial<Pick<Mutation, 'endpoints'>>)[] = [
   {
     name: 'a proof of control',
-    places: SIGNED,
+    endpoints: SIGNED,
     gives: 'taken',
     before: challenge((random) =>
       random.pick([{}, { future: {} }, { status: { state: 'completed' }, id: 't' }]),
@@ -158,7 +158,7 @@ const rest: readonly (Omit<Mutation, 'part' | 'places'> & Partial<Pick<Mutation,
 
 export const BODY_MUTATIONS: readonly Mutation[] = rest.map((one) => ({
   part: 'body',
-  places: EVERYWHERE,
+  endpoints: EVERYWHERE,
   ...one,
 }));
 
@@ -166,7 +166,7 @@ export const UNSIGNED_BODY: readonly Mutation[] = [
   {
     name: 'a byte of the body, unsigned',
     part: 'body',
-    places: SIGNED,
+    endpoints: SIGNED,
     gives: 'webhook_signature_digest_mismatch',
     after: (request, random) => {
       const body = Uint8Array.from(request.body);

@@ -10,10 +10,10 @@ import { BEARER_TOKEN, HMAC_SECRET, SIGNERS } from './sellers.ts';
 
 export const AUTHORITY = 'buyer.example';
 /** `prefix` is `signature` with a `publicUrl` that ends in `/*`. */
-export const PLACES = ['signature', 'prefix', 'hmac', 'bearer'] as const;
-export type Place = (typeof PLACES)[number];
+export const ENDPOINTS = ['signature', 'prefix', 'hmac', 'bearer'] as const;
+export type Endpoint = (typeof ENDPOINTS)[number];
 
-const PATHS: Readonly<Record<Place, string>> = {
+const PATHS: Readonly<Record<Endpoint, string>> = {
   signature: '/webhooks/signed?tenant=7',
   prefix: '/webhooks/prefix/a/b?c=d',
   hmac: '/webhooks/hmac',
@@ -22,7 +22,7 @@ const PATHS: Readonly<Record<Place, string>> = {
 
 /** A good delivery that is not signed yet; what changes it here is signed with it. */
 export interface Draft {
-  readonly place: Place;
+  readonly endpoint: Endpoint;
   signer: Signer;
   payload: Record<string, unknown>;
   /** In place of the payload. */
@@ -57,8 +57,8 @@ export function randomPayload(random: Random): Record<string, unknown> {
   return { ...random.pick(kinds)() };
 }
 
-export const draftAt = (place: Place, random: Random): Draft => ({
-  place,
+export const draftAt = (endpoint: Endpoint, random: Random): Draft => ({
+  endpoint,
   signer: random.pick(SIGNERS),
   payload: randomPayload(random),
   body: undefined,
@@ -67,7 +67,7 @@ export const draftAt = (place: Place, random: Random): Draft => ({
   components: undefined,
   encoding: random.pick(['base64', 'base64url']),
   method: 'POST',
-  url: `https://${AUTHORITY}${PATHS[place]}`,
+  url: `https://${AUTHORITY}${PATHS[endpoint]}`,
 });
 
 /** The parameter as it stands now, serialized. */
@@ -94,20 +94,20 @@ function rfc9421Headers(draft: Draft, body: Uint8Array): Readonly<Record<string,
   return signedHeaders(signer, wire);
 }
 
-const HEADERS: Readonly<Record<Place, MakeHeaders>> = {
+const HEADERS: Readonly<Record<Endpoint, MakeHeaders>> = {
   signature: rfc9421Headers,
   prefix: rfc9421Headers,
   hmac: hmacHeaders,
   bearer: ({ headers }) => ({ ...usualType, ...headers, Authorization: `Bearer ${BEARER_TOKEN}` }),
 };
 
-/** Signs it as its place wants. */
+/** Signs it as its endpoint wants. */
 export function requestOf(draft: Draft): WireRequest {
   const body = bodyOf(draft);
   return {
     method: draft.method,
     target: draft.url.slice(draft.url.indexOf('/', 'https://'.length)),
-    headers: [['Host', AUTHORITY], ...Object.entries(HEADERS[draft.place](draft, body))],
+    headers: [['Host', AUTHORITY], ...Object.entries(HEADERS[draft.endpoint](draft, body))],
     body,
   };
 }

@@ -1,10 +1,10 @@
 import { GENERATORS } from './codes.ts';
-import { draftAt, PLACES, requestOf, type Place } from './draft.ts';
+import { draftAt, ENDPOINTS, requestOf, type Endpoint } from './draft.ts';
 import { inputOf, type Input } from './inputs.ts';
 import { live } from './lives.ts';
 import { randomOf } from '../reliability/processes/random.ts';
 import { SIGNERS } from './sellers.ts';
-import { WAYS, type OpenWay, type Verdict, type Way } from './ways.ts';
+import { WAYS, type OpenWay, type FuzzedAnswer, type Way } from './ways.ts';
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -23,40 +23,40 @@ export interface FuzzReport {
 /** Receivers are made anew after so many inputs, so that no store grows without end. */
 const BATCH = 500;
 
-type Opened = ReadonlyMap<Way, Readonly<Record<Place, OpenWay>>>;
+type Opened = ReadonlyMap<Way, Readonly<Record<Endpoint, OpenWay>>>;
 
 /** A good delivery of each key first: by then it is known that `publicUrl` is right, and what fails is final. */
-async function warm(way: OpenWay, place: Place, seed: number): Promise<void> {
+async function warm(way: OpenWay, endpoint: Endpoint, seed: number): Promise<void> {
   for (const [index, signer] of SIGNERS.entries()) {
-    const draft = draftAt(place, randomOf(seed + index));
+    const draft = draftAt(endpoint, randomOf(seed + index));
     draft.signer = signer;
     // oxlint-disable-next-line no-await-in-loop -- one after the other, as all deliveries of a way
     const { status } = await way.deliver(requestOf(draft));
-    if (status !== 200) throw new Error(`a good delivery at ${place} was answered ${status}`);
+    if (status !== 200) throw new Error(`a good delivery at ${endpoint} was answered ${status}`);
   }
 }
 
 async function openAll(seed: number): Promise<Opened> {
-  const openAt = async (way: Way, place: Place): Promise<readonly [Place, OpenWay]> => {
-    const open = await way.open(place);
-    if (way.takes(place, requestOf(draftAt(place, randomOf(seed))))) await warm(open, place, seed);
-    return [place, open];
+  const openAt = async (way: Way, endpoint: Endpoint): Promise<readonly [Endpoint, OpenWay]> => {
+    const open = await way.open(endpoint);
+    if (way.takes(endpoint, requestOf(draftAt(endpoint, randomOf(seed))))) await warm(open, endpoint, seed);
+    return [endpoint, open];
   };
   const opened = WAYS.map(async (way) => {
-    const places = await Promise.all(PLACES.map((place) => openAt(way, place)));
-    return [way, Object.fromEntries(places) as Record<Place, OpenWay>] as const;
+    const endpoints = await Promise.all(ENDPOINTS.map((endpoint) => openAt(way, endpoint)));
+    return [way, Object.fromEntries(endpoints) as Record<Endpoint, OpenWay>] as const;
   });
   return new Map(await Promise.all(opened));
 }
 
 const closeAll = (opened: Opened): Promise<unknown> =>
   Promise.all(
-    [...opened.values()].flatMap((places) =>
-      Object.values(places).map((open) => open[Symbol.asyncDispose]()),
+    [...opened.values()].flatMap((endpoints) =>
+      Object.values(endpoints).map((open) => open[Symbol.asyncDispose]()),
     ),
   );
 
-const told = ({ status, code, wwwAuthenticate }: Verdict): string =>
+const told = ({ status, code, wwwAuthenticate }: FuzzedAnswer): string =>
   [status, code, wwwAuthenticate].filter((part) => part !== undefined).join(' ');
 
 const isKnown = (code: string): boolean => code === 'taken' || Object.hasOwn(GENERATORS, code);
@@ -64,18 +64,18 @@ const isKnown = (code: string): boolean => code === 'taken' || Object.hasOwn(GEN
 /** By every way that takes it. What is thrown is a finding like any other. */
 async function verdicts(
   opened: Opened,
-  { place, request }: Input,
+  { endpoint, request }: Input,
   index: number,
-): Promise<Map<string, Verdict>> {
+): Promise<Map<string, FuzzedAnswer>> {
   const answers = [...opened]
-    .filter(([way]) => index % (way.every ?? 1) === 0 && way.takes(place, request))
-    .map(async ([way, places]): Promise<[string, Verdict]> => {
-      const thrown = (error: unknown): Verdict => ({
+    .filter(([way]) => index % (way.every ?? 1) === 0 && way.takes(endpoint, request))
+    .map(async ([way, endpoints]): Promise<[string, FuzzedAnswer]> => {
+      const thrown = (error: unknown): FuzzedAnswer => ({
         status: 0,
         code: `threw ${String(error)}`,
         wwwAuthenticate: undefined,
       });
-      return [way.name, await places[place].deliver(request).catch(thrown)];
+      return [way.name, await endpoints[endpoint].deliver(request).catch(thrown)];
     });
   return new Map(await Promise.all(answers));
 }
@@ -83,7 +83,7 @@ async function verdicts(
 /** What is wrong about the answers to a delivery; undefined where nothing is. */
 function problem(
   expected: ReadonlySet<string> | undefined,
-  answers: ReadonlyMap<string, Verdict>,
+  answers: ReadonlyMap<string, FuzzedAnswer>,
 ): string | undefined {
   const [first] = answers.values();
   if (!first) return 'no way takes it';
@@ -95,13 +95,13 @@ function problem(
   return undefined;
 }
 
-const shown = ({ place, mutations, request }: Input): string =>
-  `at ${place}, ${mutations.join(' + ') || 'nothing changed'}: ${request.method} ${request.target} ${JSON.stringify(request.headers)} ${JSON.stringify(Buffer.from(request.body).toString('latin1')).slice(0, 2_000)}`;
+const shown = ({ endpoint, mutations, request }: Input): string =>
+  `at ${endpoint}, ${mutations.join(' + ') || 'nothing changed'}: ${request.method} ${request.target} ${JSON.stringify(request.headers)} ${JSON.stringify(Buffer.from(request.body).toString('latin1')).slice(0, 2_000)}`;
 
 /** Counts what a delivery came to, and keeps what is wrong with it. */
 type Note = (
   expected: ReadonlySet<string> | undefined,
-  answers: ReadonlyMap<string, Verdict>,
+  answers: ReadonlyMap<string, FuzzedAnswer>,
   what: () => string,
 ) => void;
 

@@ -1,7 +1,7 @@
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import { randomOf, type Random } from '../reliability/processes/random.ts';
 import { BODY_MUTATIONS, REFUSED_PROOF, UNSIGNED_BODY } from './body-mutations.ts';
-import { draftAt, PLACES, requestOf, type Place } from './draft.ts';
+import { draftAt, ENDPOINTS, requestOf, type Endpoint } from './draft.ts';
 import { LEGACY_MUTATIONS, SIGNATURE_FIELD } from './legacy-mutations.ts';
 import type { Mutation, Part } from './mutation.ts';
 import { SIGNED_MUTATIONS } from './mutations.ts';
@@ -9,7 +9,7 @@ import { URL_MUTATIONS } from './url-mutations.ts';
 
 /** A delivery, what was done to it, and what it may be answered. */
 export interface Input {
-  readonly place: Place;
+  readonly endpoint: Endpoint;
   readonly request: WireRequest;
   readonly mutations: readonly string[];
   /** Codes, or `taken`; undefined where only agreement is asked. */
@@ -44,34 +44,34 @@ const ALL: readonly Mutation[] = [
 
 type Gives = Mutation['gives'];
 
-/** What can be done at each place, by what it gives. */
-const AT: Readonly<Record<Place, ReadonlyMap<Gives, readonly Mutation[]>>> = {
+/** What can be done at each endpoint, by what it gives. */
+const AT: Readonly<Record<Endpoint, ReadonlyMap<Gives, readonly Mutation[]>>> = {
   signature: byGives('signature'),
   prefix: byGives('prefix'),
   hmac: byGives('hmac'),
   bearer: byGives('bearer'),
 };
 
-function byGives(place: Place): ReadonlyMap<Gives, readonly Mutation[]> {
-  const here = ALL.filter(({ places }) => places.includes(place));
+function byGives(endpoint: Endpoint): ReadonlyMap<Gives, readonly Mutation[]> {
+  const here = ALL.filter(({ endpoints }) => endpoints.includes(endpoint));
   return new Map(here.map(({ gives }) => [gives, here.filter((other) => other.gives === gives)]));
 }
 
 /** Most inputs have one mutation, so that each check is reached; none and up to three others. */
 const AMOUNTS = [0, 1, 1, 1, 1, 1, 1, 2, 2, 3] as const;
 /** Most are signed. */
-const WEIGHTED: readonly Place[] = [...PLACES, 'signature', 'signature', 'prefix', 'prefix', 'hmac'];
+const WEIGHTED: readonly Endpoint[] = [...ENDPOINTS, 'signature', 'signature', 'prefix', 'prefix', 'hmac'];
 
 /** The answer first, or checks that many mutations reach would be most of it. */
-function mutationAt(place: Place, random: Random): Mutation {
+function mutationAt(endpoint: Endpoint, random: Random): Mutation {
   const gives = random.pick<Gives | undefined>(['open', 'taken', undefined, undefined, undefined]);
   const wanted =
-    gives ?? random.pick([...AT[place].keys()].filter((each) => each !== 'open' && each !== 'taken'));
-  return random.pick(AT[place].get(wanted) ?? []);
+    gives ?? random.pick([...AT[endpoint].keys()].filter((each) => each !== 'open' && each !== 'taken'));
+  return random.pick(AT[endpoint].get(wanted) ?? []);
 }
 
-function mutationsAt(place: Place, random: Random): readonly Mutation[] {
-  const chosen = Array.from({ length: random.pick(AMOUNTS) }, () => mutationAt(place, random));
+function mutationsAt(endpoint: Endpoint, random: Random): readonly Mutation[] {
+  const chosen = Array.from({ length: random.pick(AMOUNTS) }, () => mutationAt(endpoint, random));
   const parts = new Map(chosen.map((mutation) => [mutation.part, mutation]));
   return [...parts.values()].toSorted((a, b) => ORDER.indexOf(a.part) - ORDER.indexOf(b.part));
 }
@@ -87,10 +87,10 @@ function expectedOf(mutations: readonly Mutation[]): Input['expected'] {
 /** The input of that number: the same for the same seed, whatever came before it. */
 export function inputOf(seed: number, index: number): Input {
   const random = randomOf(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index, 0x85ebca6b));
-  const place = random.pick(WEIGHTED);
-  const mutations = mutationsAt(place, random);
-  const draft = draftAt(place, random);
+  const endpoint = random.pick(WEIGHTED);
+  const mutations = mutationsAt(endpoint, random);
+  const draft = draftAt(endpoint, random);
   for (const { before } of mutations) before?.(draft, random);
   const request = mutations.reduce((made, { after }) => after?.(made, random) ?? made, requestOf(draft));
-  return { place, request, mutations: mutations.map(({ name }) => name), expected: expectedOf(mutations) };
+  return { endpoint, request, mutations: mutations.map(({ name }) => name), expected: expectedOf(mutations) };
 }

@@ -5,7 +5,7 @@ import { noisy } from './noise.ts';
 const SIGNATURE = 'x-proto-signature';
 const TIMESTAMP = 'x-proto-timestamp';
 
-const ofHmac: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const ofHmac: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
     name: 'a digit of the HMAC',
     gives: 'webhook_signature_invalid',
@@ -61,7 +61,7 @@ const ofHmac: readonly Omit<Mutation, 'part' | 'places'>[] = [
   },
 ];
 
-const ofBearer: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const ofBearer: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
     name: 'another token',
     gives: 'webhook_signature_invalid',
@@ -90,14 +90,14 @@ export const SIGNATURE_FIELD = 'a field of RFC 9421';
 const signatureFields: Mutation = {
   name: SIGNATURE_FIELD,
   part: 'scheme',
-  places: ['hmac', 'bearer'],
+  endpoints: ['hmac', 'bearer'],
   gives: 'webhook_mode_mismatch',
   after: (request, random) =>
     adding(random.pick(['Signature', 'Signature-Input']), 'sig1=:AAAA:')(request, random),
 };
 
 export const LEGACY_MUTATIONS: readonly Mutation[] = [
-  ...ofHmac.map((one) => ({ part: 'signature', places: ['hmac'], ...one }) as const),
-  ...ofBearer.map((one) => ({ part: 'signature', places: ['bearer'], ...one }) as const),
+  ...ofHmac.map((one) => ({ part: 'signature', endpoints: ['hmac'], ...one }) as const),
+  ...ofBearer.map((one) => ({ part: 'signature', endpoints: ['bearer'], ...one }) as const),
   signatureFields,
 ];

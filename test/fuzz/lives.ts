@@ -7,7 +7,7 @@ import { NOW, type Signer } from '../auth/rfc9421/support.ts';
 import type { Code } from './codes.ts';
 import { draftAt, payloadsOf, randomId, requestOf } from './draft.ts';
 import { KEYLESS, LIVING_SENDERS, SIGNERS, STALE } from './sellers.ts';
-import { fuzzOptions, type OpenWay, type Verdict, type Way } from './ways.ts';
+import { fuzzOptions, type OpenWay, type FuzzedAnswer, type Way } from './ways.ts';
 import { type Gate, gate } from '../support/gate.ts';
 
 /*
@@ -193,15 +193,18 @@ const STOP: MakeStep = (past, random) => ({
 
 const STEPS_A_LIFE = 24;
 
-async function inOrder(requests: readonly WireRequest[], way: OpenWay): Promise<Verdict[]> {
-  const verdicts: Verdict[] = [];
+async function inOrder(requests: readonly WireRequest[], way: OpenWay): Promise<FuzzedAnswer[]> {
+  const verdicts: FuzzedAnswer[] = [];
   // oxlint-disable-next-line no-await-in-loop -- each depends on what the one before left
   for (const request of requests) verdicts.push(await way.deliver(request));
   return verdicts;
 }
 
 /** The first is held by its handler while the others come, unless it is answered without one. */
-async function whileHeld([first, ...others]: readonly WireRequest[], living: Living): Promise<Verdict[]> {
+async function whileHeld(
+  [first, ...others]: readonly WireRequest[],
+  living: Living,
+): Promise<FuzzedAnswer[]> {
   const { way, circumstances } = living;
   if (!first) return [];
   circumstances.begun = gate();
@@ -214,7 +217,7 @@ async function whileHeld([first, ...others]: readonly WireRequest[], living: Liv
   return [await held, ...between];
 }
 
-async function take(step: Step, living: Living): Promise<Verdict[]> {
+async function take(step: Step, living: Living): Promise<FuzzedAnswer[]> {
   if (step.stopped) await living.way.stop();
   living.circumstances.down = step.down;
   return step.held ? whileHeld(step.requests, living) : inOrder(step.requests, living.way);
@@ -228,7 +231,7 @@ async function born(way: Way, caps: Caps): Promise<Living> {
 /** One delivery of a life: by each way, and what it may have come to. */
 export interface Lived {
   readonly what: string;
-  readonly answers: ReadonlyMap<string, Verdict>;
+  readonly answers: ReadonlyMap<string, FuzzedAnswer>;
   readonly expected: ReadonlySet<string>;
 }
 
@@ -247,7 +250,7 @@ export async function live(seed: number, number: number, ways: readonly Way[]): 
       const answers = ways.map(({ name }, way) => [name, verdicts[way]?.[index]] as const);
       lived.push({
         what: `life ${number}, step ${at}, delivery ${index}, ${JSON.stringify(caps)}`,
-        answers: new Map(answers.filter((pair): pair is [string, Verdict] => pair[1] !== undefined)),
+        answers: new Map(answers.filter((pair): pair is [string, FuzzedAnswer] => pair[1] !== undefined)),
         expected: new Set([...step.expected, ...CAPS]),
       });
     }

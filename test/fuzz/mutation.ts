@@ -1,7 +1,7 @@
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import type { Code } from './codes.ts';
-import type { Draft, Place } from './draft.ts';
+import type { Draft, Endpoint } from './draft.ts';
 
 /** Of a delivery; two mutations of one part would undo each other. */
 export type Part =
@@ -26,7 +26,7 @@ type Before = (draft: Draft, random: Random) => void;
 export interface Mutation {
   readonly name: string;
   readonly part: Part;
-  readonly places: readonly Place[];
+  readonly endpoints: readonly Endpoint[];
   /** `taken`: nothing is wrong with it. `open`: only that every way says the same. */
   readonly gives: Code | 'taken' | 'open';
   /** What is signed. */
@@ -35,8 +35,8 @@ export interface Mutation {
   readonly after?: (request: WireRequest, random: Random) => WireRequest;
 }
 
-export const SIGNED: readonly Place[] = ['signature', 'prefix'];
-export const EVERYWHERE: readonly Place[] = ['signature', 'prefix', 'hmac', 'bearer'];
+export const SIGNED: readonly Endpoint[] = ['signature', 'prefix'];
+export const EVERYWHERE: readonly Endpoint[] = ['signature', 'prefix', 'hmac', 'bearer'];
 
 type After = NonNullable<Mutation['after']>;
 

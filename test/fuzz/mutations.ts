@@ -6,10 +6,10 @@ import { adding, EVERYWHERE, flipped, lines, SIGNED, without, type Mutation } fr
 import { noisy } from './noise.ts';
 import { REVOKED, SIGNERS, UNFIT, UNKNOWN } from './sellers.ts';
 
-type Named = Omit<Mutation, 'part' | 'places'>;
+type Named = Omit<Mutation, 'part' | 'endpoints'>;
 
-const of = (part: Mutation['part'], places: Mutation['places'], named: readonly Named[]): Mutation[] =>
-  named.map((one) => ({ part, places, ...one }));
+const of = (part: Mutation['part'], endpoints: Mutation['endpoints'], named: readonly Named[]): Mutation[] =>
+  named.map((one) => ({ part, endpoints, ...one }));
 
 /** Parameters that are signed, by their serialized values. */
 const params =

@@ -6,7 +6,7 @@ import { NOTIFICATION_TOKEN } from './sellers.ts';
 const URLS: readonly Omit<Mutation, 'part'>[] = [
   {
     name: 'another URL was signed',
-    places: SIGNED,
+    endpoints: SIGNED,
     gives: 'webhook_signature_invalid',
     before: (draft, random) => {
       draft.url = random.pick([
@@ -18,13 +18,13 @@ const URLS: readonly Omit<Mutation, 'part'>[] = [
   },
   {
     name: 'another path was signed',
-    places: ['signature'],
+    endpoints: ['signature'],
     gives: 'webhook_signature_invalid',
     before: (draft, random) => void (draft.url += random.pick(['&x', '/', '%20'])),
   },
   {
     name: 'another path arrives',
-    places: ['prefix'],
+    endpoints: ['prefix'],
     gives: 'webhook_signature_invalid',
     after: (request, random) => ({
       ...request,
@@ -33,14 +33,14 @@ const URLS: readonly Omit<Mutation, 'part'>[] = [
   },
   {
     name: 'a path in another spelling was signed',
-    places: ['prefix'],
+    endpoints: ['prefix'],
     gives: 'taken',
     before: (draft, random) =>
       void (draft.url = `https://${AUTHORITY}/webhooks/prefix/${random.pick(['x//y', '%2F?%2f', 'a?b?c'])}`),
   },
   {
     name: 'a path that is not under publicUrl',
-    places: ['prefix'],
+    endpoints: ['prefix'],
     gives: 'misconfigured',
     after: (request, random) => ({
       ...request,
@@ -49,7 +49,7 @@ const URLS: readonly Omit<Mutation, 'part'>[] = [
   },
   {
     name: 'noise in the request target',
-    places: ['prefix'],
+    endpoints: ['prefix'],
     gives: 'open',
     after: (request, random) => ({
       ...request,
@@ -58,7 +58,7 @@ const URLS: readonly Omit<Mutation, 'part'>[] = [
   },
 ];
 
-const HOSTS: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const HOSTS: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
     name: 'another Host',
     gives: 'webhook_target_uri_malformed',
@@ -88,7 +88,7 @@ const HOSTS: readonly Omit<Mutation, 'part' | 'places'>[] = [
 
 const TOKEN_FIELD = 'X-A2A-Notification-Token';
 
-const TOKENS: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const TOKENS: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   { name: 'the notification token', gives: 'taken', after: adding(TOKEN_FIELD, NOTIFICATION_TOKEN) },
   {
     name: 'another notification token',
@@ -101,7 +101,7 @@ const TOKENS: readonly Omit<Mutation, 'part' | 'places'>[] = [
   },
 ];
 
-const SCHEMES: readonly Omit<Mutation, 'part' | 'places'>[] = [
+const SCHEMES: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
     name: 'a field of the HMAC scheme',
     gives: 'webhook_mode_mismatch',
@@ -124,7 +124,7 @@ const SCHEMES: readonly Omit<Mutation, 'part' | 'places'>[] = [
 
 export const URL_MUTATIONS: readonly Mutation[] = [
   ...URLS.map((one) => ({ part: 'url', ...one }) as const),
-  ...HOSTS.map((one) => ({ part: 'host', places: SIGNED, ...one }) as const),
-  ...TOKENS.map((one) => ({ part: 'token', places: SIGNED, ...one }) as const),
-  ...SCHEMES.map((one) => ({ part: 'scheme', places: SIGNED, ...one }) as const),
+  ...HOSTS.map((one) => ({ part: 'host', endpoints: SIGNED, ...one }) as const),
+  ...TOKENS.map((one) => ({ part: 'token', endpoints: SIGNED, ...one }) as const),
+  ...SCHEMES.map((one) => ({ part: 'scheme', endpoints: SIGNED, ...one }) as const),
 ];

@@ -11,12 +11,12 @@ import { rawClient } from '../adapters/raw-client.ts';
 import { NOW } from '../auth/rfc9421/support.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import { MAX_BODY_BYTES } from './body-mutations.ts';
-import { AUTHORITY, type Place } from './draft.ts';
+import { AUTHORITY, type Endpoint } from './draft.ts';
 import { BEARER_SENDERS, HMAC_SENDERS, SIGNING_SENDERS } from './sellers.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 /** What a delivery came to: what every way has to say alike. */
-export interface Verdict {
+export interface FuzzedAnswer {
   readonly status: number;
   /** `taken` where the answer is 2xx. */
   readonly code: string;
@@ -29,24 +29,24 @@ export interface Way {
   /** Every so many inputs. */
   readonly every?: number;
   /** Whether the request can be sent that way at all. */
-  readonly takes: (place: Place, request: WireRequest) => boolean;
-  readonly open: (place: Place, also?: Partial<ReceiverOptions>) => Promise<OpenWay>;
+  readonly takes: (endpoint: Endpoint, request: WireRequest) => boolean;
+  readonly open: (endpoint: Endpoint, also?: Partial<ReceiverOptions>) => Promise<OpenWay>;
 }
 
 export interface OpenWay extends AsyncDisposable {
-  readonly deliver: (request: WireRequest) => Promise<Verdict>;
+  readonly deliver: (request: WireRequest) => Promise<FuzzedAnswer>;
   /** Stops the receiver; whatever is delivered then is answered that it stops. */
   readonly stop: () => Promise<void>;
 }
 
-const URLS: Readonly<Record<Place, string>> = {
+const URLS: Readonly<Record<Endpoint, string>> = {
   signature: `https://${AUTHORITY}/webhooks/signed?tenant=7`,
   prefix: `https://${AUTHORITY}/webhooks/prefix/*`,
   hmac: `https://${AUTHORITY}/webhooks/hmac`,
   bearer: `https://${AUTHORITY}/webhooks/bearer`,
 };
 
-const SENDERS: Readonly<Record<Place, readonly Sender[]>> = {
+const SENDERS: Readonly<Record<Endpoint, readonly Sender[]>> = {
   signature: SIGNING_SENDERS,
   prefix: SIGNING_SENDERS,
   hmac: HMAC_SENDERS,
@@ -55,9 +55,9 @@ const SENDERS: Readonly<Record<Place, readonly Sender[]>> = {
 
 const DAY_MS = 86_400_000;
 
-export const fuzzOptions = (place: Place): ReceiverOptions => ({
-  publicUrl: URLS[place],
-  senders: SENDERS[place],
+export const fuzzOptions = (endpoint: Endpoint): ReceiverOptions => ({
+  publicUrl: URLS[endpoint],
+  senders: SENDERS[endpoint],
   store: memoryStore({ clockOffsetMs: () => NOW * 1000 - Date.now() }),
   requireDurability: 'process',
   maxBodyBytes: MAX_BODY_BYTES,
@@ -72,7 +72,7 @@ export const fuzzOptions = (place: Place): ReceiverOptions => ({
   transport: () => Promise.reject(new Error('nothing is fetched here')),
 });
 
-const verdictOf = ({ response, code }: Outcome): Verdict => ({
+const verdictOf = ({ response, code }: Outcome): FuzzedAnswer => ({
   status: response.status,
   code: code ?? (response.status < 300 ? 'taken' : 'none'),
   wwwAuthenticate: response.headers['WWW-Authenticate'],
@@ -92,8 +92,8 @@ interface Engine {
 
 const called =
   ({ engine, ...options }: Engine, call: Call = threeArguments): Way['open'] =>
-  async (place, also) => {
-    const receiver = receiverOf(createParts({ ...fuzzOptions(place), ...options, ...also }, engine));
+  async (endpoint, also) => {
+    const receiver = receiverOf(createParts({ ...fuzzOptions(endpoint), ...options, ...also }, engine));
     return {
       deliver: async (request) => verdictOf(await call(receiver, request)),
       stop: receiver.stop,
@@ -104,13 +104,13 @@ const called =
 const everything = (): boolean => true;
 
 /** What the call without a request says nothing of. */
-const isUsual = (place: Place, { method, target }: WireRequest): boolean =>
-  place !== 'prefix' && method === 'POST' && target.startsWith('/');
+const isUsual = (endpoint: Endpoint, { method, target }: WireRequest): boolean =>
+  endpoint !== 'prefix' && method === 'POST' && target.startsWith('/');
 
 /** `Request` and `Headers` rewrite URLs and join lines before a door sees them. */
-const survivesFetch = (place: Place, request: WireRequest): boolean => {
+const survivesFetch = (endpoint: Endpoint, request: WireRequest): boolean => {
   const names = request.headers.map(([name]) => name.toLowerCase());
-  return isUsual(place, { ...request, method: 'POST' }) && new Set(names).size === names.length;
+  return isUsual(endpoint, { ...request, method: 'POST' }) && new Set(names).size === names.length;
 };
 
 /** Hangs up once it has the head: a door that refuses a body would wait a second for its end. */
@@ -125,12 +125,12 @@ async function headOf(port: number, request: WireRequest): Promise<WireAnswer> {
 /** The door of that name, over HTTP. What it answers is on the wire; which code it was its receiver tells. */
 const throughDoor =
   (name: string): Way['open'] =>
-  async (place, also) => {
+  async (endpoint, also) => {
     const harness = DOORS.find((door) => door.name === name);
     if (!harness) throw new Error(`no door is named ${name}`);
     let last: Outcome | undefined;
     const options = {
-      ...fuzzOptions(place),
+      ...fuzzOptions(endpoint),
       ...also,
       onOutcome: (outcome: Outcome) => void (last = outcome),
     };

@@ -9,7 +9,7 @@ import { testReceiver, payloads, said, sellerKey, type TestReceiver } from '../r
 import { tempFile, type TempFile } from '../stores/sqlite-files.ts';
 import { startRedis, type RedisUrl } from '../support/redis.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
-import { dropSchemas, KINDS, type KindName, type OpenQueue, type Place } from './kinds.ts';
+import { dropSchemas, KINDS, type KindName, type OpenQueue, type QueueLocation } from './kinds.ts';
 
 const RECEIVER = fileURLToPath(new URL('fixtures/enqueue-and-hang.ts', import.meta.url));
 /** More than any lease: after the crash the lease of the dead process is over. */
@@ -41,7 +41,7 @@ afterEach(async () => {
   temp.remove();
 });
 
-const placeOf = (kind: KindName): Place => ({
+const placeOf = (kind: KindName): QueueLocation => ({
   url: KINDS[kind].server === 'redis' ? redis.url : postgres,
   name,
   schema,

@@ -22,7 +22,7 @@ export interface OpenQueue {
 }
 
 /** Where a queue is. */
-export interface Place {
+export interface QueueLocation {
   readonly url: string;
   readonly name: string;
   /** Postgres: what its schemas begin with. */
@@ -31,17 +31,21 @@ export interface Place {
 
 export interface Kind {
   readonly server: 'redis' | 'postgres';
-  readonly open: (place: Place) => Promise<OpenQueue>;
+  readonly open: (place: QueueLocation) => Promise<OpenQueue>;
 }
 
-interface Run {
+interface JobRun {
   readonly id: string;
   readonly data: unknown;
 }
 
 /** Resolves when as many runs were noted. */
-function runsOf(): { note: (run: Run) => void; all: Run[]; have: (count: number) => Promise<Run[]> } {
-  const all: Run[] = [];
+function runsOf(): {
+  note: (run: JobRun) => void;
+  all: JobRun[];
+  have: (count: number) => Promise<JobRun[]>;
+} {
+  const all: JobRun[] = [];
   let onRun = (): void => {};
   return {
     all,
@@ -141,7 +145,7 @@ export const KINDS = {
 
 export type KindName = keyof typeof KINDS;
 
-/** @param schema of a `Place`. */
+/** @param schema of a `QueueLocation`. */
 export async function dropSchemas(url: string, schema: string): Promise<void> {
   const pool = new Pool({ connectionString: url, max: 1 });
   for (const major of [10, 12]) await pool.query(`DROP SCHEMA IF EXISTS ${schema}_${major} CASCADE`);

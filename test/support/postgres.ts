@@ -21,14 +21,14 @@ export interface PostgresServer {
 }
 
 /** What is made beside the server: its data, its log. */
-interface Place {
+interface ServerFiles {
   readonly folder: string;
   readonly bin: string;
   readonly user: { readonly uid?: number; readonly gid?: number };
 }
 
 /** `initdb` and PgBouncer refuse root. */
-export function userOf(): Place['user'] {
+export function userOf(): ServerFiles['user'] {
   if (process.getuid?.() !== 0) return {};
   for (const name of ['postgres', 'nobody']) {
     const [uid, gid] = ['-u', '-g'].map((what) => spawnSync('id', [what, name], { encoding: 'utf8' }));
@@ -69,7 +69,7 @@ function binaries(): string {
   );
 }
 
-function run({ bin, user, folder }: Place, name: string, args: readonly string[]): void {
+function run({ bin, user, folder }: ServerFiles, name: string, args: readonly string[]): void {
   const done = spawnSync(join(bin, name), args, {
     ...user,
     cwd: folder,
@@ -83,7 +83,7 @@ function run({ bin, user, folder }: Place, name: string, args: readonly string[]
 }
 
 /** @param parent where its folder is made. */
-async function placeIn(parent: string): Promise<Place & { readonly data: string }> {
+async function filesIn(parent: string): Promise<ServerFiles & { readonly data: string }> {
   const bin = await needBinaries();
   const user = userOf();
   const folder = mkdtempSync(join(parent, 'proto-webhooks-postgres-'));
@@ -96,16 +96,16 @@ async function placeIn(parent: string): Promise<Place & { readonly data: string 
 }
 
 async function launched(
-  place: Place & { readonly data: string },
+  files: ServerFiles & { readonly data: string },
   settings: Readonly<Record<string, string>>,
 ): Promise<PostgresServer> {
-  const { data, folder } = place;
+  const { data, folder } = files;
   const port = await freePort();
   const own = { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
   const options = Object.entries({ max_connections: '200', ...own, ...settings });
   const line = options.map(([name, value]) => `-c ${name}='${value}'`).join(' ');
   const control = (what: string, ...args: readonly string[]): void =>
-    run(place, 'pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), ...args, what]);
+    run(files, 'pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), ...args, what]);
   const start = (): void => control('start', '-o', line);
   start();
   return {
@@ -129,21 +129,21 @@ export async function startServer(
   settings: Readonly<Record<string, string>> = {},
   parent: string = tmpdir(),
 ): Promise<PostgresServer> {
-  const place = await placeIn(parent);
-  run(place, 'initdb', ['-D', place.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
-  return launched(place, settings);
+  const files = await filesIn(parent);
+  run(files, 'initdb', ['-D', files.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
+  return launched(files, settings);
 }
 
 /** A standby of a server, streaming from it, which is read-only. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
-  const place = await placeIn(tmpdir());
-  run(place, 'pg_basebackup', ['-d', primary.url, '-D', place.data, '-R', '-c', 'fast', '-N']);
-  return launched(place, {});
+  const files = await filesIn(tmpdir());
+  run(files, 'pg_basebackup', ['-d', primary.url, '-D', files.data, '-R', '-c', 'fast', '-N']);
+  return launched(files, {});
 }
 
 /** Ends a server by the folder of its data; another process may have started it. */
 export function stopServer(data: string): void {
-  const place: Place = { folder: data, bin: binaries(), user: userOf() };
+  const files: ServerFiles = { folder: data, bin: binaries(), user: userOf() };
   if (existsSync(join(data, 'postmaster.pid')))
-    run(place, 'pg_ctl', ['-D', data, '-w', '-m', 'immediate', 'stop']);
+    run(files, 'pg_ctl', ['-D', data, '-w', '-m', 'immediate', 'stop']);
 }

@@ -44,7 +44,7 @@ const vector = {
 };
 const refused = { ...vector, reference_now: NOW + 1000 };
 
-interface Run {
+interface VectorsRun {
   readonly results: readonly VectorResult[];
   readonly skipped: readonly Skipped[];
   readonly text: string;
@@ -53,14 +53,14 @@ interface Run {
 async function runFolder(
   files: Readonly<Record<string, unknown>>,
   options: RunVectorsOptions = {},
-): Promise<Run> {
+): Promise<VectorsRun> {
   const skipped: Skipped[] = [];
   const dir = folderOf({ 'keys.json': keys, ...files });
   const results = await runVectors({ dir, onSkipped: (one) => skipped.push(one), ...options });
   return { results, skipped, text: formatReport(results, { skipped }) };
 }
 
-const only = ({ results }: Run): VectorResult => {
+const only = ({ results }: VectorsRun): VectorResult => {
   const [result, ...more] = results;
   if (!result || more.length > 0) throw new Error('expected one result');
   return result;

@@ -32,7 +32,7 @@ export interface RunOptions extends Pick<
 }
 
 /** Each by its tasks. All empty: the promise was kept. */
-export interface Verdict {
+export interface ChannelsVerdict {
   /** Told to the buyer, and no handler completed it. */
   readonly lost: readonly string[];
   /** More than one event of it was completed, or one event by two owners. */
@@ -42,7 +42,7 @@ export interface Verdict {
 }
 
 export interface Result {
-  readonly verdict: Verdict;
+  readonly verdict: ChannelsVerdict;
   readonly figures: Readonly<Record<string, number | string>>;
   readonly unexpected: readonly string[];
 }
@@ -155,7 +155,7 @@ async function play(
   await ground.fleet.stop();
 }
 
-async function judge({ backend }: Ground, tasks: readonly Task[]): Promise<Verdict> {
+async function judge({ backend }: Ground, tasks: readonly Task[]): Promise<ChannelsVerdict> {
   const completions = await backend.completions();
   const effects = await backend.effects();
   const of = (rows: readonly { readonly key: string }[], { keys }: Task): number =>

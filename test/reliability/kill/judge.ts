@@ -18,7 +18,7 @@ export interface Facts {
 }
 
 /** What breaks the promise, each with its keys. All empty: it was kept. */
-export interface Verdict {
+export interface KillVerdict {
   /** Acknowledged, but neither handled and completed, nor stale by a newer status that was. */
   readonly lost: readonly string[];
   /** Became `applied` more than once, or two owners were told that they completed it. */
@@ -76,7 +76,7 @@ function otherCopies(all: readonly EffectRow[]): string[] {
 }
 
 /** Judges by what happened, not by what the library says of it. */
-export function judge(facts: Facts): Verdict {
+export function judge(facts: Facts): KillVerdict {
   const { events, acknowledged, states, completions, ledger, effects } = facts;
   const { newest, backwards } = orderOf(facts);
   const completed = new Set(keysOf(completions));

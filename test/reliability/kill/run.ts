@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type FinalState, type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
 import type { Tally } from '../processes/seller.ts';
 import type { Mode, Role } from '../processes/wire.ts';
-import { type Facts, judge, type Verdict } from './judge.ts';
+import { type Facts, judge, type KillVerdict } from './judge.ts';
 import { type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
 
 /** A run in numbers, for docs/reliability.md. */
@@ -42,7 +42,7 @@ interface Measured {
   readonly seconds: number;
 }
 
-function figuresOf(options: RunOptions, facts: Facts, verdict: Verdict, measured: Measured): Figures {
+function figuresOf(options: RunOptions, facts: Facts, verdict: KillVerdict, measured: Measured): Figures {
   const lines = (what: string): readonly string[] =>
     facts.ledger.filter((line) => line.what === what).map(({ key }) => key);
   const beyondFirst = (keys: readonly string[]): number => keys.length - new Set(keys).size;
@@ -86,7 +86,7 @@ export interface RunOptions
 }
 
 interface Result {
-  readonly verdict: Verdict;
+  readonly verdict: KillVerdict;
   readonly figures: Figures;
   /** Answers that no seller should get. */
   readonly unexpected: readonly string[];

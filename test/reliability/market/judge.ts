@@ -17,7 +17,7 @@ export interface Facts {
 }
 
 /** By the names of orders. All empty: the promise was kept. */
-export interface Verdict {
+export interface MarketVerdict {
   /** The seller has a result that no handler completed, and the operation is not named `orphaned`. */
   readonly lost: readonly string[];
   /** More than one event of a result was completed, or one event by two owners. */
@@ -55,7 +55,7 @@ function groups<T>(all: readonly T[], of: (one: T) => string | undefined): Reado
 /** A status before the first of the seller's own: `submitted`. */
 const BEFORE_ALL = -1;
 
-export function judge({ tasks, completions, effects, ledger, operations }: Facts): Verdict {
+export function judge({ tasks, completions, effects, ledger, operations }: Facts): MarketVerdict {
   const told = toldByKey(ledger);
   const orphaned = new Set(operations.flatMap(({ state, ref }) => (state === 'orphaned' ? (ref ?? []) : [])));
   const ends = groups(completions, ({ key }) => told.get(key)?.resultId);

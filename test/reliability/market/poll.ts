@@ -19,13 +19,13 @@ interface ToolStatus {
   readonly result?: unknown;
 }
 
-interface Parts {
+interface WithParts {
   readonly parts: readonly { readonly data?: unknown }[];
 }
 
 interface AgentTask {
-  readonly status: { readonly state: string; readonly timestamp: string; readonly message?: Parts };
-  readonly artifacts?: readonly Parts[];
+  readonly status: { readonly state: string; readonly timestamp: string; readonly message?: WithParts };
+  readonly artifacts?: readonly WithParts[];
 }
 
 const stateOf = (state: string): TaskStatus =>

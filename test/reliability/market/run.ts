@@ -13,7 +13,7 @@ import { openStore } from '../processes/stores.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import type { CrashPoint, Order } from './buyer.ts';
 import { startFront } from './front.ts';
-import { type Facts, judge, toldByKey, type Verdict } from './judge.ts';
+import { type Facts, judge, toldByKey, type MarketVerdict } from './judge.ts';
 import { statusOf } from './poll.ts';
 import { type SellerProcess, startSeller } from './seller-process.ts';
 import type { AgentPolicy, SellerLine } from './wire.ts';
@@ -39,7 +39,7 @@ export interface RunOptions extends Pick<
 }
 
 export interface Result {
-  readonly verdict: Verdict;
+  readonly verdict: MarketVerdict;
   readonly figures: Readonly<Record<string, number | string>>;
   /** Points of calls at which processes died. */
   readonly points: readonly string[];
@@ -330,7 +330,7 @@ function byChannel({ tasks, completions, ledger }: Facts): Record<string, number
   return { ...counts, orphanedResults: tasks.length - response - webhook - polled };
 }
 
-function figuresOf(field: Field, facts: Facts, verdict: Verdict, polled: number): Result['figures'] {
+function figuresOf(field: Field, facts: Facts, verdict: MarketVerdict, polled: number): Result['figures'] {
   const { options, ground, seller } = field;
   const log = seller.log();
   const count = (what: SellerLine['what']): number => log.filter((line) => line.what === what).length;

@@ -7,9 +7,9 @@ import { doer } from './play.ts';
 import type { Thread, World } from './world.ts';
 import { withThread } from './world.ts';
 
-type Place = (play: Play, world: World, thread: Thread) => Steps;
+type StepsAt = (play: Play, world: World, thread: Thread) => Steps;
 
-const PLACES: Record<Thread['at'], Place> = {
+const STEPS_AT: Record<Thread['at'], StepsAt> = {
   looking: lookSteps,
   ...DOOR,
   decided: (play, world, thread) =>
@@ -19,19 +19,19 @@ const PLACES: Record<Thread['at'], Place> = {
 
 /** What can become of a delivery or a run, the ordinary step first. */
 export function threadSteps(play: Play, world: World, thread: Thread): Steps {
-  const place = PLACES[thread.at];
+  const stepsAt = STEPS_AT[thread.at];
   return play.protocol
-    ? plannedSteps(place, { ...play, protocol: play.protocol }, world, thread)
-    : place(play, world, thread);
+    ? plannedSteps(stepsAt, { ...play, protocol: play.protocol }, world, thread)
+    : stepsAt(play, world, thread);
 }
 
 /** An operation of the store is two steps: it is planned on what is seen, and taken or refused later. */
-function plannedSteps(place: Place, play: Required<Play>, world: World, thread: Thread): Steps {
+function plannedSteps(stepsAt: StepsAt, play: Required<Play>, world: World, thread: Thread): Steps {
   const { protocol } = play;
   const { seen, ...unseen } = thread;
   const view = seen ? { protocol, seen } : { protocol };
   const steps: Step<World>[] = [];
-  for (const { label, state } of place(play, { ...world, view }, thread)) {
+  for (const { label, state } of stepsAt(play, { ...world, view }, thread)) {
     const { view: looked, ...after } = state;
     const outcome = looked?.outcome;
     if (!seen && outcome === 'unseen') {

@@ -52,7 +52,7 @@ interface Task {
 }
 
 /** What was not kept, each by its tasks or sellers. All empty: it was. */
-export interface Verdict {
+export interface HourVerdict {
   readonly polledTwiceAtOnce: readonly string[];
   readonly overPerSeller: readonly string[];
   readonly polledAfterTheEnd: readonly string[];
@@ -62,7 +62,7 @@ export interface Verdict {
 }
 
 export interface Result {
-  readonly verdict: Verdict;
+  readonly verdict: HourVerdict;
   readonly figures: Readonly<Record<string, number>>;
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createRegistrations, type Registrations } from '../../../src/registrations/index.ts';
 import type { Order } from '../market/buyer.ts';
 import { startFront } from '../market/front.ts';
-import { type Facts, judge, type Verdict } from '../market/judge.ts';
+import { type Facts, judge, type MarketVerdict } from '../market/judge.ts';
 import { everyOperation } from '../market/run.ts';
 import { type SellerProcess, startSeller } from '../market/seller-process.ts';
 import type { AgentPolicy, SellerLine } from '../market/wire.ts';
@@ -28,7 +28,7 @@ export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed'
 }
 
 export interface Result {
-  readonly verdict: Verdict & PollVerdict;
+  readonly verdict: MarketVerdict & PollVerdict;
   readonly figures: Readonly<Record<string, unknown>>;
   /** Polls that ended with the process that made them. */
   readonly killed: readonly string[];

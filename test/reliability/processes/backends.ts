@@ -10,7 +10,7 @@ import { tempFile } from '../../stores/sqlite-files.ts';
 import { ON_DISK, startServer } from '../../support/redis.ts';
 import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
-import type { Kind, Place } from './stores.ts';
+import type { Kind, StoreLocation } from './stores.ts';
 
 /**
  * The completions of a Redis store, from the file to which the server appended every write before it answered: that of
@@ -82,7 +82,7 @@ export interface EffectRow {
 
 /** A store's server or file, seen from outside the library. */
 export interface Backend {
-  readonly place: Place;
+  readonly place: StoreLocation;
   readonly hasTransactions: boolean;
   /** In the order in which they happened, as the database itself has noted them. */
   readonly completions: () => Promise<readonly Completion[]>;

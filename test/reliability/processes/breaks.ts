@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
-import type { Place } from './stores.ts';
+import type { StoreLocation } from './stores.ts';
 
 type WholeStore = Store & { readonly inbox: StoreInbox };
 
@@ -10,7 +10,7 @@ export type Break =
   'ack-before-store' | 'pop-then-run' | 'no-owner-check' | 'effect-apart' | 'knows-no-channel';
 
 interface Ground {
-  readonly place: Place;
+  readonly place: StoreLocation;
   /** Where marks are left for processes to come. */
   readonly folder: string;
 }

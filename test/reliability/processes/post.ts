@@ -2,7 +2,7 @@ import { request, type Agent } from 'node:http';
 import type { SignedDelivery } from '../../../src/sender/sign.ts';
 
 /** `status` is absent where nothing was answered. */
-export interface Answer {
+export interface PostAnswer {
   readonly status?: number;
   /** Of `WWW-Authenticate`. */
   readonly code?: string;
@@ -23,7 +23,7 @@ export interface PostOptions {
 export function post(
   { method, url, headers, body }: SignedDelivery,
   { agent, port, timeoutMs, signal }: PostOptions,
-): Promise<Answer> {
+): Promise<PostAnswer> {
   const { host, pathname: path } = new URL(url);
   const own = { Host: host, 'Content-Length': String(body.byteLength) };
   return new Promise((resolve) => {
@@ -37,7 +37,7 @@ export function post(
       signal,
     });
     const timer = setTimeout(() => sent.destroy(new Error('no answer in time')), timeoutMs);
-    const end = (answer: Answer): void => {
+    const end = (answer: PostAnswer): void => {
       clearTimeout(timer);
       resolve(answer);
     };

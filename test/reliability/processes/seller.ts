@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Jwk, SignedDelivery } from '../../../src/sender/sign.ts';
 import { signDelivery } from '../../../src/sender/sign.ts';
 import type { Fleet } from './fleet.ts';
-import { post, type Answer } from './post.ts';
+import { post, type PostAnswer } from './post.ts';
 import type { Random } from './random.ts';
 
 export const PUBLIC_URL = 'https://buyer.example/webhooks/proto';
@@ -61,7 +61,7 @@ export function sellerOf(options: SellerOptions): Seller {
     signDelivery({ url: PUBLIC_URL, key: privateJwk, body });
 
   /** Whether the event is safe, where the answer is final. */
-  function isSafe({ status, code }: Answer, wasSent: boolean): boolean | undefined {
+  function isSafe({ status, code }: PostAnswer, wasSent: boolean): boolean | undefined {
     tally.attempts += 1;
     if (status === undefined) tally.unanswered += 1;
     if (status === 503) tally.unavailable += 1;

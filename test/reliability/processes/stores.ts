@@ -9,13 +9,13 @@ import type { Build } from './build.ts';
 import { OWN } from './build.ts';
 
 /** Where a store's data are: processes are told this. */
-export type Place =
+export type StoreLocation =
   | { readonly kind: 'SQLite'; readonly file: string }
   | { readonly kind: 'Postgres'; readonly url: string; readonly schema: string }
   | { readonly kind: 'MySQL'; readonly url: string }
   | { readonly kind: 'Redis'; readonly port: number };
 
-export type Kind = Place['kind'];
+export type Kind = StoreLocation['kind'];
 
 /** A connection of one process. */
 export interface OpenStore {
@@ -29,7 +29,7 @@ export interface OpenStore {
 /** Connections of a process to Postgres, and to MySQL. */
 const POOL = 6;
 
-type Open<K extends Kind> = (place: Extract<Place, { kind: K }>, build: Build) => OpenStore;
+type Open<K extends Kind> = (place: Extract<StoreLocation, { kind: K }>, build: Build) => OpenStore;
 
 const OPEN: { readonly [K in Kind]: Open<K> } = {
   SQLite: ({ file }, { sqliteStore }) => ({
@@ -64,6 +64,6 @@ const OPEN: { readonly [K in Kind]: Open<K> } = {
   },
 };
 
-export function openStore(place: Place, build: Build = OWN): OpenStore {
-  return (OPEN[place.kind] as (place: Place, build: Build) => OpenStore)(place, build);
+export function openStore(place: StoreLocation, build: Build = OWN): OpenStore {
+  return (OPEN[place.kind] as (place: StoreLocation, build: Build) => OpenStore)(place, build);
 }

@@ -1,7 +1,7 @@
 import type { Jwk } from '../../../src/sender/sign.ts';
 import type { RetryLimits } from '../../../src/stores/contract.ts';
 import type { Break } from './breaks.ts';
-import type { Place } from './stores.ts';
+import type { StoreLocation } from './stores.ts';
 
 export type Mode = 'inline' | 'inbox';
 
@@ -10,7 +10,7 @@ export type Role = 'door' | 'worker' | 'both';
 
 /** What a process is told when it starts. */
 export interface ProcessOptions {
-  readonly place: Place;
+  readonly place: StoreLocation;
   readonly mode: Mode;
   readonly role: Role;
   /** File to which its handlers append. */

@@ -21,7 +21,7 @@ import { ledgerReader } from '../processes/ledger.ts';
 import { post } from '../processes/post.ts';
 import { randomOf } from '../processes/random.ts';
 import { AGENT_URL, PUBLIC_URL, sellerOf } from '../processes/seller.ts';
-import type { Kind, OpenStore, Place } from '../processes/stores.ts';
+import type { Kind, OpenStore, StoreLocation } from '../processes/stores.ts';
 import { openStore } from '../processes/stores.ts';
 import type { Mode } from '../processes/wire.ts';
 import { versionBefore } from './before.ts';
@@ -31,7 +31,7 @@ const DEADLINE_MS = LONG ? 1_800_000 : 300_000;
 
 /** A backend that the version before has made. */
 interface Made {
-  readonly place: Place;
+  readonly place: StoreLocation;
   /** What a deploy does beside starting the new processes. */
   readonly upgrade: () => Promise<unknown>;
   /** Keys of what `ctx.transaction` has committed. */

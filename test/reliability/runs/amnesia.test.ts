@@ -17,7 +17,7 @@ import { print } from './figures.ts';
 const EVENTS = LONG ? 500 : 10;
 
 /** Where a store is, and how it goes away: an empty one is in its place until it is back. */
-interface Place {
+interface LosableStore {
   readonly store: () => Store;
   readonly away: () => Promise<void>;
   readonly back: () => Promise<void>;
@@ -26,7 +26,7 @@ interface Place {
 
 const at = ownSchema();
 
-const PLACES: Readonly<Record<string, () => Promise<Place>>> = {
+const STORES: Readonly<Record<string, () => Promise<LosableStore>>> = {
   'SQLite, its volume unmounted': async () => {
     const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-'));
     const mounted = join(folder, 'mounted');
@@ -72,16 +72,16 @@ const PLACES: Readonly<Record<string, () => Promise<Place>>> = {
   },
 };
 
-it.each(Object.keys(PLACES))(
+it.each(Object.keys(STORES))(
   'lost store: %s: an empty store in place of the expected one handles nothing again, and is reported',
   async (name) => {
-    const place = await PLACES[name]?.();
-    if (!place) throw new Error(name);
+    const losable = await STORES[name]?.();
+    if (!losable) throw new Error(name);
     const events = Array.from({ length: EVENTS }, newEvent);
     const codes = async (
       expectStoreId: string | undefined,
     ): Promise<{ told: Set<string>; handled: number; alarms: Set<string>; storeId?: string }> => {
-      const door = await doorOf(place.store(), { ...(expectStoreId !== undefined && { expectStoreId }) });
+      const door = await doorOf(losable.store(), { ...(expectStoreId !== undefined && { expectStoreId }) });
       const ready = await door.receiver.ready().catch(() => undefined);
       const told = new Set<string>();
       for (const event of events) told.add(said(await door.deliver(event)));
@@ -97,11 +97,11 @@ it.each(Object.keys(PLACES))(
       const first = await codes(undefined);
       expect(first).toMatchObject({ told: new Set(['accepted 200']), handled: EVENTS });
       expect(first.alarms).toEqual(new Set(['store_created']));
-      await place.away();
+      await losable.away();
       const empty = await codes(first.storeId);
       expect(empty.told).toEqual(new Set(['unavailable misconfigured 503']));
       expect(empty.alarms).toEqual(new Set(['store_created', 'misconfigured']));
-      await place.back();
+      await losable.back();
       const again = await codes(first.storeId);
       expect(again).toMatchObject({
         told: new Set(['duplicate 200']),
@@ -119,7 +119,7 @@ it.each(Object.keys(PLACES))(
       });
       expect(twice).toBe(0);
     } finally {
-      await place.remove();
+      await losable.remove();
     }
   },
   LONG ? 300_000 : 60_000,

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import * as z from 'zod';
 import type { AgentPolicy } from '../wire.ts';
-import type { Desk, Found, Reply } from './desk.ts';
+import type { Desk, Found, DeskReply } from './desk.ts';
 import type { Asked } from './plan.ts';
 
 /** Requests of one agent. */
@@ -58,7 +58,7 @@ function taskSaying({ id, status, at, result, isEnd }: TaskSaid): AgentTask {
   });
 }
 
-type Said = Exclude<Reply, { readonly kind: 'nothing' }>;
+type Said = Exclude<DeskReply, { readonly kind: 'nothing' }>;
 
 /** @throws PushNotificationNotSupportedError as the transport has it for who registers. */
 function answerOf(said: Said, asked: Asked): AgentTask | Message {

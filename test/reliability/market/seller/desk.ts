@@ -7,7 +7,7 @@ import { type Asked, treatmentOf } from './plan.ts';
 import { diceOf } from './random.ts';
 
 /** What a request is answered, whatever the transport. */
-export type Reply =
+export type DeskReply =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'refusal'; readonly code: string; readonly isStructured: boolean }
   | { readonly kind: 'task'; readonly task: Task; readonly status: string; readonly isStructured: boolean }
@@ -30,7 +30,7 @@ export interface Found {
 
 /** Takes requests and status queries, and writes each down. */
 export interface Desk {
-  readonly ask: (policy: AgentPolicy, asked: Asked) => Promise<Reply>;
+  readonly ask: (policy: AgentPolicy, asked: Asked) => Promise<DeskReply>;
   /** @param response is seen to close: then nobody waits for the answer. */
   readonly poll: (
     policy: AgentPolicy,
@@ -62,7 +62,7 @@ async function waited(ms: number, response: ServerResponse): Promise<boolean> {
 export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
   let polls = 0;
 
-  const reply = async (policy: AgentPolicy, asked: Asked): Promise<Reply> => {
+  const reply = async (policy: AgentPolicy, asked: Asked): Promise<DeskReply> => {
     const treatment = treatmentOf(seed, policy, asked);
     const { endsBefore, endsAfter, refusal, answerMs, isStructured } = treatment;
     const count = book.count(policy.name, asked);

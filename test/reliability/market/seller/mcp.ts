@@ -4,7 +4,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as z from 'zod';
 import type { AgentPolicy } from '../wire.ts';
-import type { Desk, Found, Reply } from './desk.ts';
+import type { Desk, Found, DeskReply } from './desk.ts';
 import type { Asked } from './plan.ts';
 
 const request = z.looseObject({
@@ -33,7 +33,7 @@ const given = (value: object, isStructured: boolean, isError = false): CallToolR
   ...(isError && { isError }),
 });
 
-function resultOf(reply: Exclude<Reply, { readonly kind: 'nothing' }>): CallToolResult {
+function resultOf(reply: Exclude<DeskReply, { readonly kind: 'nothing' }>): CallToolResult {
   const { isStructured } = reply;
   if (reply.kind === 'refusal') {
     const error = { code: reply.code, message: 'push_notification_config is not supported' };
