@@ -3,6 +3,7 @@ import type { Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import type { Upload } from './ticket.ts';
 
+/** Enough for an example of each fault; a flood of refusals costs no more than one body a second. */
 const EVERY_MS = 1_000;
 
 /**

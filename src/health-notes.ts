@@ -23,6 +23,7 @@ export interface HealthNotes {
   ) => void;
 }
 
+/** Twice the 500 sellers that a large buyer has; they are listed by each `health()`. */
 const MAX_SENDERS = 1_000;
 
 /** @param among where the sender's entry is found. */

@@ -9,6 +9,7 @@ import { MAX_TEXT, printableText } from './codec/printable.ts';
  */
 export type Thinning = (subject: string, at: number) => number | undefined;
 
+/** One line a minute of a fault that lasts is enough to see it, and too few to fill a log. */
 const EVERY_MS = 60_000;
 /** Subjects remembered. One that is forgotten is let through early. */
 const MAX_SUBJECTS = 10_000;

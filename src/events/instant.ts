@@ -77,6 +77,7 @@ function hasSeparators(text: string): boolean {
 /** Behind the seconds, where a fraction or the zone begins. */
 const SECONDS_END = 19;
 
+/** Digits. Nanoseconds are 9; the stores keep the digits as text, so that there has to be a limit. */
 const MAX_FRACTION = 64;
 
 /** Behind the fraction, or behind the seconds where there is none; undefined where it has no digit, or too many. */

@@ -26,6 +26,7 @@ interface PressureOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
+/** Key ids are counted over so many minutes: a mean of a shorter time jumps with each one. */
 const WINDOW_MIN = 5;
 /** A mean below one new key counts as one, or the first key after a quiet day would be an infinite multiple of it. */
 const LEAST_MEAN = 1;

@@ -202,6 +202,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
 
+/** The most rows that `page` gives at once. */
 const PAGE = 1000;
 
 /** Of watches that are listed as `list`, at most so many and a page. */

@@ -132,6 +132,7 @@ export interface RegistrationsParts {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
+/** Longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
 /** The share of `callMs` after which a repeated call is aborted. */
 const DEADLINE_SHARE = 0.75;

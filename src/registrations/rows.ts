@@ -36,6 +36,7 @@ export interface Damage {
   readonly firstDamaged: readonly DamagedRow[];
 }
 
+/** Enough to see what they have in common; an error with each of a million rows would fill the memory. */
 const MAX_REPORTED = 100;
 
 /** Skips damaged rows. @throws what the store fails with. */

@@ -26,6 +26,7 @@ export interface Secrets {
 /** Bytes of a secret's id. */
 const SECRET_ID_BYTES = 4;
 
+/** Characters: as hex 128 bits, the least that a secret of HMAC-SHA256 should have. */
 const MIN_LENGTH = 32;
 
 /** HKDF-SHA256 (RFC 5869) without a salt, for one block: 32 bytes. */
@@ -171,6 +172,7 @@ export interface SealedPlace {
   readonly id: string;
 }
 
+/** As AES-GCM takes them without hashing them first (NIST SP 800-38D §8.2). */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;

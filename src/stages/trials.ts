@@ -28,6 +28,7 @@ export interface TrialPace {
   readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
 }
 
+/** What a sender may cause at most: a few verifications a second. */
 const EVERY_MS = 1_000;
 /** Names remembered. One that is forgotten may be tried once more. */
 const MAX_NAMES = 10_000;

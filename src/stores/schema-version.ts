@@ -53,6 +53,7 @@ export interface LookAgain {
   readonly due: () => void;
 }
 
+/** For so long a change may go unseen; oftener, and every delivery would pay for the look. */
 const LOOK_AGAIN_MS = 10_000;
 
 /** @param now ms; begins now. */

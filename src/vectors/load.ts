@@ -32,6 +32,7 @@ export interface LoadOptions {
 /** Of one file: the largest sets of vectors have a few MiB, and `/dev/zero` has no end. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
+/** Read at once: few reads for a file of vectors, and little too much for a small one. */
 const CHUNK_BYTES = 64 * 1024;
 
 /** One line, whatever a message holds. */

@@ -50,6 +50,7 @@ const lookAtTag: Look = async ({ request }, step) => {
   ];
 };
 
+/** Zones are whole half hours from UTC, but for three of 45 minutes, which are not recognised. */
 const HALF_HOUR_S = 1_800;
 /** The zone with the largest offset from UTC. */
 const WIDEST_ZONE_S = 14 * 3_600;

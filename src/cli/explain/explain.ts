@@ -18,6 +18,7 @@ import {
 import { findCauses } from './causes.ts';
 import { checklist, withKnown } from './checklist.ts';
 
+/** `maxBodyBytes` of a receiver that does not set it. */
 const DEFAULT_MAX_BYTES = 1_048_576;
 
 const quiet = {

@@ -134,6 +134,7 @@ const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<
 const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
   changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
 
+/** More than an outage leaves behind; a count goes through them page by page, and has to end. */
 const COUNTED_MOST = 1_000_000;
 
 function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats): Report {

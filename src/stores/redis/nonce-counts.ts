@@ -71,6 +71,7 @@ export interface Keyids {
   readonly noted: (sender: string, keyids: readonly KeyidUntil[]) => void;
 }
 
+/** One write an hour for a key id in use, and one that is not used any more is looked at for an hour in vain. */
 const AHEAD_MS = 3_600_000;
 
 /** Remembered at most; beyond, they are noted again. */

@@ -3,6 +3,7 @@ import { ConfigError, Fault } from '../../errors.ts';
 import type { AcceptResult, Store } from '../../stores/contract.ts';
 import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
 
+/** More than any pool has connections, so that some have to wait. */
 const AT_ONCE = 64;
 
 /** 64 calls at once, half of them on each handle. */
