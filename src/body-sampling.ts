@@ -10,7 +10,7 @@ const EVERY_MS = 1_000;
  * Whether the body of a delivery that its headers refused is read all the same, for `onRefused`: one a second, of who
  * names a key of a known sender. It decides nothing: the answer is the refusal, with or without the body.
  */
-export function createCurious(
+export function createBodySampling(
   parts: Parts,
 ): (verdict: Verdict, known: OutcomeContext) => Verdict | Promise<Verdict | Upload> {
   const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;

@@ -1,6 +1,6 @@
 import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
-import { createCurious } from './curious.ts';
+import { createBodySampling } from './body-sampling.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
@@ -179,7 +179,7 @@ export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
   const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
-  const curious = createCurious(parts);
+  const sampled = createBodySampling(parts);
   const observe = once(async () => (await import('./observe.ts')).observeWith(parts));
   const health = once(async () => (await import('./health.ts')).createHealth(parts));
 
@@ -259,7 +259,7 @@ export function receiverOf(parts: Parts): Receiver {
               },
               fail: (verdict) => finishOutcome(verdict, known, parts),
             }
-          : await curious(entered, known);
+          : await sampled(entered, known);
       if (upload.kind !== 'upload') return finishOutcome(upload, known, parts);
       const { tickets } = await parts.startup.ready();
       const opened = tickets(upload);
