@@ -4,7 +4,15 @@ import { agentData } from '../events/agent-data.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { parseInstant } from '../events/instant.ts';
 import { isTerminal, normaliseState, taskStatus } from '../events/status.ts';
-import { refusalIn, SellerBusyError, taskUnknownIn, unwrapped } from '../registrations/answer.ts';
+import {
+  errorTextIn,
+  isFailedTool,
+  refusalIn,
+  reportedIn,
+  SellerBusyError,
+  taskUnknownIn,
+  unwrapped,
+} from '../registrations/answer.ts';
 
 /** What a seller has answered about a task. */
 export interface TaskSeen {
@@ -31,11 +39,7 @@ export function taskSeenIn(given: unknown, taskId: string): TaskSeen {
   const refusal = busyIn(answer) ?? taskUnknownIn(answer) ?? refusalIn(answer);
   if (refusal) throw refusal;
   const task = taskIn(answer);
-  if (!task) {
-    throw new AnswerError(
-      'The answer has no status of a task. Give the object that the operation answered, and tell the seller.',
-    );
-  }
+  if (!task) throw noTask(given);
   const { id = taskId, data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task);
   if (id !== taskId) {
     throw new AnswerError(`The answer is of another task (${textOf(id).slice(0, 100)}). Tell the seller.`);
@@ -44,6 +48,18 @@ export function taskSeenIn(given: unknown, taskId: string): TaskSeen {
     status: task.status,
     ...defined({ updatedAt: instantIn(updatedAt), data, hintMs: hintIn(task.body) }),
   };
+}
+
+/** What an answer without a task's status says in its place. */
+function noTask(given: unknown): Error {
+  const error = reportedIn(given);
+  if (error) return error;
+  const said = errorTextIn(given);
+  // As `mcpCaller` reads it: the operation may not be there.
+  if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
+  return new AnswerError(
+    `The answer has no status of a task${said === '' ? '' : ` (${said})`}. Give the object that the operation answered, and tell the seller.`,
+  );
 }
 
 /** What an answer says of its task, by the names of its transport. */

@@ -1,4 +1,4 @@
-import { MAX_TEXT } from '../codec/printable.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { isOfKind, messageOf } from '../errors.ts';
 import {
   isFinal,
@@ -6,6 +6,7 @@ import {
   SellerBusyError,
   SellerError,
   TaskUnknownError,
+  taskUnknownIn,
 } from '../registrations/answer.ts';
 import { AnswerError, waitMs } from './answer.ts';
 
@@ -29,9 +30,9 @@ const TOO_MANY_REQUESTS = 429;
 
 /** @param error what the caller's client threw, or what its answer was read as. */
 export function failureOf(error: unknown): PollFailure {
-  const message = messageOf(error).slice(0, MAX_TEXT);
+  const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
-  if (isOfKind(error, TaskUnknownError)) return { kind: 'unknown', message };
+  if (isTaskUnknown(error)) return { kind: 'unknown', message };
   if (isOfKind(error, AnswerError)) return { kind: 'refused', code: 'answer_invalid', message };
   const { code, status, retryAfterMs } = membersOf(error);
   if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
@@ -41,6 +42,12 @@ export function failureOf(error: unknown): PollFailure {
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
   if (refusal && isFinal(refusal)) return { kind: 'refused', code: refusal.code, message: refusal.message };
   return { kind: 'failed', message };
+}
+
+function isTaskUnknown(error: unknown): boolean {
+  return (
+    isOfKind(error, TaskUnknownError) || (isOfKind(error, SellerError) && taskUnknownIn(error) !== undefined)
+  );
 }
 
 function membersOf(error: unknown): Readonly<Record<'code' | 'status' | 'retryAfterMs', unknown>> {

@@ -7,7 +7,7 @@ import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { readCapped } from '../keys/safe-fetch.ts';
 import { limited, orAborted } from '../time-limits.ts';
-import { SellerError, TaskUnknownError } from './answer.ts';
+import { SellerError, sellerText, TaskUnknownError } from './answer.ts';
 import { CALLER_OPTIONS, callerOf, type CallerOptions, type SellerFetch } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 import { AGENT_FORMS, AGENT_VERSIONS, agentMessage, type AgentVersion } from './request.ts';
@@ -153,11 +153,8 @@ function resultOf({ url }: Agent, { status, value }: Answered): unknown {
   return result['task'] ?? result['message'] ?? result;
 }
 
-/** The longest text of a seller that is repeated in a message, characters. */
-const MAX_SELLER_TEXT = 300;
-
 function refusalOf({ code, message }: JsonObject): Error {
-  const detail = typeof message === 'string' ? message.slice(0, MAX_SELLER_TEXT) : '';
+  const detail = typeof message === 'string' ? sellerText(message) : '';
   if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
   // How the transport refuses a registration: the operation is called once more without it.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {

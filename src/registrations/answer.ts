@@ -1,4 +1,5 @@
-import { MAX_TEXT } from '../codec/printable.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { textOf } from '../errors.ts';
 import { agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { taskStatus } from '../events/status.ts';
@@ -22,6 +23,9 @@ const ADVICE: Record<SellerErrorCode, string> = {
 /** The longest text of a seller that is repeated in a message, characters. */
 const MAX_SELLER_TEXT = 300;
 
+/** A seller's words in a message of ours: short, and printable. */
+export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
+
 /** A seller has refused a call. */
 export class SellerError extends Error {
   override readonly name = 'SellerError';
@@ -31,7 +35,7 @@ export class SellerError extends Error {
   /** @param detail the seller's own message. */
   constructor(code: string, detail: string, options?: ErrorOptions) {
     const advice = isKnown(code) ? ` ${ADVICE[code]}` : '';
-    super(`The seller answers ${code}${detail === '' ? '' : `: ${detail}`}.${advice}`, options);
+    super(`The seller answers ${reported({ code, message: detail })}.${advice}`, options);
     this.code = code;
   }
 }
@@ -58,10 +62,7 @@ export class TaskUnknownError extends Error {
 
   /** @param detail the seller's own message. */
   constructor(detail: string, options?: ErrorOptions) {
-    super(
-      `The seller does not know the task${detail === '' ? '' : `: ${detail.slice(0, MAX_SELLER_TEXT)}`}.`,
-      options,
-    );
+    super(`The seller does not know the task${detail === '' ? '' : `: ${sellerText(detail)}`}.`, options);
   }
 }
 
@@ -92,13 +93,59 @@ export function refusalIn(raw: unknown): SellerError | undefined {
   if (answer instanceof Error) {
     const { code } = membersOf(answer);
     const isRefusal = typeof code === 'string' && isKnown(code);
-    return isRefusal
-      ? new SellerError(code, answer.message.slice(0, MAX_SELLER_TEXT), { cause: answer })
-      : undefined;
+    return isRefusal ? new SellerError(code, answer.message, { cause: answer }) : undefined;
   }
   const { code, message } = membersOf(membersOf(answer)['error']);
   if (typeof code !== 'string' || statusIn(answer)) return undefined;
-  return new SellerError(code.slice(0, MAX_SELLER_TEXT), (textIn(message) ?? '').slice(0, MAX_SELLER_TEXT));
+  return new SellerError(code.slice(0, MAX_SELLER_TEXT), textIn(message) ?? '');
+}
+
+/** An error as sellers report it: of the operation, or of a tool. */
+interface Reported {
+  readonly code?: string;
+  readonly message?: string;
+}
+
+const reported = ({ code = '', message = '' }: Reported): string =>
+  [code, message]
+    .filter((part) => part !== '')
+    .map(sellerText)
+    .join(': ');
+
+/** Of a list the first few. */
+const MOST_ERRORS = 3;
+
+function errorsOf(value: unknown): readonly Reported[] {
+  if (Array.isArray(value)) return value.slice(0, MOST_ERRORS).flatMap(errorsOf);
+  const { code, message } =
+    typeof value === 'string' ? { code: undefined, message: value } : membersOf(value);
+  const error = { code: textIn(code) ?? '', message: textIn(message) ?? '' };
+  return error.code === '' && error.message === '' ? [] : [error];
+}
+
+/** What an answer reports as errors: in a member for them, else in the texts of a tool's result. */
+function errorsIn(raw: unknown): readonly Reported[] {
+  const answer = membersOf(unwrapped(raw));
+  const found = ERROR_MEMBERS.flatMap((name) => errorsOf(answer[name]));
+  return found.length === 0 && isFailedTool(raw) ? errorsOf(textsOf(raw).join(' ')) : found;
+}
+
+/** The same as text; empty where there is nothing. */
+export const errorTextIn = (raw: unknown): string => errorsIn(raw).map(reported).join('; ');
+
+/** Whether a tool-transport client says that the tool itself has failed. */
+export function isFailedTool(raw: unknown): boolean {
+  return membersOf(raw)['isError'] === true;
+}
+
+/** Whether the object of a failed tool says what became of the operation; of any other nothing is known. */
+export function isOutcome(answer: unknown): boolean {
+  return (refusalIn(answer) ?? statusIn(answer)) !== undefined;
+}
+
+function textsOf(raw: unknown): readonly string[] {
+  const { content } = membersOf(raw);
+  return Array.isArray(content) ? content.flatMap((part) => textIn(membersOf(part)['text']) ?? []) : [];
 }
 
 /** Codes with which a tool answers that it does not know a task. */
@@ -106,10 +153,17 @@ const NO_TASK: ReadonlySet<string> = new Set(['TASK_NOT_FOUND', 'REFERENCE_NOT_F
 
 /** The error of an answer that says that the seller does not know the task; undefined for any other answer. */
 export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
-  const refusal = refusalIn(answer);
+  const refusal = refusalIn(answer) ?? reportedIn(answer);
   return refusal && NO_TASK.has(refusal.code)
     ? new TaskUnknownError(refusal.message, { cause: refusal })
     : undefined;
+}
+
+/** The first error with a code that an answer without a task's status reports in whichever member. */
+export function reportedIn(answer: unknown): SellerError | undefined {
+  if (statusIn(unwrapped(answer))) return undefined;
+  const { code = '', message } = errorsIn(answer).find((error) => error.code !== '') ?? {};
+  return code === '' ? undefined : new SellerError(code.slice(0, MAX_SELLER_TEXT), message ?? '');
 }
 
 const FAILED: ReadonlySet<string> = new Set<TaskStatus>(['failed', 'rejected']);
@@ -149,18 +203,20 @@ function layersOf(answer: unknown): readonly Members[] {
 
 /**
  * The task in a first answer: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
- * or under `result` or `task`. An object without a task is the result itself.
+ * or under `result` or `task`. An object without a task is the result itself; a status in it that is no task's is one of the
+ * result, which has to be there then: of a media buy its id.
  * @throws RegistrationError `answer_invalid` for anything else: whether the operation was done is then not known.
  */
-export function answerIn(raw: unknown): SellerAnswer {
+export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   const answer = unwrapped(raw);
   const found = statusIn(answer);
   if (found) return withinBounds(found);
-  const reason = notAResult(raw, answer);
+  const reason = notAResult(raw, answer, taskType);
   if (reason === undefined) return { status: 'completed', data: answer };
+  const said = errorTextIn(raw);
   throw new RegistrationError(
     'answer_invalid',
-    `The answer ${reason}: whether the operation was done is not known, and the call is repeated. Pass the object that the operation answered.`,
+    `The answer ${reason}${said === '' ? '' : ` (${said})`}: whether the operation was done is not known, and the call is repeated. Pass the object that the operation answered.`,
   );
 }
 
@@ -174,26 +230,40 @@ function withinBounds(answer: SellerAnswer): SellerAnswer {
   );
 }
 
-/** Members with which transports and operations report a failure. */
+/** Members with which operations report errors. */
+const ERROR_MEMBERS = ['error', 'adcp_error', 'errors'] as const;
+/** Those, and of transports, that are in no result. */
 const FAILURES = ['error', 'adcp_error', 'isError'] as const;
 
-/** Why an answer without a known status cannot be the result. */
-function notAResult(raw: unknown, answer: unknown): string | undefined {
+/** Why an answer without a known status cannot be the result of the operation. */
+function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
   const prototype: unknown =
     typeof answer === 'object' && answer !== null ? Object.getPrototypeOf(answer) : undefined;
   if (prototype !== null && prototype !== Object.prototype) return 'is not a plain object';
   const members = membersOf(answer);
-  if (membersOf(raw)['isError'] === true) return 'is an error';
+  if (isFailedTool(raw)) return 'is an error';
   const failure = FAILURES.find((name) => members[name] !== undefined && members[name] !== false);
   if (failure !== undefined) return `has a member ${failure} of unknown form`;
-  // Without a task, status is a word of the result: a media buy has one of its own.
-  if (textIn(members['task_id']) !== undefined) return 'has a task without a known status';
+  const wrong = wrongStatus(members, taskType);
+  if (wrong !== undefined) return wrong;
   const names = Object.keys(members).filter((name) => name !== 'context');
   if (names.length === 1 && names[0] === 'errors') return 'has errors alone';
   if (isMessage(members)) return "is an agent's message without a data part";
   return 'content' in members
     ? 'is the result of a tool-transport client without structuredContent'
     : undefined;
+}
+
+/** Of a status that is not a task's: without a task it is one of the result, a media buy's say, which has to be there. */
+function wrongStatus(members: Members, taskType: string): string | undefined {
+  if (textIn(members['task_id']) !== undefined) return 'has a task without a known status';
+  const { status } = members;
+  const hasResult = taskType.endsWith('media_buy')
+    ? textIn(members['media_buy_id']) !== undefined
+    : Object.keys(members).some((name) => !BESIDE.has(name) && name !== 'errors');
+  return status === undefined || hasResult
+    ? undefined
+    : `has a status that is not a task's (${sellerText(textOf(status))}), and nothing of the result`;
 }
 
 function statusIn(answer: unknown): SellerAnswer | undefined {

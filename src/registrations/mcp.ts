@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { taskUnknownIn } from './answer.ts';
+import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import { CALLER_OPTIONS, callerOf, type CallerOptions } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 
@@ -27,9 +27,13 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const limits = { timeout: timeoutMs, ...(signal && { signal }) };
     try {
       await client.connect(transport, limits);
-      const answer = answerOf(await client.callTool({ name: operation, arguments: args }, undefined, limits));
+      const result = await client.callTool({ name: operation, arguments: args }, undefined, limits);
+      const answer = answerOf(result);
       const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
       if (unknown) throw unknown;
+      if (isFailedTool(result) && !isOutcome(answer)) {
+        throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
+      }
       return answer;
     } finally {
       await client.close().catch(() => undefined);
@@ -48,7 +52,7 @@ function answerOf(result: Readonly<Record<string, unknown>>): JsonObject {
     const parsed = parseStrictObject(utf8(text));
     if (parsed.ok) return parsed.value;
   }
-  const detail = texts.join(' ').slice(0, 300);
+  const detail = sellerText(texts.join(' '));
   // It is not known whether the operation was done: the call is repeated.
   throw new Error(isError ? `the operation failed: ${detail}` : `the answer has no JSON object: ${detail}`);
 }

@@ -62,7 +62,7 @@ export function registrationOf(
     throw refusal;
   };
   const settle = async (given: unknown): Promise<Settled> => {
-    const answer = answerIn(given);
+    const answer = answerIn(given, is.taskType);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
     if (observe && isTerminal(answer.status)) await observeAnswer(observe, operation, answer);
     const mediaBuyId = mediaBuyIn(answer.data);

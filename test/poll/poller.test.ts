@@ -590,6 +590,57 @@ describe('a seller that does not answer', () => {
     expect(one.polls[0]).toMatchObject({ result: 'refused' });
   });
 
+  it.each([
+    [
+      'a task that it does not know',
+      { errors: [{ code: 'TASK_NOT_FOUND', message: 'gone' }] },
+      'task_unknown',
+      'gone',
+    ],
+    [
+      'the same, by a tool that failed',
+      { isError: true, structuredContent: { adcp_error: { code: 'NOT_FOUND', message: 'gone' } } },
+      'task_unknown',
+      'gone',
+    ],
+    [
+      'a refusal',
+      { errors: [{ code: 'AUTH_INVALID', message: 'expired' }] },
+      'poll_failing',
+      'AUTH_INVALID: expired',
+    ],
+    ['a fault', { adcp_error: { code: 'DOWN', message: 'our\nstore' } }, 'poll_failing', 'DOWN: our?store'],
+    ['a fault in words', { error: 'our store' }, 'poll_failing', 'no status of a task (our store)'],
+    [
+      'a failed tool',
+      { isError: true, content: [{ type: 'text', text: 'out of memory' }] },
+      'poll_failing',
+      'the operation failed: out of memory',
+    ],
+  ] as const)('and reports %s is told so in its alarm', async (_what, answer, code, said) => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => answer);
+    one.poller.start();
+    await at.clock.pass(2 * HOUR);
+    expect(alarmsOf(one, code)[0]?.message).toContain(said);
+    expect(one.polls[0]?.error).toContain(said);
+    expect(one.seen).toEqual([]);
+  });
+
+  it('whose failed tool has no such operation is asked by the older one', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', ({ operation }) =>
+      operation === 'tasks/get'
+        ? { task_id: 'task-1', status: 'completed', result: RESULT }
+        : { isError: true, content: [{ type: 'text', text: `Unknown tool: ${operation}` }] },
+    );
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length === 1);
+  });
+
   it('for giveUpMs: an alarm, unresolved, polled no more, and still open for a webhook', async () => {
     const one = await at.process({ giveUpMs: HOUR });
     const { operationId } = await submitted(one, 'task-1');

@@ -78,7 +78,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
   beforeEach(() => listen(make));
 
   it('gets the registration in configuration, and the parameters in a data part', async () => {
-    const { taskId } = answerIn(await call('create_media_buy', BUY));
+    const { taskId } = answerIn(await call('create_media_buy', BUY), 'create_media_buy');
     const { push_notification_config: _, ...parameters } = BUY;
     const data = { skill: 'create_media_buy', parameters };
     expect(bodies()).toEqual([
@@ -115,7 +115,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
       yield { state: 'working' };
       await new Promise(() => {});
     };
-    expect(answerIn(await call('create_media_buy', BUY))).toEqual({
+    expect(answerIn(await call('create_media_buy', BUY), 'create_media_buy')).toEqual({
       status: 'working',
       taskId: expect.any(String) as string,
     });
@@ -123,7 +123,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
 
   it('what only asks, without a request key, is waited for', async () => {
     answer = () => [{ state: 'working' }, { state: 'completed', data: { products: [] } }];
-    expect(answerIn(await call('get_products', { brief: 'all' }))).toMatchObject({
+    expect(answerIn(await call('get_products', { brief: 'all' }), 'get_products')).toMatchObject({
       status: 'completed',
       data: { products: [] },
     });
@@ -136,7 +136,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
 
   it('a completed task and a message are answers with their data', async () => {
     answer = () => [{ state: 'completed', data: { media_buy_id: 'mb-1' } }];
-    expect(answerIn(await call('create_media_buy', BUY))).toMatchObject({
+    expect(answerIn(await call('create_media_buy', BUY), 'create_media_buy')).toMatchObject({
       status: 'completed',
       data: { media_buy_id: 'mb-1' },
     });
@@ -148,13 +148,13 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
         ],
       },
     ];
-    expect(answerIn(await call('create_media_buy', BUY))).toEqual({
+    expect(answerIn(await call('create_media_buy', BUY), 'create_media_buy')).toEqual({
       status: 'completed',
       data: { media_buy_id: 'mb-2' },
     });
     answer = () => [{ parts: [{ kind: 'text', text: 'Done.' }] }];
     const words = await call('create_media_buy', BUY);
-    expect(() => answerIn(words)).toThrow(/an agent's message without a data part/);
+    expect(() => answerIn(words, 'create_media_buy')).toThrow(/an agent's message without a data part/);
   });
 
   it.each([
@@ -173,13 +173,13 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
     answer = () => [{ state: 'failed', data: { error } }];
     const answered = await call('create_media_buy', BUY);
     expect(callRefusalIn(answered)).toBeUndefined();
-    expect(answerIn(answered)).toMatchObject({ status: 'failed', data: { error } });
+    expect(answerIn(answered, 'create_media_buy')).toMatchObject({ status: 'failed', data: { error } });
   });
 
   it('tasks/get asks the transport for a task; one that is unknown is an error of its own', async () => {
     answer = () => [{ state: 'submitted' }, { state: 'completed', data: { media_buy_id: 'mb-1' } }];
-    const { taskId = '' } = answerIn(await call('get_products'));
-    expect(answerIn(await call('tasks/get', { id: taskId }))).toEqual({
+    const { taskId = '' } = answerIn(await call('get_products'), 'get_products');
+    expect(answerIn(await call('tasks/get', { id: taskId }), 'get_products')).toEqual({
       status: 'completed',
       taskId,
       data: { media_buy_id: 'mb-1' },

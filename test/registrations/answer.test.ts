@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { answerIn, callRefusalIn, isFinal, refusalIn, SellerError } from '../../src/registrations/answer.ts';
+import {
+  answerIn,
+  callRefusalIn,
+  isFinal,
+  refusalIn,
+  SellerError,
+  taskUnknownIn,
+} from '../../src/registrations/answer.ts';
 
 describe('what a first answer says of the task', () => {
   it.each([
@@ -57,7 +64,7 @@ describe('what a first answer says of the task', () => {
       { status: 'submitted', taskId: 'task-6' },
     ],
   ])('%j', (answer, expected) => {
-    expect(answerIn(answer)).toEqual(expected);
+    expect(answerIn(answer, 'create_media_buy')).toEqual(expected);
     expect(refusalIn(answer)).toBeUndefined();
   });
 });
@@ -75,12 +82,79 @@ describe('what is no answer of an operation', () => {
     { errors: [{ code: 'X' }] },
     { adcp_error: { code: 'X' } },
     { status: 'bogus', task_id: 't' },
+    { status: 'pending_approval' },
+    { status: 'pending_approval', buyer_ref: 'b', workflow_step_id: 'w' },
+    { status: 'active', media_buy_id: '' },
+    { status: 7, message: 'wait' },
     { isError: true, content: [] },
     { messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'done' }] },
     { content: [{ type: 'text', text: '{"status":"submitted"}' }] },
   ])('%s ends nothing', (answer) => {
-    expect(() => answerIn(answer)).toThrow(expect.objectContaining({ code: 'answer_invalid' }));
+    expect(() => answerIn(answer, 'create_media_buy')).toThrow(
+      expect.objectContaining({ code: 'answer_invalid' }),
+    );
   });
+
+  it('a status that is not a task’s is one of the result, where that is there', () => {
+    const buy = { media_buy_id: 'mb-1', status: 'pending_approval' };
+    expect(answerIn(buy, 'update_media_buy')).toEqual({ status: 'completed', data: buy });
+    const creatives = { status: 'in_review', creatives: [] };
+    expect(answerIn(creatives, 'sync_creatives')).toEqual({ status: 'completed', data: creatives });
+    for (const [status, shown] of [
+      ['pending_approval', 'pending_approval'],
+      ['\u001b[2J'.repeat(200), '?[2J?[2J'],
+    ] as const) {
+      const alone = { status, message: 'soon', errors: [], context: {} };
+      expect(() => answerIn(alone, 'sync_creatives')).toThrow(`has a status that is not a task's (${shown}`);
+    }
+  });
+
+  it.each([
+    [{ error: 'boom' }, 'boom'],
+    [
+      { errors: [{ code: 'BUDGET_TOO_LOW', message: 'at least 5' }, { code: 'X' }] },
+      'BUDGET_TOO_LOW: at least 5; X',
+    ],
+    [{ adcp_error: { code: 'BUSY', message: 'come\nback' } }, 'BUSY: come?back'],
+    [{ structuredContent: { adcp_error: { message: 'later' } } }, 'later'],
+    [
+      {
+        isError: true,
+        content: [
+          { type: 'text', text: 'out of' },
+          { type: 'text', text: 'memory' },
+        ],
+      },
+      'out of memory',
+    ],
+  ])('%j is told in the message', (answer, said) => {
+    expect(() => answerIn(answer, 'create_media_buy')).toThrow(`(${said}): whether`);
+  });
+
+  it('no more than a few lines of what the seller said', () => {
+    const errors = Array.from({ length: 900 }, () => ({ code: 'C'.repeat(9000), message: 'm'.repeat(9000) }));
+    const message = (): string => {
+      try {
+        answerIn({ errors }, 'create_media_buy');
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return expect.fail('an answer');
+    };
+    expect(message().length).toBeLessThan(2100);
+  });
+
+  it.each(['TASK_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'NOT_FOUND'])(
+    '%s in whichever member is of a task that the seller does not know',
+    (code) => {
+      const error = { code, message: 'gone' };
+      for (const answer of [{ error }, { adcp_error: error }, { errors: [{ message: 'x' }, error] }]) {
+        expect(taskUnknownIn(answer)?.message).toMatch(/does not know the task.*gone/);
+        expect(taskUnknownIn({ isError: true, structuredContent: answer })).toBeDefined();
+      }
+      expect(taskUnknownIn({ status: 'failed', task_id: 't', errors: [error] })).toBeUndefined();
+    },
+  );
 
   it('a refusal in a client’s envelope is one', () => {
     const answer = { isError: true, structuredContent: { error: { code: 'AUTH_INVALID' } } };

@@ -117,6 +117,21 @@ describe('mcpCaller', () => {
   it('another status, a failed tool, an answer without an object and a dead server are plain errors: the call is repeated', async () => {
     answer = () => ({ isError: true, content: [{ type: 'text', text: 'out of memory' }] });
     await expect(call()).rejects.toThrow('the operation failed: out of memory');
+    // What else is in its object: nothing that says that the operation was done.
+    answer = () => ({
+      isError: true,
+      content: [],
+      structuredContent: { errors: [{ code: 'X', message: 'y' }], done: 0 },
+    });
+    await expect(call()).rejects.toThrow('the operation failed: X: y');
+    answer = () => ({ isError: true, content: [{ type: 'text', text: '{"detail":"z"}' }] });
+    await expect(call()).rejects.toThrow('the operation failed: {"detail":"z"}');
+    answer = () => ({
+      isError: true,
+      content: [],
+      structuredContent: { error: { code: 'INVALID_REQUEST' } },
+    });
+    expect(await call()).toEqual({ error: { code: 'INVALID_REQUEST' } });
     answer = () => ({ content: [{ type: 'text', text: '[1]' }] });
     await expect(call()).rejects.toThrow('the answer has no JSON object: [1]');
     status = 500;
