@@ -52,7 +52,8 @@ function quoteEnd(command: string, from: number, quote: string): number {
 
 /**
  * The words of a shell command: quotes, `$'…'`, backslashes and continued lines. Nothing is expanded or run. Not by
- * `shell-quote`, which ends a quote that is cut short by itself, and drops the quotes in it.
+ * `shell-quote`, which ends a quote that is cut short by itself, and drops the quotes in it, nor by `shlex`, which keeps
+ * the backslash of `"\$"` and loses `$'\U0001F600'`: bytes that a signature covers.
  * @throws UsageError where a quote does not end.
  */
 function shellWords(command: string): string[] {
