@@ -10,7 +10,7 @@ import { createReceiver } from '../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
-import { listening, POST, rawClient, statuses } from './raw-client.ts';
+import { listening, POST, type RawClient, rawClient, statuses } from './raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const ABSENT_TYPE = ['POST / HTTP/1.1', 'Host: a', 'Content-Length: 2', '', '{}'];
@@ -81,6 +81,31 @@ test('HTTP/2: :authority is what is compared', async () => {
   await receiver.stop();
 });
 
+interface SignedTo extends AsyncDisposable {
+  readonly client: RawClient;
+  readonly host: string;
+  /** Lines of a delivery of `{}`, signed for `/hook` of this server. */
+  readonly fields: readonly string[];
+}
+
+/** A receiver at a server of its own, and a connection to it. */
+async function signedTo(): Promise<SignedTo> {
+  const late: { receiver?: Receiver } = {};
+  const server = await listening((req, res) => late.receiver && webhookHandler(late.receiver)(req, res));
+  const receiver = receiverAt(`${server.url}/hook`);
+  late.receiver = receiver;
+  const { headers } = await seller.sign('{}', { url: `${server.url}/hook` });
+  return {
+    client: await rawClient(server.port),
+    host: `Host: 127.0.0.1:${server.port}`,
+    fields: Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    [Symbol.asyncDispose]: async () => {
+      await receiver.stop();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
 describe('HTTP/1.1: what only the raw header lines show', () => {
   test.each([
     ['a repeated Host', ['Host: other.example'], 401, 'webhook_target_uri_malformed'],
@@ -93,69 +118,43 @@ describe('HTTP/1.1: what only the raw header lines show', () => {
     ['a repeated Content-Type', ['Content-Type: application/json'], 415, undefined],
     ['latin-1 in Signature', ['Signature: \u00e9'], 401, 'webhook_signature_header_malformed'],
   ])('%s', async (_, lines, status, code) => {
-    const late: { receiver?: Receiver } = {};
-    await using server = await listening(
-      (req, res) => late.receiver && webhookHandler(late.receiver)(req, res),
-    );
-    late.receiver = receiverAt(`${server.url}/hook`);
-    const { headers } = await seller.sign('{}', { url: `${server.url}/hook` });
-    const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    const client = await rawClient(server.port);
-    const host = `Host: 127.0.0.1:${server.port}`;
-    client.send(
+    await using to = await signedTo();
+    to.client.send(
       'POST /hook HTTP/1.1',
-      host,
-      ...fields,
+      to.host,
+      ...to.fields,
       ...lines,
       'Content-Length: 2',
       'Connection: close',
       '',
       '{}',
     );
-    const received = await client.closed();
+    const received = await to.client.closed();
     expect(statuses(received)).toEqual([status]);
     expect(/error="([^"]*)"/.exec(received)?.[1]).toBe(code);
-    await late.receiver.stop();
   });
 
   test('an absolute-form target that names another authority', async () => {
-    const late: { receiver?: Receiver } = {};
-    await using server = await listening(
-      (req, res) => late.receiver && webhookHandler(late.receiver)(req, res),
-    );
-    late.receiver = receiverAt(`${server.url}/hook`);
-    const { headers } = await seller.sign('{}', { url: `${server.url}/hook` });
-    const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    const client = await rawClient(server.port);
-    const host = `Host: 127.0.0.1:${server.port}`;
-    client.send(
+    await using to = await signedTo();
+    to.client.send(
       'POST http://other.example/hook HTTP/1.1',
-      host,
-      ...fields,
+      to.host,
+      ...to.fields,
       'Content-Length: 2',
       'Connection: close',
       '',
       '{}',
     );
-    expect(await client.closed()).toContain('error="webhook_target_uri_malformed"');
-    await late.receiver.stop();
+    expect(await to.client.closed()).toContain('error="webhook_target_uri_malformed"');
   });
 
   test('a Content-Digest in the trailers only does not count', async () => {
-    const late: { receiver?: Receiver } = {};
-    await using server = await listening(
-      (req, res) => late.receiver && webhookHandler(late.receiver)(req, res),
-    );
-    late.receiver = receiverAt(`${server.url}/hook`);
-    const { headers } = await seller.sign('{}', { url: `${server.url}/hook` });
-    const { 'Content-Digest': digest, ...rest } = headers;
-    const fields = Object.entries(rest).map(([name, value]) => `${name}: ${value}`);
-    const client = await rawClient(server.port);
-    client.send('POST /hook HTTP/1.1', `Host: 127.0.0.1:${server.port}`, ...fields);
-    client.send('', 'Transfer-Encoding: chunked', 'Connection: close', '', '2', '{}', '0');
-    client.send('', `Content-Digest: ${digest}`, '', '');
-    expect(statuses(await client.closed())).toEqual([401]);
-    await late.receiver.stop();
+    await using to = await signedTo();
+    const isDigest = (line: string): boolean => line.startsWith('Content-Digest:');
+    to.client.send('POST /hook HTTP/1.1', to.host, ...to.fields.filter((line) => !isDigest(line)));
+    to.client.send('', 'Transfer-Encoding: chunked', 'Connection: close', '', '2', '{}', '0');
+    to.client.send('', ...to.fields.filter(isDigest), '', '');
+    expect(statuses(await to.client.closed())).toEqual([401]);
   });
 });
 

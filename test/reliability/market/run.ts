@@ -299,7 +299,12 @@ async function play(field: Field): Promise<number> {
   return polled;
 }
 
-async function factsOf({ ground, registrations, seller }: Field): Promise<Facts> {
+/** Once all is over. */
+export async function factsOf({
+  ground,
+  registrations,
+  seller,
+}: Pick<Field, 'ground' | 'registrations' | 'seller'>): Promise<Facts> {
   const { backend, ledger } = ground;
   return {
     tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createRegistrations, type Registrations } from '../../../src/registrations/index.ts';
 import type { Order } from '../market/buyer.ts';
 import { startFront } from '../market/front.ts';
-import { type Facts, judge, type MarketVerdict } from '../market/judge.ts';
-import { everyOperation } from '../market/run.ts';
+import { judge, type MarketVerdict } from '../market/judge.ts';
+import { everyOperation, factsOf } from '../market/run.ts';
 import { type SellerProcess, startSeller } from '../market/seller-process.ts';
 import type { AgentPolicy, SellerLine } from '../market/wire.ts';
 import type { Fleet } from '../processes/fleet.ts';
@@ -155,17 +155,6 @@ async function play(field: Field): Promise<string[]> {
   await ground.fleet.whole(ground.signal);
   await ground.fleet.stop();
   return killed;
-}
-
-async function factsOf({ ground, registrations, seller }: Field): Promise<Facts> {
-  const { backend, ledger } = ground;
-  return {
-    tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
-    completions: await backend.completions(),
-    ...(backend.hasTransactions && { effects: await backend.effects() }),
-    ledger: ledger.read(),
-    operations: await everyOperation(registrations, {}),
-  };
 }
 
 async function resultOf(field: Field): Promise<Result> {
