@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { serving } from './child.ts';
-import { givenFor } from './contract/house.ts';
+import { givenFor } from './contract/setup.ts';
 import { message } from './contract/wire.ts';
 import { rawClient, statuses, type RawClient } from './raw-client.ts';
 

@@ -4,7 +4,7 @@ import { webhookHandler } from '../../src/adapters/node.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { startNginx } from '../support/nginx.ts';
 import { AUTHORITY, MAX_BODY_BYTES } from './contract/cases.ts';
-import { givenFor, openHouse, type House } from './contract/house.ts';
+import { givenFor, openSetup, type Setup } from './contract/setup.ts';
 import { overHttp1 } from './contract/serving.ts';
 import { firstAnswer, message, type WireAnswer, type WireRequest } from './contract/wire.ts';
 import { rawClient } from './raw-client.ts';
@@ -16,20 +16,20 @@ beforeAll(async () => {
 afterAll(() => seller.close());
 
 interface Proxied extends AsyncDisposable {
-  readonly house: House;
+  readonly setup: Setup;
   readonly ask: (request: WireRequest) => Promise<WireAnswer>;
 }
 
 /** A receiver on Node's http behind a real nginx. */
 async function behind(
   location: (upstream: string) => string,
-  options: Parameters<typeof openHouse>[1] = {},
+  options: Parameters<typeof openSetup>[1] = {},
 ): Promise<Proxied> {
-  const house = openHouse(seller, options);
-  const door = await overHttp1(createServer(webhookHandler(house.receiver)));
+  const setup = openSetup(seller, options);
+  const door = await overHttp1(createServer(webhookHandler(setup.receiver)));
   const nginx = await startNginx(location(`http://127.0.0.1:${door.port}`));
   return {
-    house,
+    setup,
     ask: async (request) => {
       const client = await rawClient(nginx.port);
       client.socket.write(message({ ...request, headers: [...request.headers, ['Connection', 'close']] }));
@@ -40,7 +40,7 @@ async function behind(
     [Symbol.asyncDispose]: async () => {
       await nginx[Symbol.asyncDispose]();
       await door[Symbol.asyncDispose]();
-      await house.receiver.stop();
+      await setup.receiver.stop();
     },
   };
 }
@@ -53,49 +53,49 @@ const passingHost = (upstream: string): string =>
 describe('behind nginx with its default proxy_pass, which rewrites Host', () => {
   test('a valid delivery: 503, not 401, with an alarm and a log line that name the option', async () => {
     await using proxied = await behind(plain);
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     const answer = await ask(await givenFor(seller).signed());
     expect(answer).toMatchObject({ status: 503, body: '' });
     expect(answer.headers).toContainEqual(['retry-after', '5']);
     expect(answer.headers.map(([name]) => name)).not.toContain('www-authenticate');
-    expect(house.outcomes.map(({ kind, code }) => [kind, code])).toEqual([
+    expect(setup.outcomes.map(({ kind, code }) => [kind, code])).toEqual([
       ['unavailable', 'webhook_target_uri_malformed'],
     ]);
-    expect(house.alarms).toEqual(['host_rewritten']);
-    expect(house.warnings.join()).toMatch(/127\.0\.0\.1:\d+.*buyer\.example.*hostCheck: 'off'/);
-    expect(house.accepts()).toBe(0);
+    expect(setup.alarms).toEqual(['host_rewritten']);
+    expect(setup.warnings.join()).toMatch(/127\.0\.0\.1:\d+.*buyer\.example.*hostCheck: 'off'/);
+    expect(setup.accepts()).toBe(0);
   });
 
   test('the log names the option once, not for every delivery', async () => {
     await using proxied = await behind(plain);
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     for (let delivery = 0; delivery < 3; delivery += 1) {
       expect((await ask(await givenFor(seller).signed())).status).toBe(503);
     }
-    expect(house.warnings.filter((line) => line.includes('hostCheck'))).toHaveLength(1);
-    expect(house.outcomes).toHaveLength(3);
+    expect(setup.warnings.filter((line) => line.includes('hostCheck'))).toHaveLength(1);
+    expect(setup.outcomes).toHaveLength(3);
   });
 
   test('a delivery that was signed for another URL stays 401 without an alarm', async () => {
     await using proxied = await behind(plain);
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     const answer = await ask(await givenFor(seller).signed({ url: 'https://other.example/webhooks/proto' }));
     expect(answer.status).toBe(401);
     expect(answer.headers).toContainEqual([
       'www-authenticate',
       'Signature error="webhook_target_uri_malformed"',
     ]);
-    expect(house.alarms).toEqual([]);
+    expect(setup.alarms).toEqual([]);
   });
 
   test("hostCheck: 'off': publicUrl alone decides", async () => {
     await using proxied = await behind(plain, { hostCheck: 'off' });
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     const event = seller.payloads.tool('completed');
     expect((await ask(await givenFor(seller).signed({ payload: event }))).status).toBe(200);
     const other = await ask(await givenFor(seller).signed({ url: 'https://other.example/webhooks/proto' }));
     expect(other.status).toBe(401);
-    expect(house.handled).toEqual([event.idempotency_key]);
+    expect(setup.handled).toEqual([event.idempotency_key]);
   });
 
   test('X-Forwarded-Host is ignored', async () => {
@@ -103,14 +103,14 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
       `location / { proxy_pass ${upstream}; proxy_set_header X-Forwarded-Host $host; proxy_set_header X-Forwarded-Proto https; }`;
     await using proxied = await behind(upstreamHeaders);
     expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(503);
-    expect(proxied.house.alarms).toEqual(['host_rewritten']);
+    expect(proxied.setup.alarms).toEqual(['host_rewritten']);
   });
 });
 
 describe('behind nginx that passes Host on', () => {
   test('answers are the receiver’s, byte for byte', async () => {
     await using proxied = await behind(passingHost);
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     const first = await givenFor(seller).signed();
     expect(await ask(first)).toEqual({ status: 200, headers: [['content-length', '0']], body: '' });
     expect(await ask(first)).toEqual({
@@ -132,7 +132,7 @@ describe('behind nginx that passes Host on', () => {
     const envelope = await ask(await givenFor(seller).signed({ payload: { task_id: 't' } }));
     expect(envelope.status).toBe(400);
     expect(JSON.parse(envelope.body)).toMatchObject({ error: { code: 'missing_idempotency_key' } });
-    expect(house.handled).toHaveLength(1);
+    expect(setup.handled).toHaveLength(1);
   });
 
   test('forged X-Forwarded-* headers are ignored', async () => {
@@ -147,11 +147,11 @@ describe('behind nginx that passes Host on', () => {
 
   test('a body over the cap, chunked or not, is 413', async () => {
     await using proxied = await behind(passingHost);
-    const { ask, house } = proxied;
+    const { ask, setup } = proxied;
     const request = await givenFor(seller).signed({ payload: ' '.repeat(MAX_BODY_BYTES + 1) });
     expect((await ask(request)).status).toBe(413);
     expect((await ask({ ...request, chunked: true })).status).toBe(413);
-    expect(house.accepts()).toBe(0);
+    expect(setup.accepts()).toBe(0);
   });
 
   test('under a publicUrl that ends in /*, targets pass through unchanged', async () => {
@@ -174,7 +174,7 @@ describe('behind nginx that passes Host on', () => {
       `location /webhooks/ { proxy_pass ${upstream}/; proxy_set_header Host $host; }`;
     await using proxied = await behind(cutting, { publicUrl: `https://${AUTHORITY}/webhooks/*` });
     expect((await proxied.ask(await givenFor(seller).signed())).status).toBe(503);
-    expect(proxied.house.outcomes.map((outcome) => outcome.code)).toEqual(['misconfigured']);
-    expect(proxied.house.alarms).toEqual(['misconfigured']);
+    expect(proxied.setup.outcomes.map((outcome) => outcome.code)).toEqual(['misconfigured']);
+    expect(proxied.setup.alarms).toEqual(['misconfigured']);
   });
 });

@@ -5,7 +5,7 @@ import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { PUBLIC_URL } from './contract/cases.ts';
 import { DOORS } from './contract/doors.ts';
-import { givenFor, openHouse } from './contract/house.ts';
+import { givenFor, openSetup } from './contract/setup.ts';
 
 let seller: FakeSeller;
 beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.each(DOORS)('publicUrl differs from the URL that the seller has: $name'
     };
     const { signed } = givenFor(seller);
     const first = await signed();
-    const { receiver, handled } = openHouse(seller, { ...more, publicUrl });
+    const { receiver, handled } = openSetup(seller, { ...more, publicUrl });
     await using open = await door.open(receiver);
     expect(await open.ask(first)).toMatchObject({
       status: 503,
@@ -52,7 +52,7 @@ describe.each(DOORS)('publicUrl differs from the URL that the seller has: $name'
     expect(burst.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
     expect(handled).toEqual([]);
     // Nothing was burned: the seller's retry is accepted once the URL is right.
-    const mended = openHouse(seller, { ...more, publicUrl: meant });
+    const mended = openSetup(seller, { ...more, publicUrl: meant });
     await using reopened = await door.open(mended.receiver);
     expect((await reopened.ask(first)).status).toBe(200);
     expect(mended.handled).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { ED25519_CASES } from '../crypto/ed25519-cases.ts';
 import { P256_CASES } from '../crypto/p256-cases.ts';
-import { house } from './house.ts';
+import { setup } from './setup.ts';
 import { type Check, type Checks, type EngineName, envelope, type Library, same } from './kit.ts';
 
 const URL_GIVEN = 'https://buyer.example/hook';
@@ -23,7 +23,7 @@ const oneVerdict =
 /** Also where several are on their way at once, and where the runtime has no pool. */
 const anyThread: Check = async (lib) => {
   for (const verification of ['main', 'pool', 'auto'] as const) {
-    const { deliver, receiver } = await house(lib, { verification });
+    const { deliver, receiver } = await setup(lib, { verification });
     const answers = await Promise.all(Array.from({ length: 20 }, () => deliver()));
     same(
       answers,

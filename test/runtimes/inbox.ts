@@ -1,11 +1,11 @@
 import type { Store } from '../../src/index.ts';
-import { AGENT, house } from './house.ts';
+import { AGENT, setup } from './setup.ts';
 import { type Check, type Checks, envelope, type Library, same, until } from './kit.ts';
 
 /** Queued, worked off, DEAD, redriven: the inbox of a store. */
 async function works(lib: Library, store: Store, durable: 'process' | 'disk'): Promise<void> {
   let broken = true;
-  const { deliver, handled, outcomes, receiver } = await house(lib, {
+  const { deliver, handled, outcomes, receiver } = await setup(lib, {
     mode: 'inbox',
     store,
     requireDurability: durable,
@@ -42,7 +42,7 @@ const inSqlite: Check = async (lib, { sqlite }) => {
 
 const inline: Check = async (lib, { sqlite }) => {
   if (!lib.sqlite || !sqlite) throw new Error('the runner gave no database');
-  const { sign, post, deliver, handled, receiver } = await house(lib, {
+  const { sign, post, deliver, handled, receiver } = await setup(lib, {
     store: lib.sqlite.sqliteStore(sqlite()),
     requireDurability: 'disk',
   });

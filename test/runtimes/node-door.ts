@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import { house, type House } from './house.ts';
+import { setup, type Setup } from './setup.ts';
 import { type Check, type Checks, envelope, type Library, same } from './kit.ts';
 
 /** A seller's side of one protocol version. */
@@ -82,11 +82,11 @@ const http2: Open = async (makeHandler) => {
   };
 };
 
-async function open(lib: Library, protocol: Open): Promise<{ seller: House; client: Client; url: string }> {
-  let made: { seller: House; url: string } | undefined;
+async function open(lib: Library, protocol: Open): Promise<{ seller: Setup; client: Client; url: string }> {
+  let made: { seller: Setup; url: string } | undefined;
   const client = await protocol(async (url) => {
     if (!lib.node) throw new Error('no node door');
-    const seller = await house(lib, { publicUrl: url, allowLoopback: true });
+    const seller = await setup(lib, { publicUrl: url, allowLoopback: true });
     made = { seller, url };
     return lib.node.webhookHandler(seller.receiver);
   });

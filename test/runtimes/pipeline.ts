@@ -1,11 +1,11 @@
-import { AGENT, house, type HouseOptions, URL_GIVEN } from './house.ts';
+import { AGENT, setup, type SetupOptions, URL_GIVEN } from './setup.ts';
 import { type Check, type Checks, envelope, gate, type Library, newId, same, until } from './kit.ts';
 
 const SECRET = 'a secret of at least thirty-two characters';
 const SECONDS = (): number => Math.floor(Date.now() / 1000);
 
 const accepted: Check = async (lib) => {
-  const { handled, sign, post, deliver, receiver, outcomes } = await house(lib);
+  const { handled, sign, post, deliver, receiver, outcomes } = await setup(lib);
   await receiver.ready();
   const event = envelope();
   const first = await sign(event);
@@ -28,7 +28,7 @@ const accepted: Check = async (lib) => {
 };
 
 const transports: Check = async (lib) => {
-  const { handled, deliver, receiver } = await house(lib);
+  const { handled, deliver, receiver } = await setup(lib);
   const data = { kind: 'data', data: { media_buy_id: 'mb_2' } };
   const status = { state: 'TASK_STATE_COMPLETED', timestamp: new Date().toISOString() };
   same(await deliver({ id: newId(), status, artifacts: [{ artifactId: 'a', parts: [data] }] }), '200');
@@ -47,7 +47,7 @@ const transports: Check = async (lib) => {
 };
 
 const atTheDoor: Check = async (lib) => {
-  const { handled, sign, post, receiver } = await house(lib, { maxBodyBytes: 2000, bodyDeadlineMs: 50 });
+  const { handled, sign, post, receiver } = await setup(lib, { maxBodyBytes: 2000, bodyDeadlineMs: 50 });
   const delivery = await sign();
   const { headers, body } = delivery;
   same(await post(delivery, { headers: { ...headers, 'Content-Type': 'text/plain' } }), '415');
@@ -71,7 +71,7 @@ const atTheDoor: Check = async (lib) => {
 };
 
 const refusals: Check = async (lib) => {
-  const { handled, sign, post, deliver, receiver } = await house(lib);
+  const { handled, sign, post, deliver, receiver } = await setup(lib);
   const foreign = await lib.sender.generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
   const { headers, body } = await sign();
   const { Signature: _, ...unsigned } = headers as { Signature: string };
@@ -103,7 +103,7 @@ const escapedNames: Check = async (lib) => {
   const before = ['{"first":1,"statu\\\\":0}', '{"first":1,"second":{"first":1,"statu\\\\":0}}'].map(
     (text) => JSON.parse(text) as object,
   );
-  const { post, handled, receiver, pair } = await house(lib);
+  const { post, handled, receiver, pair } = await setup(lib);
   const said = async (text: string): Promise<string> =>
     post(
       await lib.sender.signDelivery({
@@ -131,9 +131,9 @@ const escapedNames: Check = async (lib) => {
 const badKeys: Check = async (lib) => {
   // The identity: some OpenSSL versions accept R = A, S = 0 under it for every message.
   const identity = `AQ${'A'.repeat(41)}`;
-  const { pair } = await house(lib);
+  const { pair } = await setup(lib);
   const jwk = { ...pair.publicJwk, x: identity };
-  const { sign, post, deliver, receiver } = await house(lib, { senders: [{ agentUrl: AGENT, pins: [jwk] }] });
+  const { sign, post, deliver, receiver } = await setup(lib, { senders: [{ agentUrl: AGENT, pins: [jwk] }] });
   const { headers, body } = await sign();
   const forged = new Uint8Array(64);
   forged[0] = 1;
@@ -146,7 +146,7 @@ const badKeys: Check = async (lib) => {
 
 const faults: Check = async (lib) => {
   let fails = true;
-  const failing = await house(lib, {
+  const failing = await setup(lib, {
     handler: () => {
       if (fails) throw new Error('not now');
     },
@@ -156,8 +156,8 @@ const faults: Check = async (lib) => {
   fails = false;
   same(await failing.deliver(event), '200', 'its retry:');
   same(failing.handled.length, 2);
-  const codeOf = async (options: HouseOptions): Promise<string> => {
-    const { deliver, outcomes } = await house(lib, options);
+  const codeOf = async (options: SetupOptions): Promise<string> => {
+    const { deliver, outcomes } = await setup(lib, options);
     return `${await deliver()} ${outcomes[0]?.code}`;
   };
   const unreachable = { senders: [{ agentUrl: AGENT }], transport: () => Promise.reject(new Error('down')) };
@@ -172,7 +172,7 @@ const faults: Check = async (lib) => {
 };
 
 const legacy: Check = async (lib) => {
-  const { handled, post, deliver, receiver } = await house(lib, {
+  const { handled, post, deliver, receiver } = await setup(lib, {
     senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
   });
   const signed = (secret: string, body: object = envelope()) =>
@@ -181,7 +181,7 @@ const legacy: Check = async (lib) => {
   same(await post(signed(`${SECRET}!`)), '401 webhook_signature_invalid');
   same(await deliver(), '401 webhook_mode_mismatch');
   await receiver.stop();
-  const bearer = await house(lib, { senders: [{ agentUrl: AGENT, auth: { bearer: { token: SECRET } } }] });
+  const bearer = await setup(lib, { senders: [{ agentUrl: AGENT, auth: { bearer: { token: SECRET } } }] });
   const sent = (token: string) => lib.sender.bearerDelivery({ url: URL_GIVEN, body: envelope(), token });
   same(await bearer.post(sent(SECRET)), '200');
   same(await bearer.post(sent(`${SECRET}!`)), '401 invalid_token');
@@ -189,7 +189,7 @@ const legacy: Check = async (lib) => {
 };
 
 const concurrent: Check = async (lib) => {
-  const { handled, deliver, receiver } = await house(lib);
+  const { handled, deliver, receiver } = await setup(lib);
   const event = envelope();
   const tasks = [...Array.from({ length: 10 }, () => event), ...Array.from({ length: 20 }, () => envelope())];
   const answers = await Promise.all(tasks.map((body) => deliver(body)));
@@ -197,7 +197,7 @@ const concurrent: Check = async (lib) => {
   same([answers[0], handled.length], ['200', 21]);
   await receiver.stop();
   const { opened, open } = gate();
-  const slow = await house(lib, { waitMs: 0, handler: () => opened });
+  const slow = await setup(lib, { waitMs: 0, handler: () => opened });
   const first = slow.deliver(event);
   await until(() => slow.handled.length === 1);
   same(await slow.deliver(event), '503', 'its first copy is in flight:');
@@ -206,7 +206,7 @@ const concurrent: Check = async (lib) => {
 };
 
 const editions: Check = async (lib) => {
-  const { deliver, handled } = await house(lib, { edition: '3.2' });
+  const { deliver, handled } = await setup(lib, { edition: '3.2' });
   const event = envelope();
   same([await deliver(event), await deliver({ ...event, message: 'x' })], ['200', '409 payload_changed']);
   same(handled.length, 1);
@@ -215,7 +215,7 @@ const editions: Check = async (lib) => {
 const json = (value: unknown): Response => new Response(JSON.stringify(value));
 
 async function discover(lib: Library, documents: Record<string, unknown>): Promise<string[]> {
-  const { pair, ...seller } = await house(lib);
+  const { pair, ...seller } = await setup(lib);
   const published: Record<string, unknown> = { ...documents, '/jwks.json': { keys: [pair.publicJwk] } };
   const receiver = lib.core.createReceiver({
     publicUrl: URL_GIVEN,
@@ -252,7 +252,7 @@ const discovered: Check = async (lib) => {
 
 const overTheNetwork: Check = async (lib, { seller }) => {
   if (!seller) throw new Error('the runner gave no seller');
-  const { deliver, handled, receiver } = await house(lib, {
+  const { deliver, handled, receiver } = await setup(lib, {
     senders: [{ agentUrl: seller.agentUrl }],
     allowLoopback: true,
   });

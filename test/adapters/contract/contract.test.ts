@@ -3,7 +3,7 @@ import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-sel
 import { CASES, type Case } from './cases.ts';
 import { DOORS } from './doors.ts';
 import type { DoorHarness } from './serving.ts';
-import { givenFor, openHouse } from './house.ts';
+import { givenFor, openSetup } from './setup.ts';
 import { receiverAnswer, type WireAnswer, type WireRequest } from './wire.ts';
 
 let seller: FakeSeller;
@@ -31,7 +31,7 @@ const optionsOf = ({ options, sender }: Case): Case['options'] =>
   sender ? { senders: [{ ...seller.sender, ...sender }], ...options } : options;
 
 async function expected(of: Case, requests: readonly WireRequest[]): Promise<WireAnswer[]> {
-  const { receiver } = openHouse(seller, optionsOf(of));
+  const { receiver } = openSetup(seller, optionsOf(of));
   if (of.stopped) await receiver.stop();
   const answers = await inOrder(requests, (request) => receiverAnswer(receiver, request));
   if (!of.stopped) await receiver.stop();
@@ -51,7 +51,7 @@ describe('the receiver itself', () => {
 describe.concurrent.each(DOORS)('$name gives byte for byte the receiver’s answers', (door) => {
   test.each(applicable(door))('$name', async (of) => {
     const requests = await of.requests(givenFor(seller));
-    const { receiver, handled } = openHouse(seller, optionsOf(of));
+    const { receiver, handled } = openSetup(seller, optionsOf(of));
     await using open = await door.open(receiver);
     if (of.stopped) await receiver.stop();
     const answers = await inOrder(requests, open.ask);

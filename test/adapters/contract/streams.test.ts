@@ -4,7 +4,7 @@ import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-sel
 import { rawClient, statuses, type RawClient } from '../raw-client.ts';
 import { MAX_BODY_BYTES } from './cases.ts';
 import { READABLE_DOORS } from './doors.ts';
-import { givenFor, openHouse } from './house.ts';
+import { givenFor, openSetup } from './setup.ts';
 import { message, type WireRequest } from './wire.ts';
 import { gate } from '../../support/gate.ts';
 
@@ -21,7 +21,7 @@ const signed = (payload?: object | string): Promise<WireRequest> =>
 const until = (holds: () => unknown): Promise<unknown> =>
   vi.waitFor(holds, { timeout: 30_000, interval: 20 });
 
-const codes = ({ outcomes }: ReturnType<typeof openHouse>): readonly unknown[] =>
+const codes = ({ outcomes }: ReturnType<typeof openSetup>): readonly unknown[] =>
   outcomes.map((outcome) => outcome.code);
 
 /** The last one on its connection. Not a half-closed socket: Node takes that for a sender that left. */
@@ -52,46 +52,46 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   const closes = door.lacks.closes === undefined;
 
   test('Content-Length over the cap: 413 before a byte of the body, and the connection is closed', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     client.socket.write(head(await signed(), announcing(MAX_BODY_BYTES + 1)));
     expect(statuses(await allOf(client))).toEqual([413]);
-    expect([codes(house), house.accepts()]).toEqual([['payload_too_large'], 0]);
-    await house.receiver.stop();
+    expect([codes(setup), setup.accepts()]).toEqual([['payload_too_large'], 0]);
+    await setup.receiver.stop();
   });
 
   test('chunked over the cap: 413 while it streams, the connection is closed, nothing is stored', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     client.socket.write(head(await signed(), CHUNKED));
     client.socket.write(chunk(MAX_BODY_BYTES));
     client.socket.write(chunk(1));
     expect(statuses(await allOf(client))).toEqual([413]);
-    expect([codes(house), house.accepts()]).toEqual([['payload_too_large'], 0]);
-    await house.receiver.stop();
+    expect([codes(setup), setup.accepts()]).toEqual([['payload_too_large'], 0]);
+    await setup.receiver.stop();
   });
 
   test('a body slower than the deadline: 503, not 408, and the connection is closed', async () => {
-    const house = openHouse(seller, { bodyDeadlineMs: 20 });
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller, { bodyDeadlineMs: 20 });
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     client.socket.write(head(await signed(), announcing(9)));
     client.send('{');
     const received = await allOf(client);
     expect(statuses(received)).toEqual([503]);
     expect(received).toMatch(/^Retry-After: 5\r$/im);
-    expect([codes(house), house.accepts()]).toEqual([['body_timeout'], 0]);
-    await house.receiver.stop();
+    expect([codes(setup), setup.accepts()]).toEqual([['body_timeout'], 0]);
+    await setup.receiver.stop();
   });
 
   test.each([
     ['a declared length', announcing(MAX_BODY_BYTES)],
     ['chunked', CHUNKED],
   ])('uploads that break off (%s) leave no state and release their buffer space', async (_, framing) => {
-    const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES });
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller, { maxBufferedBytes: MAX_BODY_BYTES });
+    await using open = await door.open(setup.receiver);
     for (let upload = 0; upload < 8; upload += 1) {
       const request = await signed();
       const client = await rawClient(open.port);
@@ -103,14 +103,14 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const event = JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
     await until(async () => expect((await open.ask(await signed(event))).status).toBe(200));
     // Anything but the last delivery, and those that it came too early for, would be a trace of the others.
-    expect(codes(house).filter((code) => code !== 'overloaded')).toEqual([undefined]);
-    expect([house.accepts(), house.handled.length]).toEqual([1, 1]);
-    await house.receiver.stop();
+    expect(codes(setup).filter((code) => code !== 'overloaded')).toEqual([undefined]);
+    expect([setup.accepts(), setup.handled.length]).toEqual([1, 1]);
+    await setup.receiver.stop();
   });
 
   test('unauthenticated uploads are refused while they are sent, and take no buffer space', async () => {
-    const house = openHouse(seller, { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 });
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller, { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 });
+    await using open = await door.open(setup.receiver);
     const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
     const clients = await Promise.all(Array.from({ length: 8 }, () => rawClient(open.port)));
     for (const client of clients) {
@@ -121,12 +121,12 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const large = JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
     expect((await open.ask(await signed(large))).status).toBe(200);
     for (const client of clients) client.socket.destroy();
-    await house.receiver.stop();
+    await setup.receiver.stop();
   });
 
   test('a request that is pipelined behind a refusal is read correctly, or not at all', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     const refused = await signed('x'.repeat(MAX_BODY_BYTES + 1));
     // Inside of a body that is not read stands a whole delivery: it must not become one.
@@ -135,36 +135,36 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     client.socket.write(message({ ...refused, body: decoy }));
     client.socket.write(message(last(await signed())));
     expect(statuses(await allOf(client))).toEqual(closes ? [413] : [413, 200]);
-    expect(house.handled).toHaveLength(closes ? 0 : 1);
-    await house.receiver.stop();
+    expect(setup.handled).toHaveLength(closes ? 0 : 1);
+    await setup.receiver.stop();
   });
 
   test('deliveries that are pipelined are answered in their order', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     const first = await signed();
     const wrong = { ...(await signed()), body: new TextEncoder().encode('{}') };
     client.socket.write(Buffer.concat([first, wrong, last(await signed())].map(message)));
     expect(statuses(await allOf(client))).toEqual([200, 401, 200]);
-    await house.receiver.stop();
+    await setup.receiver.stop();
   });
 
   test('an unauthenticated request whose body came with its headers is refused, and the connection kept', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
     client.socket.write(message(stranger));
     expect(statuses(await client.until(/\r\n\r\n/))).toEqual([401]);
     client.socket.write(message(last(await signed())));
     expect(statuses(await allOf(client))).toEqual([401, 200]);
-    await house.receiver.stop();
+    await setup.receiver.stop();
   });
 
   test('Expect: 100-continue gets its 100 and then its answer', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver);
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     const request = last(await signed());
     const headers = [...request.headers, ['Expect', '100-continue'] as const];
@@ -172,13 +172,13 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     await client.until(/ 100 /);
     client.socket.write(request.body);
     expect(statuses(await allOf(client))).toEqual([100, 200]);
-    await house.receiver.stop();
+    await setup.receiver.stop();
   });
 
   test('no buffer space for another body: 503 overloaded, before it is read if its length says so', async () => {
     const held = gate();
     const begun = gate();
-    const house = openHouse(seller, {
+    const setup = openSetup(seller, {
       maxBufferedBytes: MAX_BODY_BYTES,
       handlers: {
         other: async () => {
@@ -187,7 +187,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
         },
       },
     });
-    await using open = await door.open(house.receiver);
+    await using open = await door.open(setup.receiver);
     const large = (): string => JSON.stringify(seller.payloads.tool('completed')).padEnd(MAX_BODY_BYTES);
     const [first, second, third] = [await signed(large()), await signed(large()), await signed(large())];
     const running = open.ask(first);
@@ -199,31 +199,31 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const chunked = await open.ask({ ...third, chunked: true });
     expect(chunked).toMatchObject({ status: 503 });
     expect(chunked.headers).toContainEqual(['retry-after', '5']);
-    expect(codes(house)).toEqual(['overloaded', 'overloaded']);
-    expect(new Set(house.alarms)).toEqual(new Set(['overloaded']));
+    expect(codes(setup)).toEqual(['overloaded', 'overloaded']);
+    expect(new Set(setup.alarms)).toEqual(new Set(['overloaded']));
     held.open();
     expect((await running).status).toBe(200);
     // Neither was stored, nor its nonce: the very same bytes are welcome.
     expect([(await open.ask(second)).status, (await open.ask(third)).status]).toEqual([200, 200]);
-    await house.receiver.stop();
+    await setup.receiver.stop();
   });
 
   test('a body that was read before: 503, never serialised again; the fix is logged once', async () => {
-    const house = openHouse(seller);
-    await using open = await door.open(house.receiver, { consumed: true });
+    const setup = openSetup(seller);
+    await using open = await door.open(setup.receiver, { consumed: true });
     for (const request of [await signed(), await signed()]) {
       expect((await open.ask(request)).status).toBe(503);
     }
-    expect([codes(house), house.accepts()]).toEqual([['body_consumed', 'body_consumed'], 0]);
-    expect(house.alarms).toEqual(['misconfigured']);
-    expect(house.warnings).toEqual([expect.stringMatching(FIXES[door.name.split(' ')[0] ?? ''] ?? /^$/)]);
-    await house.receiver.stop();
+    expect([codes(setup), setup.accepts()]).toEqual([['body_consumed', 'body_consumed'], 0]);
+    expect(setup.alarms).toEqual(['misconfigured']);
+    expect(setup.warnings).toEqual([expect.stringMatching(FIXES[door.name.split(' ')[0] ?? ''] ?? /^$/)]);
+    await setup.receiver.stop();
   });
 
   test('a sender that disconnects while its event is handled: the event is completed all the same', async () => {
     const held = gate();
     const begun = gate();
-    const house = openHouse(seller, {
+    const setup = openSetup(seller, {
       handlers: {
         other: async () => {
           begun.open();
@@ -231,7 +231,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
         },
       },
     });
-    await using open = await door.open(house.receiver);
+    await using open = await door.open(setup.receiver);
     const event = seller.payloads.tool('completed');
     const client = await rawClient(open.port);
     client.socket.write(message(await signed(event)));
@@ -239,10 +239,10 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     client.socket.resetAndDestroy();
     if (!client.socket.closed) await once(client.socket, 'close');
     held.open();
-    await until(() => expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted']));
+    await until(() => expect(setup.outcomes.map(({ kind }) => kind)).toEqual(['accepted']));
     expect((await open.ask(await signed(event))).status).toBe(200);
-    expect(house.outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);
-    await house.receiver.stop();
+    expect(setup.outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);
+    await setup.receiver.stop();
   });
 });
 

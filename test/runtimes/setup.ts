@@ -6,7 +6,7 @@ export const URL_GIVEN = 'https://buyer.example/webhooks/proto';
 export const AGENT = 'https://seller.example/mcp';
 
 /** A receiver behind the fetch door, and the seller whose key it has pinned. */
-export interface House {
+export interface Setup {
   readonly receiver: Receiver;
   readonly pair: KeyPair;
   readonly handled: Event[];
@@ -19,7 +19,7 @@ export interface House {
   readonly deliver: (body?: object, more?: Partial<SignDeliveryOptions>) => Promise<string>;
 }
 
-export interface HouseOptions extends Partial<ReceiverOptions> {
+export interface SetupOptions extends Partial<ReceiverOptions> {
   readonly handler?: (event: Event) => unknown;
 }
 
@@ -33,7 +33,7 @@ async function said(response: Response): Promise<string> {
   return [response.status, code, error].filter(Boolean).join(' ');
 }
 
-export async function house(lib: Library, options: HouseOptions = {}): Promise<House> {
+export async function setup(lib: Library, options: SetupOptions = {}): Promise<Setup> {
   const { handler, ...more } = options;
   const pair = await lib.sender.generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
   const handled: Event[] = [];
@@ -54,9 +54,9 @@ export async function house(lib: Library, options: HouseOptions = {}): Promise<H
     ...more,
   });
   const door = lib.fetch.webhookHandler(receiver);
-  const sign: House['sign'] = (body = envelope(), changes = {}) =>
+  const sign: Setup['sign'] = (body = envelope(), changes = {}) =>
     lib.sender.signDelivery({ url: URL_GIVEN, body, key: pair.privateJwk, ...changes });
-  const post: House['post'] = async ({ headers, body }, init = {}) =>
+  const post: Setup['post'] = async ({ headers, body }, init = {}) =>
     said(
       await door(new Request(URL_GIVEN, { method: 'POST', headers, body: new Uint8Array(body), ...init })),
     );

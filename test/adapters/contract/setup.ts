@@ -6,7 +6,7 @@ import type { FakeSeller } from '../../../src/testing/fake-seller.ts';
 import { AUTHORITY, MAX_BODY_BYTES, PUBLIC_URL, type Given } from './cases.ts';
 
 /** A receiver with a store of its own, and what it did. */
-export interface House {
+export interface Setup {
   readonly receiver: Receiver;
   readonly outcomes: readonly Outcome[];
   readonly alarms: readonly string[];
@@ -18,7 +18,7 @@ export interface House {
   readonly handled: readonly string[];
 }
 
-export function openHouse(seller: FakeSeller, more: Partial<ReceiverOptions> = {}): House {
+export function openSetup(seller: FakeSeller, more: Partial<ReceiverOptions> = {}): Setup {
   const outcomes: Outcome[] = [];
   const alarms: string[] = [];
   const warnings: string[] = [];
