@@ -137,7 +137,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
         if (suppressed === undefined) return;
         logger.warn(
           { err: error, sender: row.sender },
-          'a poll could not be begun or ended: it comes again after its lease',
+          'The store failed during a poll: the task is polled again after its lease.',
         );
       })
       .finally(() => running.delete(run));
@@ -239,7 +239,7 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
-/** Asks the seller, and observes what is new. Never rejects. */
+/** Asks the seller, and observes what is new. @throws what the store fails with. */
 function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, held: Held) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
@@ -247,7 +247,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
 
   const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
-    const context = await contextOf(tasks, watch, held, hashes);
+    const context = await contextOf(tasks, watch, held);
     return observe({
       ...namesOf(watch, held),
       status,
@@ -273,28 +273,30 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
     return { result, status, end: { kind: 'answered', isEnd, status: known, dataHash, isChange, hintMs } };
   };
 
+  const reason = `the seller did not answer within ${callMs} ms`;
   return async (watch, held) => {
     const askedAt = parts.now();
+    let seen: TaskSeen;
     try {
-      const reason = `the seller did not answer within ${callMs} ms`;
-      const seen = await limited({ ms: callMs, reason }, stopping, (signal) =>
+      seen = await limited({ ms: callMs, reason }, stopping, (signal) =>
         orAborted(question(taskOf(watch, held, edition), signal), signal),
       );
-      if (seen.status === 'completed' && seen.data === undefined) {
-        return {
-          result: 'unresolved',
-          end: { kind: 'unresolved' },
-          status: 'completed',
-          error: 'the seller says completed, and gives no result',
-        };
-      }
+    } catch (error) {
+      return stopping.aborted ? { result: 'stopped', end: { kind: 'stopped' } } : failed(failureOf(error));
+    }
+    if (seen.status === 'completed' && seen.data === undefined) {
+      return {
+        result: 'unresolved',
+        end: { kind: 'unresolved' },
+        status: 'completed',
+        error: 'the seller says completed, and gives no result',
+      };
+    }
+    try {
       return await answered(watch, held, seen, askedAt);
     } catch (error) {
-      if (stopping.aborted) return { result: 'stopped', end: { kind: 'stopped' } };
-      if (isOfKind(error, ConfigError)) {
-        return failed({ kind: 'refused', code: 'answer_invalid', message: error.message });
-      }
-      return failed(failureOf(error));
+      if (!isOfKind(error, ConfigError)) throw error;
+      return failed({ kind: 'refused', code: 'answer_invalid', message: error.message });
     }
   };
 }

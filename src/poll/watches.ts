@@ -1,7 +1,6 @@
-import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/json.ts';
-import { seenOf, storedIn } from '../registrations/operation.ts';
+import { endTask, seenOf, type Step, storedIn } from '../registrations/operation.ts';
 import {
   endedWatch,
   saveSellerRow,
@@ -13,7 +12,7 @@ import {
   watchRow,
 } from '../registrations/watch.ts';
 import { storedId } from '../stages/ids.ts';
-import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
+import type { RegistrationRow } from '../stores/contract.ts';
 
 /*
  * The steps of a poll over the rows of its seller, each atomic. Who polls has a lease: the row is due again when it is over, and
@@ -97,21 +96,21 @@ const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRo
   polls.filter(([, until]) => until > now);
 
 /** Begins a poll of a row that was due. */
-export function beginPoll({ rows, retentionMs }: WatchedTasks, of: Held, pace: Pace): Promise<Begun> {
-  return rows.run(of.sender, (step, now) => begun(step, now, of, { pace, retentionMs }));
+export function beginPoll(
+  { rows: store, hashes, retentionMs }: WatchedTasks,
+  of: Held,
+  pace: Pace,
+): Promise<Begun> {
+  return store.run(of.sender, (rows, now) => begun({ rows, now, hashes, retentionMs }, of, pace));
 }
 
-function begun(
-  rows: RegistrationRows,
-  now: number,
-  of: Held,
-  { pace, retentionMs }: { readonly pace: Pace; readonly retentionMs: number },
-): Begun {
+function begun(step: Step, of: Held, pace: Pace): Begun {
+  const { rows, now } = step;
   const row = rows.get('watch', of.id);
   if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
   const end = rows.taskEnd(of.id);
   if (end === 'done') {
-    rows.save(endedWatch(row, now + retentionMs));
+    endTask(step, row);
     return { kind: 'ended' };
   }
   const watch = watchIn(row);
@@ -151,31 +150,40 @@ function lineUp({ lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow, now: numbe
 
 /** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
 export function endPoll(
-  { rows, retentionMs }: WatchedTasks,
+  { rows: store, hashes, retentionMs }: WatchedTasks,
   held: Held,
   end: PollEnd,
   pace: Pace,
 ): Promise<Kept> {
-  return rows.run(held.sender, (step, now) => {
-    const seller = sellerRowIn(step);
-    const pausedUntil = pausedBy(end, seller, now);
-    const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
-    const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
-    const paused = pausedUntil !== undefined && { pausedUntil };
-    saveSellerRow(step, held.sender, { ...seller, polls, tookMs, ...paused });
-    const row = step.get('watch', held.id);
-    if (!row || row.dueAt !== held.dueAt) return 'lost';
+  return store.run(held.sender, (rows, now) => {
+    const seller = sellerRowIn(rows);
+    const live = livePolls(seller, now);
+    const polls = live.filter(([id, until]) => id !== held.id || until !== held.dueAt);
+    const row = rows.get('watch', held.id);
+    const isOwn = row?.dueAt === held.dueAt;
+    // A seller that was forgotten meanwhile has no row any more.
+    if (isOwn || polls.length < live.length) {
+      const pausedUntil = pausedBy(end, seller, now);
+      const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
+      const paused = pausedUntil !== undefined && { pausedUntil };
+      saveSellerRow(rows, held.sender, { ...seller, polls, tookMs, ...paused });
+    }
+    if (!row || !isOwn) return 'lost';
     const watch = watchIn(row);
-    const told = step.taskEnd(held.id);
-    if (told === 'done' || (end.kind === 'answered' && end.isEnd)) {
-      step.save(endedWatch(row, now + retentionMs));
+    const told = rows.taskEnd(held.id);
+    if (told === 'done') {
+      endTask({ rows, now, hashes, retentionMs }, row);
+      return 'kept';
+    }
+    if (end.kind === 'answered' && end.isEnd) {
+      rows.save(endedWatch(row, now + retentionMs));
       return 'kept';
     }
     if (told === undefined && isGivenUp(watch, end, now, pace)) {
-      step.save(watchRow(row, watch, 'unresolved'));
+      rows.save(watchRow(row, watch, 'unresolved'));
       return 'unresolved';
     }
-    step.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
+    rows.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
     return 'kept';
   });
 }
@@ -186,13 +194,12 @@ function isGivenUp({ since }: Watch, { kind }: PollEnd, now: number, { giveUpMs 
 
 /** `context` of the call: a webhook repeats it, the answer to a question need not. */
 export function contextOf(
-  { rows }: WatchedTasks,
+  { rows: store, hashes }: WatchedTasks,
   { operationId }: Watch,
   { sender }: Held,
-  hashes: Hashes,
 ): Promise<JsonObject | undefined> {
-  return rows.run(sender, (step) => {
-    const row = step.get('operation', storedId(operationId, hashes));
+  return store.run(sender, (rows) => {
+    const row = rows.get('operation', storedId(operationId, hashes));
     return row && seenOf(row, storedIn(row)).context;
   });
 }

@@ -50,8 +50,9 @@ export interface SellerAnswer {
 }
 
 /**
- * `known`: nothing new. `other-task`: the operation is another task's already; nothing was changed. `task-taken`: settled, but
- * the task is another operation's already: events of it that name no operation are that one's.
+ * `known`: nothing new. `other-task`: settled, but another task was named before: it is polled too, and its events are not the
+ * operation's any more. `task-taken`: settled, but the task is another operation's already: events of it that name no operation
+ * are that one's.
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 
@@ -155,13 +156,11 @@ export function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
 /** Whether somebody waits for its end. */
 export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
-const isOver = ({ state }: Stored): boolean => state === 'ended' || state === 'refused';
-
 export const refusedRow = (of: OperationName, stored: Stored, expiresAt: number): RegistrationRow =>
   rowOf(of, { ...withoutArguments(stored), state: 'refused' }, null, expiresAt);
 
 /** One step over the rows of a seller. */
-interface Step {
+export interface Step {
   readonly rows: RegistrationRows;
   /** The store's clock, Unix ms. */
   readonly now: number;
@@ -176,10 +175,10 @@ interface Step {
  */
 type End = 'safe' | 'unsafe';
 
-/** Of an operation that is still known. */
-function isOfOther({ rows, hashes }: Step, row: RegistrationRow, { operationId }: OperationName): boolean {
+/** The operation that a row of a task is of, where it is another one that is still known. */
+function otherOwner(step: Step, row: RegistrationRow, { operationId }: OperationName): Candidate | undefined {
   const owner = watchIn(row).operationId;
-  return owner !== operationId && rows.get('operation', storedId(owner, hashes)) !== undefined;
+  return owner === operationId ? undefined : operationIn(step, owner);
 }
 
 /** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
@@ -188,7 +187,10 @@ function keepTask(step: Step, of: OperationName, stored: Stored, end: End | unde
   if (stored.taskId === undefined) return true;
   const id = storedId(stored.taskId, hashes);
   const known = rows.get('watch', id);
-  if (known && isOfOther(step, known, of)) return false;
+  const other = known && otherOwner(step, known, of);
+  if (other && !other.stored.isAdopted) return false;
+  // It was adopted before its call was answered.
+  if (other) rows.save(endedRow(other, other.stored.status, now + retentionMs));
   const own = known && watchIn(known).operationId === of.operationId ? known : undefined;
   const row =
     own ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
@@ -227,7 +229,11 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   failures: 0,
 });
 
-/** Settles it by an answer, or by what a webhook tells. @param end what an end is, where it is told. */
+/**
+ * Settles it by its call's answer, or by what an event tells of its task. An answer may name another task than an event did
+ * before: it is the one that was asked for. What was refused, or given up, has been done if its seller says so.
+ * @param end what an end is, where it is told.
+ */
 export function settled(
   step: Step,
   of: OperationName,
@@ -235,9 +241,11 @@ export function settled(
   { status, taskId, mediaBuyId }: SellerAnswer,
   end: End,
 ): Exclude<Settled, 'absent'> {
-  if (differ(taskId, stored.taskId)) return 'other-task';
+  const isOther = differ(taskId, stored.taskId);
+  const isNamed = isOther || (taskId !== undefined && stored.taskId === undefined);
   const isEnd = isTerminal(status);
-  if (isOver(stored) || (stored.state === 'open' && !isEnd)) return 'known';
+  if (stored.state === 'ended' && !isOther) return 'known';
+  if (stored.state === 'open' && !isEnd && !isNamed) return 'known';
   const is: Stored = {
     ...withoutArguments(stored),
     state: isEnd ? 'ended' : 'open',
@@ -247,7 +255,8 @@ export function settled(
   };
   keepMediaBuy(step, of, is);
   step.rows.save(rowOf(of, is, null, isEnd ? step.now + step.retentionMs : null));
-  return keepTask(step, of, is, isEnd ? end : undefined) ? 'settled' : 'task-taken';
+  if (!keepTask(step, of, is, isEnd ? end : undefined)) return 'task-taken';
+  return isOther ? 'other-task' : 'settled';
 }
 
 interface Candidate {
@@ -289,10 +298,11 @@ function candidateOf(
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
   // Where the operation says itself what its task is, one read is enough.
-  const owner = namedTask === undefined ? taskOwner(step, taskId) : undefined;
-  const is = named ?? operationIn(step, owner) ?? operationIn(step, reportedOwner(step, told));
+  const owner = namedTask === undefined ? operationIn(step, taskOwner(step, taskId)) : undefined;
+  const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
-  const isOfOther = differ(operationId, owner) && !is.stored.isAdopted;
+  // Which operation_id the seller of an adopted task was told is not known.
+  const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
   return { is, isMismatch: isOfOther || differ(taskId, namedTask) };
 }
 
@@ -307,7 +317,7 @@ export function found(step: Step, told: OperationTold): OperationFound | undefin
   const of = { agentUrl: told.agentUrl, operationId: is.row.id };
   const answer = isMismatch ? undefined : answerTold(told);
   const done = answer ? settled(step, of, is.stored, answer, 'unsafe') : 'known';
-  if (done === 'known' || done === 'other-task') keepLonger(step, of, is);
+  if (done === 'known') keepLonger(step, of, is);
   return { operation: seenOf(is.row, is.stored), isMismatch };
 }
 
@@ -359,8 +369,31 @@ function pollAgain({ rows, hashes, now }: Step, taskId: string): void {
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
 
-/** The task has ended: nobody polls it any more. */
-export function endWatch({ rows, hashes, now, retentionMs }: Step, taskId: string): void {
-  const row = rows.get('watch', storedId(taskId, hashes));
-  if (row && row.list !== null) rows.save(endedWatch(row, now + retentionMs));
+/**
+ * The task has ended: nobody polls it any more. Its operation has ended too, also where the event of the end was not taken for
+ * the operation's.
+ */
+export function endTask(step: Step, row: RegistrationRow): void {
+  const { rows, now, retentionMs } = step;
+  rows.save(endedWatch(row, now + retentionMs));
+  const { operationId, taskId } = watchIn(row);
+  const is = operationIn(step, operationId);
+  if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) return;
+  const status = rows.lastTold(row.id)?.status as TaskStatus | undefined;
+  rows.save(endedRow(is, status ?? is.stored.status, now + retentionMs));
+}
+
+const endedRow = (
+  { row, stored }: Candidate,
+  status: TaskStatus | undefined,
+  expiresAt: number,
+): RegistrationRow => {
+  const of = { agentUrl: row.sender, operationId: row.id };
+  return rowOf(of, { ...stored, state: 'ended', ...(status && { status }) }, null, expiresAt);
+};
+
+/** The task of that id has ended. */
+export function endWatch(step: Step, taskId: string): void {
+  const row = step.rows.get('watch', storedId(taskId, step.hashes));
+  if (row && row.list !== null) endTask(step, row);
 }

@@ -1,11 +1,6 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
-import type {
-  RegistrationKind,
-  RegistrationRow,
-  RegistrationRows,
-  StoreRegistrations,
-} from '../stores/contract.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
 import { RegistrationError } from './errors.ts';
 import { roomBySeller } from './open-limit.ts';
 import {
@@ -49,7 +44,7 @@ import {
 import { saveSellerRow, sellerRowIn, sellersHeard } from './watch.ts';
 import type { Route, Routes } from './routes.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
+import { allRows, type Damage, deleteRows, eachRow, storedObject } from './rows.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
@@ -119,7 +114,7 @@ export interface Operations {
    * One atomic step.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** The task's end was applied, or is DEAD: nobody polls it any more. */
+  /** The task's end was applied, or is DEAD: nobody polls it any more, and its operation has ended. */
   readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
   /** How many that have not ended need a secret that is not given. */
@@ -216,9 +211,10 @@ export function operationsOf(options: OperationsOptions): Operations {
         : undefined,
     );
 
-  const orphan = (of: OperationName): Promise<OperationSeen | undefined> =>
+  /** Unless it is called by another request key by now. */
+  const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
-      if (stored.state !== 'calling') return undefined;
+      if (stored.state !== 'calling' || stored.requestKey !== requestKey) return undefined;
       const orphaned: Stored = { ...withoutArguments(stored), state: 'orphaned' };
       rows.save(rowOf(of, orphaned, null, now + retentionMs));
       return seenOf(row, orphaned);
@@ -271,22 +267,6 @@ export function operationsOf(options: OperationsOptions): Operations {
     return operationOf(of, stored, route);
   };
 
-  const forget = async (kind: RegistrationKind, sender: string): Promise<void> => {
-    for (let after: string | undefined; ;) {
-      const page = await registrations.page({
-        kind,
-        sender,
-        limit: 1000,
-        ...(after !== undefined && { after }),
-      });
-      await registrations.run(sender, (rows) => {
-        for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
-      });
-      if (page.next === undefined) return;
-      after = page.next;
-    }
-  };
-
   return {
     create,
     find: (told) => {
@@ -324,8 +304,9 @@ export function operationsOf(options: OperationsOptions): Operations {
       const came = await Promise.all(
         found.rows.map(async (row): Promise<Came> => {
           const of = { agentUrl: row.sender, operationId: row.id };
+          let stored: Stored | undefined;
           try {
-            const stored = storedIn(row);
+            stored = storedIn(row);
             // It was put off by `callMs` from the store's now.
             if ((row.dueAt ?? 0) - callMs < stored.keyUntil) {
               return { operation: await operationOf(of, stored) };
@@ -334,7 +315,7 @@ export function operationsOf(options: OperationsOptions): Operations {
             const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
             if (!isLost) return { failed: { ...of, error } };
           }
-          return { orphaned: await orphan(of) };
+          return { orphaned: await orphan(of, stored?.requestKey) };
         }),
       );
       return {
@@ -377,8 +358,8 @@ export function operationsOf(options: OperationsOptions): Operations {
       return { rewrapped, needed, ...damage };
     },
     forget: async (agentUrl) => {
-      await forget('operation', agentUrl);
-      await forget('watch', agentUrl);
+      await deleteRows(registrations, 'operation', agentUrl);
+      await deleteRows(registrations, 'watch', agentUrl);
     },
   };
 }

@@ -4,7 +4,7 @@ import { Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
-import { answerIn, callRefusalIn, isFinal, refusalIn } from './answer.ts';
+import { answerIn, callRefusalIn, isFinal, refusalIn, type SellerErrorCode } from './answer.ts';
 import { requireCall } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
@@ -44,11 +44,20 @@ export interface RegistrationContext {
   readonly logger: Logger;
   /** Of a receiver in this process that has these registrations. */
   readonly observe: Observe | undefined;
+  /** It was called before, and that call was not answered. */
+  readonly isRepeat?: boolean;
 }
+
+/** Refusals for who calls: a repeated call that gets one says nothing of the call before it. */
+const OF_CREDENTIALS: ReadonlySet<string> = new Set<SellerErrorCode>([
+  'AUTH_REQUIRED',
+  'AUTH_INVALID',
+  'INSUFFICIENT_PERMISSIONS',
+]);
 
 export function registrationOf(
   operation: Operation,
-  { operations, logger, observe }: RegistrationContext,
+  { operations, logger, observe, isRepeat = false }: RegistrationContext,
 ): Registration {
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
@@ -58,7 +67,8 @@ export function registrationOf(
     if (!refusal) return undefined;
     const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(asked) : undefined;
     if (again) return again;
-    if (isFinal(refusal)) await operations.reject(asked);
+    const isOpen = isRepeat && OF_CREDENTIALS.has(refusal.code);
+    if (isFinal(refusal) && !isOpen) await operations.reject(asked);
     throw refusal;
   };
   const settle = async (given: unknown): Promise<Settled> => {
@@ -70,12 +80,8 @@ export function registrationOf(
       ...answer,
       ...(mediaBuyId !== undefined && { mediaBuyId }),
     });
-    if (done === 'task-taken') {
-      logger.warn(
-        { sender: agentUrl, operationId },
-        "The seller answers with a task_id that is another operation's already: events of the task that name no operation_id are that one's.",
-      );
-    }
+    const warning = WARNINGS[done];
+    if (warning !== undefined) logger.warn({ sender: agentUrl, operationId }, warning);
     return done;
   };
   return {
@@ -107,6 +113,13 @@ export function registrationOf(
     },
   };
 }
+
+const WARNINGS: Partial<Readonly<Record<Settled, string>>> = {
+  'task-taken':
+    "The seller answers with a task_id that is another operation's already: events of the task that name no operation_id are that one's.",
+  'other-task':
+    'The seller answers with another task_id than it has told before: both tasks are polled, and events of the former have the warning operation_id_mismatch.',
+};
 
 /** @throws RegistrationError */
 function requireVersion(version: AgentVersion | undefined): AgentVersion {

@@ -19,10 +19,10 @@ import {
 } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
-import type { OperationName, OperationSeen } from './operation.ts';
+import type { OperationName, OperationSeen, OperationState } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list.ts';
 import type { OperationRequest } from './operations.ts';
-import { operationsOf } from './operations.ts';
+import { type Operations, operationsOf } from './operations.ts';
 import {
   type CallSeller,
   type Registration,
@@ -167,7 +167,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     retentionMs,
     maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
-  const watched: WithWatchedTasks = { [WATCHED_TASKS]: { rows: registrations, retentionMs } };
+  const watched: WithWatchedTasks = {
+    [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs },
+  };
   const own = {
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
@@ -225,8 +227,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         throw new ConfigError('start: was stopped before. Make new registrations to start again.');
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
-        make: (operation, signal) => registrationOf(operation, context()).call(call, signal),
-        tell: teller(logger, raise),
+        make: (operation, signal) =>
+          registrationOf(operation, { ...context(), isRepeat: true }).call(call, signal),
+        tell: teller(logger, raise, operations),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       });
@@ -271,9 +274,13 @@ function registrationsIn(store: Store): StoreRegistrations {
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
 }
 
-/** Reports a repeated call: an alarm if it is over, else a log line. */
-function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void {
-  return (news) => {
+/** Reports a repeated call: an alarm if it is over or was refused, else a log line. */
+function teller(
+  logger: Logger,
+  raise: RaiseAlarm,
+  { get }: Pick<Operations, 'get'>,
+): (news: RepeaterNews) => Promise<void> {
+  return async (news) => {
     if (news.kind === 'orphaned') {
       const { agentUrl: sender, operationId, taskType, ref } = news.operation;
       raise({
@@ -296,16 +303,31 @@ function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => void
       return;
     }
     const { agentUrl: sender, operationId } = news.operation;
-    if (error instanceof SellerError && isFinal(error)) {
-      raise({ code: 'operation_refused', message, sender, operationId, refusal: error.code });
-    } else {
+    if (!(error instanceof SellerError && isFinal(error))) {
       logger.warn(
         { sender, operationId, error },
         `A call is repeated later: it was not answered. ${message}`,
       );
+      return;
     }
+    // One that was answered meanwhile, or is called by another request key, was not refused.
+    const advice = REFUSED[(await get(news.operation))?.state ?? 'ended'];
+    if (advice === undefined) return;
+    raise({
+      code: 'operation_refused',
+      message: `${message}${advice}`,
+      sender,
+      operationId,
+      refusal: error.code,
+    });
   };
 }
+
+const REFUSED: Partial<Readonly<Record<OperationState, string>>> = {
+  refused: '',
+  calling:
+    ' Whether the call before it was done is not known: it is repeated as long as the seller knows its request key.',
+};
 
 function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
   const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";

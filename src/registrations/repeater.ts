@@ -6,7 +6,7 @@ import type { DueOperations, Operation } from './operations.ts';
 export type RepeaterNews =
   /** The call cannot be repeated: the seller may have forgotten the request, or its stored arguments are lost. */
   | { readonly kind: 'orphaned'; readonly operation: OperationSeen }
-  /** The call was not made or not answered, and is repeated later; or the seller has refused it (`SellerError`). */
+  /** The call was not made or not answered, or the seller has refused it (`SellerError`). */
   | { readonly kind: 'failed'; readonly operation: OperationName; readonly error: unknown }
   /** The store could not be asked. */
   | { readonly kind: 'store'; readonly error: unknown };
@@ -15,7 +15,8 @@ export interface RepeaterOptions {
   readonly due: (max: number) => Promise<DueOperations>;
   /** Makes the call, and settles the operation. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
-  readonly tell: (news: RepeaterNews) => void;
+  /** Rejects where the store could not be asked how far the operation is. */
+  readonly tell: (news: RepeaterNews) => Promise<void>;
   /** Resolves early where the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** A call is aborted after this time, before another process makes it too. Ms. */
@@ -58,7 +59,7 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
       await orAborted(make(operation, aborter.signal), aborter.signal);
     } catch (error) {
       const { agentUrl, operationId } = operation;
-      tell({ kind: 'failed', operation: { agentUrl, operationId }, error });
+      await tell({ kind: 'failed', operation: { agentUrl, operationId }, error });
     } finally {
       stopping.signal.removeEventListener('abort', end);
       ended.abort();
@@ -67,12 +68,12 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
   const look = async (): Promise<number> => {
     try {
       const { operations, orphaned, failed, nextDueMs = LOOK_MS } = await due(MOST);
-      for (const operation of orphaned) tell({ kind: 'orphaned', operation });
-      for (const { error, ...operation } of failed) tell({ kind: 'failed', operation, error });
+      for (const operation of orphaned) await tell({ kind: 'orphaned', operation });
+      for (const { error, ...operation } of failed) await tell({ kind: 'failed', operation, error });
       await Promise.all(operations.map(repeat));
       return Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
     } catch (error) {
-      tell({ kind: 'store', error });
+      await tell({ kind: 'store', error });
       return LOOK_MS;
     }
   };

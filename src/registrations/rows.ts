@@ -2,7 +2,12 @@ import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../errors.ts';
 import { RegistrationError } from './errors.ts';
-import type { RegistrationQuery, RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
+import type {
+  RegistrationKind,
+  RegistrationQuery,
+  RegistrationRow,
+  StoreRegistrations,
+} from '../stores/contract.ts';
 
 /** All rows of a query, page by page. */
 export async function* allRows(
@@ -14,6 +19,27 @@ export async function* allRows(
     yield* page.rows;
     if (page.next === undefined) return;
     page = await registrations.page({ ...which, limit: 1000, after: page.next });
+  }
+}
+
+/** Deletes all rows of one kind of a seller. */
+export async function deleteRows(
+  registrations: StoreRegistrations,
+  kind: RegistrationKind,
+  sender: string,
+): Promise<void> {
+  for (let after: string | undefined; ;) {
+    const page = await registrations.page({
+      kind,
+      sender,
+      limit: 1000,
+      ...(after !== undefined && { after }),
+    });
+    await registrations.run(sender, (rows) => {
+      for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+    });
+    if (page.next === undefined) return;
+    after = page.next;
   }
 }
 

@@ -1,4 +1,5 @@
 import { putBounded } from '../bounded.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { EditionName } from '../protocol.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
@@ -109,6 +110,7 @@ export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: st
 /** What a poller works on. */
 export interface WatchedTasks {
   readonly rows: StoreRegistrations;
+  readonly hashes: Hashes;
   /** How long the row of a task is kept after its end. Ms. */
   readonly retentionMs: number;
 }

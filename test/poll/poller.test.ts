@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SellerBusyError, SellerError, TaskUnknownError } from '../../src/registrations/answer.ts';
-import { AGENT, payloads, said } from '../receiver/setup.ts';
+import { Fault } from '../../src/errors.ts';
+import type { Store } from '../../src/stores/contract.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
 import { type Process, submitted, world, type World } from './kit.ts';
 
 const S = 1000;
@@ -464,6 +467,60 @@ describe('what another channel tells', () => {
     one.poller.start();
     await at.clock.pass(HOUR);
     expect(at.seller.questions).toEqual([]);
+  });
+});
+
+describe('a store that fails while an answer is kept', () => {
+  it('is no fault of the seller: no alarm of it, no back-off, and the task is polled after its lease', async () => {
+    const store = memoryStore();
+    let isAway = false;
+    const failing: Store = {
+      ...store,
+      accept: async (request) => {
+        if (isAway) throw new Fault('store_unavailable', 'the store is away');
+        return store.accept(request);
+      },
+    };
+    const one = await at.process({ callMs: 10 * S }, { store: failing });
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ task_id: 'task-1', status: 'completed', result: RESULT }));
+    isAway = true;
+    one.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    expect(alarmsOf(one, 'poll_failing')).toEqual([]);
+    // The lease, and what a look may add.
+    expect(Math.max(...gaps())).toBeLessThanOrEqual(20 * S + 10 * S);
+    isAway = false;
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length === 1);
+    expect(one.seen[0]?.event).toMatchObject({ source: 'poll', status: 'completed' });
+  });
+});
+
+describe('forget', () => {
+  it('while a task of the seller is asked about leaves nothing of the seller', async () => {
+    const store = memoryStore();
+    const one = await at.process({}, { store });
+    await submitted(one, 'task-1');
+    const asked = gate();
+    const answered = gate();
+    at.seller.answers.set('task-1', async () => {
+      asked.open();
+      await answered.opened;
+      return { task_id: 'task-1', status: 'working' };
+    });
+    one.poller.start();
+    await at.clock.pass(FAST);
+    await asked.opened;
+    await one.registrations.forget(AGENT);
+    answered.open();
+    await until(() => one.polls.length === 1);
+    const left = await Promise.all(
+      (['operation', 'watch', 'route'] as const).map((kind) =>
+        store.registrations?.page({ kind, sender: AGENT, limit: 10 }),
+      ),
+    );
+    expect(left.map((page) => page?.rows)).toEqual([[], [], []]);
   });
 });
 

@@ -208,6 +208,39 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect((await registrations.list({ state: 'watched', limit: 9 })).operations).toEqual([task]);
   });
 
+  it('a task that was adopted before its call was answered is the call’s from its answer on', async () => {
+    const made = await open();
+    const called = await registrations.create(request);
+    const adopted = await registrations.adopt({
+      agentUrl: AGENT,
+      taskId: 'task-9',
+      taskType: 'create_media_buy',
+    });
+    expect(await called.settle({ status: 'submitted', task_id: 'task-9' })).toBe('settled');
+    expect(await registrations.get(adopted ?? expect.fail())).toMatchObject({ state: 'ended' });
+    const watched = await registrations.list({ state: 'watched', limit: 9 });
+    expect(watched.operations).toEqual([await registrations.get(called)]);
+    const told = {
+      operation_id: called.operationId,
+      task_id: 'task-9',
+      context: request.context,
+      result: {},
+    };
+    const end = await handledOf(made, payloads.tool('completed', told));
+    expect(end.registration).toMatchObject({ operationId: called.operationId });
+    expect(codes(end)).toEqual([]);
+    expect(await registrations.get(called)).toMatchObject({ state: 'ended', status: 'completed' });
+  });
+
+  it('a webhook before the answer takes the task from an adoption, too', async () => {
+    const made = await open();
+    const called = await registrations.create(request);
+    await registrations.adopt({ agentUrl: AGENT, taskId: 'task-9', taskType: 'create_media_buy' });
+    const event = await handledOf(made, told(called.operationId, 'task-9', { context: request.context }));
+    expect(codes(event)).toEqual([]);
+    expect(await registrations.get(called)).toMatchObject({ state: 'open', taskId: 'task-9' });
+  });
+
   it('warns of an operation_id that nobody has registered with this seller', async () => {
     const made = await open();
     const foreign = await registrations.create({ ...request, agentUrl: OTHER });
@@ -221,7 +254,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect((await registrations.get(foreign))?.state).toBe('calling');
   });
 
-  it('warns where operation and task are not of each other, and ends neither', async () => {
+  it('warns where operation and task are not of each other, and ends that of the task alone', async () => {
     const made = await open();
     const [one, two, three] = [
       await begun('task-1'),
@@ -243,7 +276,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     }
     expect(warned(made)).toEqual(['operation_id_mismatch']);
     expect((await registrations.get(one))?.state).toBe('open');
-    expect((await registrations.get(two))?.state).toBe('open');
+    expect(await registrations.get(two)).toMatchObject({ state: 'ended', status: 'completed' });
     expect((await registrations.get(three))?.state).toBe('calling');
   });
 

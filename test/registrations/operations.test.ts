@@ -4,6 +4,7 @@ import { agentRequest, toolArguments } from '../../src/registrations/request.ts'
 import { operationToken, secretsOf } from '../../src/registrations/secrets.ts';
 import { routesOf } from '../../src/registrations/routes.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import type { StoreRegistrations } from '../../src/stores/contract.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const SELLER = 'https://seller.example/mcp';
@@ -27,9 +28,18 @@ function world() {
   const randomBytes = counted();
   let offsetMs = 0;
   let ids = 0;
+  let afterDue = async (): Promise<void> => {};
   const process = (...given: string[]): Operations => {
-    const { registrations } = memoryStore({ state, clockOffsetMs: () => offsetMs });
-    if (!registrations) return expect.fail('memory has them');
+    const { registrations: stored } = memoryStore({ state, clockOffsetMs: () => offsetMs });
+    if (!stored) return expect.fail('memory has them');
+    const registrations: StoreRegistrations = {
+      ...stored,
+      due: async (query) => {
+        const found = await stored.due(query);
+        await afterDue();
+        return found;
+      },
+    };
     const secrets = secretsOf(given.length > 0 ? given : [NEWEST, OLDER], hashes);
     const parts = { registrations, secrets, hashes, randomBytes };
     const routes = routesOf({
@@ -50,7 +60,12 @@ function world() {
       now: () => 0,
     });
   };
-  return { state, process, pass: (ms: number) => (offsetMs += ms) };
+  return {
+    state,
+    process,
+    pass: (ms: number) => (offsetMs += ms),
+    afterDue: (then: () => Promise<void>) => (afterDue = then),
+  };
 }
 
 let at: ReturnType<typeof world>;
@@ -305,7 +320,6 @@ describe('settle', () => {
     expect(await settle('submitted', 'task-1')).toBe('settled');
     expect(await two.get(made)).toMatchObject({ state: 'open', taskId: 'task-1', status: 'submitted' });
     expect(await settle('working', 'task-1')).toBe('known');
-    expect(await settle('working', 'task-2')).toBe('other-task');
     expect(await settle('completed', 'task-1')).toBe('settled');
     expect(await settle('failed', 'task-1')).toBe('known');
     expect(await two.get(made)).toMatchObject({ state: 'ended', status: 'completed' });
@@ -319,6 +333,43 @@ describe('settle', () => {
     expect(seen).not.toHaveProperty('taskId');
     at.pass(RETENTION_MS);
     expect(await one.get(made)).toBeUndefined();
+  });
+
+  it.each(['working', 'completed'] as const)(
+    'by the task of the answer, though an event has named another one (%s); both are polled',
+    async (status) => {
+      const made = await one.create(request);
+      const told = { agentUrl: SELLER, operationId: made.operationId };
+      await one.find({ ...told, taskId: 'task-of-an-event', status });
+      expect(await two.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('other-task');
+      expect(await one.get(made)).toMatchObject({ state: 'open', taskId: 'task-1', status: 'submitted' });
+      const watched = await one.list({ state: 'watched', limit: 10 });
+      expect(watched.operations.map(({ operationId }) => operationId)).toEqual([
+        made.operationId,
+        made.operationId,
+      ]);
+      const ofOther = { ...told, taskId: 'task-of-an-event', status: 'completed' } as const;
+      expect(await one.find(ofOther)).toMatchObject({ isMismatch: true });
+      expect((await one.get(made))?.state).toBe('open');
+      expect(await one.find({ ...ofOther, taskId: 'task-1' })).toMatchObject({ isMismatch: false });
+      expect((await one.get(made))?.state).toBe('ended');
+    },
+  );
+
+  it('without a task, takes the one that an event brings, and polls it', async () => {
+    const made = await one.create(request);
+    await one.settle(made, { status: 'submitted' });
+    expect((await one.list({ state: 'watched', limit: 10 })).operations).toEqual([]);
+    await two.find({
+      agentUrl: SELLER,
+      operationId: made.operationId,
+      taskId: 'task-1',
+      status: 'working',
+    });
+    expect(await one.get(made)).toMatchObject({ state: 'open', taskId: 'task-1' });
+    expect((await one.list({ state: 'watched', limit: 10 })).operations).toMatchObject([
+      { operationId: made.operationId },
+    ]);
   });
 });
 
@@ -346,7 +397,33 @@ describe('refuse', () => {
     expect(kept()).not.toContain('sealed');
     at.pass(CALL_MS);
     expect((await two.due(9, [])).operations).toEqual([]);
-    expect(await one.settle(made, { status: 'completed' })).toBe('known');
+  });
+
+  it('a call that was refused, and that the seller does after all, is settled by what it tells', async () => {
+    const made = await one.create(request);
+    await one.reject(made);
+    expect((await one.get(made))?.state).toBe('refused');
+    const told = {
+      agentUrl: SELLER,
+      operationId: made.operationId,
+      taskId: 'task-1',
+      status: 'working',
+    } as const;
+    await two.find(told);
+    expect(await one.get(made)).toMatchObject({ state: 'open', taskId: 'task-1' });
+    expect((await one.list({ state: 'watched', limit: 10 })).operations).toHaveLength(1);
+  });
+
+  it('is not given up by the key that it had before', async () => {
+    const made = await one.create({ ...request, requestKeyMs: CALL_MS });
+    at.pass(2 * CALL_MS);
+    const late = at.process(NEWEST);
+    // Another process is refused while this one reads which calls are due.
+    at.afterDue(async () => {
+      expect(await two.refuse(made)).toBeDefined();
+    });
+    expect(await late.due(9, [])).toMatchObject({ operations: [], orphaned: [] });
+    expect((await one.get(made))?.state).toBe('calling');
   });
 
   it.each(['refuse', 'reject'] as const)(
@@ -420,6 +497,17 @@ describe('two operations of one task', () => {
     expect(await two.find(named)).toMatchObject(isOf(second.operationId));
     expect((await one.get(second))?.state).toBe('ended');
     expect(await two.find(task)).toMatchObject(isOf(first.operationId));
+  });
+
+  it('the task that an event ends under another operation’s name is not left open', async () => {
+    const [first, second] = [await one.create(request), await one.create(request)];
+    await one.settle(first, { status: 'submitted', taskId: 'task-1' });
+    await one.settle(second, { status: 'submitted', taskId: 'task-2' });
+    const told = { agentUrl: SELLER, operationId: second.operationId, taskId: 'task-1' };
+    expect(await two.find({ ...told, status: 'completed' })).toMatchObject({ isMismatch: true });
+    await two.endWatch(SELLER, 'task-1');
+    expect((await one.get(first))?.state).toBe('ended');
+    expect((await one.get(second))?.state).toBe('open');
   });
 });
 

@@ -144,14 +144,47 @@ describe('start', () => {
 
   it('of a seller that refuses it is an alarm, and the end', async () => {
     const made = await one.create(request);
-    const { call } = collecting(1, async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } }));
+    const { call } = collecting(1, async () => ({
+      error: { code: 'IDEMPOTENCY_CONFLICT', message: 'other arguments' },
+    }));
     two.start({ call });
     await until(async () => at.alarms.length > 0);
     const { agentUrl: sender, operationId } = made;
     expect(at.alarms).toMatchObject([
-      { code: 'operation_refused', sender, operationId, refusal: 'AUTH_INVALID' },
+      { code: 'operation_refused', sender, operationId, refusal: 'IDEMPOTENCY_CONFLICT' },
     ]);
     expect((await one.get(made))?.state).toBe('refused');
+  });
+
+  it('of a seller that refuses the credentials is an alarm, and goes on: the call before may have been done', async () => {
+    const made = await one.create(request);
+    let refusals = 2;
+    const { call, calls, all } = collecting(3, async () =>
+      (refusals -= 1) >= 0
+        ? { error: { code: 'AUTH_INVALID', message: 'expired' } }
+        : { status: 'submitted', task_id: 'task-1' },
+    );
+    two.start({ call });
+    await all;
+    await until(async () => (await one.get(made))?.state === 'open');
+    expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
+    const [alarm] = at.alarms;
+    expect(alarm).toMatchObject({ code: 'operation_refused', refusal: 'AUTH_INVALID' });
+    expect(alarm?.message).toContain('it is repeated');
+  });
+
+  it('a refusal that comes after the answer of another process is no alarm', async () => {
+    const made = await one.create(request);
+    const { call, all } = collecting(1, async () => {
+      await made.settle({ status: 'submitted', task_id: 'task-1' });
+      return { error: { code: 'IDEMPOTENCY_CONFLICT', message: 'late' } };
+    });
+    two.start({ call });
+    await all;
+    const looks = at.waits.length;
+    await until(async () => at.waits.length > looks + 2);
+    expect(at.alarms).toEqual([]);
+    expect((await one.get(made))?.state).toBe('open');
   });
 
   it('tells of what it cannot call: a request key that is over, a secret that is missing', async () => {
