@@ -181,6 +181,12 @@ function loopOf(
   });
 }
 
+/** Up to the first poll, between polls, and from the last one until the task's end, or the end of the run. */
+function waitsOf({ asked, safeAt }: Task, forMs: number): number[] {
+  const times = [0, ...asked.map(({ from }) => from), Math.min(safeAt ?? Infinity, forMs)];
+  return times.slice(1).map((time, nth) => time - (times[nth] ?? 0));
+}
+
 const gapsOf = ({ asked }: Task): number[] =>
   asked.flatMap(({ from }, nth) => {
     const before = asked[nth - 1];
@@ -208,9 +214,7 @@ function judged(tasks: readonly Task[], { most, stats, forMs }: Seen): Result {
       tooOften: named((task) => Math.min(Infinity, ...gapsOf(task)) < 0.9 * everyMs(task)),
       // What falls due is seen at the next look, and may have to wait for its seller's others.
       tooSeldom: named(
-        (task) =>
-          Math.max(0, ...gapsOf(task)) > 1.1 * everyMs(task) + LOOK_MS + 10 * TAKES_MS ||
-          task.asked.length === 0,
+        (task) => Math.max(...waitsOf(task, forMs)) > 1.1 * everyMs(task) + LOOK_MS + 10 * TAKES_MS,
       ),
       // An end that came too late to be asked about may be left for the next hour.
       notHandledOnce: named(
