@@ -53,7 +53,7 @@ const SCENARIOS = {
   ],
   'a seller that refuses the call': [
     { seller: 'refuses', creators: 1, left: { ...NOTHING, repeater: 1 + more, time: 3 } },
-    450,
+    440,
     ['calling', 'orphaned', 'refused'],
   ],
   'two operations that are answered with one task': [
