@@ -1,6 +1,7 @@
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/json.ts';
-import { endTask, seenOf, type Step, storedIn } from '../registrations/operation.ts';
+import { seenOf, storedIn } from '../registrations/operation.ts';
+import { endTask, type Step } from '../registrations/settling.ts';
 import {
   endedWatch,
   saveSellerRow,
@@ -157,35 +158,34 @@ export function endPoll(
 ): Promise<Kept> {
   return store.run(held.sender, (rows, now) => {
     const seller = sellerRowIn(rows);
-    const live = livePolls(seller, now);
-    const polls = live.filter(([id, until]) => id !== held.id || until !== held.dueAt);
+    // A seller that was forgotten meanwhile has none any more.
+    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     const row = rows.get('watch', held.id);
-    const isOwn = row?.dueAt === held.dueAt;
-    // A seller that was forgotten meanwhile has no row any more.
-    if (isOwn || polls.length < live.length) {
-      const pausedUntil = pausedBy(end, seller, now);
-      const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
-      const paused = pausedUntil !== undefined && { pausedUntil };
-      saveSellerRow(rows, held.sender, { ...seller, polls, tookMs, ...paused });
-    }
-    if (!row || !isOwn) return 'lost';
-    const watch = watchIn(row);
-    const told = rows.taskEnd(held.id);
-    if (told === 'done') {
-      endTask({ rows, now, hashes, retentionMs }, row);
-      return 'kept';
-    }
-    if (end.kind === 'answered' && end.isEnd) {
-      rows.save(endedWatch(row, now + retentionMs));
-      return 'kept';
-    }
-    if (told === undefined && isGivenUp(watch, end, now, pace)) {
-      rows.save(watchRow(row, watch, 'unresolved'));
-      return 'unresolved';
-    }
-    rows.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
-    return 'kept';
+    if (row?.dueAt !== held.dueAt) return 'lost';
+    return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });
   });
+}
+
+function ended(
+  step: Step,
+  row: RegistrationRow,
+  end: PollEnd,
+  { seller, pace }: { readonly seller: SellerRow; readonly pace: Pace },
+): Kept {
+  const { rows, now } = step;
+  const watch = watchIn(row);
+  const told = rows.taskEnd(row.id);
+  if (told === 'done') {
+    endTask(step, row);
+  } else if (end.kind === 'answered' && end.isEnd) {
+    rows.save(endedWatch(row, now + step.retentionMs));
+  } else if (told === undefined && isGivenUp(watch, end, now, pace)) {
+    rows.save(watchRow(row, watch, 'unresolved'));
+    return 'unresolved';
+  } else {
+    rows.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
+  }
+  return 'kept';
 }
 
 function isGivenUp({ since }: Watch, { kind }: PollEnd, now: number, { giveUpMs }: Pace): boolean {
@@ -202,6 +202,19 @@ export function contextOf(
     const row = rows.get('operation', storedId(operationId, hashes));
     return row && seenOf(row, storedIn(row)).context;
   });
+}
+
+/** What is known of a seller once a poll of it has ended. */
+function afterPoll(
+  seller: SellerRow,
+  held: Held,
+  end: PollEnd,
+  { now, pace }: { readonly now: number; readonly pace: Pace },
+): SellerRow {
+  const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
+  const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
+  const pausedUntil = pausedBy(end, seller, now);
+  return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
 }
 
 const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>

@@ -5,7 +5,8 @@ import { ConfigError } from '../errors.ts';
 import type { StoreRegistrations } from '../stores/contract.ts';
 import { SELLER } from './checks.ts';
 import { accountText, checkedRef, type JsonObject, requireTaskType } from './json.ts';
-import { adopted, type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
+import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
+import { adopted } from './settling.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 
 /** What a seller does already, arranged before there were registrations, or elsewhere. */

@@ -4,9 +4,7 @@ import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../s
 import { RegistrationError } from './errors.ts';
 import { roomBySeller } from './open-limit.ts';
 import {
-  endWatch,
   type SellerAnswer,
-  found,
   isOpen,
   type OperationFound,
   type OperationName,
@@ -16,11 +14,11 @@ import {
   rowOf,
   seenOf,
   type Settled,
-  settled,
   type Stored,
   storedIn,
   withoutArguments,
 } from './operation.ts';
+import { endWatch, found, settled } from './settling.ts';
 import {
   accountText,
   argumentsText,

@@ -1,0 +1,270 @@
+import { MAX_TEXT } from '../codec/printable.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import type { TaskStatus } from '../events/event.ts';
+import { isTerminal } from '../events/status.ts';
+import { storedId } from '../stages/ids.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
+import {
+  isOpen,
+  type OperationFound,
+  type OperationName,
+  type OperationTold,
+  rowOf,
+  seenOf,
+  type SellerAnswer,
+  type Settled,
+  type Stored,
+  storedIn,
+  withoutArguments,
+} from './operation.ts';
+import { endedWatch, type Watch, watchIn, watchRow } from './watch.ts';
+
+/*
+ * The steps by which an operation is settled, found, adopted and ended, over the rows of its seller. Whose a task is says a row of
+ * its own, written with the operation's.
+ */
+
+/** One step over the rows of a seller. */
+export interface Step {
+  readonly rows: RegistrationRows;
+  /** The store's clock, Unix ms. */
+  readonly now: number;
+  readonly hashes: Hashes;
+  /** How long an operation is known after its end. Ms. */
+  readonly retentionMs: number;
+}
+
+/**
+ * Whether an end may have to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to
+ * be handled; it may fail, its sender may give up, or what is newer may make it stale.
+ */
+type End = 'safe' | 'unsafe';
+
+/** Whether the task of a row is the operation's, or becomes it: it was adopted before its call was answered. */
+function takesTask(step: Step, row: RegistrationRow, { operationId }: OperationName): boolean {
+  const owner = watchIn(row).operationId;
+  const other = owner === operationId ? undefined : operationIn(step, owner);
+  if (!other) return true;
+  if (!other.stored.isAdopted) return false;
+  step.rows.save(endedRow(other, other.stored.status, step.now + step.retentionMs));
+  return true;
+}
+
+/** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
+function keepTask(step: Step, of: OperationName, stored: Stored, end: End | undefined): boolean {
+  const { rows, hashes, now, retentionMs } = step;
+  if (stored.taskId === undefined) return true;
+  const id = storedId(stored.taskId, hashes);
+  const known = rows.get('watch', id);
+  if (known && !takesTask(step, known, of)) return false;
+  const own = known && watchIn(known).operationId === of.operationId ? known : undefined;
+  const row =
+    own ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
+  if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
+  // One that was given up is polled again: its end is told, and may be lost.
+  else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
+    rows.save({ ...row, dueAt: now, list: 'watched' });
+  return true;
+}
+
+/** A row like a task's, which nobody polls. No task has such an id, for a stored one is plain text or a hash. */
+const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
+  storedId(`media_buy\0${mediaBuyId}`, hashes);
+
+/** Whose the media buy is that came of an operation; it stays whose it was. */
+function keepMediaBuy(step: Step, of: OperationName, stored: Stored): void {
+  const { rows, hashes, now, retentionMs } = step;
+  if (stored.mediaBuyId === undefined) return;
+  const id = mediaBuyRowId(stored.mediaBuyId, hashes);
+  const known = rows.get('watch', id);
+  if (known && watchIn(known).operationId !== of.operationId) return;
+  const row = known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), null);
+  rows.save(endedWatch(row, now + retentionMs));
+}
+
+const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): Watch => ({
+  operationId,
+  taskId: stored.taskId ?? '',
+  taskType: stored.taskType,
+  hasWebhooks: !stored.withoutConfig,
+  ...(stored.seller.edition && { edition: stored.seller.edition }),
+  ...(stored.account !== undefined && { account: stored.account }),
+  ...(stored.status && { status: stored.status }),
+  since: now,
+  changes: 0,
+  failures: 0,
+});
+
+/** Whether it is settled by that. What was refused or given up has been done all the same if its seller says so. */
+function isNews(stored: Stored, { status, taskId }: SellerAnswer): boolean {
+  if (differ(taskId, stored.taskId)) return true;
+  const isNamed = taskId !== undefined && stored.taskId === undefined;
+  return stored.state === 'open' ? isNamed || isTerminal(status) : stored.state !== 'ended';
+}
+
+/**
+ * Settles it by its call's answer, or by what an event tells of its task. An answer may name another task than an event did
+ * before: it is the one that was asked for.
+ * @param end what an end is, where it is told.
+ */
+export function settled(
+  step: Step,
+  of: OperationName,
+  stored: Stored,
+  answer: SellerAnswer,
+  end: End,
+): Exclude<Settled, 'absent'> {
+  if (!isNews(stored, answer)) return 'known';
+  const { status, taskId, mediaBuyId } = answer;
+  const isEnd = isTerminal(status);
+  const is: Stored = {
+    ...withoutArguments(stored),
+    state: isEnd ? 'ended' : 'open',
+    status,
+    ...(taskId !== undefined && { taskId }),
+    ...(mediaBuyId !== undefined && { mediaBuyId }),
+  };
+  keepMediaBuy(step, of, is);
+  step.rows.save(rowOf(of, is, null, isEnd ? step.now + step.retentionMs : null));
+  if (!keepTask(step, of, is, isEnd ? end : undefined)) return 'task-taken';
+  return differ(taskId, stored.taskId) ? 'other-task' : 'settled';
+}
+
+interface Candidate {
+  readonly row: RegistrationRow;
+  readonly stored: Stored;
+}
+
+function operationIn({ rows, hashes }: Step, operationId: string | undefined): Candidate | undefined {
+  const row = operationId === undefined ? undefined : rows.get('operation', storedId(operationId, hashes));
+  return row && { row, stored: storedIn(row) };
+}
+
+/** Which operation a row of a task or of a media buy is of. */
+function ownerIn({ rows }: Step, id: string): string | undefined {
+  const row = rows.get('watch', id);
+  return row && watchIn(row).operationId;
+}
+
+const taskOwner = (step: Step, taskId: string | undefined): string | undefined =>
+  taskId === undefined ? undefined : ownerIn(step, storedId(taskId, step.hashes));
+
+const mediaBuyOwner = (step: Step, mediaBuyId: string | undefined): string | undefined =>
+  mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
+
+/** A delivery report names no operation. Of a task another one may have made the same media buy. */
+const reportedOwner = (step: Step, { status, mediaBuyId }: OperationTold): string | undefined =>
+  status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
+
+/** Both are known, and they are not the same. */
+const differ = (a: string | undefined, b: string | undefined): boolean =>
+  a !== undefined && b !== undefined && a !== b;
+
+/** The operation that an event names, else its task's, else that of the media buy that it reports on. */
+function candidateOf(
+  step: Step,
+  told: OperationTold,
+): { readonly is: Candidate; readonly isMismatch: boolean } | undefined {
+  const { operationId, taskId } = told;
+  const named = operationIn(step, operationId);
+  const namedTask = named?.stored.taskId;
+  // Where the operation says itself what its task is, one read is enough.
+  const owner = namedTask === undefined ? operationIn(step, taskOwner(step, taskId)) : undefined;
+  const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
+  if (!is) return undefined;
+  // Which operation_id the seller of an adopted task was told is not known.
+  const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
+  return { is, isMismatch: isOfOther || differ(taskId, namedTask) };
+}
+
+/**
+ * The operation that an event is of. It is settled by what the event tells where that fits, and known for longer where it has
+ * ended.
+ */
+export function found(step: Step, told: OperationTold): OperationFound | undefined {
+  const candidate = candidateOf(step, told);
+  if (!candidate) return undefined;
+  const { is, isMismatch } = candidate;
+  const of = { agentUrl: told.agentUrl, operationId: is.row.id };
+  const answer = isMismatch ? undefined : answerTold(told);
+  const done = answer ? settled(step, of, is.stored, answer, 'unsafe') : 'known';
+  if (done === 'known') keepLonger(step, of, is);
+  return { operation: seenOf(is.row, is.stored), isMismatch };
+}
+
+/** An id that is too long is not kept: what the event tells counts all the same. */
+function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer | undefined {
+  const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
+  return status && { status, ...(isKept && { taskId }), ...(mediaBuyId !== undefined && { mediaBuyId }) };
+}
+
+/** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */
+function keepLonger(step: Step, of: OperationName, { row, stored }: Candidate): void {
+  const { rows, hashes, now, retentionMs } = step;
+  if (row.expiresAt === null || row.expiresAt - now >= retentionMs / 2) return;
+  rows.save(rowOf(of, stored, null, now + retentionMs));
+  const task = stored.taskId === undefined ? undefined : rows.get('watch', storedId(stored.taskId, hashes));
+  if (task && task.expiresAt !== null && watchIn(task).operationId === of.operationId)
+    rows.save(endedWatch(task, now + retentionMs));
+  keepMediaBuy(step, of, stored);
+}
+
+/**
+ * What a seller does already becomes an operation: open with a task, which is polled; ended where there is a media buy alone.
+ * @param made the operation, where none is known for it yet.
+ */
+export function adopted(step: Step, of: OperationName, made: Stored): RegistrationRow {
+  const { rows, now, retentionMs } = step;
+  const { taskId, mediaBuyId } = made;
+  // A media buy that is known may have another task now.
+  const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
+  const known = operationIn(step, owner);
+  const stored: Stored = known
+    ? { ...known.stored, ...(mediaBuyId !== undefined && { mediaBuyId }) }
+    : { ...made, state: taskId === undefined ? 'ended' : 'open' };
+  const is = known ? { agentUrl: of.agentUrl, operationId: known.row.id } : of;
+  const row = rowOf(is, stored, known?.row.dueAt ?? null, expiryOf(stored, now + retentionMs));
+  rows.save(row);
+  if (!known) keepTask(step, is, stored, undefined);
+  else if (taskId !== undefined) pollAgain(step, taskId);
+  keepMediaBuy(step, is, stored);
+  return row;
+}
+
+/** Whose task was given up has asked for it anew. */
+function pollAgain({ rows, hashes, now }: Step, taskId: string): void {
+  const row = rows.get('watch', storedId(taskId, hashes));
+  if (row?.list !== 'unresolved') return;
+  rows.save(watchRow(row, { ...watchIn(row), since: now }, 'watched', { dueAt: now }));
+}
+
+const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
+
+/**
+ * The task has ended: nobody polls it any more. Its operation has ended too, also where the event of the end was not taken for
+ * the operation's.
+ */
+export function endTask(step: Step, row: RegistrationRow): void {
+  const { rows, now, retentionMs } = step;
+  rows.save(endedWatch(row, now + retentionMs));
+  const { operationId, taskId } = watchIn(row);
+  const is = operationIn(step, operationId);
+  if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) return;
+  const status = rows.lastTold(row.id)?.status as TaskStatus | undefined;
+  rows.save(endedRow(is, status ?? is.stored.status, now + retentionMs));
+}
+
+const endedRow = (
+  { row, stored }: Candidate,
+  status: TaskStatus | undefined,
+  expiresAt: number,
+): RegistrationRow => {
+  const of = { agentUrl: row.sender, operationId: row.id };
+  return rowOf(of, { ...stored, state: 'ended', ...(status && { status }) }, null, expiresAt);
+};
+
+/** The task of that id has ended. */
+export function endWatch(step: Step, taskId: string): void {
+  const row = step.rows.get('watch', storedId(taskId, step.hashes));
+  if (row && row.list !== null) endTask(step, row);
+}
