@@ -151,7 +151,7 @@ const BODIES: Record<ActorKind, (hands: Hands) => Promise<unknown>> = {
     for (const operation of operations) await called(hands, operation);
   },
   poller: async ({ actor, gate, registrations, observe }) => {
-    const tasks = { rows: registrations, retentionMs: RETENTION_MS };
+    const tasks = { rows: registrations, hashes, retentionMs: RETENTION_MS };
     const due = await registrations.due({ kind: 'watch', max: 1, holdMs: CALL_MS, senders: [] });
     for (const { sender, id, dueAt } of due.rows) {
       const begun = await beginPoll(tasks, { sender, id, dueAt }, PACE);
