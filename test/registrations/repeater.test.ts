@@ -280,7 +280,7 @@ describe('a call that takes too long', () => {
         made.push(operationId);
         if (operationId === 'a') await new Promise(() => {});
       },
-      tell: () => {},
+      tell: async () => {},
       sleep: async (ms, signal) => {
         const over = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
         if (ms !== 45_000) return turn();
@@ -301,7 +301,7 @@ describe('a call that takes too long', () => {
     const repeater = repeaterOf({
       due: () => Promise.reject(new Error('away')),
       make: async () => {},
-      tell: (one) => void news.push(one),
+      tell: async (one) => void news.push(one),
       sleep: async (ms) => {
         await turn();
         waits.push(ms);
