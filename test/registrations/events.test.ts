@@ -236,7 +236,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const made = await open();
     const called = await registrations.create(request);
     await registrations.adopt({ agentUrl: AGENT, taskId: 'task-9', taskType: 'create_media_buy' });
-    const event = await handledOf(made, told(called.operationId, 'task-9', { context: request.context }));
+    const event = await handledOf(made, told(called.operationId, 'task-9'));
     expect(codes(event)).toEqual([]);
     expect(await registrations.get(called)).toMatchObject({ state: 'open', taskId: 'task-9' });
   });

@@ -250,7 +250,7 @@ describe('a call that takes too long', () => {
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject((reason = signal.reason)));
         }),
-      tell: (one) => void news.push(one),
+      tell: async (one) => void news.push(one),
       sleep: async (ms, signal) => {
         const over = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
         if (ms !== 45_000) return over;
