@@ -223,7 +223,6 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const told = {
       operation_id: called.operationId,
       task_id: 'task-9',
-      context: request.context,
       result: {},
     };
     const end = await handledOf(made, payloads.tool('completed', told));
