@@ -7,12 +7,12 @@ export interface Sender {
   /** The seller's `agents[].url`, byte for byte; the keyspace of its events. */
   readonly agentUrl: string;
   /** Where brand.json lies, if not at `https://<host of agentUrl>/.well-known/brand.json`. */
-  readonly brandJsonUrl?: string;
+  readonly brandJsonUrl?: string | undefined;
   /** Legacy authentication, deprecated; absent: RFC 9421 signatures. */
   readonly auth?: SenderAuth;
-  readonly edition?: EditionName;
+  readonly edition?: EditionName | undefined;
   /** Envelope format known from registration; detected where absent. */
-  readonly format?: Transport;
+  readonly format?: Transport | undefined;
   /** Only these JWKs verify; the seller's JWKS is not consulted. For publisher pins, tests, air-gapped receivers. */
   readonly pins?: readonly Jwk[];
   /**

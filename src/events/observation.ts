@@ -6,17 +6,17 @@ export interface Observation {
   /** Agent URL of the seller. */
   readonly sender: string;
   /** One of the two, or both: a first answer that ends the operation names no task. */
-  readonly taskId?: string;
-  readonly operationId?: string;
+  readonly taskId?: string | undefined;
+  readonly operationId?: string | undefined;
   /** e.g. `create_media_buy`. */
-  readonly taskType?: string;
+  readonly taskType?: string | undefined;
   readonly status: TaskStatus;
   /** The task's result, or what its status says: what a webhook has in `result`. JSON. */
   readonly data?: unknown;
   /** As the seller gave it back. JSON. */
   readonly context?: unknown;
   /** When the seller says that the status changed, RFC 3339 with a zone. Without it a status is ordered by `askedAt`. */
-  readonly timestamp?: string;
+  readonly timestamp?: string | undefined;
   /** When the buyer asked. Unix ms, on the receiver's clock. */
   readonly askedAt: number;
   readonly source: Exclude<EventChannel, 'webhook'>;

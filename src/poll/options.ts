@@ -20,29 +20,29 @@ export interface PollerOptions {
   readonly registrations: Registrations;
   /** Your client, as of `registrations.start`: `mcpCaller`, `a2aCaller`, or your own. */
   readonly call: CallSeller;
-  /** The transport by which a seller is called, which decides how it is asked. Default: that of `call`, else `tool`. */
-  readonly transport?: Transport | ((agentUrl: string) => Transport);
+  /** The transport by which a seller is called, which decides how it is asked. By default, and where a function gives undefined: that of `call`, else `tool`. */
+  readonly transport?: Transport | ((agentUrl: string) => Transport | undefined) | undefined;
   /** Between two polls of a task without webhooks. Ms; 30 000. */
-  readonly fastMs?: number;
+  readonly fastMs?: number | undefined;
   /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
-  readonly slowMs?: number;
+  readonly slowMs?: number | undefined;
   /** A task that has not ended after this time is `unresolved`: an alarm, and no longer polled. Ms; 30 days. */
-  readonly giveUpMs?: number;
+  readonly giveUpMs?: number | undefined;
   /**
    * A seller that has delivered no webhook for this time is polled fast again. Ms, the same for all or by agent URL, e.g. the
-   * retry horizon that it declares. 24 h.
+   * retry horizon that it declares; undefined: the default. 24 h.
    */
-  readonly silentMs?: number | ((agentUrl: string) => number);
+  readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
   /** How long a question may take, ms; another process asks after twice that. 20 000. */
-  readonly callMs?: number;
+  readonly callMs?: number | undefined;
   /** Concurrent questions to one seller, of all processes together. 4. */
-  readonly perSeller?: number;
+  readonly perSeller?: number | undefined;
   /** Concurrent questions of this process. 64. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
-  readonly query?: (task: PolledTask) => TaskQuery | undefined;
+  readonly query?: ((task: PolledTask) => TaskQuery | undefined) | undefined;
   /** Called after each poll. An error that it throws changes nothing. */
-  readonly onPoll?: (poll: Poll) => void;
+  readonly onPoll?: ((poll: Poll) => void) | undefined;
 }
 
 /** Polls tasks until each has ended, by any channel. */
@@ -129,13 +129,14 @@ function requireFunction(name: string, value: unknown, example: string): void {
 }
 
 function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => Transport {
-  if (typeof transport === 'function') return transport;
-  const same = oneOf('createPoller: transport', transport, ['tool', 'agent']) ?? call.transport ?? 'tool';
+  const standard = call.transport ?? 'tool';
+  if (typeof transport === 'function') return (agentUrl) => transport(agentUrl) ?? standard;
+  const same = oneOf('createPoller: transport', transport, ['tool', 'agent']) ?? standard;
   return () => same;
 }
 
 function silentOf(silentMs: PollerOptions['silentMs']): (agentUrl: string) => number {
-  if (typeof silentMs === 'function') return silentMs;
+  if (typeof silentMs === 'function') return (agentUrl) => silentMs(agentUrl) ?? DAY_MS;
   const ms = wholeNumber('silentMs', silentMs, DAY_MS);
   return () => ms;
 }

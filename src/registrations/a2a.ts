@@ -49,7 +49,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
   const version = oneOf('version', options.version, AGENT_VERSIONS);
   const cards = keptCards();
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  const call: CallSeller = (agentUrl, operation, args, { signal = new AbortController().signal }) =>
+  const call: CallSeller = (agentUrl, operation, args, { signal }) =>
     limited(limit, signal, async (within) => {
       const exchange = exchangeBy(await orAborted(fetchFor(agentUrl), within), within);
       const agent = version

@@ -4,7 +4,7 @@ import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from '../errors.ts';
 import type { StoreRegistrations } from '../stores/contract.ts';
 import { SELLER } from './checks.ts';
-import { accountText, checkedRef, type JsonObject, requireTaskType } from './json.ts';
+import { accountText, checkedRef, requireTaskType } from './json.ts';
 import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
 import { adopted } from './settling.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
@@ -12,17 +12,17 @@ import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 /** What a seller does already, arranged before there were registrations, or elsewhere. */
 export interface Adoption extends Seller {
   /** The URL below `baseUrl` that it sends to: its deliveries are accepted there from now on. */
-  readonly url?: string;
-  /** A task that is under way: it is polled like one that was registered. With its `taskType`. */
-  readonly taskId?: string;
-  /** e.g. `update_media_buy`. Default: `create_media_buy`. */
-  readonly taskType?: string;
+  readonly url?: string | undefined;
+  /** A task that is under way: it is polled like one that was registered. Needs its `taskType`. */
+  readonly taskId?: string | undefined;
+  /** e.g. `update_media_buy`. Required with `taskId`; of a media buy alone `create_media_buy` by default. */
+  readonly taskType?: string | undefined;
   /** A running media buy: its delivery reports are assigned by it. */
-  readonly mediaBuyId?: string;
+  readonly mediaBuyId?: string | undefined;
   /** The `account` with which the seller is asked about the task. */
-  readonly account?: JsonObject;
+  readonly account?: object | undefined;
   /** As in `create`. */
-  readonly ref?: string;
+  readonly ref?: string | undefined;
 }
 
 const ADOPTION: Readonly<Record<keyof Adoption, true>> = {

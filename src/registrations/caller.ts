@@ -18,11 +18,11 @@ export interface SellerAuth {
 /** Options of the callers of both transports. */
 export interface CallerOptions {
   /** Absent: operations that are public alone. */
-  readonly auth?: SellerAuth;
+  readonly auth?: SellerAuth | undefined;
   /** For the answer to a request, ms. 60 000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** http, for development. */
-  readonly allowLoopback?: boolean;
+  readonly allowLoopback?: boolean | undefined;
 }
 
 export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
@@ -56,6 +56,11 @@ export function callerOf(
   known: object,
   now: () => number = Date.now,
 ): Caller {
+  if (typeof options === 'string') {
+    throw new ConfigError(
+      `${name}: was called as if it were the caller. Give what it returns: ${name}({ auth }).`,
+    );
+  }
   onlyKnown(name, options, known);
   const tokenOf = tokenSource(options.auth);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);

@@ -1,8 +1,10 @@
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
+import { ConfigError } from '../errors.ts';
 import { RegistrationError } from './errors.ts';
+import type { Given } from './json.ts';
 import type { OperationName, OperationState } from './operation.ts';
-import type { OperationQuery } from './list.ts';
+import { LISTED, type OperationQuery } from './list.ts';
 import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
@@ -62,7 +64,7 @@ export function requireReportingAlone(reporting: Reporting): void {
 }
 
 /** Values of members are checked where they are read. @throws RegistrationError */
-export function requireRequest(request: OperationRequest): void {
+export function requireRequest(request: Given<OperationRequest>): void {
   checked(() => {
     onlyKnown('create', request, REQUEST);
     flag('token', request.token);
@@ -72,6 +74,9 @@ export function requireRequest(request: OperationRequest): void {
 /** A registration may be passed as a name too: its other members are ignored. @throws RegistrationError */
 export function requireName(of: Partial<OperationName> | null | undefined): OperationName {
   return checked(() => {
+    if (typeof of === 'string') {
+      throw new ConfigError('get: is a string. Give both names: get({ agentUrl, operationId }).');
+    }
     const { agentUrl, operationId } = of ?? {};
     return { agentUrl: requireAgentUrl(agentUrl), operationId: text('operationId', operationId) };
   });
@@ -90,7 +95,7 @@ export function requireQuery(query: OperationQuery): void {
   checked(() => {
     onlyKnown('list', query, QUERY);
     oneOf('state', query.state, STATES);
-    wholeNumber('limit', query.limit, Number.NaN, 1, MOST_LISTED);
+    wholeNumber('limit', query.limit, LISTED, 1, MOST_LISTED);
     if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
     if (query.after !== undefined) text('after', query.after);
   });

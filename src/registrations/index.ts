@@ -9,7 +9,7 @@ export type { EventRegistrations, KnownRegistration } from '../events/registrati
 export type { Sender } from '../senders.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
-export type { Json, JsonObject } from './json.ts';
+export type { Given, Json, JsonObject } from './json.ts';
 export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';
 export type { OperationPage, OperationQuery } from './list.ts';
 export type { Adoption } from './adopt.ts';

@@ -9,6 +9,16 @@ export interface JsonObject {
   readonly [name: string]: Json | undefined;
 }
 
+/**
+ * T as callers give it: what may be left out may be undefined, and a JSON object may be of an interface type, which has no index
+ * signature. That it is JSON is checked when it is given.
+ */
+export type Given<T> = {
+  readonly [K in keyof T]:
+    GivenValue<Exclude<T[K], undefined>> | (object extends Pick<T, K> ? undefined : never);
+};
+type GivenValue<V> = JsonObject extends V ? object : V;
+
 /** A part of a registration, and its limit. */
 interface Part {
   readonly name: string;

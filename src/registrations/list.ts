@@ -7,11 +7,12 @@ import { watchIn, type WatchState } from './watch.ts';
 /** Which operations `list` returns. Default: those of all sellers and states. */
 export interface OperationQuery {
   /** `watched`: its task is polled; `unresolved`: polling was given up. Both may be open or ended. */
-  readonly state?: OperationState | WatchState;
-  readonly agentUrl?: string;
-  /** 1 to 1000. */
-  readonly limit: number;
-  readonly after?: string;
+  readonly state?: OperationState | WatchState | undefined;
+  readonly agentUrl?: string | undefined;
+  /** 1 to 1000. 100. */
+  readonly limit?: number | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
 }
 
 /** A page of operations; `next` is `after` of the next one. */
@@ -25,11 +26,14 @@ const WATCH_STATES: Readonly<Record<WatchState, true>> = { watched: true, unreso
 const isWatchState = (state: OperationQuery['state']): state is WatchState =>
   state !== undefined && Object.hasOwn(WATCH_STATES, state);
 
+/** How many `list` returns at once. */
+export const LISTED = 100;
+
 /** `Registrations.list`. */
 export async function listOperations(
   registrations: StoreRegistrations,
   hashes: Hashes,
-  { state, agentUrl, limit, after }: OperationQuery,
+  { state, agentUrl, limit = LISTED, after }: OperationQuery,
 ): Promise<OperationPage> {
   const ofWatches = isWatchState(state);
   const { rows, next } = await registrations.page({

@@ -24,7 +24,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const sellerFetch = await fetchFor(agentUrl);
     const client = new Client({ name: 'proto-webhooks', version: '1' });
     const transport = new StreamableHTTPClientTransport(new URL(agentUrl), { fetch: sellerFetch });
-    const limits = { timeout: timeoutMs, ...(signal && { signal }) };
+    const limits = { timeout: timeoutMs, signal };
     try {
       await client.connect(transport, limits);
       const result = await client.callTool({ name: operation, arguments: args }, undefined, limits);

@@ -18,7 +18,7 @@ export interface CallSeller {
     agentUrl: string,
     operation: string,
     args: JsonObject,
-    options: { readonly signal?: AbortSignal },
+    options: { readonly signal: AbortSignal },
   ): Promise<unknown>;
   /** By which transport; the tool transport unless it says. A poller asks accordingly. */
   readonly transport?: Transport;
@@ -86,11 +86,11 @@ export function registrationOf(
   };
   return {
     ...of,
-    call: async (call, signal) => {
+    call: async (call, signal = new AbortController().signal) => {
       requireCall(call, signal);
       const ask = async (asked: Operation): Promise<unknown> => {
         try {
-          return await call(agentUrl, is.taskType, toolArguments(asked.call), signal ? { signal } : {});
+          return await call(agentUrl, is.taskType, toolArguments(asked.call), { signal });
         } catch (error) {
           return refusalThrown(error);
         }

@@ -17,7 +17,7 @@ import {
   requireRequest,
   requireSellerAlone,
 } from './checks.ts';
-import type { JsonObject } from './json.ts';
+import type { Given, JsonObject } from './json.ts';
 import { ofEvent } from './of-event.ts';
 import type { OperationName, OperationSeen, OperationState } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list.ts';
@@ -46,7 +46,7 @@ export interface Registrations extends EventRegistrations {
   /** `ReceiverOptions.senders`: the seller of a URL. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** Durable when it resolves. @throws RegistrationError */
-  readonly create: (request: OperationRequest) => Promise<Registration>;
+  readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
   /** `reporting_webhook` for `create_media_buy`, on the seller's own route. */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
   /**
@@ -60,7 +60,7 @@ export interface Registrations extends EventRegistrations {
   /** One operation; undefined if it is not known. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /** Page by page, by agent URL and operation_id. */
-  readonly list: (query: OperationQuery) => Promise<OperationPage>;
+  readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. A call
    * that is refused, or cannot be repeated, is an alarm.
@@ -94,20 +94,20 @@ export interface RegistrationsOptions {
   /** The newest first, each at least 32 random characters. An undefined one, of an unset environment variable, is a ConfigError. */
   readonly secrets: readonly (string | undefined)[];
   /** http, for development. */
-  readonly allowLoopback?: boolean;
+  readonly allowLoopback?: boolean | undefined;
   /** How long a call may take before another process repeats it. Ms; 120 000. */
-  readonly callMs?: number;
+  readonly callMs?: number | undefined;
   /** How long an operation is known after its end. Ms; 30 days. */
-  readonly retentionMs?: number;
+  readonly retentionMs?: number | undefined;
   /**
    * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Not counted each time:
    * each process may exceed it by 100.
    */
-  readonly maxOpen?: number;
+  readonly maxOpen?: number | undefined;
   /** As of `createReceiver`: warnings and errors go to the console by default. */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
   /** `operation_orphaned` and `operation_refused`: repeated calls that have failed. */
-  readonly onAlarm?: (alarm: Alarm) => void;
+  readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
 
 const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
@@ -187,7 +187,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     create: async (request) => {
       requireRequest(request);
-      return registrationOf(await operations.create(request), context());
+      return registrationOf(await operations.create(request as OperationRequest), context());
     },
     reportingWebhook: async (seller, reporting) => {
       requireSellerAlone('reportingWebhook', seller);
@@ -209,13 +209,16 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       await operations.forget(agentUrl);
     },
     get: async (of) => operations.get(requireName(of)),
-    list: async (query) => {
+    list: async (query = {}) => {
       requireQuery(query);
       return operations.list(query).catch((error: unknown) => {
         throw requestInvalid(error);
       });
     },
     start: (startOptions) => {
+      if (typeof startOptions === 'function') {
+        throw new ConfigError('start: is a function. Give it by its name: start({ call }).');
+      }
       onlyKnown('start', startOptions, { call: true });
       const { call } = startOptions;
       if (typeof call !== 'function') {

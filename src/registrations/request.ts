@@ -178,7 +178,7 @@ const FREQUENCIES: readonly ReportingFrequency[] = ['hourly', 'daily', 'monthly'
 export interface Reporting {
   readonly frequency: ReportingFrequency;
   /** Absent: the seller's own choice. */
-  readonly requestedMetrics?: readonly string[];
+  readonly requestedMetrics?: readonly string[] | undefined;
 }
 
 /** @throws RegistrationError */

@@ -14,9 +14,9 @@ export interface Seller {
   /** Its `agents[].url`, byte for byte. */
   readonly agentUrl: string;
   /** As in `Sender`; so are the next two. */
-  readonly brandJsonUrl?: string;
-  readonly edition?: EditionName;
-  readonly format?: Transport;
+  readonly brandJsonUrl?: string | undefined;
+  readonly edition?: EditionName | undefined;
+  readonly format?: Transport | undefined;
 }
 
 export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];

@@ -48,6 +48,32 @@ describe('createPoller', () => {
     }
   });
 
+  it('functions may leave a seller to the default', async () => {
+    const { options, alarms } = await good();
+    const made = await options.registrations.create({ agentUrl: AGENT, taskType: 'a', arguments: {} });
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    const asked: string[] = [];
+    const call = Object.assign(
+      async (_agentUrl: string, operation: string) => {
+        asked.push(operation);
+        return { id: 'task-1', status: { state: 'working' } };
+      },
+      { transport: 'agent' as const },
+    );
+    const poller = createPoller({
+      ...options,
+      call,
+      fastMs: 1,
+      transport: () => undefined,
+      silentMs: () => undefined,
+    });
+    onTestFinished(() => poller.stop());
+    poller.start();
+    await expect.poll(() => asked[0]).toBe('tasks/get');
+    await expect.poll(() => poller.stats().polls.changed).toBe(1);
+    expect(alarms).toEqual([]);
+  });
+
   it('polls a seller fast whose silentMs nobody can say, with an alarm', async () => {
     const { options, alarms } = await good();
     const made = await options.registrations.create({

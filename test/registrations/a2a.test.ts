@@ -55,9 +55,8 @@ const call = (
   operation: string,
   args: JsonObject = {},
   options: A2aOptions = {},
-  signal?: AbortSignal,
-): Promise<unknown> =>
-  a2aCaller({ allowLoopback: true, ...options })(agentUrl, operation, args, signal ? { signal } : {});
+  signal: AbortSignal = AbortSignal.timeout(60_000),
+): Promise<unknown> => a2aCaller({ allowLoopback: true, ...options })(agentUrl, operation, args, { signal });
 
 const CONFIG = { url: 'https://buyer.example/webhooks/token', operation_id: 'op-1' };
 const BUY = {
@@ -228,15 +227,17 @@ describe('a2aCaller', () => {
   it('its card is read once for several calls, and anew after one that failed', async () => {
     const caller = a2aCaller({ allowLoopback: true });
     const cards = (): number => sent.filter(({ path }) => path?.endsWith('agent-card.json')).length;
-    await caller(agentUrl, 'create_media_buy', BUY, {});
+    await caller(agentUrl, 'create_media_buy', BUY, { signal: AbortSignal.timeout(60_000) });
     const first = cards();
     expect(first).toBeGreaterThan(0);
-    await caller(agentUrl, 'create_media_buy', BUY, {});
+    await caller(agentUrl, 'create_media_buy', BUY, { signal: AbortSignal.timeout(60_000) });
     expect(cards()).toBe(first);
     instead = respond(503);
-    await expect(caller(agentUrl, 'create_media_buy', BUY, {})).rejects.toThrow('503');
+    await expect(
+      caller(agentUrl, 'create_media_buy', BUY, { signal: AbortSignal.timeout(60_000) }),
+    ).rejects.toThrow('503');
     instead = () => false;
-    await caller(agentUrl, 'create_media_buy', BUY, {});
+    await caller(agentUrl, 'create_media_buy', BUY, { signal: AbortSignal.timeout(60_000) });
     expect(cards()).toBe(2 * first);
   });
 

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import { RegistrationError } from '../../src/registrations/errors.ts';
+import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
 import type { Registrations } from '../../src/registrations/registrations.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -42,10 +44,10 @@ const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
   ['forget', [SELLER], 'agentUrl'],
   ['get', [], 'agentUrl'],
   ['get', [null], 'agentUrl'],
+  ['get', ['op-1'], 'get: is a string. Give both names: get({ agentUrl, operationId }).'],
   ['get', [SELLER], 'operationId'],
   ['get', [{ ...SELLER, operationId: 5 }], 'operationId'],
-  ['list', [], 'list: is not an object'],
-  ['list', [{}], 'limit'],
+  ['list', [null], 'list: is not an object'],
   ['list', [{ limit: Number.NaN }], 'limit: NaN'],
   ['list', [{ limit: 0 }], 'limit'],
   ['list', [{ limit: 1001 }], 'limit'],
@@ -82,6 +84,26 @@ describe.each([
   it('an operation_id that no store could keep is of no operation', async () => {
     for (const operationId of ['x'.repeat(5000), 'a\0b\ud800']) {
       expect(await registrations.get({ ...SELLER, operationId })).toBeUndefined();
+    }
+  });
+
+  it('list gives a hundred where nobody says how many', async () => {
+    for (let at = 0; at < 101; at += 1) await registrations.create(REQUEST);
+    const { operations, next } = await registrations.list();
+    expect(operations).toHaveLength(100);
+    const { operations: rest } = await registrations.list({ after: next });
+    expect(rest).toHaveLength(1);
+  });
+
+  it('a function, or the maker of a caller, in the place of a caller says what to give', async () => {
+    expect(() => registrations.start(async () => ({}))).toThrow(
+      'start: is a function. Give it by its name: start({ call }).',
+    );
+    const made = await registrations.create(REQUEST);
+    for (const maker of [mcpCaller, a2aCaller]) {
+      await expect(made.call(maker as never)).rejects.toThrow(
+        `${maker.name}: was called as if it were the caller. Give what it returns: ${maker.name}({ auth }).`,
+      );
     }
   });
 

@@ -46,13 +46,12 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   await transport.handleRequest(req, res);
 }
 
-const call = (options: CallerOptions = {}, args = {}, signal?: AbortSignal): Promise<unknown> =>
-  mcpCaller({ allowLoopback: true, ...options })(
-    `${server.url}/mcp`,
-    'create_media_buy',
-    args,
-    signal ? { signal } : {},
-  );
+const call = (
+  options: CallerOptions = {},
+  args = {},
+  signal: AbortSignal = AbortSignal.timeout(60_000),
+): Promise<unknown> =>
+  mcpCaller({ allowLoopback: true, ...options })(`${server.url}/mcp`, 'create_media_buy', args, { signal });
 
 describe('mcpCaller', () => {
   it('gives what the operation answers, structured or as JSON in a text', async () => {

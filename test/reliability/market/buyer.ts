@@ -128,7 +128,7 @@ export function buyerOf({ registersLate }: Buys, die: (order: Order) => void): B
       idempotency_key: randomUUID(),
       push_notification_config: { url, operation_id: randomUUID() },
     };
-    const answer = await call(agentUrl, TASK_TYPE, args, {});
+    const answer = await call(agentUrl, TASK_TYPE, args, { signal: AbortSignal.timeout(60_000) });
     const registration = await create(registrations, order);
     await registration.settle(answer);
     return answer;

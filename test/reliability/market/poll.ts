@@ -34,11 +34,18 @@ const stateOf = (state: string): TaskStatus =>
 /** Asks for a task, by the transport that the URL is of. Rejects where the seller is dead for a while. */
 export async function statusOf(agentUrl: string, taskId: string): Promise<StatusFound> {
   if (agentUrl.endsWith('/a2a')) {
-    const { status, artifacts = [] } = (await ask(agentUrl, 'tasks/get', { id: taskId }, {})) as AgentTask;
+    const { status, artifacts = [] } = (await ask(
+      agentUrl,
+      'tasks/get',
+      { id: taskId },
+      { signal: AbortSignal.timeout(60_000) },
+    )) as AgentTask;
     const data = artifacts[0]?.parts.at(-1)?.data ?? status.message?.parts[0]?.data;
     return { status: stateOf(status.state), at: status.timestamp, data };
   }
   const query = { task_id: taskId, include_result: true };
-  const found = (await ask(agentUrl, 'get_task_status', query, {})) as ToolStatus;
+  const found = (await ask(agentUrl, 'get_task_status', query, {
+    signal: AbortSignal.timeout(60_000),
+  })) as ToolStatus;
   return { status: found.status, at: found.updated_at, data: found.result ?? found.progress };
 }
