@@ -60,5 +60,16 @@ function logFirst(
     docs: docsOf(code),
     ...(suppressed > 0 && { suppressed }),
   };
-  logger.warn(fields, `a delivery was refused: ${detail}`);
+  const hint = code === 'webhook_signature_tag_invalid' ? tagHint(delivery.headers) : '';
+  logger.warn(fields, `a delivery was refused: ${detail}${hint}`);
+}
+
+/** Another tag of webhooks is, as a rule, another name of the protocol. */
+function tagHint(headers: HeaderFields): string {
+  const parsed = readSignatureFields(headers);
+  const tag = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
+  const name = /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(tag)?.[1];
+  return name === undefined
+    ? ''
+    : ` The seller calls the protocol ${name}: set protocol: '${name}' in createReceiver.`;
 }

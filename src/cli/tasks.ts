@@ -23,6 +23,9 @@ const STATES: readonly TaskFlags['state'][] = [
   'ended',
 ];
 
+/** A media buy that was adopted has no status either, but was answered long ago. */
+const NOT_ANSWERED: ReadonlySet<OperationSeen['state']> = new Set(['calling', 'orphaned']);
+
 const plain = ({ createdAt, ...operation }: OperationSeen): object => ({
   ...operation,
   createdAt: new Date(createdAt).toISOString(),
@@ -32,11 +35,11 @@ function taskLine(operation: OperationSeen, state: TaskFlags['state'], paint: Pa
   const { agentUrl, taskType, taskId, operationId, status, ref, createdAt } = inLines(operation);
   const isLost = state === 'unresolved' || state === 'orphaned';
   const ids = [
-    `task ${taskId ?? '(none yet)'}`,
+    `task ${taskId ?? '(none)'}`,
     `operation ${operationId}`,
     ...(ref === undefined ? [] : [`ref ${ref}`]),
   ];
-  return `${paint(isLost ? 'bad' : 'warn', state.padEnd(10))} ${new Date(createdAt).toISOString()}  ${taskType}  ${status ?? 'not answered'}  ${agentUrl}\n           ${ids.join(', ')}`;
+  return `${paint(isLost ? 'bad' : 'warn', state.padEnd(10))} ${new Date(createdAt).toISOString()}  ${taskType}  ${status ?? (NOT_ANSWERED.has(operation.state) ? 'not answered' : 'no status told')}  ${agentUrl}\n           ${ids.join(', ')}`;
 }
 
 async function list(flags: TaskFlags, context: CliContext): Promise<Report> {

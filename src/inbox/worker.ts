@@ -119,7 +119,7 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
 }
 
 const NO_WORKER =
-  "start: in mode 'inline' handlers run before the reply, and without registrations there is nothing else to run. Leave start out, or set mode: 'inbox'.";
+  "start: in mode 'inline' handlers run before the reply, and without registrations there is nothing else to run. Leave start out, or set mode: 'inbox'. If you use createRegistrations, give it as registrations.";
 
 /**
  * `Receiver.start` (admission.md §4.14). A store that is away is not a reason to give up: a process that starts with its database would else have

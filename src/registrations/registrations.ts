@@ -97,7 +97,7 @@ export interface RegistrationsOptions {
   readonly allowLoopback?: boolean | undefined;
   /** How long a call may take before another process repeats it. Ms; 120 000. */
   readonly callMs?: number | undefined;
-  /** How long an operation is known after its end. Ms; 30 days. */
+  /** How long an operation is known after its end, and after each report on its media buy. Ms; 70 days: two monthly reports. */
   readonly retentionMs?: number | undefined;
   /**
    * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Not counted each time:
@@ -136,7 +136,8 @@ export interface RegistrationsParts {
 const CALL_MS = 120_000;
 /** The share of `callMs` after which a repeated call is aborted. */
 const DEADLINE_SHARE = 0.75;
-const RETENTION_MS = 30 * 86_400_000;
+/** Above two months of 31 days, for reports that come monthly. */
+const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
 
 /** @throws ConfigError */

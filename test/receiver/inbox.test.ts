@@ -339,7 +339,9 @@ describe('mode inbox: what is refused at construction and at call', () => {
 
   it('refuses start() in mode inline and after stop()', async () => {
     const inline = createReceiver({ ...(await options()), store: memoryStore() });
-    await expect(inline.start()).rejects.toThrow(/mode 'inline'.*mode: 'inbox'/);
+    await expect(inline.start()).rejects.toThrow(
+      /mode 'inline'.*mode: 'inbox'.*If you use createRegistrations, give it as registrations\.$/,
+    );
     const inbox = createReceiver({ ...(await options()), store: memoryStore(), mode: 'inbox' });
     await inbox.start();
     await inbox.start();

@@ -63,10 +63,23 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     ]);
     // Another code is another line.
     await made.deliver(completed(), { params: { tag: 'other' } });
-    expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_tag_invalid' }]);
+    expect(await made.warnings()).toMatchObject([
+      { code: 'webhook_signature_tag_invalid', message: 'a delivery was refused: Got "other".' },
+    ]);
     made.time += 60_000;
     await made.deliver(completed(), wrong);
     expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_invalid', suppressed: 2 }]);
+  });
+
+  it('of a seller that calls the protocol by another name says what to set', async () => {
+    const made = await loggedHouse();
+    await made.deliver(completed(), { params: { tag: 'adcp/webhook-signing/v1' } });
+    expect(await made.warnings()).toMatchObject([
+      {
+        message:
+          'a delivery was refused: Got "adcp/webhook-signing/v1". The seller calls the protocol adcp: set protocol: \'adcp\' in createReceiver.',
+      },
+    ]);
   });
 
   it('is not suppressed by requests that have no key id of a sender', async () => {

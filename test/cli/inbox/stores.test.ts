@@ -182,6 +182,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
       ['task-1', await begun('task-1', 'order 1')],
       ['task-2', await begun('task-2', 'order 2')],
     ]);
+    await registrations.adopt({ agentUrl: seller.agentUrl, mediaBuyId: 'buy-1', ref: 'order 3' });
     await store.close();
     const tasks = (...args: string[]): Promise<Ended> =>
       cli(['tasks', ...args, ...shared.flags], { env: shared.env ?? {} });
@@ -202,6 +203,9 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     expect(stdout).toContain('ref order 1');
     expect((await tasks('--state', 'unresolved')).stdout).toBe('No unresolved tasks.\n');
     expect((await tasks('--state', 'done')).code).toBe(2);
+    // A media buy that was adopted has no task.
+    const adopted = (await tasks('--state', 'ended')).stdout;
+    expect(adopted).toMatch(/create_media_buy {2}no status told {2}http.*\n +task \(none\), .*ref order 3/);
   });
 
   it('stats, redrive-many, discard-many: counted first, changed with --yes', async () => {
