@@ -1,7 +1,17 @@
 import * as fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import type { AcceptRequest, EventClaim, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import type { EventChannel } from '../../src/events/event.ts';
+import type {
+  AcceptRequest,
+  EventClaim,
+  LeaseDueResult,
+  Store,
+  TaskClaim,
+  ToldClaim,
+} from '../../src/stores/contract.ts';
+import { operationRowId } from '../../src/stores/contract.ts';
+import { registrationsOf } from '../../src/testing/store-contract/registrations.ts';
 import { acceptRequest } from './requests.ts';
 
 type Does =
@@ -16,6 +26,7 @@ type Does =
   | 'redrive'
   | 'discard'
   | 'overdue'
+  | 'told'
   | 'wait';
 
 const OFTEN: readonly Does[] = [
@@ -37,6 +48,7 @@ const SOMETIMES: readonly Does[] = [
   'redrive',
   'discard',
   'overdue',
+  'told',
   'wait',
 ];
 
@@ -49,9 +61,23 @@ export interface Call {
   readonly task: number;
   readonly second: number;
   readonly flags: number;
+  /** Of `CHANNELS`. */
+  readonly channel: number;
 }
 
-export const call: fc.Arbitrary<Call> = fc.record({
+/** By which an accept tells of its task; undefined: by a webhook whose sender has no other. */
+const CHANNELS: readonly (EventChannel | undefined)[] = [
+  undefined,
+  undefined,
+  undefined,
+  'webhook',
+  'webhook',
+  'poll',
+  'poll',
+  'response',
+];
+
+const CALL = {
   does: fc.constantFrom(...OFTEN, ...SOMETIMES),
   accept: fc.nat(5),
   key: fc.nat(3),
@@ -59,7 +85,12 @@ export const call: fc.Arbitrary<Call> = fc.record({
   task: fc.nat(2),
   second: fc.nat(3),
   flags: fc.nat(63),
-});
+};
+
+export const call: fc.Arbitrary<Call> = fc.record({ ...CALL, channel: fc.nat(CHANNELS.length - 1) });
+
+/** Of senders that tell by webhooks alone. */
+export const webhookCall: fc.Arbitrary<Call> = fc.record(CALL).map((made) => ({ ...made, channel: 0 }));
 
 const RETENTION_MS = 61_000;
 
@@ -71,23 +102,57 @@ function finalOf(task: number, instant: string, n: number): Pick<EventClaim, 're
     : { mediaBuy: { id, instant } };
 }
 
+const instantOf = (second: number): string => `00000000000${second}.`;
+
+const TERMINAL = 2;
+
+/** What a call tells of its task, or of the operation that that is of. */
+function claimOf({ accept, task, second, flags, channel }: Call): TaskClaim {
+  const terminal = (flags & TERMINAL) !== 0;
+  const timed = { instant: instantOf(second), instantMs: second * 1000 };
+  const source = CHANNELS[channel];
+  if (!source) return { id: `task-${task}`, ...timed, terminal };
+  const isTimed = source === 'webhook' || second > 1;
+  const operation = operationRowId(`operation-${task}`);
+  const told: ToldClaim = {
+    source,
+    status: terminal ? 'completed' : `status-${second % 2}`,
+    ...(source !== 'response' && accept % 2 > 0 && { operation }),
+    ...(terminal && { hash: `says-${accept % 3}` }),
+    ...(!terminal && !isTimed && { askedAt: flags & 1 ? 0 : NEVER_BEFORE_MS }),
+  };
+  const id = source === 'response' ? operation : `task-${task}`;
+  return { id, ...(isTimed && timed), terminal, told };
+}
+
+/** Asked for after all that the store was told. Unix ms. */
+const NEVER_BEFORE_MS = 8_640_000_000_000_000;
+
+/** An observation has no nonce, and is kept for a worker. */
+const isObservation = ({ channel }: Call): boolean => (CHANNELS[channel] ?? 'webhook') !== 'webhook';
+
 /** The accept that a call is, with names from small sets. */
-export function requestOf({ accept, key, nonce, task, second, flags }: Call): AcceptRequest {
-  const base = acceptRequest({ key: `key-${key}`, body: flags & 1 ? 'first' : 'changed' });
-  const instant = `00000000000${second}.`;
-  const claim = { id: `task-${task}`, instant, instantMs: second * 1000, terminal: (flags & 2) !== 0 };
+export function requestOf(made: Call): AcceptRequest {
+  const { accept, key, nonce, task, second, flags } = made;
+  const { nonce: _own, ...base } = acceptRequest({
+    key: `key-${key}`,
+    body: flags & 1 ? 'first' : 'changed',
+  });
+  const claim = claimOf(made);
   return {
     ...base,
     acceptId: `accept-${accept}`,
-    mode: flags & 4 ? 'inline' : 'inbox',
-    nonce: { keyid: `kid-${nonce % 2}`, nonce: `nonce-${nonce}`, nowMs: 0, expiresAtMs: 33_000 },
+    mode: flags & 4 && !isObservation(made) ? 'inline' : 'inbox',
+    ...(!isObservation(made) && {
+      nonce: { keyid: `kid-${nonce % 2}`, nonce: `nonce-${nonce}`, nowMs: 0, expiresAtMs: 33_000 },
+    }),
     ...(base.event && {
       event: {
         ...base.event,
         onChanged: flags & 8 ? 'conflict' : 'first-wins',
         ...(task > 0 && { task: claim }),
         ...(task > 0 && claim.terminal && flags & 32 && { terminalHash: `says-${key % 2}` }),
-        ...(flags & 32 && second > 0 && finalOf(task, instant, accept)),
+        ...(flags & 32 && second > 0 && finalOf(task, instantOf(second), accept)),
         ...(flags & 16 && { notificationId: `notification-${task}` }),
       },
     }),
@@ -253,6 +318,13 @@ export async function answerOf(store: Store, made: Call): Promise<unknown> {
     redrive: () => inbox.redrive(sender, key),
     discard: () => inbox.discard(sender, key, RETENTION_MS),
     overdue: async () => (await inbox.overdueMs?.()) !== undefined,
+    told: () =>
+      registrationsOf(store).run(sender, (rows) =>
+        [`task-${made.task}`, operationRowId(`operation-${made.task}`)].map((id) => ({
+          end: rows.taskEnd(id),
+          status: rows.lastTold(id)?.status,
+        })),
+      ),
   };
   return made.does === 'wait' ? undefined : answers[made.does]();
 }
@@ -280,13 +352,19 @@ const REACHED = [
   'lease some',
   'discard discarded',
   'overdue true',
+  'told undefined',
+  'told unsafe',
+  'told safe',
+  'told done',
+  'told a status',
+  'told the end of an operation',
 ];
 
 /** Sequences are run as often as it takes to reach all of it: many times as seldom as one run leaves something out. */
 const MOST_RUNS = 6;
 
 /** @param run some hundred histories. */
-export async function untilReached(tally: Tally, run: () => Promise<void>): Promise<void> {
+export async function untilReached(tally: Pick<Tally, 'missed'>, run: () => Promise<void>): Promise<void> {
   for (let runs = 0; runs < MOST_RUNS && (runs === 0 || tally.missed().length > 0); runs += 1) await run();
   expect(tally.missed()).toEqual([]);
 }
@@ -295,6 +373,17 @@ export interface Tally {
   readonly note: (made: Call, answer: unknown) => void;
   /** Of `REACHED`, what no call came to. */
   readonly missed: () => readonly string[];
+}
+
+interface Told {
+  readonly end: string | undefined;
+  readonly status: string | undefined;
+}
+
+function noteTold(seen: Set<string>, [ofTask, ofOperation]: readonly Told[]): void {
+  seen.add(`told ${ofTask?.end}`);
+  if (ofTask?.status !== undefined) seen.add('told a status');
+  if (ofOperation?.end === 'done') seen.add('told the end of an operation');
 }
 
 /** Counts what the calls of all histories came to. */
@@ -307,7 +396,8 @@ export function createTally(): Tally {
         readonly events?: readonly unknown[];
       };
       const some = events && (events.length > 0 ? 'some' : 'none');
-      seen.add(`${does} ${kind ?? some ?? String(answer)}`);
+      if (does !== 'told') seen.add(`${does} ${kind ?? some ?? String(answer)}`);
+      else noteTold(seen, answer as readonly Told[]);
     },
     missed: () => REACHED.filter((what) => !seen.has(what)),
   };

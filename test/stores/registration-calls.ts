@@ -1,11 +1,18 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { RegistrationKind, RegistrationRow, Store } from '../../src/stores/contract.ts';
+import type {
+  AcceptRequest,
+  RegistrationKind,
+  RegistrationRow,
+  RegistrationRows,
+  Store,
+} from '../../src/stores/contract.ts';
 import { listedIds, registrationsOf } from '../../src/testing/store-contract/registrations.ts';
+import { acceptRequest } from './requests.ts';
 
-/** A call of `StoreRegistrations`; each reads of it what it needs. */
+/** A call of `StoreRegistrations`, or of an event of a task that its rows follow; each reads of it what it needs. */
 interface RegistrationCall {
-  readonly does: 'save' | 'add' | 'get' | 'due' | 'page' | 'wait';
+  readonly does: 'save' | 'add' | 'get' | 'due' | 'page' | 'accept' | 'apply' | 'follow' | 'wait';
   readonly kind: RegistrationKind;
   readonly sender: string;
   readonly id: string;
@@ -17,6 +24,9 @@ interface RegistrationCall {
 /** What `wait` waits, ms. No other time here is a multiple of it, nor nearly so: how slow a machine is changes no answer. */
 const HOUR_MS = 3_600_000;
 const HOLD_MS = 5_407_000;
+const LEASE_MS = 1_501_000;
+/** Longer than all that is waited for. */
+const RETENTION_MS = 100 * 24 * HOUR_MS;
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', ''];
 
@@ -32,9 +42,9 @@ const WHEN = {
 
 export const registrationCalls: fc.Arbitrary<readonly RegistrationCall[]> = fc.array(
   fc.record({
-    does: fc.oneof(
-      { arbitrary: fc.constant('save' as const), weight: 4 },
-      fc.constantFrom('add', 'get', 'due', 'page', 'wait'),
+    does: fc.constantFrom(
+      ...(['save', 'save', 'save', 'add', 'get', 'due', 'page', 'wait'] as const),
+      ...(['accept', 'accept', 'apply', 'apply', 'apply', 'follow', 'follow'] as const),
     ),
     kind: fc.constantFrom('operation', 'watch', 'route'),
     sender: fc.constantFrom(...SENDERS),
@@ -74,8 +84,48 @@ async function save(
   });
 }
 
+/** A status of a task, by a webhook or, of kind `watch`, by a poll. */
+function statusOf({ kind, sender, id, list }: RegistrationCall): AcceptRequest {
+  const isPolled = kind === 'watch';
+  const key = `event-${list}-${kind}-${id.length}`;
+  const { nonce: _none, event, ...request } = acceptRequest({ key, sender, body: key });
+  const terminal = list === 'done';
+  const status = terminal ? 'completed' : 'working';
+  const task = { id, terminal, told: { source: isPolled ? 'poll' : 'webhook', status } } as const;
+  return {
+    ...request,
+    acceptId: key,
+    mode: isPolled ? 'inbox' : 'inline',
+    ...(event && { event: { ...event, task } }),
+    leaseMs: LEASE_MS,
+    retentionMs: RETENTION_MS,
+  };
+}
+
+/** Watches a task until it has ended, in one step with the look at its end; what was applied last is noted. */
+function follow(rows: RegistrationRows, now: number, { sender, id }: RegistrationCall): unknown {
+  const end = rows.taskEnd(id);
+  const status = rows.lastTold(id)?.status;
+  const before = rows.get('watch', id)?.value;
+  const isOver = end === 'done';
+  rows.save({
+    kind: 'watch',
+    sender,
+    id,
+    value: `${before?.slice(-20)} ${status}`,
+    dueAt: isOver ? null : now + WHEN.soon.dueIn,
+    list: isOver ? 'done' : 'open',
+    expiresAt: null,
+  });
+  return { end, status, before };
+}
+
 async function answerOf(store: Store, call: RegistrationCall): Promise<unknown> {
   const { does, kind, sender, id, list, limit } = call;
+  if (does === 'accept' || does === 'apply' || does === 'follow') {
+    // What belongs to no sender has no events, and is not due.
+    return sender === '' ? undefined : ofTask(store, call);
+  }
   if (does === 'save') return save(store, call, () => `${list} ${call.when}`);
   if (does === 'add') return save(store, call, (value) => `${value}+`.slice(-10));
   if (does === 'get') {
@@ -102,20 +152,36 @@ async function answerOf(store: Store, call: RegistrationCall): Promise<unknown> 
   return undefined;
 }
 
+async function ofTask(store: Store, call: RegistrationCall): Promise<unknown> {
+  const { does, sender } = call;
+  if (does === 'follow') {
+    return registrationsOf(store).run(sender, (rows, now) => follow(rows, now, call));
+  }
+  const request = statusOf(call);
+  const { kind } = await store.accept(request);
+  if (does === 'accept') return kind;
+  const { acceptId: owner, event } = request;
+  const ended = await store.complete({ sender, key: event?.key ?? '', owner, retentionMs: RETENTION_MS });
+  return [kind, ended];
+}
+
 /**
  * Makes each call on a store, and on memory: the answers have to be the same.
  * @param stores handles on one store, used alternately.
  * @param pass lets time pass for all. Ms.
+ * @param reached what plans were told of tasks is added to it.
  */
 export async function expectSameRegistrations(
   calls: readonly RegistrationCall[],
   stores: readonly Store[],
   memory: Store,
   pass: (ms: number) => void,
+  reached: Set<unknown> = new Set(),
 ): Promise<void> {
   for (const [at, call] of calls.entries()) {
     if (call.does === 'wait') pass(HOUR_MS);
     const expected = await answerOf(memory, call);
+    if (call.does === 'follow' && expected) for (const told of Object.values(expected)) reached.add(told);
     const store = stores[at % stores.length] ?? expect.fail('no store');
     expect(await answerOf(store, call), `call ${at}: ${JSON.stringify(call)}`).toEqual(expected);
   }

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Store } from '../../../src/stores/contract.ts';
 import type { StoreFactory } from '../../../src/testing/store-contract.ts';
 import type { Call } from '../../stores/calls.ts';
-import { call } from '../../stores/calls.ts';
+import { webhookCall } from '../../stores/calls.ts';
 import { LONG } from '../form.ts';
 import { createLedger } from './ledger.ts';
 import type { Process, World } from './process.ts';
@@ -29,7 +29,7 @@ const worlds: fc.Arbitrary<World> = fc.record({
 });
 
 const scripts: fc.Arbitrary<Call[][]> = fc.array(
-  fc.array(call, { minLength: 1, maxLength: 7, size: 'max' }),
+  fc.array(webhookCall, { minLength: 1, maxLength: 7, size: 'max' }),
   {
     minLength: 2,
     maxLength: PROCESSES,

@@ -310,6 +310,7 @@ const DOES: Readonly<Record<Call['does'], Do>> = {
   list: look,
   inspect: look,
   overdue: look,
+  told: look,
   wait: async (process, call) => {
     await process.gate(`${process.name}: the clock moves`);
     process.clock.advance(3000 * (1 + call.second));

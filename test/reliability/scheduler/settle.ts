@@ -5,7 +5,7 @@ import type { Process } from './process.ts';
 import { deliver, inboxOf, work } from './process.ts';
 
 /** A call whose handler succeeds, with a fresh nonce, inline, no reply lost. */
-const WELL: Call = { does: 'accept', accept: 0, key: 0, nonce: 6, task: 0, second: 0, flags: 4 };
+const WELL: Call = { does: 'accept', accept: 0, key: 0, nonce: 6, task: 0, second: 0, flags: 4, channel: 0 };
 const SECOND_SENDER = 48;
 
 /** Beyond leases, back-off and the look at parked events; under the retention in all. */

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StoreInbox } from '../../../src/stores/contract.ts';
+import type { StoreInbox, StoreRegistrations, TaskClaim } from '../../../src/stores/contract.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import type { Call, Form } from '../calls.ts';
@@ -33,7 +33,7 @@ const STEP_MS = 11;
 /** Calls that are played before the search for an order is given up. */
 const MOST_LOOKS = 10_000;
 
-const LOOKS: readonly Call['does'][] = ['peek', 'inspect', 'wait'];
+const LOOKS: readonly Call['does'][] = ['peek', 'inspect', 'told', 'wait'];
 const NOTHING_DONE: ReadonlySet<string> = new Set(['lost', 'absent', 'other', 'over-cap', 'replayed']);
 
 /** The call left everything as it was: where it could come first, no other place has to be tried. */
@@ -117,6 +117,24 @@ function named(odd: (name: string) => string): Form {
     redrive: (sender, key) => inbox.redrive(odd(sender), odd(key)),
     discard: (sender, key, retentionMs) => inbox.discard(odd(sender), odd(key), retentionMs),
   });
+  const taskOf = ({ told, ...task }: TaskClaim): TaskClaim => {
+    const operation = told?.operation;
+    return {
+      ...task,
+      id: odd(task.id),
+      ...(told && { told: { ...told, ...(operation !== undefined && { operation: odd(operation) }) } }),
+    };
+  };
+  const registrationsOf = (registrations: StoreRegistrations): StoreRegistrations => ({
+    ...registrations,
+    run: (sender, plan) =>
+      registrations.run(odd(sender), (rows, now) =>
+        plan(
+          { ...rows, taskEnd: (id) => rows.taskEnd(odd(id)), lastTold: (id) => rows.lastTold(odd(id)) },
+          now,
+        ),
+      ),
+  });
   return (store) => ({
     ...store,
     accept: ({ event, nonce, ...request }) =>
@@ -129,7 +147,7 @@ function named(odd: (name: string) => string): Form {
           event: {
             ...event,
             key: odd(event.key),
-            ...(event.task && { task: { ...event.task, id: odd(event.task.id) } }),
+            ...(event.task && { task: taskOf(event.task) }),
             ...(event.notificationId !== undefined && { notificationId: odd(event.notificationId) }),
           },
         }),
@@ -139,6 +157,7 @@ function named(odd: (name: string) => string): Form {
     renew: (request) => store.renew(of(request)),
     peek: (sender, key) => store.peek(odd(sender), odd(key)),
     ...(store.inbox && { inbox: inboxOf(store.inbox) }),
+    ...(store.registrations && { registrations: registrationsOf(store.registrations) }),
   });
 }
 
