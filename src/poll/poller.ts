@@ -245,7 +245,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
   const question = questioner(context);
   const { name: edition } = parts.config.edition;
 
-  const observed = async (watch: Watch, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
+  const observed = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
     const context = await contextOf(tasks, watch, held);
     return observe({
@@ -257,7 +257,8 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,
       source: 'poll',
-      observation: updatedAt ?? `change ${watch.changes + 1}`,
+      // A poll that is not ended may be made again, after other channels have told what is newer.
+      observation: updatedAt ?? `change ${watch.changes + 1} after ${watch.told?.at}`,
     });
   };
   const answered = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
@@ -314,7 +315,7 @@ function failed(failure: PollFailure): Told {
   const code = failure.kind === 'refused' ? failure.code : failure.kind;
   const end: PollEnd = {
     kind: 'failed',
-    ...(failure.kind === 'busy' && { pauseMs: failure.pauseMs ?? 0 }),
+    ...(failure.kind === 'busy' && { isBusy: true, pauseMs: failure.pauseMs }),
     ...(kind === 'unknown' && { isUnknown: true }),
   };
   return { result: RESULTS[kind], end, error: message, code };
@@ -329,6 +330,8 @@ function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): Polle
     ...(status !== undefined && { status }),
   };
 }
+
+const isFailure = (result: Told['result']): boolean => result === 'failed' || result === 'busy';
 
 /** What somebody has to look at. */
 function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held: Held, told: Told) => void {
@@ -346,7 +349,7 @@ function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held
         ...of,
         message: `The seller does not know a task that it has begun. That says nothing of how it ended: it is asked about again, less and less often. ${error}`,
       });
-    } else if (result === 'refused' || (result === 'failed' && watch.failures + 1 >= FAILING)) {
+    } else if (result === 'refused' || (isFailure(result) && watch.failures + 1 >= FAILING)) {
       raiseAlarm({
         code: 'poll_failing',
         ...of,

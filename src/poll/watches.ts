@@ -66,8 +66,13 @@ export type PollEnd =
       readonly isChange: boolean;
       readonly hintMs: number | undefined;
     }
-  /** Of a seller that asks for a pause: none of its tasks is polled before that. */
-  | { readonly kind: 'failed'; readonly pauseMs?: number | undefined; readonly isUnknown?: boolean }
+  /** `isBusy`: the seller asks for a pause, and none of its tasks is polled before that is over; without `pauseMs` as for a failure. */
+  | {
+      readonly kind: 'failed';
+      readonly isBusy?: boolean;
+      readonly pauseMs?: number | undefined;
+      readonly isUnknown?: boolean;
+    }
   /** The seller can say no more of it: it is unresolved, unless another channel has told its end. */
   | { readonly kind: 'unresolved' }
   /** Not asked to its end: another process may do it at once. */
@@ -159,8 +164,9 @@ export function endPoll(
   return store.run(held.sender, (rows, now) => {
     const seller = sellerRowIn(rows);
     // A seller that was forgotten meanwhile has none any more.
-    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     const row = rows.get('watch', held.id);
+    const failures = row ? watchIn(row).failures + 1 : 1;
+    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace, failures }));
     if (row?.dueAt !== held.dueAt) return 'lost';
     return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });
   });
@@ -209,22 +215,24 @@ function afterPoll(
   seller: SellerRow,
   held: Held,
   end: PollEnd,
-  { now, pace }: { readonly now: number; readonly pace: Pace },
+  { now, pace, failures }: { readonly now: number; readonly pace: Pace; readonly failures: number },
 ): SellerRow {
   const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
   const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
-  const pausedUntil = pausedBy(end, seller, now);
+  const pausedUntil =
+    end.kind === 'failed' && end.isBusy
+      ? // The longer one of what it asks for now and what it asked for before.
+        Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? backoffMs(pace.fastMs, failures))))
+      : undefined;
   return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
 }
 
 const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
   Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
 
-/** The longer one of what it asks for now and what it asked for before. */
-function pausedBy(end: PollEnd, { pausedUntil = 0 }: SellerRow, now: number): number | undefined {
-  if (end.kind !== 'failed' || end.pauseMs === undefined) return undefined;
-  return Math.max(pausedUntil, Math.ceil(now + end.pauseMs));
-}
+/** Twice the time after each failure: told from an answer without news, which comes after the time itself. */
+const backoffMs = (everyMs: number, failures: number): number =>
+  Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failures, 20), LONGEST_BACKOFF_MS));
 
 interface Timing {
   readonly now: number;
@@ -252,8 +260,7 @@ function next(
     case 'failed': {
       const failures = watch.failures + 1;
       const is: Watch = { ...watch, isScheduled: true, failures, ...(end.isUnknown && { isUnknown: true }) };
-      const backoffMs = Math.min(everyMs * 2 ** Math.min(failures - 1, 20), LONGEST_BACKOFF_MS);
-      return watchRow(row, is, 'watched', dueIn(Math.max(everyMs, backoffMs), end.pauseMs));
+      return watchRow(row, is, 'watched', dueIn(backoffMs(everyMs, failures), end.pauseMs));
     }
     case 'answered': {
       const { isUnknown: _known, dataHash: _before, ...rest } = watch;

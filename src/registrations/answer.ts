@@ -17,7 +17,7 @@ const ADVICE: Record<SellerErrorCode, string> = {
   INSUFFICIENT_PERMISSIONS: 'Ask the seller for the permission that this operation needs.',
   INVALID_REQUEST: 'Compare the arguments with what the seller documents for the operation.',
   IDEMPOTENCY_CONFLICT:
-    'The same request key came with other arguments: create another registration for them.',
+    'The same request key came with other arguments. Ask the seller what it has done by it before you create another registration.',
 };
 
 /** The longest text of a seller that is repeated in a message, characters. */

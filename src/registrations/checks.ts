@@ -42,7 +42,11 @@ const REQUEST: Readonly<Record<keyof OperationRequest, true>> = {
   requestKeyMs: true,
 };
 
-const REPORTING: Readonly<Record<keyof Reporting, true>> = { frequency: true, requestedMetrics: true };
+const REPORTING: Readonly<Record<keyof Reporting, true>> = {
+  frequency: true,
+  requestedMetrics: true,
+  scheme: true,
+};
 
 const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
   state: true,

@@ -95,6 +95,8 @@ export interface Stored {
   readonly token?: string;
   /** The arguments, until it is settled. */
   readonly sealed?: string;
+  /** The URL at which its webhooks were asked for, without its last segment; until it is settled. */
+  readonly base?: string;
   readonly withoutConfig?: true;
   /** `account` of the arguments, as JSON text: the seller is asked about the task with it. */
   readonly account?: string;
@@ -142,12 +144,17 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
 }
 
 /** What is encrypted goes when nobody has to call it any more. */
-export function withoutArguments({ sealed: _gone, ...stored }: Stored): Stored {
+export function withoutArguments({ sealed: _gone, base: _with, ...stored }: Stored): Stored {
   return stored;
 }
 
 /** Whether somebody waits for its end. */
 export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
-export const refusedRow = (of: OperationName, stored: Stored, expiresAt: number): RegistrationRow =>
-  rowOf(of, { ...withoutArguments(stored), state: 'refused' }, null, expiresAt);
+/** Nobody calls it any more, and it has not been answered. */
+export const closedRow = (
+  of: OperationName,
+  stored: Stored,
+  state: 'refused' | 'orphaned',
+  expiresAt: number,
+): RegistrationRow => rowOf(of, { ...withoutArguments(stored), state }, null, expiresAt);

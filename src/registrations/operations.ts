@@ -10,13 +10,12 @@ import {
   type OperationName,
   type OperationSeen,
   type OperationTold,
-  refusedRow,
+  closedRow,
   rowOf,
   seenOf,
   type Settled,
   type Stored,
   storedIn,
-  withoutArguments,
 } from './operation.ts';
 import { endWatch, found, settled } from './settling.ts';
 import {
@@ -102,8 +101,11 @@ export interface Operations {
    * caller's.
    */
   readonly refuse: (called: Operation) => Promise<Operation | undefined>;
-  /** The seller has refused the call for good: nobody makes it again, unless it is made by another request key already. */
-  readonly reject: (called: Operation) => Promise<void>;
+  /**
+   * The seller has refused the call for good: nobody makes it again, unless it is made by another request key already.
+   * `orphaned`: whether a call before it was done is not known.
+   */
+  readonly reject: (called: Operation, state: 'refused' | 'orphaned') => Promise<void>;
   /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
@@ -155,7 +157,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   const heard = sellersHeard(options.now);
 
   const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
-    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig } = stored;
+    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, base } = stored;
     const given = storedObject(await unseal(secrets, placeOf(of), sealed)) as JsonObject;
     const secret = token === undefined ? undefined : secrets.named(token);
     if (token !== undefined && !secret) {
@@ -174,7 +176,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(context !== undefined && { context: storedObject(context) as JsonObject }),
         ...(!withoutConfig && {
           destination: {
-            ...(route ?? (await routes.routeOf(seller, scheme))),
+            ...below(base, route ?? (await routes.routeOf(seller, scheme))),
             operationId,
             ...(secret && { token: operationToken(secret, hashes, operationId) }),
           },
@@ -213,9 +215,8 @@ export function operationsOf(options: OperationsOptions): Operations {
   const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling' || stored.requestKey !== requestKey) return undefined;
-      const orphaned: Stored = { ...withoutArguments(stored), state: 'orphaned' };
-      rows.save(rowOf(of, orphaned, null, now + retentionMs));
-      return seenOf(row, orphaned);
+      rows.save(closedRow(of, stored, 'orphaned', now + retentionMs));
+      return seenOf(row, { ...stored, state: 'orphaned' });
     });
 
   const create = async (request: OperationRequest): Promise<Operation> => {
@@ -250,6 +251,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(request.token && { token: secrets.newest.id }),
         ...(account !== undefined && { account }),
         sealed,
+        base: baseOf(route),
       };
       rows.save(rowOf(of, made, now + callMs, null));
       return made;
@@ -286,7 +288,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const requestKey = newId();
       const again = await changeCalled(called, (stored, rows, now): Stored | undefined => {
         if (stored.withoutConfig) {
-          rows.save(refusedRow(of, stored, now + retentionMs));
+          rows.save(closedRow(of, stored, 'refused', now + retentionMs));
           return undefined;
         }
         const without: Stored = { ...stored, withoutConfig: true, requestKey, keyUntil: now + stored.keyMs };
@@ -295,8 +297,10 @@ export function operationsOf(options: OperationsOptions): Operations {
       });
       return again && operationOf(of, again);
     },
-    reject: (called) =>
-      changeCalled(called, (stored, rows, now) => rows.save(refusedRow(called, stored, now + retentionMs))),
+    reject: (called, state) =>
+      changeCalled(called, (stored, rows, now) =>
+        rows.save(closedRow(called, stored, state, now + retentionMs)),
+      ),
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });
       const came = await Promise.all(
@@ -370,6 +374,12 @@ function requireKeyTime(ms: unknown): void {
     `requestKeyMs: ${String(ms)} is not a whole number of ms. Give how long the seller knows a request by its key; 0: it does not.`,
   );
 }
+
+const baseOf = ({ url }: Route): string => url.slice(0, url.lastIndexOf('/'));
+
+/** A repeated call names the URL of the first one, though `baseUrl` is another one by now. */
+const below = (base: string | undefined, route: Route): Route =>
+  base === undefined ? route : { ...route, url: base + route.url.slice(baseOf(route).length) };
 
 /** What came of a row that was due. */
 interface Came {

@@ -4,7 +4,14 @@ import { Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
-import { answerIn, callRefusalIn, isFinal, refusalIn, type SellerErrorCode } from './answer.ts';
+import {
+  answerIn,
+  callRefusalIn,
+  isFinal,
+  refusalIn,
+  type SellerError,
+  type SellerErrorCode,
+} from './answer.ts';
 import { requireCall } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
@@ -36,6 +43,11 @@ export interface Registration extends OperationName {
   readonly agentRequest: (version?: AgentVersion) => JsonObject;
   /** What the seller has answered, as it came. @throws SellerError */
   readonly settle: (answer: unknown) => Promise<Settled>;
+  /**
+   * Once `settle` has rejected with `INVALID_REQUEST`: the same operation without the registration and with another request key,
+   * to be called once more by hand and settled; undefined where it was without it already.
+   */
+  readonly again: () => Registration | undefined;
 }
 
 /** What a registration works with. */
@@ -48,33 +60,37 @@ export interface RegistrationContext {
   readonly isRepeat?: boolean;
 }
 
-/** Refusals for who calls: a repeated call that gets one says nothing of the call before it. */
-const OF_CREDENTIALS: ReadonlySet<string> = new Set<SellerErrorCode>([
-  'AUTH_REQUIRED',
-  'AUTH_INVALID',
-  'INSUFFICIENT_PERMISSIONS',
-]);
+/**
+ * How far an operation is once a repeated call was refused: the call before it may have been done. Refusals for who calls say
+ * nothing of that, and a conflict says that the seller has had a call by this request key.
+ */
+const AFTER_REPEAT: Readonly<Record<string, 'calling' | 'orphaned'>> = {
+  AUTH_REQUIRED: 'calling',
+  AUTH_INVALID: 'calling',
+  INSUFFICIENT_PERMISSIONS: 'calling',
+  IDEMPOTENCY_CONFLICT: 'orphaned',
+} satisfies Partial<Record<SellerErrorCode, 'calling' | 'orphaned'>>;
 
-export function registrationOf(
-  operation: Operation,
-  { operations, logger, observe, isRepeat = false }: RegistrationContext,
-): Registration {
+export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
+  const { operations, logger, observe, isRepeat = false } = context;
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
-  /** Whether it may be called once more, as what; else the refusal is the caller's. */
-  const refused = async (asked: Operation, answer: unknown): Promise<Operation | undefined> => {
-    const refusal = callRefusalIn(answer);
-    if (!refusal) return undefined;
+  let byHand: Operation | undefined;
+  /** As what it may be called once more; undefined: the refusal is the caller's. */
+  const refused = async (asked: Operation, refusal: SellerError): Promise<Operation | undefined> => {
     const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(asked) : undefined;
     if (again) return again;
-    const isOpen = isRepeat && OF_CREDENTIALS.has(refusal.code);
-    if (isFinal(refusal) && !isOpen) await operations.reject(asked);
-    throw refusal;
+    const state = (isRepeat ? AFTER_REPEAT[refusal.code] : undefined) ?? 'refused';
+    if (isFinal(refusal) && state !== 'calling') await operations.reject(asked, state);
+    return undefined;
   };
   const settle = async (given: unknown): Promise<Settled> => {
     const answer = answerIn(given, is.taskType);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
-    if (observe && isTerminal(answer.status)) await observeAnswer(observe, operation, answer);
+    if (isTerminal(answer.status)) {
+      if (observe) await observeAnswer(observe, operation, answer);
+      else logger.warn({ sender: agentUrl, operationId }, UNOBSERVED);
+    }
     const mediaBuyId = mediaBuyIn(answer.data);
     const done = await operations.settle(of, {
       ...answer,
@@ -95,12 +111,17 @@ export function registrationOf(
           return refusalThrown(error);
         }
       };
-      let answer: unknown;
-      for (let asked: Operation | undefined = operation; asked; asked = await refused(asked, answer)) {
-        answer = await ask(asked);
+      for (let asked = operation; ;) {
+        const answer = await ask(asked);
+        const refusal = callRefusalIn(answer);
+        if (!refusal) {
+          await settle(answer);
+          return answer;
+        }
+        const again = await refused(asked, refusal);
+        if (!again) throw refusal;
+        asked = again;
       }
-      await settle(answer);
-      return answer;
     },
     toolArguments: toolArguments(is),
     agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
@@ -108,9 +129,10 @@ export function registrationOf(
     settle: async (answer) => {
       const refusal = callRefusalIn(answer);
       if (!refusal) return settle(answer);
-      if (isFinal(refusal)) await operations.reject(operation);
+      byHand = await refused(operation, refusal);
       throw refusal;
     },
+    again: () => byHand && registrationOf(byHand, context),
   };
 }
 
@@ -120,6 +142,9 @@ const WARNINGS: Partial<Readonly<Record<Settled, string>>> = {
   'other-task':
     'The seller answers with another task_id than it has told before: both tasks are polled, and events of the former have the warning operation_id_mismatch.',
 };
+
+const UNOBSERVED =
+  'The answer of a call is its end, and reaches no handler: no receiver of this process has these registrations. Give them to createReceiver, or handle the answer yourself.';
 
 /** @throws RegistrationError */
 function requireVersion(version: AgentVersion | undefined): AgentVersion {

@@ -194,7 +194,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       requireSellerAlone('reportingWebhook', seller);
       requireReportingAlone(reporting);
       requireReporting(reporting);
-      return reportingWebhook(await routes.routeOf(seller), reporting);
+      return reportingWebhook(await routes.routeOf(seller, reporting.scheme), reporting);
     },
     adopt: async (adoption) => {
       requireAdoption(adoption, allowLoopback);
@@ -229,6 +229,11 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       }
       if (isStopped)
         throw new ConfigError('start: was stopped before. Make new registrations to start again.');
+      if (!observe) {
+        throw new ConfigError(
+          'start: no receiver of this process has these registrations, so that an answer which ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).',
+        );
+      }
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
         make: (operation, signal) =>
@@ -284,19 +289,19 @@ function teller(
   raise: RaiseAlarm,
   { get }: Pick<Operations, 'get'>,
 ): (news: RepeaterNews) => Promise<void> {
+  const raiseOrphaned = (operation: OperationSeen, why = ', and cannot be repeated'): void => {
+    const { agentUrl: sender, operationId, taskType, ref } = operation;
+    raise({
+      code: 'operation_orphaned',
+      message: `Whether ${taskType} was done is not known: the call was not answered${why}. Ask the seller.`,
+      sender,
+      operationId,
+      taskType,
+      ...(ref !== undefined && { ref }),
+    });
+  };
   return async (news) => {
-    if (news.kind === 'orphaned') {
-      const { agentUrl: sender, operationId, taskType, ref } = news.operation;
-      raise({
-        code: 'operation_orphaned',
-        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
-        sender,
-        operationId,
-        taskType,
-        ...(ref !== undefined && { ref }),
-      });
-      return;
-    }
+    if (news.kind === 'orphaned') return raiseOrphaned(news.operation);
     const { error } = news;
     const message = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {
@@ -314,8 +319,10 @@ function teller(
       );
       return;
     }
+    const is = await get(news.operation);
+    if (is?.state === 'orphaned') raiseOrphaned(is, `, and is refused now: ${message}`);
     // One that was answered meanwhile, or is called by another request key, was not refused.
-    const advice = REFUSED[(await get(news.operation))?.state ?? 'ended'];
+    const advice = REFUSED[is?.state ?? 'ended'];
     if (advice === undefined) return;
     raise({
       code: 'operation_refused',

@@ -179,6 +179,8 @@ export interface Reporting {
   readonly frequency: ReportingFrequency;
   /** Absent: the seller's own choice. */
   readonly requestedMetrics?: readonly string[] | undefined;
+  /** As in `create`: legacy authentication, where the seller cannot sign its reports. */
+  readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }
 
 /** @throws RegistrationError */

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SellerBusyError, SellerError, TaskUnknownError } from '../../src/registrations/answer.ts';
 import { Fault } from '../../src/errors.ts';
 import type { Store } from '../../src/stores/contract.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
+import { watchIn } from '../../src/registrations/watch.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
 import { type Process, submitted, world, type World } from './kit.ts';
 
@@ -497,6 +498,48 @@ describe('a store that fails while an answer is kept', () => {
   });
 });
 
+describe('a poller that dies once its answer is observed', () => {
+  it('loses no transition that comes after what a webhook told meanwhile, and tells none twice', async () => {
+    const state = createMemoryState();
+    const store = memoryStore({ state });
+    const rows = store.registrations ?? expect.fail('memory has them');
+    let dies = true;
+    const dying: Store = {
+      ...store,
+      registrations: {
+        ...rows,
+        run: (sender, plan) =>
+          rows.run(sender, (step, now) =>
+            plan(
+              {
+                ...step,
+                save: (row) => {
+                  if (dies && row.kind === 'watch' && watchIn(row).changes === 1) throw new Error('dead');
+                  step.save(row);
+                },
+              },
+              now,
+            ),
+          ),
+      },
+    };
+    const one = await at.process({ callMs: 5 * S }, { store: dying });
+    await submitted(one, 'task-1');
+    const answers = (status: string) => () => ({ task_id: 'task-1', status });
+    at.seller.answers.set('task-1', answers('input-required'));
+    one.poller.start();
+    await at.clock.pass(FAST);
+    await until(() => one.seen.length === 1);
+    // Asked again after the lease: told already.
+    await at.clock.pass(20 * S);
+    await one.deliver(webhook('working', { result: undefined }));
+    dies = false;
+    await at.clock.pass(2 * MINUTE);
+    const told = one.seen.map(({ event }) => event.kind === 'task' && event.status);
+    expect(told).toEqual(['input-required', 'working', 'input-required']);
+  });
+});
+
 describe('forget', () => {
   it('while a task of the seller is asked about leaves nothing of the seller', async () => {
     const store = memoryStore();
@@ -532,7 +575,7 @@ describe('a seller that does not answer', () => {
     });
     one.poller.start();
     await at.clock.pass(4 * HOUR);
-    expect(gaps().slice(0, 7)).toEqual([1, 2, 4, 8, 16, 32, 60].map((times_) => times_ * FAST));
+    expect(gaps().slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60].map((times_) => times_ * FAST));
     expect(alarmsOf(one, 'poll_failing').length).toBeGreaterThan(0);
     expect(one.polls.at(-1)).toMatchObject({ result: 'failed', error: 'socket hang up' });
     isAway = false;
@@ -561,6 +604,22 @@ describe('a seller that does not answer', () => {
     expect(Math.min(...times().slice(first))).toBeGreaterThanOrEqual(10 * MINUTE);
     expect(at.seller.questions.length).toBeGreaterThan(first);
     expect([...one.polls, ...two.polls][0]).toMatchObject({ result: 'busy' });
+  });
+
+  it('a pause without a length is one, too, of all its tasks; five in a row are an alarm', async () => {
+    const one = await at.process();
+    for (let nth = 0; nth < 20; nth += 1) {
+      await submitted(one, `task-${nth}`);
+      at.seller.answers.set(`task-${nth}`, () => {
+        throw new SellerBusyError(429, undefined);
+      });
+    }
+    one.poller.start();
+    await at.clock.pass(2 * FAST - S);
+    // As many as are asked at once.
+    expect(at.seller.questions).toHaveLength(4);
+    await at.clock.pass(8 * HOUR);
+    expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'busy' });
   });
 
   it('a pause without a length does not take another one back', async () => {

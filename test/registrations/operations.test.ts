@@ -401,7 +401,7 @@ describe('refuse', () => {
 
   it('a call that was refused, and that the seller does after all, is settled by what it tells', async () => {
     const made = await one.create(request);
-    await one.reject(made);
+    await one.reject(made, 'refused');
     expect((await one.get(made))?.state).toBe('refused');
     const told = {
       agentUrl: SELLER,
@@ -435,7 +435,7 @@ describe('refuse', () => {
       expect(same).toEqual(made);
       // Both are refused; the first one that says so goes on without the registration.
       await one.refuse(made);
-      expect(await two[refused](made)).toBeUndefined();
+      expect(await two[refused](made, 'refused')).toBeUndefined();
       expect((await one.get(made))?.state).toBe('calling');
       expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
     },

@@ -147,6 +147,20 @@ describe('with a receiver and a seller', () => {
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 401 });
   });
 
+  it('reports by legacy authentication, with the credentials that the call has told', async () => {
+    const config = (await registrations.reportingWebhook(who(), {
+      frequency: 'daily',
+      scheme: 'HMAC-SHA256',
+    })) as { url: string; authentication: { schemes: string[]; credentials: string } };
+    expect(config.authentication.schemes).toEqual(['HMAC-SHA256']);
+    const auth = { hmac: { secret: config.authentication.credentials } };
+    const sent = await seller.deliver(seller.payloads.report(), { url: config.url, auth });
+    expect(sent.last).toMatchObject({ status: 200 });
+    await expect(
+      registrations.reportingWebhook(who(), { frequency: 'daily', scheme: 'Basic' as never }),
+    ).rejects.toMatchObject({ code: 'request_invalid' });
+  });
+
   it('by legacy authentication with the credentials that the call has told', async () => {
     const registration = await registrations.create({ ...who(), ...request, scheme: 'HMAC-SHA256' });
     const config = registration.toolArguments['push_notification_config'] as {
@@ -260,6 +274,35 @@ describe('call', () => {
     });
     expect((await registrations.get(refused))?.state).toBe('refused');
   });
+
+  it('by hand, of a seller that refuses to be told where to send: once more without it, durable before', async () => {
+    const first = await registrations.create(request);
+    const refusal = { error: { code: 'INVALID_REQUEST', message: 'push_notification_config' } };
+    expect(first.again()).toBeUndefined();
+    await expect(first.settle(refusal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    const again = first.again() ?? expect.fail('once more');
+    expect((await registrations.get(first))?.state).toBe('calling');
+    expect(again.operationId).toBe(first.operationId);
+    expect(again.toolArguments).not.toHaveProperty('push_notification_config');
+    expect(again.toolArguments['idempotency_key']).not.toBe(first.toolArguments['idempotency_key']);
+    await expect(again.settle(refusal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    expect(again.again()).toBeUndefined();
+    expect((await registrations.get(first))?.state).toBe('refused');
+  });
+
+  it('an answer that ends its call where no receiver could take it is a warning', async () => {
+    const warnings: string[] = [];
+    const logger = { ...silent, warn: (_fields: object, line: string) => void warnings.push(line) };
+    const alone = createRegistrations({
+      store: memoryStore(),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+      logger,
+    });
+    const made = await alone.create({ ...request });
+    await made.settle({ status: 'completed', result: { media_buy_id: 'mb-1' } });
+    expect(warnings).toEqual([expect.stringContaining('reaches no handler')]);
+  });
 });
 
 describe('options', () => {
@@ -328,6 +371,7 @@ describe('createRegistrations, on the timers of the runtime', () => {
     });
     const registrations = made();
     const called = new Promise((resolve) => {
+      registrations.observeBy?.(() => expect.fail('nothing is observed'));
       registrations.start({
         call: async (_agentUrl, _operation, args) => {
           resolve(args);
@@ -342,6 +386,7 @@ describe('createRegistrations, on the timers of the runtime', () => {
 
   it('stops at once where it has just been started', async () => {
     const registrations = made();
+    registrations.observeBy?.(() => expect.fail('nothing is observed'));
     registrations.start({ call: async () => ({}) });
     await registrations.stop();
   });

@@ -1,10 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
+import type { Observe } from '../../src/events/observation.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import type { Operation } from '../../src/registrations/operations.ts';
 import type { CallSeller } from '../../src/registrations/registration.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
 import { LOOK_MS, type RepeaterNews, repeaterOf } from '../../src/registrations/repeater.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
@@ -15,6 +17,9 @@ const request = {
   taskType: 'create_media_buy',
   arguments: { budget: 1 },
 };
+
+/** A receiver has them all; no answer here is an end. */
+const noEnds: Observe = () => expect.fail('nothing is observed');
 
 /** Processes on one store; time passes while one of them waits, and in no other way. */
 function world() {
@@ -32,11 +37,11 @@ function world() {
     error() {},
     warn: (_fields: object, line: string) => void lines.push(line),
   };
-  const process = (secret = NEWEST): Registrations =>
-    registrationsOf(
+  const process = (secret = NEWEST, baseUrl = 'https://buyer.example/webhooks'): Registrations => {
+    const made = registrationsOf(
       {
         store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
-        baseUrl: 'https://buyer.example/webhooks',
+        baseUrl,
         secrets: [secret],
         callMs: CALL_MS,
         logger,
@@ -56,6 +61,9 @@ function world() {
         },
       },
     );
+    made.observeBy?.(noEnds);
+    return made;
+  };
   return {
     process,
     waits,
@@ -144,14 +152,12 @@ describe('start', () => {
 
   it('of a seller that refuses it is an alarm, and the end', async () => {
     const made = await one.create(request);
-    const { call } = collecting(1, async () => ({
-      error: { code: 'IDEMPOTENCY_CONFLICT', message: 'other arguments' },
-    }));
+    const { call } = collecting(1, async () => ({ error: { code: 'INVALID_REQUEST', message: 'a budget' } }));
     two.start({ call });
     await until(async () => at.alarms.length > 0);
     const { agentUrl: sender, operationId } = made;
     expect(at.alarms).toMatchObject([
-      { code: 'operation_refused', sender, operationId, refusal: 'IDEMPOTENCY_CONFLICT' },
+      { code: 'operation_refused', sender, operationId, refusal: 'INVALID_REQUEST' },
     ]);
     expect((await one.get(made))?.state).toBe('refused');
   });
@@ -171,6 +177,40 @@ describe('start', () => {
     const [alarm] = at.alarms;
     expect(alarm).toMatchObject({ code: 'operation_refused', refusal: 'AUTH_INVALID' });
     expect(alarm?.message).toContain('it is repeated');
+  });
+
+  it('of a seller that has had a call by this key, and says that it was another one: orphaned, with an alarm', async () => {
+    const made = await one.create(request);
+    const { call } = collecting(1, async () => ({
+      error: { code: 'IDEMPOTENCY_CONFLICT', message: 'other arguments' },
+    }));
+    two.start({ call });
+    await until(async () => at.alarms.length > 0);
+    const { agentUrl: sender, operationId } = made;
+    expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId }]);
+    expect(at.alarms[0]?.message).toContain('IDEMPOTENCY_CONFLICT: other arguments');
+    expect((await one.get(made))?.state).toBe('orphaned');
+  });
+
+  it('calls at the same URL where baseUrl is another one by now', async () => {
+    const dead = await one.create(request);
+    const moved = at.process(NEWEST, 'https://new.buyer.example/hooks');
+    const { call, calls, all } = collecting(1);
+    moved.start({ call });
+    await all;
+    await moved.stop();
+    expect(calls).toEqual([dead.toolArguments]);
+    const anew = await moved.create(request);
+    expect(JSON.stringify(anew.toolArguments)).toContain('https://new.buyer.example/hooks/');
+  });
+
+  it('needs a receiver: an answer that ends its call would reach no handler', async () => {
+    const alone = createRegistrations({
+      store: memoryStore(),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+    });
+    expect(() => alone.start({ call: async () => ({}) })).toThrow(/start: no receiver of this process/);
   });
 
   it('a refusal that comes after the answer of another process is no alarm', async () => {
