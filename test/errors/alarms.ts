@@ -58,8 +58,9 @@ const changed = (headers: Record<string, string>) => async (): Promise<Alarms> =
 /** The alarms of registrations that repeat a call whose process has died. */
 async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms> {
   const alarms: Alarm[] = [];
+  const store = memoryStore();
   const registrations = createRegistrations({
-    store: memoryStore(),
+    store,
     baseUrl: 'https://buyer.example/webhooks',
     secrets: ['a-secret-of-forty-characters-and-no-more'],
     // Due at once.
@@ -67,7 +68,16 @@ async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     onAlarm: (alarm) => void alarms.push(alarm),
   });
-  onTestFinished(() => registrations.stop());
+  const { receiver } = await testReceiver({
+    store,
+    publicUrl: registrations.publicUrl,
+    senders: registrations.senders,
+    registrations,
+  });
+  onTestFinished(async () => {
+    await registrations.stop();
+    await receiver.stop();
+  });
   const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, requestKeyMs };
   await registrations.create(request);
   registrations.start({ call });
