@@ -95,10 +95,10 @@ async function giveAll(field: Field): Promise<void> {
   await Promise.all(Array.from({ length: concurrency }, giveInTurn));
 }
 
-/** The poll that began last, of those under way. */
+/** The poll that is under way for longest: one that the seller leaves hanging, where there is one. */
 function underWay(log: readonly SellerLine[]): { readonly id: string; readonly taskId: string } | undefined {
   const over = new Set(log.flatMap((line) => (line.what === 'polled' || line.what === 'cut' ? line.id : [])));
-  return log.findLast((line) => line.what === 'poll' && !over.has(line.id)) as
+  return log.find((line) => line.what === 'poll' && !over.has(line.id)) as
     (SellerLine & { readonly what: 'poll' }) | undefined;
 }
 
