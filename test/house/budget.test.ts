@@ -1,24 +1,16 @@
-import nodeCrypto, { randomUUID } from 'node:crypto';
+import nodeCrypto from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { Redis } from 'ioredis';
-import type { PoolConnection } from 'mysql2/promise';
-import { Client } from 'pg';
-import { describe, expect, inject, onTestFinished, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, it, vi } from 'vitest';
 import type { Receiver } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { generateKey, type KeyPair, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
 import { AGENT, said, URL_GIVEN } from '../receiver/setup.ts';
-import { testDatabase } from '../stores/mysql-databases.ts';
-import { testSchema } from '../stores/postgres-schemas.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
-import { startRedis } from '../support/redis.ts';
-import { sharedMariadb } from '../support/shared-mariadb.ts';
-import { sharedPostgres } from '../support/shared-postgres.ts';
+import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
 import { type Watch, watchBody } from './watch-body.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
@@ -117,88 +109,44 @@ describe('budget: store calls', () => {
 });
 
 describe('budget: round trips to the backend', () => {
-  it('Redis: one script an accept, one a completion, and nothing else', async () => {
-    const { url, stop } = await startRedis();
-    onTestFinished(stop);
-    const prefix = `budget:${randomUUID()}:`;
-    const client = new Redis(url);
-    const watcher = await client.monitor();
-    onTestFinished(() => {
-      watcher.disconnect();
-      client.disconnect();
-    });
-    const seen: string[][] = [];
-    // What a script does inside the server comes from `lua` and is no round trip.
-    watcher.on('monitor', (_time: string, args: string[], source: string) => {
-      if (source !== 'lua') seen.push(args);
-    });
-    const shown = async (marker: string): Promise<void> => {
-      await client.echo(marker);
-      await expect.poll(() => seen.some((args) => args.includes(marker))).toBe(true);
-    };
-    // After one accept in 64 what has expired is swept.
+  beforeEach(() => {
+    // After one accept in 64 what has expired is swept. A store takes the function when it is made.
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    onTestFinished(() => void vi.restoreAllMocks());
-    const { sign, deliver } = await desk(redisStore({ client, prefix }));
-    const deliveries = await Promise.all(Array.from({ length: DELIVERIES + 1 }, () => sign()));
-    const [first, ...others] = deliveries;
-    // The first one of a sender registers it, and loads the scripts.
+  });
+  afterEach(() => void vi.restoreAllMocks());
+  /** What a store sends for some deliveries, after the first one, which registers the sender and loads or prepares statements. */
+  const tripsOfSome = async (
+    { store, tripsOf }: CountedStore,
+    warm?: () => Promise<void>,
+  ): Promise<readonly string[]> => {
+    const { sign, deliver } = await desk(store);
+    const [first, ...others] = await Promise.all(Array.from({ length: DELIVERIES + 1 }, () => sign()));
     expect(first && (await deliver(first))).toBe(ACCEPTED);
-    await shown('warm');
-    seen.length = 0;
-    for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
-    await shown('done');
-    // What processes tell each other every 10 s is another matter.
-    const ours = seen.filter((args) =>
-      args.some((arg) => arg.startsWith(prefix) && !arg.startsWith(`${prefix}{registry}`)),
-    );
-    expect(ours.map(([command]) => command?.toLowerCase())).toEqual(
-      Array.from({ length: 2 * DELIVERIES }, () => 'evalsha'),
-    );
+    await warm?.();
+    return tripsOf(async () => {
+      for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
+    });
+  };
+  const COMMITS = Array.from({ length: 2 * DELIVERIES }, () => 'commit');
+
+  it('Redis: one script an accept, one a completion, and nothing else', async () => {
+    const trips = await tripsOfSome(await countedRedis());
+    // Every 10 s the rows of one sender that have expired are deleted: another matter.
+    expect(trips.filter((name) => name !== 'senders' && name !== 'sweep')).toEqual(COMMITS);
   });
 
   it('Postgres: one statement an accept, one a completion', async () => {
-    const schema = await testSchema(await sharedPostgres(inject('shared')));
-    onTestFinished(schema.drop);
-    // After one accept in 64 what has expired is swept.
-    vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    onTestFinished(() => void vi.restoreAllMocks());
-    const { sign, deliver } = await desk(schema.store());
-    const [first, ...others] = await Promise.all(Array.from({ length: DELIVERIES + 1 }, () => sign()));
-    expect(first && (await deliver(first))).toBe(ACCEPTED);
-    const query = vi.spyOn(Client.prototype, 'query');
-    onTestFinished(() => query.mockRestore());
-    for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
-    expect(query.mock.calls.length).toBe(2 * DELIVERIES);
+    expect(await tripsOfSome(await countedPostgres())).toEqual(COMMITS);
   });
 
   it('MySQL: one call an accept, one a completion, prepared before', async () => {
-    // One connection, which has prepared its statements after the first delivery.
-    const { pools, store, drop } = await testDatabase(await sharedMariadb(inject('shared')), 1);
-    onTestFinished(drop);
-    const [pool] = pools;
-    vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    onTestFinished(() => void vi.restoreAllMocks());
-    const { sign, deliver } = await desk(store(pool));
-    const [first, ...others] = await Promise.all(Array.from({ length: DELIVERIES + 1 }, () => sign()));
-    expect(first && (await deliver(first))).toBe(ACCEPTED);
-    const prepared = async (): Promise<unknown> =>
-      (await pool.query("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'"))[0];
-    const before = await prepared();
-    const connection = await pool.getConnection();
-    connection.release();
-    const proto = Object.getPrototypeOf(connection) as PoolConnection;
-    const execute = vi.spyOn(proto, 'execute');
-    const query = vi.spyOn(proto, 'query');
-    for (const each of others) expect(await deliver(each)).toBe(ACCEPTED);
-    const sent = execute.mock.calls.map(([given]) => (given as unknown as { readonly sql: string }).sql);
-    expect(query).not.toHaveBeenCalled();
-    vi.restoreAllMocks();
-    // The look at the schema's version, every 10 s, is another matter.
-    const ours = sent.filter((sql) => !/webhook_schema/.test(sql));
-    expect(ours).toHaveLength(2 * DELIVERIES);
-    for (const sql of ours) expect(sql).toMatch(/^CALL \S+webhook_commit\(/);
-    expect(await prepared()).toEqual(before);
+    const mysql = await countedMysql();
+    let before: unknown;
+    const trips = await tripsOfSome(mysql, async () => {
+      before = await mysql.prepared();
+    });
+    expect(trips).toEqual(COMMITS);
+    expect(await mysql.prepared()).toEqual(before);
   });
 
   it('SQLite: one commit an accept, one a completion', async () => {

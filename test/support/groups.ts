@@ -18,7 +18,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
-  [/^house\/budget\.test\.ts$/, 'stores'],
+  [/^house\/budget(-registrations)?\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
   [/^cli\/((process|refused|registry)\.test\.ts$|probe\/)/, 'integration'],

@@ -1,0 +1,149 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  beginPoll,
+  type Begun,
+  endPoll,
+  type Held,
+  type Kept,
+  type Pace,
+  type PollEnd,
+} from '../../src/poll/watches.ts';
+import type { Registration } from '../../src/registrations/registration.ts';
+import { registrationsOf } from '../../src/registrations/registrations.ts';
+import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../../src/registrations/watch.ts';
+import { hashes, NEWEST } from '../registrations/kit.ts';
+import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
+
+const FAST_MS = 30_000;
+const LEASE_MS = 40_000;
+const MAX_DUE = 10;
+const PACE: Pace = {
+  fastMs: FAST_MS,
+  slowMs: FAST_MS,
+  giveUpMs: 30 * 86_400_000,
+  silentMs: 0,
+  leaseMs: LEASE_MS,
+  perSeller: 10,
+  random: () => 0.5,
+};
+const UNCHANGED: PollEnd = {
+  kind: 'answered',
+  isEnd: false,
+  status: 'submitted',
+  dataHash: undefined,
+  isChange: false,
+  hintMs: undefined,
+};
+
+const sellerOf = (index: number): string => `https://seller-${index}.example/mcp`;
+
+interface Desk extends Pick<CountedStore, 'tripsOf'> {
+  readonly create: (seller: number) => Promise<Registration>;
+  readonly submit: (seller: number, taskId: string) => Promise<void>;
+  readonly look: (kind: 'operation' | 'watch') => Promise<readonly Held[]>;
+  readonly tasks: WatchedTasks;
+}
+
+let offsetMs = 0;
+
+/** Round trips of a look that finds nothing due, by how many senders were seen. On Redis a list of them, and then each. */
+const LOOK = { Redis: (senders: number) => 1 + senders, Postgres: () => 1, MySQL: () => 3 } as const;
+
+/** At most so many of each, and nothing else; the last one is the commit. */
+function expectWithin(trips: readonly string[], most: Readonly<Record<string, number>>): void {
+  expect(trips.at(-1)).toBe('commit');
+  for (const name of new Set(trips)) {
+    const times = trips.filter((one) => one === name).length;
+    expect(times, `${name} of ${trips.join(', ')}`).toBeLessThanOrEqual(most[name] ?? 0);
+  }
+}
+
+async function deskOn({ store, tripsOf }: CountedStore): Promise<Desk> {
+  await store.open();
+  const registrations = registrationsOf(
+    { store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+    {
+      hashes,
+      randomBytes: (count) => new Uint8Array(randomBytes(count)),
+      newId: () => randomUUID(),
+      now: () => 0,
+      sleep: async () => undefined,
+    },
+  );
+  const tasks = (registrations as typeof registrations & WithWatchedTasks)[WATCHED_TASKS];
+  const create: Desk['create'] = (seller) =>
+    registrations.create({
+      agentUrl: sellerOf(seller),
+      taskType: 'create_media_buy',
+      arguments: { budget: 1000 },
+    });
+  return {
+    tripsOf,
+    tasks,
+    create,
+    submit: async (seller, taskId) => {
+      const registration = await create(seller);
+      await registration.settle({ status: 'submitted', task_id: taskId });
+    },
+    look: async (kind) => (await tasks.rows.due({ kind, max: MAX_DUE, holdMs: LEASE_MS, senders: [] })).rows,
+  };
+}
+
+const BACKENDS = [
+  ['Redis', countedRedis],
+  ['Postgres', countedPostgres],
+  ['MySQL', countedMysql],
+] as const;
+
+describe.each(BACKENDS)('budget: round trips of registrations and polls, %s', (name, counted) => {
+  beforeEach(() => {
+    offsetMs = 0;
+    // Of 64 steps one sweeps what has expired.
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    // It stands, so that nothing that is done every 10 s is due.
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  });
+  afterEach(() => void vi.restoreAllMocks());
+  const newDesk = async (): Promise<Desk> => deskOn(await counted({ clockOffsetMs: () => offsetMs }));
+
+  it('create, settle, the begin and the end of a poll: one commit each, and a read for each row that names the next', async () => {
+    const { tasks, tripsOf, create, submit, look } = await newDesk();
+    // The first step of a seller registers it, and makes its URL.
+    await submit(0, 'task-0');
+    const made: Registration[] = [];
+    const created = await tripsOf(async () => made.push(await create(0)));
+    const settled = await tripsOf(async () => made[0]?.settle({ status: 'submitted', task_id: 'task-1' }));
+    // The time of the first poll of both.
+    offsetMs = 2 * FAST_MS;
+    const [row, other] = await look('watch');
+    if (!row || !other) return expect.fail('two tasks are due');
+    const begun: Begun[] = [];
+    await beginPoll(tasks, other, PACE);
+    const begin = await tripsOf(async () => begun.push(await beginPoll(tasks, row, PACE)));
+    const [first] = begun;
+    if (first?.kind !== 'poll') return expect.fail(`the poll was not begun: ${first?.kind}`);
+    const kept: Kept[] = [];
+    const end = await tripsOf(async () => kept.push(await endPoll(tasks, first.held, UNCHANGED, PACE)));
+    expect(kept).toEqual(['kept']);
+    // Of the seller's URL its two rows are read, each confirmed by a commit.
+    expectWithin(created, { load: 4, commit: 3 });
+    expectWithin(settled, { load: 2, commit: 1 });
+    expectWithin(begin, { load: 3, commit: 1 });
+    expectWithin(end, { load: 3, commit: 1 });
+  });
+
+  it.each([3, 30])('a look for due rows where %i senders were seen', async (many) => {
+    const { tripsOf, submit, look } = await newDesk();
+    for (let seller = 0; seller < many; seller += 1) await submit(seller, 'task');
+    const found: (readonly Held[])[] = [];
+    const lookFor = (kind: 'operation' | 'watch') => async () => found.push(await look(kind));
+    const idle = await tripsOf(lookFor('operation'));
+    expect(idle).toHaveLength(LOOK[name](many));
+    // What is due is put off by a commit; on Redis by one a sender.
+    const most = Math.min(many, MAX_DUE);
+    const commits = Array.from({ length: name === 'Redis' ? most : 1 }, () => 'commit');
+    expect(await tripsOf(lookFor('watch'))).toEqual([...idle, ...commits]);
+    expect(found.map(({ length }) => length)).toEqual([0, most]);
+  });
+});
