@@ -161,8 +161,8 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
-  const offMain = threadPoolRule(config.verification, lifecycle.inFlight);
-  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { offMain, sodium }));
+  const useThreadPool = threadPoolRule(config.verification, lifecycle.inFlight);
+  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { useThreadPool, sodium }));
   const { onHandled } = options;
   const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };
   const source = {

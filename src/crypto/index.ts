@@ -38,7 +38,7 @@ export interface EngineOptions {
    * before each, and once more of those that are there when nothing comes back from the pool for 5 ms: where it says no
    * then, the main thread verifies too, and the first verdict counts. Never by default.
    */
-  readonly offMain?: UseThreadPool | undefined;
+  readonly useThreadPool?: UseThreadPool | undefined;
   /** Verifies Ed25519 instead of OpenSSL, in the main thread. Only with the engine `native`. */
   readonly sodium?: Sodium | undefined;
 }
@@ -47,10 +47,10 @@ type Maker = (options: EngineOptions) => CryptoEngine | undefined | Promise<Cryp
 
 /** Each gives undefined where the runtime lacks what it is built on. */
 const MAKERS: Record<EngineName, Maker> = {
-  native: ({ offMain, sodium }) => {
+  native: ({ useThreadPool, sodium }) => {
     const crypto = nodeCrypto();
     if (!crypto) return undefined;
-    const verify = offMain && hasThreadPool() ? pooledVerify(crypto, offMain) : undefined;
+    const verify = useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
     if (!sodium) return nativeEngine(crypto, { verify });
     return import('./sodium.ts').then(({ sodiumEngine }) => sodiumEngine(crypto, sodium, verify));
   },

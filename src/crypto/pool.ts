@@ -71,8 +71,8 @@ const STALL_MS = 5;
 /** Verifications of a stalled pool that the main thread does before it looks at its sockets again: about 2 ms. */
 const MOST_A_TURN = 20;
 
-/** `crypto.verify` on the pool's threads where `offMain` says so, else at once. The verdict is the same. */
-export function pooledVerify(crypto: NodeCrypto, offMain: UseThreadPool): NodeVerify {
+/** `crypto.verify` on the pool's threads where `useThreadPool` says so, else at once. The verdict is the same. */
+export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): NodeVerify {
   /** Those in the pool without a verdict yet, oldest first: each verifies its own on the main thread. */
   const waiting = new Set<() => void>();
   const state = { hasBegun: false, isStalled: false };
@@ -102,7 +102,7 @@ export function pooledVerify(crypto: NodeCrypto, offMain: UseThreadPool): NodeVe
         setImmediate(relieve);
         return;
       }
-      if (offMain(waiting.size - 1, state)) continue;
+      if (useThreadPool(waiting.size - 1, state)) continue;
       left -= 1;
       verifyHere();
     }
@@ -148,7 +148,7 @@ export function pooledVerify(crypto: NodeCrypto, offMain: UseThreadPool): NodeVe
   };
 
   return (algorithm, data, key, signature) => {
-    const off = offMain(waiting.size, state);
+    const off = useThreadPool(waiting.size, state);
     if (!state.hasBegun) {
       state.hasBegun = true;
       setImmediate(endTurn);

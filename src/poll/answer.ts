@@ -11,6 +11,7 @@ import {
   reportedIn,
   SellerBusyError,
   taskUnknownIn,
+  TOO_MANY_REQUESTS,
   unwrapped,
 } from '../registrations/answer.ts';
 
@@ -63,19 +64,19 @@ function noTask(given: unknown): Error {
 }
 
 /** What an answer says of its task, by the names of its transport. */
-interface Parts {
+interface AnswerParts {
   readonly id: unknown;
   readonly data: unknown;
   readonly updatedAt: unknown;
 }
 
-const toolTask = ({ body, status }: Task): Parts => ({
+const toolTask = ({ body, status }: Task): AnswerParts => ({
   id: body['task_id'],
   data: toolData(body, status),
   updatedAt: body['updated_at'],
 });
 
-const agentTask = ({ body }: Task): Parts => ({
+const agentTask = ({ body }: Task): AnswerParts => ({
   id: body['taskId'] ?? body['id'],
   data: agentData({ form: 'task', body }).data,
   updatedAt: isJsonObject(body['status']) ? body['status']['timestamp'] : undefined,
@@ -142,8 +143,6 @@ const LONGEST_MS = 86_400_000;
 export function waitMs(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }
-
-const TOO_MANY_REQUESTS = 429;
 
 /** A refusal that says when to come again is a seller that is busy. */
 function busyIn(answer: unknown): SellerBusyError | undefined {

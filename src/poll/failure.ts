@@ -7,6 +7,7 @@ import {
   SellerError,
   TaskUnknownError,
   taskUnknownIn,
+  TOO_MANY_REQUESTS,
 } from '../registrations/answer.ts';
 import { AnswerError, waitMs } from './answer.ts';
 
@@ -26,7 +27,6 @@ const NO_OPERATION =
 
 /** JSON-RPC 2.0: method not found. */
 const METHOD_NOT_FOUND = -32_601;
-const TOO_MANY_REQUESTS = 429;
 
 /** @param error what the caller's client threw, or what its answer was read as. */
 export function failureOf(error: unknown): PollFailure {

@@ -88,7 +88,7 @@ export interface PollerLoop {
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
-/** Polls that failed one after the other, at which somebody is told. */
+/** Polls that failed one after the other, at which somebody is told: at the default interval a quarter of an hour. */
 const FAILING = 5;
 
 export function pollerLoop(context: PollerContext): PollerLoop {

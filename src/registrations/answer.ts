@@ -40,6 +40,9 @@ export class SellerError extends Error {
   }
 }
 
+/** The status of a seller that is asked too often. */
+export const TOO_MANY_REQUESTS = 429;
+
 /** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
 export class SellerBusyError extends Error {
   override readonly name = 'SellerBusyError';

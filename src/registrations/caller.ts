@@ -2,7 +2,7 @@ import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
-import { SellerBusyError, SellerError } from './answer.ts';
+import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */
 export interface SellerAuth {
@@ -95,7 +95,6 @@ function tokenSource(auth: SellerAuth | undefined): (agentUrl: string) => Promis
 
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
-const TOO_MANY = 429;
 const UNAVAILABLE = 503;
 
 /** The refusal in an HTTP status, before the seller has looked at the call. */
@@ -104,6 +103,6 @@ function refusalOf({ status, headers }: Response, hasToken: boolean, now: number
   if (status === UNAUTHORIZED) return new SellerError(hasToken ? 'AUTH_INVALID' : 'AUTH_REQUIRED', detail);
   if (status === FORBIDDEN) return new SellerError('INSUFFICIENT_PERMISSIONS', detail);
   const retryAfter = headers.get('retry-after');
-  const isBusy = status === TOO_MANY || (status === UNAVAILABLE && retryAfter !== null);
+  const isBusy = status === TOO_MANY_REQUESTS || (status === UNAVAILABLE && retryAfter !== null);
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
 }

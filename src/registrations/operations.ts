@@ -106,6 +106,8 @@ export interface Operations {
    * `orphaned`: whether a call before it was done is not known.
    */
   readonly reject: (called: Operation, state: 'refused' | 'orphaned') => Promise<void>;
+  /** The seller asks for a pause: it is not called again before that. Ms. */
+  readonly postpone: (called: Operation, ms: number) => Promise<void>;
   /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
@@ -300,6 +302,10 @@ export function operationsOf(options: OperationsOptions): Operations {
     reject: (called, state) =>
       changeCalled(called, (stored, rows, now) =>
         rows.save(closedRow(called, stored, state, now + retentionMs)),
+      ),
+    postpone: (called, ms) =>
+      changeCalled(called, (stored, rows, now) =>
+        rows.save(rowOf(called, stored, now + Math.min(Math.max(ms, callMs), DAY_MS), null)),
       ),
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });

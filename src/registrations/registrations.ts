@@ -1,14 +1,14 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, isOfKind } from '../errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
-import { isFinal, SellerError } from './answer.ts';
+import { isFinal, SellerBusyError, SellerError } from './answer.ts';
 import {
   requireAgentUrl,
   requireName,
@@ -236,8 +236,15 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       }
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
-        make: (operation, signal) =>
-          registrationOf(operation, { ...context(), isRepeat: true }).call(call, signal),
+        make: async (operation, signal) => {
+          try {
+            await registrationOf(operation, { ...context(), isRepeat: true }).call(call, signal);
+          } catch (error) {
+            const ms = isOfKind(error, SellerBusyError) ? error.retryAfterMs : undefined;
+            if (ms !== undefined) await operations.postpone(operation, ms);
+            throw error;
+          }
+        },
         tell: teller(logger, raise, operations),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),

@@ -6,7 +6,7 @@ const MAKERS: Readonly<Record<string, () => Promise<CryptoEngine>>> = {
   native: () => createEngine('native'),
   webcrypto: () => createEngine('webcrypto'),
   noble: () => createEngine('noble'),
-  'native, in the thread pool': () => createEngine('native', { offMain: () => true }),
+  'native, in the thread pool': () => createEngine('native', { useThreadPool: () => true }),
   'native with sodium-native': () => createEngine('native', { sodium: sodiumNative }),
 };
 

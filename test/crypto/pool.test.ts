@@ -90,7 +90,7 @@ describe('verification: the choice of the thread', () => {
 describe('verification in the pool', () => {
   it('ends after a turn of the event loop; on the main thread it ends at once', async () => {
     const [pooled, plain] = [
-      await createEngine('native', { offMain: () => true }),
+      await createEngine('native', { useThreadPool: () => true }),
       await createEngine('native'),
     ];
     expect(plain.verify(await keyOf(plain), message, signature)).toBe(true);
@@ -107,7 +107,7 @@ describe('verification in the pool', () => {
   });
 
   it('verifies the bytes as they were when it began', async () => {
-    const engine = await createEngine('native', { offMain: () => true });
+    const engine = await createEngine('native', { useThreadPool: () => true });
     const key = await keyOf(engine);
     const [data, bytes] = [new Uint8Array(message), new Uint8Array(signature)];
     const verifying = engine.verify(key, data, bytes);
@@ -208,8 +208,8 @@ describe('a pool that is kept busy by other work', () => {
     return rule;
   };
 
-  /** Verifications by `offMain`: the main thread says true, the pool what it is told, when it is told. */
-  function busy(offMain = AUTO()) {
+  /** Verifications by `useThreadPool`: the main thread says true, the pool what it is told, when it is told. */
+  function busy(useThreadPool = AUTO()) {
     const pool: Done[] = [];
     const onMain: Uint8Array[] = [];
     const verdicts: unknown[] = [];
@@ -223,7 +223,7 @@ describe('a pool that is kept busy by other work', () => {
           return onMain.push(given[1] as Uint8Array) > 0;
         },
       } as NodeCrypto,
-      offMain,
+      useThreadPool,
     );
     const begin = (count: number, data: Uint8Array = message): void => {
       for (let at = 0; at < count; at += 1) {

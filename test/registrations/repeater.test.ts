@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import type { Observe } from '../../src/events/observation.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
+import { SellerBusyError } from '../../src/registrations/answer.ts';
 import type { Operation } from '../../src/registrations/operations.ts';
 import type { CallSeller } from '../../src/registrations/registration.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
@@ -148,6 +149,22 @@ describe('start', () => {
     expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
     const line = 'A call is repeated later: it was not answered. socket hang up';
     expect([at.lines, at.alarms]).toEqual([[line, line], []]);
+  });
+
+  it('waits as long as a busy seller asks for', async () => {
+    await one.create(request);
+    const calledAt: number[] = [];
+    const { call, all } = collecting(3, async () => {
+      calledAt.push(at.pass(0));
+      throw new SellerBusyError(429, 10 * CALL_MS);
+    });
+    two.start({ call });
+    await all;
+    const gaps = calledAt.slice(1).map((time, nth) => time - (calledAt[nth] ?? 0));
+    for (const gap of gaps) {
+      expect(gap).toBeGreaterThanOrEqual(10 * CALL_MS);
+      expect(gap).toBeLessThanOrEqual(10 * CALL_MS + LOOK_MS);
+    }
   });
 
   it('of a seller that refuses it is an alarm, and the end', async () => {

@@ -67,7 +67,7 @@ const signed: Check = async ({ rfc9421, sender }, { engines }) => {
 export const ENGINE_CHECKS: Checks = {
   'the engines that the runtime has, and the fastest of them by default': chosen,
   'one verdict on every edge case of keys and signatures (verification.md §3.5)': oneVerdict({}),
-  'the same verdicts where engines may use the thread pool': oneVerdict({ offMain: () => true }),
+  'the same verdicts where engines may use the thread pool': oneVerdict({ useThreadPool: () => true }),
   'verification on the main thread, in the pool, or as it pays: deliveries are accepted': anyThread,
   'signed messages verify, changed ones do not, under every engine': signed,
 };

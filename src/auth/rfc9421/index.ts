@@ -27,7 +27,7 @@ export type {
 } from '../../crypto/engine.ts';
 export type { EngineOptions } from '../../crypto/index.ts';
 export { createEngine } from '../../crypto/index.ts';
-export type { UseThreadPool as OffMain, PoolState } from '../../crypto/pool.ts';
+export type { UseThreadPool, PoolState } from '../../crypto/pool.ts';
 export type { HeaderFields, HeadersInput } from '../../delivery.ts';
 export type { Refusal } from '../../outcome.ts';
 export type { Target } from '../contract.ts';
