@@ -59,7 +59,10 @@ const AGENTS: readonly AgentPolicy[] = [
   { name: 'forgetful-tool', transport: 'tool', drops: 30, forgets: true },
 ];
 
-/** Where a buyer dies where none refuses the registration. */
+/**
+ * Where a buyer dies where none refuses the registration. `after observe` is reached by one order in six: the first answer has to
+ * come, and to be the end.
+ */
 const POINTS: readonly CrashPoint[] = [
   'after call',
   'after create',
@@ -67,6 +70,9 @@ const POINTS: readonly CrashPoint[] = [
   'after settle',
   'after observe',
   'before create',
+  'after observe',
+  'after observe',
+  'after observe',
 ];
 
 const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
