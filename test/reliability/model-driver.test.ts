@@ -33,6 +33,9 @@ const AT_LEAST: Record<PlannedName, number> = {
   mixed: 2500,
   mixedTask: 2800,
   poison: 30_000,
+  told: 5900,
+  toldOperation: 6000,
+  toldAsked: 8500,
 };
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
@@ -118,6 +121,7 @@ function formOf(world: World): string {
 }
 
 const OVERLAP = 'handlers of one task never overlap under live leases';
+const SAID = 'a task’s end and last status are said as they were told and handled';
 const ENDS = 'every event comes to its end';
 
 /** A condition taken out, the world that shows it, what it breaks, the steps of a shortest counterexample. */
@@ -156,6 +160,14 @@ const FAULTS: readonly Fault[] = [
     16,
   ],
   ['the same, by an accept', { compares: ({ id }) => id.kind !== 'task' }, 'inlineTask', OVERLAP, 8],
+  ['the same, by another channel', { compares: ({ id }) => id.kind !== 'task' }, 'told', SAID, 10],
+  [
+    'the same, of the operation that the task is of',
+    { compares: ({ id }) => id.kind !== 'task' },
+    'toldOperation',
+    SAID,
+    10,
+  ],
   ['a lease from an old clock', { refusesOld: false }, 'inlineRenewals', OVERLAP, 12],
 ];
 

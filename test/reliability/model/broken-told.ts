@@ -4,7 +4,7 @@ import type { QueueRows, RecordRow, TaskRow } from '../../../src/stores/rules/ro
 import { complete } from '../../../src/stores/rules/settle.ts';
 import { over } from './broken.ts';
 import type { System } from './system.ts';
-import { REAL } from './system.ts';
+import { REAL, said } from './system.ts';
 
 /** Rules of several channels (admission.md §5.9) without one of their parts. */
 
@@ -28,6 +28,48 @@ function claimsWithout(change: (claim: TaskClaim) => TaskClaim): System {
       : { ...request, ...(event && { event }) };
   return { ...REAL, admission: [(rows, request, now) => accept(rows, changed(request), now)] };
 }
+
+/** An end whose sender may give up is said to be safe. */
+export const SAID_SAFE_UNACKED: System = {
+  ...REAL,
+  said: (rows, of, now) => {
+    const { end, last } = said(rows, of, now);
+    return { end: end === 'unsafe' ? 'safe' : end, last };
+  },
+};
+
+/** An end that is stale by now is still said to be one. */
+export const SAID_ENDED_WHEN_STALE: System = {
+  ...REAL,
+  said: (rows, of, now) => {
+    const first = rows.task(of.sender, of.id, now)?.terminal;
+    const { end = first ? 'safe' : undefined, last } = said(rows, of, now);
+    return { end, last };
+  },
+};
+
+/** A task's first end is noted, and not that it was applied. */
+export const APPLIED_NOT_NOTED: System = {
+  ...REAL,
+  complete: (rows, request, now) => {
+    const saveTask = ({ terminal, ...row }: TaskRow): void => {
+      const { terminal: before = null } = rows.task(row.sender, row.id, now) ?? {};
+      rows.saveTask({ ...row, terminal: terminal?.state === 'applied' ? before : terminal });
+    };
+    return complete({ ...rows, saveTask }, request, now);
+  },
+};
+
+/** Which status was applied last is not noted where a task has one already. */
+export const LAST_NOT_NOTED: System = {
+  ...REAL,
+  complete: (rows, request, now) => {
+    const saveTask = (row: TaskRow): void => {
+      rows.saveTask({ ...row, told: rows.task(row.sender, row.id, now)?.told ?? row.told });
+    };
+    return complete({ ...rows, saveTask }, request, now);
+  },
+};
 
 /** No task's end is kept: what another channel tells of it is an event like any other. */
 export const END_NOT_KEPT: System = tasksWithout(() => ({ terminal: null }));

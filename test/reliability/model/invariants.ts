@@ -3,7 +3,7 @@ import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
 import type { Invariant, Thread, World } from './world.ts';
-import { tellsOf } from './told.ts';
+import { saidWrongly, tellsOf } from './told.ts';
 import { accountOf, eventOf } from './world.ts';
 
 export type Broken = Breach<Invariant> | undefined;
@@ -19,7 +19,7 @@ export function standing(play: Play, world: World): Broken {
       replayed(play, world, event);
     if (broken) return broken;
   }
-  return overlap(play, world);
+  return overlap(play, world) ?? saidWrongly(play, world);
 }
 
 const RUNNING: ReadonlySet<Thread['at']> = new Set<Thread['at']>(['running', 'effected']);

@@ -314,7 +314,10 @@ export type PlannedName =
   | 'inboxResends'
   | 'mixed'
   | 'mixedTask'
-  | 'poison';
+  | 'poison'
+  | 'told'
+  | 'toldOperation'
+  | 'toldAsked';
 
 /** Of the short form, and what the long one has more. */
 type PlannedBudget = readonly [budget: Partial<Budget>, more: Partial<Budget>];
@@ -338,6 +341,9 @@ const PLANNED: Record<PlannedName, PlannedBudget> = {
   mixed: [{ sends: 2, jumps: 1 }, { crashes: 1 }],
   mixedTask: [{ sends: 2 }, { jumps: 1, crashes: 1 }],
   poison: [{ sends: 2, jumps: 2 }, { crashes: 1 }],
+  told: [{ sends: 3, failures: 1 }, { crashes: 1 }],
+  toldOperation: [{ sends: 3, failures: 1 }, { crashes: 1 }],
+  toldAsked: [{ sends: 2, jumps: 1 }, { sends: 3 }],
 };
 
 export const PLANNED_NAMES = Object.keys(PLANNED) as readonly PlannedName[];

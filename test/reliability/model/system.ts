@@ -8,10 +8,12 @@ import type {
   LeaseDueRequest,
   LeaseDueResult,
   PeekResult,
+  RegistrationRows,
   RenewRequest,
 } from '../../../src/stores/contract.ts';
 import { accept } from '../../../src/stores/rules/accept.ts';
 import { inboxOf, leaseOne } from '../../../src/stores/rules/inbox.ts';
+import { planned } from '../../../src/stores/rules/registrations.ts';
 import type { QueueRows } from '../../../src/stores/rules/rows.ts';
 import { complete, fail, heldBy, peek, renew } from '../../../src/stores/rules/settle.ts';
 
@@ -33,6 +35,8 @@ export interface System {
   readonly renew: Atomic<RenewRequest, 'renewed' | 'lost'>;
   readonly peek: Atomic<{ readonly sender: string; readonly key: string }, PeekResult>;
   readonly lease: Atomic<LeaseDueRequest, LeaseDueResult>;
+  /** What plans over rows of registrations are told of a task; absent: it is not looked at. */
+  readonly said?: Atomic<{ readonly sender: string; readonly id: string }, Said>;
   /** The handler's writes and the completion; undefined: rolled back, the lease is lost. */
   readonly transaction: Atomic<CompleteRequest, 'done' | undefined>;
   readonly consequence: (decision: AcceptDecision, mode: AcceptRequest['mode']) => Consequence;
@@ -40,6 +44,22 @@ export interface System {
   readonly releasesAtDeadline: boolean;
   /** Whether the inbox answers before it stores. */
   readonly answersFirst: boolean;
+}
+
+export interface Said {
+  readonly end: ReturnType<RegistrationRows['taskEnd']>;
+  readonly last: ReturnType<RegistrationRows['lastTold']>;
+}
+
+/** By the plan of a run. */
+export function said(
+  rows: QueueRows,
+  { sender, id }: { readonly sender: string; readonly id: string },
+  now: number,
+): Said {
+  const table = { ...rows, registration: () => undefined, saveRegistration: () => {} };
+  const plan = (run: RegistrationRows): Said => ({ end: run.taskEnd(id), last: run.lastTold(id) });
+  return planned(table, sender, plan, now).value();
 }
 
 /** admission.md §2.1 (`admit`, `dispatch`), §3.10 and §3.11. */
@@ -97,6 +117,7 @@ export const REAL: System = {
   renew,
   peek: (rows, { sender, key }, now) => peek(rows, sender, key, now),
   lease: leaseDue,
+  said,
   transaction,
   consequence,
   releasesAtDeadline: false,

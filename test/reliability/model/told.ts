@@ -1,7 +1,11 @@
+import type { RecordRow } from '../../../src/stores/rules/rows.ts';
+import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
+import { draftOf } from './rows.ts';
+import type { Said } from './system.ts';
 import type { Invariant, ToldEvent, World } from './world.ts';
-import { accountOf, eventOf } from './world.ts';
+import { SELLER, accountOf, eventOf } from './world.ts';
 
 /*
  * Events of one task by several channels (admission.md §5.9), judged by what was told and what was handled.
@@ -112,4 +116,67 @@ export function tellsOf(play: Play, world: World, at: number, event: number): bo
   return (
     other.told?.status === task.told?.status || completedAt > (accountOf(world, event).askedAt ?? Infinity)
   );
+}
+
+/** What becomes of an event that several channels may tell. */
+interface Known {
+  readonly task: Task;
+  readonly record: RecordRow | undefined;
+  readonly isHandled: boolean;
+  readonly completedAt: number | undefined;
+}
+
+function knownOf(play: Play, world: World): readonly Known[] {
+  return play.scenario.events.flatMap(({ task }, at) => {
+    if (!task?.told) return [];
+    const { completedBy, completedAt } = accountOf(world, at);
+    const record = world.kept.records.get(keyOf(play, at));
+    return [{ task, record, isHandled: completedBy.length > 0, completedAt }];
+  });
+}
+
+const OPEN: ReadonlySet<string | undefined> = new Set(['queued', 'leased']);
+
+/** Whether what is said of an end is so of one of the ends that were told: a world has one task, and one operation. */
+const IS_END: Record<NonNullable<Said['end']>, (end: Known) => boolean> = {
+  done: ({ record, isHandled }) => isHandled || record?.state === 'dead',
+  safe: ({ record }) => OPEN.has(record?.state) && record?.acked === true,
+  unsafe: ({ record }) => OPEN.has(record?.state) && record?.acked === false,
+};
+
+/** What a plan over rows of registrations is told of each task and operation (`taskEnd`, `lastTold`). */
+export function saidWrongly(play: Play, world: World): Breach<Invariant> | undefined {
+  const { said: saying } = play.system;
+  if (!saying) return undefined;
+  const known = knownOf(play, world);
+  const ids = new Set(known.flatMap(({ task }) => [task.id, task.told?.operation ?? task.id]));
+  for (const id of ids) {
+    const { rows } = draftOf(world.kept);
+    const said = saying(rows, { sender: SELLER, id }, world.now);
+    const wrong = wrongEnd(known, id, said) ?? wrongLast(known, id, said);
+    if (wrong === undefined) continue;
+    const invariant = 'a task’s end and last status are said as they were told and handled';
+    return { invariant, detail: `of ${id} ${wrong}` };
+  }
+  return undefined;
+}
+
+function wrongEnd(known: readonly Known[], id: string, { end }: Said): string | undefined {
+  const ends = known.filter(({ task }) => task.terminal);
+  const own = ends.filter(({ task }) => task.id === id || task.told?.operation === id);
+  if (end !== undefined && !ends.some(IS_END[end])) return `is said that its end is ${end}`;
+  if (end !== 'done' && own.some(({ isHandled }) => isHandled))
+    return `is said ${end}, and its end was handled`;
+  const isTold = own.some(({ task, record }) => task.id === id && OPEN.has(record?.state));
+  return end === undefined && isTold ? 'is said that it has no end, which was told' : undefined;
+}
+
+function wrongLast(known: readonly Known[], id: string, { last }: Said): string | undefined {
+  const handled = known.filter(({ task, isHandled }) => task.id === id && isHandled);
+  const at = Math.max(...handled.map(({ completedAt = 0 }) => completedAt));
+  const statuses = handled
+    .filter(({ completedAt }) => completedAt === at)
+    .map(({ task }) => task.told?.status);
+  if (handled.length === 0 ? !last : last?.at === at && statuses.includes(last.status)) return undefined;
+  return `is said that ${last?.status} was applied last, at ${last?.at}: it was ${statuses.join(' or ')} at ${at}`;
 }

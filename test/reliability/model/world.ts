@@ -18,7 +18,8 @@ export type Invariant =
   | 'every event comes to its end'
   | 'the end of a task is handled once, whichever channel tells it'
   | 'a status that two channels tell is handled once'
-  | 'a status that was asked for is never handled after what came since';
+  | 'a status that was asked for is never handled after what came since'
+  | 'a task’s end and last status are said as they were told and handled';
 
 /** An event that the seller has to tell. Its copies differ in their bytes. */
 export interface ToldEvent {
