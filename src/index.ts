@@ -24,7 +24,7 @@ export type {
   SenderStats,
   WorkerOptions,
 } from './inbox/contract.ts';
-export type { NameLookUp, Transport as KeyTransport, TransportInit } from './keys/contract.ts';
+export type { NameLookUp, KeyTransport, TransportInit } from './keys/contract.ts';
 export type {
   Door,
   Handled,

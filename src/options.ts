@@ -9,7 +9,7 @@ import type { Observe } from './events/observation.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
 import type { AdmissionPressure } from './keys/admission-pressure.ts';
-import type { NameLookUp, Transport } from './keys/contract.ts';
+import type { NameLookUp, KeyTransport } from './keys/contract.ts';
 import type { Outcome, UnavailableCode } from './outcome.ts';
 import type { Sender } from './senders.ts';
 import type { Durability, Store } from './stores/contract.ts';
@@ -301,7 +301,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
   /** Fetches key documents. The platform's own by default. */
-  readonly transport?: Transport;
+  readonly transport?: KeyTransport;
   /**
    * How Node looks up the names in key URLs: `direct` asks DNS servers, so that one seller's silent name server holds up
    * no other seller; `system` is for hosts files, split DNS and names of a container's network. `direct`.

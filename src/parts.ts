@@ -25,7 +25,7 @@ import { once } from './single-flight.ts';
 import type { Handlers, ReceiverOptions, RefusedDelivery } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Protocol } from './protocol.ts';
-import type { Observed } from './stages/ended.ts';
+import type { RunObserver } from './stages/ended.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
 import { createNextTurn, type NextTurn } from './stages/turns.ts';
@@ -59,7 +59,7 @@ export interface Parts {
   readonly handlerErrors: Thinning;
   /** `onHandled` among them. */
   readonly instruments: Instruments;
-  readonly observed: Observed;
+  readonly observed: RunObserver;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
   /** What `onRefused` wants to see of bodies that were not read. */

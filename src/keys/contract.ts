@@ -81,7 +81,7 @@ export interface KeyResolver {
 }
 
 /** The part of `fetch` that key documents need: GET only, no redirects followed, body as a stream. */
-export type Transport = (url: string, init: TransportInit) => Promise<Response>;
+export type KeyTransport = (url: string, init: TransportInit) => Promise<Response>;
 
 /** How a transport is called. */
 export interface TransportInit {
@@ -104,7 +104,7 @@ export interface TransportInit {
  */
 export type NameLookUp = 'direct' | 'system';
 
-/** Like `Transport`, for any method: what the transports of this package are. */
+/** Like `KeyTransport`, for any method: what the transports of this package are. */
 export type AnyTransport = (url: string, init: AnyTransportInit) => Promise<Response>;
 
 /** How an `AnyTransport` is called. */

@@ -7,7 +7,7 @@ import type { Schedule } from '../time-limits.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
 import { createLocator } from './agent-location.ts';
 import { brandJsonKind } from './brand-json.ts';
-import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, Transport, Candidate } from './contract.ts';
+import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, KeyTransport, Candidate } from './contract.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { type CacheLimits, MAX_LIFE_MS, type DocumentKind } from './document.ts';
 import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
@@ -76,7 +76,7 @@ export interface KeyResolverOptions {
   /** Imports keys; a function is asked when the first key is needed. */
   readonly engine: EngineSource;
   /** The runtime's own where absent. */
-  readonly transport?: Transport | undefined;
+  readonly transport?: KeyTransport | undefined;
   /** Of the runtime's own transport. */
   readonly dns?: NameLookUp | undefined;
   /** Above which new key ids raise an alarm; none where absent. */

@@ -2,7 +2,7 @@ import { decodeBase64 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Transport, TransportInit } from './contract.ts';
+import type { KeyTransport, TransportInit } from './contract.ts';
 import { unlimitedBudget } from './safe-fetch.ts';
 import { clampLifetime, type Copy, type DocumentKind, type Freshness, type Parsed } from './document.ts';
 import { type KeySet, sameJwk } from './jwks.ts';
@@ -150,7 +150,7 @@ function saysThereIsNone({ status, type, redirected }: Response): boolean {
 }
 
 /** A transport for lists: where a server answers that there is none, an empty document, which is not a failure. */
-export function absentAsEmpty(transport: Transport): Transport {
+export function absentAsEmpty(transport: KeyTransport): KeyTransport {
   return async (url: string, init: TransportInit): Promise<Response> => {
     const response = await transport(url, init);
     if (!saysThereIsNone(response)) return response;

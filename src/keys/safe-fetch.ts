@@ -1,11 +1,11 @@
 import { printableName } from '../codec/printable.ts';
 import { limited, orAborted } from '../time-limits.ts';
-import type { KeyRequest, Transport, TransportInit } from './contract.ts';
+import type { KeyRequest, KeyTransport, TransportInit } from './contract.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
-  readonly transport: Transport;
+  readonly transport: KeyTransport;
   readonly allowLoopback: boolean;
   /** Ms from the first byte sent to the last received: an idle timeout would not stop a drip. */
   readonly deadlineMs: number;

@@ -19,7 +19,7 @@ import {
   contextOf,
   endPoll,
   type Held,
-  type Kept,
+  type PollKept,
   type Pace,
   type Polled,
   type PollEnd,
@@ -206,7 +206,7 @@ interface Told {
 }
 
 /** A task is given up where the seller can say no more of it, or has not said its end for so long. */
-function resultOf(asked: Told, kept: Kept): Told {
+function resultOf(asked: Told, kept: PollKept): Told {
   if (kept === 'unresolved') {
     return { error: 'it was polled for giveUpMs, and has not ended', ...asked, result: 'unresolved' };
   }

@@ -1,7 +1,7 @@
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
-import { endTask, type Step } from '../registrations/settling.ts';
+import { endTask, type SellerStep } from '../registrations/settling.ts';
 import {
   endedWatch,
   saveSellerRow,
@@ -110,7 +110,7 @@ export function beginPoll(
   return store.run(of.sender, (rows, now) => begun({ rows, now, hashes, retentionMs }, of, pace));
 }
 
-function begun(step: Step, of: Held, pace: Pace): Begun {
+function begun(step: SellerStep, of: Held, pace: Pace): Begun {
   const { rows, now } = step;
   const row = rows.get('watch', of.id);
   if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
@@ -146,7 +146,7 @@ function begun(step: Step, of: Held, pace: Pace): Begun {
 }
 
 /** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
-export type Kept = 'kept' | 'unresolved' | 'lost';
+export type PollKept = 'kept' | 'unresolved' | 'lost';
 
 /** When one more task has its turn at a seller whose polls are all under way: as fast as those end. */
 function lineUp({ lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow, now: number, pace: Pace): number {
@@ -160,7 +160,7 @@ export function endPoll(
   held: Held,
   end: PollEnd,
   pace: Pace,
-): Promise<Kept> {
+): Promise<PollKept> {
   return store.run(held.sender, (rows, now) => {
     const seller = sellerRowIn(rows);
     // A seller that was forgotten meanwhile has none any more.
@@ -173,11 +173,11 @@ export function endPoll(
 }
 
 function ended(
-  step: Step,
+  step: SellerStep,
   row: RegistrationRow,
   end: PollEnd,
   { seller, pace }: { readonly seller: SellerRow; readonly pace: Pace },
-): Kept {
+): PollKept {
   const { rows, now } = step;
   const watch = watchIn(row);
   const told = rows.taskEnd(row.id);

@@ -25,7 +25,7 @@ import { endedWatch, type Watch, watchIn, watchRow } from './watch.ts';
  */
 
 /** One step over the rows of a seller. */
-export interface Step {
+export interface SellerStep {
   readonly rows: RegistrationRows;
   /** The store's clock, Unix ms. */
   readonly now: number;
@@ -41,7 +41,7 @@ export interface Step {
 type End = 'safe' | 'unsafe';
 
 /** Whether the task of a row is the operation's, or becomes it: it was adopted before its call was answered. */
-function takesTask(step: Step, row: RegistrationRow, { operationId }: OperationName): boolean {
+function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
   const owner = watchIn(row).operationId;
   const other = owner === operationId ? undefined : operationIn(step, owner);
   if (!other) return true;
@@ -51,7 +51,7 @@ function takesTask(step: Step, row: RegistrationRow, { operationId }: OperationN
 }
 
 /** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
-function keepTask(step: Step, of: OperationName, stored: Stored, end: End | undefined): boolean {
+function keepTask(step: SellerStep, of: OperationName, stored: Stored, end: End | undefined): boolean {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.taskId === undefined) return true;
   const id = storedId(stored.taskId, hashes);
@@ -72,7 +72,7 @@ const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
   storedId(`media_buy\0${mediaBuyId}`, hashes);
 
 /** Whose the media buy is that came of an operation; it stays whose it was. */
-function keepMediaBuy(step: Step, of: OperationName, stored: Stored): void {
+function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.mediaBuyId === undefined) return;
   const id = mediaBuyRowId(stored.mediaBuyId, hashes);
@@ -108,7 +108,7 @@ function isNews(stored: Stored, { status, taskId }: SellerAnswer): boolean {
  * @param end what an end is, where it is told.
  */
 export function settled(
-  step: Step,
+  step: SellerStep,
   of: OperationName,
   stored: Stored,
   answer: SellerAnswer,
@@ -135,25 +135,25 @@ interface Candidate {
   readonly stored: Stored;
 }
 
-function operationIn({ rows, hashes }: Step, operationId: string | undefined): Candidate | undefined {
+function operationIn({ rows, hashes }: SellerStep, operationId: string | undefined): Candidate | undefined {
   const row = operationId === undefined ? undefined : rows.get('operation', storedId(operationId, hashes));
   return row && { row, stored: storedIn(row) };
 }
 
 /** Which operation a row of a task or of a media buy is of. */
-function ownerIn({ rows }: Step, id: string): string | undefined {
+function ownerIn({ rows }: SellerStep, id: string): string | undefined {
   const row = rows.get('watch', id);
   return row && watchIn(row).operationId;
 }
 
-const taskOwner = (step: Step, taskId: string | undefined): string | undefined =>
+const taskOwner = (step: SellerStep, taskId: string | undefined): string | undefined =>
   taskId === undefined ? undefined : ownerIn(step, storedId(taskId, step.hashes));
 
-const mediaBuyOwner = (step: Step, mediaBuyId: string | undefined): string | undefined =>
+const mediaBuyOwner = (step: SellerStep, mediaBuyId: string | undefined): string | undefined =>
   mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
 
 /** A delivery report names no operation. Of a task another one may have made the same media buy. */
-const reportedOwner = (step: Step, { status, mediaBuyId }: OperationTold): string | undefined =>
+const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold): string | undefined =>
   status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
 
 /** Both are known, and they are not the same. */
@@ -162,7 +162,7 @@ const differ = (a: string | undefined, b: string | undefined): boolean =>
 
 /** The operation that an event names, else its task's, else that of the media buy that it reports on. */
 function candidateOf(
-  step: Step,
+  step: SellerStep,
   told: OperationTold,
 ): { readonly is: Candidate; readonly isMismatch: boolean } | undefined {
   const { operationId, taskId } = told;
@@ -181,7 +181,7 @@ function candidateOf(
  * The operation that an event is of. It is settled by what the event tells where that fits, and known for longer where it has
  * ended.
  */
-export function found(step: Step, told: OperationTold): OperationFound | undefined {
+export function found(step: SellerStep, told: OperationTold): OperationFound | undefined {
   const candidate = candidateOf(step, told);
   if (!candidate) return undefined;
   const { is, isMismatch } = candidate;
@@ -199,7 +199,7 @@ function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer
 }
 
 /** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */
-function keepLonger(step: Step, of: OperationName, { row, stored }: Candidate): void {
+function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
   if (row.expiresAt === null || row.expiresAt - now >= retentionMs / 2) return;
   rows.save(rowOf(of, stored, null, now + retentionMs));
@@ -213,7 +213,7 @@ function keepLonger(step: Step, of: OperationName, { row, stored }: Candidate): 
  * What a seller does already becomes an operation: open with a task, which is polled; ended where there is a media buy alone.
  * @param made the operation, where none is known for it yet.
  */
-export function adopted(step: Step, of: OperationName, made: Stored): RegistrationRow {
+export function adopted(step: SellerStep, of: OperationName, made: Stored): RegistrationRow {
   const { rows, now, retentionMs } = step;
   const { taskId, mediaBuyId } = made;
   // A media buy that is known may have another task now.
@@ -232,7 +232,7 @@ export function adopted(step: Step, of: OperationName, made: Stored): Registrati
 }
 
 /** Whose task was given up has asked for it anew. */
-function pollAgain({ rows, hashes, now }: Step, taskId: string): void {
+function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row?.list !== 'unresolved') return;
   rows.save(watchRow(row, { ...watchIn(row), since: now }, 'watched', { dueAt: now }));
@@ -244,7 +244,7 @@ const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state
  * The task has ended: nobody polls it any more. Its operation has ended too, also where the event of the end was not taken for
  * the operation's.
  */
-export function endTask(step: Step, row: RegistrationRow): void {
+export function endTask(step: SellerStep, row: RegistrationRow): void {
   const { rows, now, retentionMs } = step;
   rows.save(endedWatch(row, now + retentionMs));
   const { operationId, taskId } = watchIn(row);
@@ -264,7 +264,7 @@ const endedRow = (
 };
 
 /** The task of that id has ended. */
-export function endWatch(step: Step, taskId: string): void {
+export function endWatch(step: SellerStep, taskId: string): void {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
   if (row && row.list !== null) endTask(step, row);
 }

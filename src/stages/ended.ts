@@ -21,7 +21,7 @@ export interface RanTo {
 }
 
 /** Who is told of what happens inside. Absent where nobody listens: then nothing is made for it. */
-export interface Observed {
+export interface RunObserver {
   /** A run of this process has ended, and the store knows. */
   readonly ran?: (run: HandledRun, to: RanTo) => void;
   /** An event is older than its task's mark, as its delivery brought it: there was no run. */
@@ -60,7 +60,7 @@ function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Ha
 }
 
 /** What `onHandled` and instruments listen to. */
-export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): Observed {
+export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): RunObserver {
   return {
     ran: (run, to) => instruments.handled?.(ranOf(run, to)),
     stale: (event, id) => instruments.handled?.(staleOf(event, id)),

@@ -10,7 +10,7 @@ import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf } from './ids.ts';
-import type { Observed } from './ended.ts';
+import type { RunObserver } from './ended.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
@@ -56,7 +56,7 @@ interface SettleContext {
   readonly store: Store;
   readonly waiting: Waiting;
   readonly raiseAlarm: RaiseAlarm;
-  readonly observed: Observed;
+  readonly observed: RunObserver;
   readonly registrations: EventRegistrations | undefined;
   /** What handlers throw, by its text: of each the stack is logged once in a minute. */
   readonly handlerErrors: Thinning;

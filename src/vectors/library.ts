@@ -9,7 +9,7 @@ import type { Receiver, ReceiverOptions } from '../options.ts';
 import type { Outcome } from '../outcome.ts';
 import { createParts } from '../parts.ts';
 import { receiverOf } from '../receiver.ts';
-import type { Transport } from '../keys/contract.ts';
+import type { KeyTransport } from '../keys/contract.ts';
 import type { Sender } from '../senders.ts';
 import { storedId } from '../stages/ids.ts';
 import type { AcceptRequest, Store } from '../stores/contract.ts';
@@ -97,7 +97,7 @@ function listOf({ nowMs, revokedKids, revocationStaleSeconds }: Setup): object {
 }
 
 /** Serves the vector's revocation list and nothing else: keys are pinned. */
-function revocationTransport(setup: Setup): Transport {
+function revocationTransport(setup: Setup): KeyTransport {
   return async (url) => {
     if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
     return Response.json(listOf(setup));

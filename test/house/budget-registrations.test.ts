@@ -5,7 +5,7 @@ import {
   type Begun,
   endPoll,
   type Held,
-  type Kept,
+  type PollKept,
   type Pace,
   type PollEnd,
 } from '../../src/poll/watches.ts';
@@ -123,7 +123,7 @@ describe.each(BACKENDS)('budget: round trips of registrations and polls, %s', (n
     const begin = await tripsOf(async () => begun.push(await beginPoll(tasks, row, PACE)));
     const [first] = begun;
     if (first?.kind !== 'poll') return expect.fail(`the poll was not begun: ${first?.kind}`);
-    const kept: Kept[] = [];
+    const kept: PollKept[] = [];
     const end = await tripsOf(async () => kept.push(await endPoll(tasks, first.held, UNCHANGED, PACE)));
     expect(kept).toEqual(['kept']);
     // Of the seller's URL its two rows are read, each confirmed by a commit.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeySearch, Transport } from '../../src/keys/contract.ts';
+import type { KeySearch, KeyTransport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
@@ -35,7 +35,7 @@ test('each document is fetched on behalf of its seller', async () => {
   const publisher = await startKeyServer();
   publisher.serve('/.well-known/adagents.json', { authorized_agents: [] });
   const fetched: (string | undefined)[][] = [];
-  const transport: Transport = (url, init) => {
+  const transport: KeyTransport = (url, init) => {
     fetched.push([new URL(url).pathname, init.seller]);
     return defaultTransport(true)(url, init);
   };

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import type { Transport } from '../../src/keys/contract.ts';
+import type { KeyTransport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
@@ -92,7 +92,7 @@ describe('a list is polled', () => {
     const { server, sender } = await polled();
     const { schedule, next } = timers();
     let sent = 0;
-    const transport: Transport = (url, init) => {
+    const transport: KeyTransport = (url, init) => {
       sent += 1;
       return defaultTransport(true)(url, init);
     };

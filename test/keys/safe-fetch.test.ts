@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Transport } from '../../src/keys/contract.ts';
+import type { KeyTransport } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { fetchDocument, type Fetched, type FetchRules } from '../../src/keys/safe-fetch.ts';
 import { gate, latch, sends, startKeyServer } from './key-server.ts';
@@ -74,7 +74,7 @@ test('a redirect that a transport followed by itself is refused', async () => {
     res.writeHead(302, { location: '/doc' }).end();
   });
   server.serve('/doc', {});
-  const following: Transport = async (url, init) => await fetch(url, { ...init, redirect: 'follow' });
+  const following: KeyTransport = async (url, init) => await fetch(url, { ...init, redirect: 'follow' });
   expect(await fetched(`${server.origin}/moved`, { transport: following })).toEqual({
     ok: false,
     reason: 'answered with a redirect',
@@ -117,7 +117,7 @@ test('one deadline applies to the whole: a slow body does not prolong it', async
 });
 
 test('the deadline applies to a transport that ignores its signal', async () => {
-  const deaf: Transport = () => new Promise(() => undefined);
+  const deaf: KeyTransport = () => new Promise(() => undefined);
   const result = await fetched('https://seller.example/', { transport: deaf, deadlineMs: 50 });
   expect(result).toEqual({ ok: false, reason: 'no whole answer within 50 ms' });
 });
@@ -141,7 +141,7 @@ test('an unreachable server is a reason, not an exception', async () => {
 });
 
 test('a transport that throws anything is a reason, not an exception', async () => {
-  const throws: Transport = () => {
+  const throws: KeyTransport = () => {
     throw 'text';
   };
   expect(await fetched('https://seller.example/', { transport: throws })).toEqual({
@@ -152,7 +152,7 @@ test('a transport that throws anything is a reason, not an exception', async () 
 
 test('the URL rules apply to every transport', async () => {
   let called = 0;
-  const counting: Transport = async (url, init) => {
+  const counting: KeyTransport = async (url, init) => {
     called += 1;
     return await fetch(url, init);
   };

@@ -4,7 +4,7 @@ import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import { brandJsonKind } from '../../keys/brand-json.ts';
-import type { Transport } from '../../keys/contract.ts';
+import type { KeyTransport } from '../../keys/contract.ts';
 import { ageSeconds, type CopyResult, type DocumentKind, lifetimeMs } from '../../keys/document.ts';
 import { JWKS } from '../../keys/jwks.ts';
 import { ADAGENTS } from '../../keys/publisher-pins.ts';
@@ -47,7 +47,7 @@ interface Documents {
 }
 
 interface DocumentsOptions {
-  readonly transport: Transport;
+  readonly transport: KeyTransport;
   readonly allowLoopback: boolean;
   /** Unix ms. */
   readonly now: () => number;
@@ -78,7 +78,7 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
     links,
     load: async (kind, url) => {
       let answered = false;
-      const watched: Transport = async (at, init) => {
+      const watched: KeyTransport = async (at, init) => {
         const response = await transport(at, init);
         answered = true;
         return response;
@@ -250,7 +250,7 @@ interface ChainOptions {
   /** What the receiver has for this seller. */
   readonly edition?: EditionName | undefined;
   readonly allowLoopback: boolean;
-  readonly transport: Transport;
+  readonly transport: KeyTransport;
   /** Unix ms. */
   readonly now: () => number;
 }

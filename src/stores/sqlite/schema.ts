@@ -134,18 +134,18 @@ DROP TABLE webhook_keyid;
 DROP TABLE webhook_sender;
 `;
 /** What makes one version of another; from 0: of a file that has none. */
-export interface Step {
+export interface SchemaStep {
   readonly from: number;
   readonly to: number;
   readonly sql: string;
 }
 
-export const STEPS: readonly Step[] = [
+export const STEPS: readonly SchemaStep[] = [
   { from: 0, to: 2, sql: ROWS },
   { from: 1, to: 2, sql: ROWS + FROM_1 },
 ];
 
-const newestOf = (steps: readonly Step[]): number => Math.max(...steps.map(({ to }) => to));
+const newestOf = (steps: readonly SchemaStep[]): number => Math.max(...steps.map(({ to }) => to));
 
 /** The version that this package works with. */
 export const KNOWN: number = newestOf(STEPS);
@@ -156,7 +156,7 @@ export const KNOWN: number = newestOf(STEPS);
  * @returns the version before; 0: there was none.
  * @throws ConfigError where a newer version of the package made the schema: it may mean what this one cannot know.
  */
-export function migrate(db: SqliteHandle, steps: readonly Step[] = STEPS): number {
+export function migrate(db: SqliteHandle, steps: readonly SchemaStep[] = STEPS): number {
   db.exec('CREATE TABLE IF NOT EXISTS webhook_schema (version INTEGER NOT NULL) STRICT');
   const found = versionOf(db.prepare(VERSION).get());
   const newest = newestOf(steps);

@@ -1,4 +1,4 @@
-import type { Transport } from '../../../src/keys/contract.ts';
+import type { KeyTransport } from '../../../src/keys/contract.ts';
 import { netModules, type NetModules } from '../../../src/keys/net/connection.ts';
 
 export const HOST = 'seller.example';
@@ -11,7 +11,7 @@ export function modules(): NetModules {
 
 /** One call of the transport itself, without the document's rules around it. */
 export async function called(
-  transport: Transport,
+  transport: KeyTransport,
   url = `https://${HOST}/doc`,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Response> {

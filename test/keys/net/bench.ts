@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Transport } from '../../../src/keys/contract.ts';
+import type { KeyTransport } from '../../../src/keys/contract.ts';
 import { nodeTransport, type NodeTransportOptions } from '../../../src/keys/net/transport.ts';
 import { fetchDocument, type Fetched } from '../../../src/keys/safe-fetch.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
@@ -22,10 +22,14 @@ export interface Bench {
   readonly ca: TestCa;
   readonly server: LoopbackServer;
   readonly network: TestNetwork;
-  readonly transport: Transport;
+  readonly transport: KeyTransport;
 }
 
-export function transportIn(network: TestNetwork, ca: TestCa, options: NodeTransportOptions = {}): Transport {
+export function transportIn(
+  network: TestNetwork,
+  ca: TestCa,
+  options: NodeTransportOptions = {},
+): KeyTransport {
   const { resolve, dial } = network;
   return nodeTransport(modules(), { resolve, dial, ca: ca.pem, ...options });
 }
@@ -52,7 +56,7 @@ function benchOf(ca: TestCa, server: LoopbackServer): Bench {
 }
 
 export async function fetched(
-  transport: Transport,
+  transport: KeyTransport,
   url = `https://${HOST}/doc`,
   deadlineMs = 5000,
 ): Promise<Fetched> {
