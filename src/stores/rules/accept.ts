@@ -10,7 +10,7 @@ import {
 import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';
 import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, runsHere, taskRow } from './order.ts';
-import { parkedUntil, stamped, type AcceptStep, steppedMs } from './park.ts';
+import { parkedUntil, stamped, type Accepting, steppedMs } from './park.ts';
 import { isAfterFinal } from './reports.ts';
 import {
   type Claim,
@@ -47,7 +47,7 @@ const FAIR_SHARE = 8;
  * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
  * it is purged before the answer is no.
  */
-function noncesFull({ rows, request, now, used }: AcceptStep, keyid: string): boolean {
+function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
   const { sender, limits } = request;
   const { maxNoncesPerKey, maxNoncesPerSender = Infinity, maxNonces } = limits;
   const isOver = ({ senderNonces, allNonces }: Usage): boolean =>
@@ -69,7 +69,7 @@ function noncesFull({ rows, request, now, used }: AcceptStep, keyid: string): bo
 }
 
 /** Whether the sender has no room for one more record (contract.md §9.6). */
-function entriesFull({ rows, request, now, used }: AcceptStep): boolean {
+function entriesFull({ rows, request, now, used }: Accepting): boolean {
   const max = request.limits.maxRecordsPerSender;
   if (used.entries < max) return false;
   rows.purgeSender(request.sender, now, excess(used.entries, max));
@@ -77,7 +77,7 @@ function entriesFull({ rows, request, now, used }: AcceptStep): boolean {
 }
 
 /** Whether the sender has no room for `bytes` more of unfinished bodies. */
-function bytesFull({ rows, request, now, used }: AcceptStep, bytes: number): boolean {
+function bytesFull({ rows, request, now, used }: Accepting, bytes: number): boolean {
   const room = request.limits.maxPendingBytesPerSender - bytes;
   let left = used;
   for (let purged = 0; purged < PURGE_MOST && left.pendingBytes > room; purged += PURGE_BYTES_STEP) {
@@ -164,7 +164,7 @@ type Start = Pick<
 >;
 
 /** A new record: made at once and not by changes, for every delivery makes one. */
-function newRecord({ request, now }: AcceptStep, event: EventClaim, start: Start): RecordRow {
+function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
   const runs = start.state === 'leased' ? 1 : 0;
   return {
     sender: request.sender,
@@ -201,7 +201,7 @@ function newRecord({ request, now }: AcceptStep, event: EventClaim, start: Start
 }
 
 /** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
-function insertEnded(step: AcceptStep, event: EventClaim, claim: Claim, first: Found | undefined): void {
+function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {
     state: 'stale',
     claim,
@@ -222,7 +222,7 @@ function insertEnded(step: AcceptStep, event: EventClaim, claim: Claim, first: F
 
 /** Rule 5: record, task and notification id; inline and the task free, leased at once. */
 function insertEvent(
-  step: AcceptStep,
+  step: Accepting,
   event: EventClaim,
   task: TaskRow | undefined,
   isFirst: boolean,
@@ -249,7 +249,7 @@ function insertEvent(
 }
 
 /** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
-function startOf(step: AcceptStep, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
+function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
   const { rows, request, now } = step;
   const holding = holderOf(rows, task, now, runsHere(request));
   const holder = holding && stamped(rows, holding, now);
@@ -285,7 +285,7 @@ function startOf(step: AcceptStep, event: EventClaim, task: TaskRow | undefined,
 }
 
 /** Whether the id came before under another key: a re-emission, not a retry (contract.md §10.2). */
-function noteNotification(step: AcceptStep, event: EventClaim): boolean {
+function noteNotification(step: Accepting, event: EventClaim): boolean {
   const { rows, request, now } = step;
   if (event.notificationId === undefined) return false;
   const known = rows.notification(request.sender, event.notificationId, now);
@@ -320,11 +320,7 @@ export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptR
   };
 }
 
-function decide(
-  step: AcceptStep,
-  known: NonceRow | undefined,
-  record: RecordRow | undefined,
-): AcceptDecision {
+function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): AcceptDecision {
   const { event } = step.request;
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
@@ -343,7 +339,7 @@ const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
 
 /** Rule 1 (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). */
 function checkNonce(
-  step: AcceptStep,
+  step: Accepting,
   known: NonceRow | undefined,
   record: RecordRow | undefined,
 ): 'replayed' | 'rate-abuse' | undefined {
@@ -357,7 +353,7 @@ function checkNonce(
 }
 
 /** Rule 2 where the record exists, else rules 3, 4 and 5. */
-function decideEvent(step: AcceptStep, event: EventClaim, record: RecordRow | undefined): AcceptDecision {
+function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): AcceptDecision {
   const { rows, request, now } = step;
   if (record) return onRecord(step, event, record);
   const task = event.task && rows.task(request.sender, event.task.id, now);
@@ -387,7 +383,7 @@ function notNewer({ task: claim }: EventClaim, task: TaskRow | undefined): Accep
 }
 
 /** Check 13: kept from the store's now for as long as it has to live on the receiver's clock. */
-function saveNonce(step: AcceptStep, known: NonceRow | undefined): void {
+function saveNonce(step: Accepting, known: NonceRow | undefined): void {
   const { rows, request, now } = step;
   // It stays the first one's: bytes that come again are known for it, also where their own accept is sent again.
   if (!request.nonce || known) return;

@@ -3,10 +3,10 @@ import { claimRecord } from './inbox.ts';
 import { wonAnswer } from './lease.ts';
 import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rows.ts';
-import { stamped, type AcceptStep, stepLeftMs } from './park.ts';
+import { stamped, type Accepting, stepLeftMs } from './park.ts';
 
 /** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
-export function onRecord(step: AcceptStep, event: EventClaim, found: RecordRow): AcceptDecision {
+export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
   const record = stamped(step.rows, found, step.now);
   const changed = isChanged(event, record);
   const again = ANSWER_AGAIN[record.claim](step, record, changed);
@@ -23,7 +23,7 @@ export function onRecord(step: AcceptStep, event: EventClaim, found: RecordRow):
   }
 }
 
-function onOpenRecord(step: AcceptStep, record: RecordRow, changed: boolean): AcceptDecision {
+function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): AcceptDecision {
   if (step.request.mode === 'inbox') {
     // The answer will be 2xx, so from here on it is safe; its worker does the rest.
     if (!record.acked) step.rows.updateRecord({ ...record, acked: true, expiresAt: null });
@@ -35,7 +35,7 @@ function onOpenRecord(step: AcceptStep, record: RecordRow, changed: boolean): Ac
 }
 
 /** A replay is told so: what it does when it has waited is a replay's too. */
-function waits<K extends 'in-flight' | 'task-busy'>({ replay }: AcceptStep, kind: K, changed: boolean) {
+function waits<K extends 'in-flight' | 'task-busy'>({ replay }: Accepting, kind: K, changed: boolean) {
   return { kind, changed, ...(replay && { replay }) };
 }
 
@@ -45,7 +45,7 @@ function isChanged(event: EventClaim, record: RecordRow): boolean {
   return event.canonicalHash === undefined || event.canonicalHash !== record.canonicalHash;
 }
 
-type Again = (step: AcceptStep, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
+type Again = (step: Accepting, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
 
 /** What an `acceptId` that comes again was told; undefined: decide anew. */
 const ANSWER_AGAIN: Record<Claim, Again> = {
@@ -67,12 +67,12 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
   waiting: () => undefined,
 };
 
-function firstCopy(step: AcceptStep, record: RecordRow, changed: boolean): Uint8Array | undefined {
+function firstCopy(step: Accepting, record: RecordRow, changed: boolean): Uint8Array | undefined {
   return changed && record.state !== 'applied' ? step.rows.body(record.sender, record.key) : undefined;
 }
 
 /** QUEUED, or its lease is over. The handler gets the stored first copy, so it is handed out where this one differs. */
-function claim(step: AcceptStep, found: RecordRow, changed: boolean): AcceptDecision {
+function claim(step: Accepting, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;
   const claimant = {
     ...request,

@@ -101,7 +101,7 @@ export function mend(rows: Rows, record: RecordRow, now: number): boolean {
 }
 
 /** One accept as it runs: `now` is the store's clock, read once inside the atomic step. Unix ms. */
-export interface AcceptStep {
+export interface Accepting {
   readonly rows: Rows;
   readonly request: AcceptRequest;
   readonly now: number;

@@ -1,6 +1,6 @@
 import type { MediaBuyClaim, ReportClaim } from '../contract.ts';
 import { markExpiry } from './order.ts';
-import type { AcceptStep } from './park.ts';
+import type { Accepting } from './park.ts';
 
 /**
  * Media buys whose final report came are kept beside the notification ids; the control character keeps the two
@@ -13,13 +13,13 @@ export const finalId = (mediaBuyId: string): string => `\u0001${mediaBuyId}`;
  * (admission.md §5.7 and §5.8). Of reports it is the order in which they come, of other events their own time: what was
  * sent before the report may well come behind it.
  */
-export function isAfterFinal(step: AcceptStep): boolean {
+export function isAfterFinal(step: Accepting): boolean {
   const { event } = step.request;
   if (event?.report) return noteReport(step, event.key, event.report);
   return event?.mediaBuy !== undefined && isLater(step, event.key, event.mediaBuy);
 }
 
-function isLater({ rows, request, now }: AcceptStep, key: string, { id, instant }: MediaBuyClaim): boolean {
+function isLater({ rows, request, now }: Accepting, key: string, { id, instant }: MediaBuyClaim): boolean {
   const known = rows.notification(request.sender, finalId(id), now);
   return known !== undefined && known.key !== key && known.instant !== null && instant > known.instant;
 }
@@ -27,7 +27,7 @@ function isLater({ rows, request, now }: AcceptStep, key: string, { id, instant 
 /**
  * Remembers the first `final` report of each media buy, and says whether one of them came before under another key.
  */
-function noteReport({ rows, request, now }: AcceptStep, own: string, report: ReportClaim): boolean {
+function noteReport({ rows, request, now }: Accepting, own: string, report: ReportClaim): boolean {
   const { sender, retentionMs } = request;
   let afterFinal = false;
   for (const mediaBuyId of report.mediaBuyIds) {

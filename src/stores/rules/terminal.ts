@@ -1,6 +1,6 @@
 import type { AcceptDecision, EventClaim } from '../contract.ts';
 import type { FirstTerminal, RecordRow, TaskRow } from './rows.ts';
-import type { AcceptStep } from './park.ts';
+import type { Accepting } from './park.ts';
 import { endApplied, toldTerminal } from './told.ts';
 
 /**
@@ -9,7 +9,7 @@ import { endApplied, toldTerminal } from './told.ts';
  * to be safe: a 503 brings it again until that is so.
  */
 export function secondTerminal(
-  step: AcceptStep,
+  step: Accepting,
   event: EventClaim,
   task: TaskRow | undefined,
 ): AcceptDecision | undefined {

@@ -1,7 +1,7 @@
 import type { EventChannel } from '../../events/event.ts';
 import { type AcceptDecision, isOperationRow, type TaskClaim, type ToldClaim } from '../contract.ts';
 import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
-import type { AcceptStep } from './park.ts';
+import type { Accepting } from './park.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
 
 /*
@@ -20,7 +20,7 @@ export interface Found {
 
 /** The first terminal status that any channel told of the event's task, or of its operation. */
 export function firstTold(
-  step: AcceptStep,
+  step: Accepting,
   claim: TaskClaim | undefined,
   task: TaskRow | undefined,
 ): Found | undefined {
@@ -36,7 +36,7 @@ export function firstTold(
 }
 
 /** Not one whose event was forgotten before it was applied, or was ended without a run: then there is none. */
-function heldTerminal({ rows, request, now }: AcceptStep, { terminal: first }: TaskRow): Found | undefined {
+function heldTerminal({ rows, request, now }: Accepting, { terminal: first }: TaskRow): Found | undefined {
   if (!first) return undefined;
   const record = rows.record(request.sender, first.key, now);
   if (first.state === 'open' && (!record || record.state === 'stale')) return undefined;
@@ -51,7 +51,7 @@ const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'web
 
 /** Rule 3 for a task, or an operation, that has ended by another channel's word. */
 export function afterFirst(
-  step: AcceptStep,
+  step: Accepting,
   claim: TaskClaim | undefined,
   found: Found | undefined,
 ): AcceptDecision | undefined {
@@ -64,7 +64,7 @@ const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false } 
 
 /** The first one wins, whatever it says, and where it is not safe yet, another channel's word makes it so. */
 function secondEnd(
-  { rows }: AcceptStep,
+  { rows }: Accepting,
   claim: TaskClaim,
   { hash }: ToldClaim,
   { first, record }: Found,
@@ -115,7 +115,7 @@ export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undef
  * The task and the operation that a terminal status names have one end: the one of the two that knew of none knows it now.
  * Where there is room for rows.
  */
-export function join(step: AcceptStep, claim: TaskClaim | undefined, found: Found | undefined): void {
+export function join(step: Accepting, claim: TaskClaim | undefined, found: Found | undefined): void {
   if (!claim?.told || !claim.terminal || !found) return;
   const { rows, request, now } = step;
   for (const id of [claim.id, claim.told.operation]) {
