@@ -268,7 +268,7 @@ export function receiverOf(parts: Parts): Receiver {
   }
 
   const observing: Receiver['observe'] = async (observation) => (await observe())(observation);
-  if (parts.store.inbox) parts.registrations?.observeBy?.(observing);
+  if (parts.store.inbox) parts.registrations?.observeBy?.(observing, parts.raiseAlarm);
 
   const { instruments } = parts;
   const inside: WithParts = { [PARTS]: parts };

@@ -1,3 +1,4 @@
+import type { RaiseAlarm } from '../alarms.ts';
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Store } from '../stores/contract.ts';
 import type { Event, EventRegistration, TaskEvent, WarningCode } from './event.ts';
@@ -31,6 +32,9 @@ export interface EventRegistrations {
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /** Of a receiver that is to have these registrations. @throws ConfigError where it has the store, senders or URL of others. */
   readonly requireTheirs?: (receiver: ReceiverOfRegistrations) => void;
-  /** Of a receiver that has these registrations: by it an answer that ends an operation becomes an event. */
-  readonly observeBy?: (observe: Observe) => void;
+  /**
+   * Of a receiver that has these registrations: an answer that ends an operation becomes an event by it, and alarms go to its
+   * `onAlarm` where the registrations have none of their own.
+   */
+  readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm) => void;
 }

@@ -172,15 +172,28 @@ export function reportedIn(answer: unknown): SellerError | undefined {
 const FAILED: ReadonlySet<string> = new Set<TaskStatus>(['failed', 'rejected']);
 
 /**
- * The refusal of a call: as `refusalIn`, or an agent's task that failed or was rejected at once with one of the errors that
- * operations have: an agent answers nearly everything by a task.
+ * The refusal of a call: as `refusalIn`; or one of the errors that operations have, in whichever member, where the answer is not a
+ * result, or is an agent's task that failed or was rejected at once: an agent answers nearly everything by a task.
  */
-export function callRefusalIn(answer: unknown): SellerError | undefined {
+export function callRefusalIn(answer: unknown, taskType: string): SellerError | undefined {
   const refusal = refusalIn(answer);
   if (refusal) return refusal;
   const failed = layersOf(answer).find((layer) => FAILED.has(stateOf(layer['status']) ?? ''));
   const found = failed && refusalIn(agentResult(failed));
-  return found && isFinal(found) ? found : undefined;
+  if (found) return isFinal(found) ? found : undefined;
+  return isResult(answer, taskType) ? undefined : finalIn(answer);
+}
+
+/** Whether an answer tells of a task, or is the result itself. */
+function isResult(raw: unknown, taskType: string): boolean {
+  const answer = unwrapped(raw);
+  return statusIn(answer) !== undefined || notAResult(raw, answer, taskType) === undefined;
+}
+
+/** The first of the errors that an answer reports which operations have. */
+export function finalIn(answer: unknown): SellerError | undefined {
+  const found = errorsIn(answer).find(({ code = '' }) => isKnown(code));
+  return found && new SellerError(found.code ?? '', found.message ?? '');
 }
 
 /** The object in the result of a tool-transport client, or in an agent's message; any other answer unchanged. */
@@ -246,7 +259,7 @@ function notAResult(raw: unknown, answer: unknown, taskType: string): string | u
   const members = membersOf(answer);
   if (isFailedTool(raw)) return 'is an error';
   const failure = FAILURES.find((name) => members[name] !== undefined && members[name] !== false);
-  if (failure !== undefined) return `has a member ${failure} of unknown form`;
+  if (failure !== undefined) return `has a member ${failure}`;
   const wrong = wrongStatus(members, taskType);
   if (wrong !== undefined) return wrong;
   const names = Object.keys(members).filter((name) => name !== 'context');

@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
+import { errorTextIn, finalIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import { CALLER_OPTIONS, callerOf, type CallerOptions } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 
@@ -32,7 +32,10 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
       const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
       if (unknown) throw unknown;
       if (isFailedTool(result) && !isOutcome(answer)) {
-        throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
+        throw (
+          finalIn(answer) ??
+          new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`)
+        );
       }
       return answer;
     } finally {

@@ -113,7 +113,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
       };
       for (let asked = operation; ;) {
         const answer = await ask(asked);
-        const refusal = callRefusalIn(answer);
+        const refusal = callRefusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
           return answer;
@@ -127,7 +127,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
     agentRequest: (version) => agentRequest(is, requireVersion(version)),
     settle: async (answer) => {
-      const refusal = callRefusalIn(answer);
+      const refusal = callRefusalIn(answer, is.taskType);
       if (!refusal) return settle(answer);
       byHand = await refused(operation, refusal);
       throw refusal;

@@ -106,7 +106,7 @@ export interface RegistrationsOptions {
   readonly maxOpen?: number | undefined;
   /** As of `createReceiver`: warnings and errors go to the console by default. */
   readonly logger?: Logger | undefined;
-  /** `operation_orphaned` and `operation_refused`: repeated calls that have failed. */
+  /** `operation_orphaned` and `operation_refused`: repeated calls that have failed. Default: the receiver's. */
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
 
@@ -156,7 +156,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   }
   const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
   const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
-  const raise = alarmRaiser(logger, options.onAlarm, Date.now);
+  let raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
   let isStopped = false;
   let observe: Observe | undefined;
@@ -183,8 +183,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);
     },
-    observeBy: (receiverObserve) => {
+    observeBy: (receiverObserve, raiseAlarm) => {
       observe = receiverObserve;
+      if (options.onAlarm === undefined) raise = raiseAlarm;
     },
     create: async (request) => {
       requireRequest(request);
@@ -245,7 +246,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
             throw error;
           }
         },
-        tell: teller(logger, raise, operations),
+        tell: teller(logger, (alarm) => raise(alarm), operations),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       });

@@ -162,7 +162,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
     ['a task that was rejected at once', (data: Record<string, unknown>) => ({ state: 'rejected', data })],
   ])('a refusal in %s is a SellerError', async (_name, saying) => {
     answer = () => [saying({ error: { code: 'INVALID_REQUEST', message: 'no webhooks' } })];
-    const refusal = callRefusalIn(await call('create_media_buy', BUY));
+    const refusal = callRefusalIn(await call('create_media_buy', BUY), 'create_media_buy');
     expect(refusal).toMatchObject({ name: 'SellerError', code: 'INVALID_REQUEST' });
     expect(refusal?.message).toContain('no webhooks');
   });
@@ -171,7 +171,7 @@ describe.each(Object.entries(AGENTS))('an agent of version %s', (version, make) 
     const error = { code: 'BUDGET_TOO_LOW', message: 'more' };
     answer = () => [{ state: 'failed', data: { error } }];
     const answered = await call('create_media_buy', BUY);
-    expect(callRefusalIn(answered)).toBeUndefined();
+    expect(callRefusalIn(answered, 'create_media_buy')).toBeUndefined();
     expect(answerIn(answered, 'create_media_buy')).toMatchObject({ status: 'failed', data: { error } });
   });
 

@@ -184,14 +184,32 @@ describe('a refusal', () => {
       id: 't',
       status: { state, message: { parts: [{ data: { error: { code, message: 'because' } } }] } },
     });
-    const refusal = callRefusalIn(failed('TASK_STATE_REJECTED', 'INVALID_REQUEST'));
+    const refusal = callRefusalIn(failed('TASK_STATE_REJECTED', 'INVALID_REQUEST'), 'create_media_buy');
     expect(refusal).toMatchObject({ code: 'INVALID_REQUEST' });
-    expect(callRefusalIn(failed('failed', 'BUDGET_TOO_LOW'))).toBeUndefined();
-    expect(callRefusalIn(failed('working', 'INVALID_REQUEST'))).toBeUndefined();
+    expect(callRefusalIn(failed('failed', 'BUDGET_TOO_LOW'), 'create_media_buy')).toBeUndefined();
+    expect(callRefusalIn(failed('working', 'INVALID_REQUEST'), 'create_media_buy')).toBeUndefined();
     expect(refusalIn(failed('failed', 'INVALID_REQUEST'))).toBeUndefined();
-    expect(callRefusalIn({ error: { code: 'LATE' } })).toMatchObject({ code: 'LATE' });
+    expect(callRefusalIn({ error: { code: 'LATE' } }, 'create_media_buy')).toMatchObject({ code: 'LATE' });
     // Over the tool transport a failed task says so itself.
-    expect(callRefusalIn({ status: 'failed', error: { code: 'INVALID_REQUEST' } })).toBeUndefined();
+    expect(
+      callRefusalIn({ status: 'failed', error: { code: 'INVALID_REQUEST' } }, 'create_media_buy'),
+    ).toBeUndefined();
+  });
+
+  it.each([
+    [{ adcp_error: { code: 'INVALID_REQUEST', message: 'no push' } }],
+    [{ errors: [{ code: 'SLOW_DOWN' }, { code: 'INVALID_REQUEST', message: 'no push' }] }],
+    [{ isError: true, structuredContent: { adcp_error: { code: 'INVALID_REQUEST', message: 'no push' } } }],
+  ])('is one of a call in any member, where there is no result: %j', (answer) => {
+    const refusal = callRefusalIn(answer, 'create_media_buy');
+    expect(refusal).toMatchObject({ code: 'INVALID_REQUEST' });
+    expect(refusal?.message).toContain('INVALID_REQUEST: no push');
+  });
+
+  it('beside a result is none', () => {
+    const errors = [{ code: 'INVALID_REQUEST', message: 'one of the packages' }];
+    expect(callRefusalIn({ media_buy_id: 'mb-1', errors }, 'create_media_buy')).toBeUndefined();
+    expect(callRefusalIn({ errors: [{ code: 'SLOW_DOWN' }] }, 'create_media_buy')).toBeUndefined();
   });
 
   it('of another code is one that may pass', () => {

@@ -123,6 +123,13 @@ describe('mcpCaller', () => {
       structuredContent: { errors: [{ code: 'X', message: 'y' }], done: 0 },
     });
     await expect(call()).rejects.toThrow('the operation failed: X: y');
+    // An error that operations have is a refusal in whichever member.
+    answer = () => ({
+      isError: true,
+      content: [],
+      structuredContent: { adcp_error: { code: 'INVALID_REQUEST', message: 'no push' } },
+    });
+    await expect(call()).rejects.toMatchObject({ name: 'SellerError', code: 'INVALID_REQUEST' });
     answer = () => ({ isError: true, content: [{ type: 'text', text: '{"detail":"z"}' }] });
     await expect(call()).rejects.toThrow('the operation failed: {"detail":"z"}');
     answer = () => ({

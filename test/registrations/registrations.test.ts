@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
 import { ConfigError } from '../../src/errors.ts';
 import type { Event } from '../../src/events/event.ts';
@@ -145,6 +145,43 @@ describe('with a receiver and a seller', () => {
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 200 });
     await registrations.forget(seller.agentUrl);
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 401 });
+  });
+
+  it('alarms of calls go to the receiver’s onAlarm where the registrations have none', async () => {
+    const codes: string[] = [];
+    const own: string[] = [];
+    const withAlarms = (onAlarm?: (alarm: { code: string }) => void): Registrations => {
+      const store = memoryStore();
+      const made = createRegistrations({
+        store,
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: [NEWEST],
+        callMs: 1,
+        logger: silent,
+        onAlarm,
+      });
+      const to = createReceiver({
+        publicUrl: made.publicUrl,
+        senders: made.senders,
+        registrations: made,
+        store,
+        requireDurability: 'process',
+        logger: silent,
+        handlers: { other: () => {} },
+        onAlarm: ({ code }) => void codes.push(code),
+      });
+      onTestFinished(async () => {
+        await made.stop();
+        await to.stop();
+      });
+      return made;
+    };
+    const both = [withAlarms(), withAlarms(({ code }) => void own.push(code))];
+    for (const made of both) {
+      await made.create({ agentUrl: 'https://seller.example/mcp', ...request, requestKeyMs: 0 });
+      made.start({ call: () => expect.fail('its key is over') });
+    }
+    await vi.waitFor(() => expect([codes, own]).toEqual([['operation_orphaned'], ['operation_orphaned']]));
   });
 
   it('reports by legacy authentication, with the credentials that the call has told', async () => {
@@ -371,7 +408,10 @@ describe('createRegistrations, on the timers of the runtime', () => {
     });
     const registrations = made();
     const called = new Promise((resolve) => {
-      registrations.observeBy?.(() => expect.fail('nothing is observed'));
+      registrations.observeBy?.(
+        () => expect.fail('nothing is observed'),
+        () => {},
+      );
       registrations.start({
         call: async (_agentUrl, _operation, args) => {
           resolve(args);
@@ -386,7 +426,10 @@ describe('createRegistrations, on the timers of the runtime', () => {
 
   it('stops at once where it has just been started', async () => {
     const registrations = made();
-    registrations.observeBy?.(() => expect.fail('nothing is observed'));
+    registrations.observeBy?.(
+      () => expect.fail('nothing is observed'),
+      () => {},
+    );
     registrations.start({ call: async () => ({}) });
     await registrations.stop();
   });

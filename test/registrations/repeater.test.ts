@@ -62,7 +62,7 @@ function world() {
         },
       },
     );
-    made.observeBy?.(noEnds);
+    made.observeBy?.(noEnds, () => {});
     return made;
   };
   return {

@@ -55,7 +55,10 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   let opening: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
   const check = (): void => {
-    if (state !== 'open') throw new Fault('store_unavailable', `The ${backend.name} store is ${state}.`);
+    if (state === 'open') return;
+    const fix =
+      state === 'closed' ? '' : ' Await receiver.ready(), or store.open() where no receiver has it.';
+    throw new Fault('store_unavailable', `The ${backend.name} store is ${state}.${fix}`);
   };
   return {
     check,
