@@ -46,17 +46,18 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
-/** A hook or logger of the owner's can neither change an answer nor break one: what it throws ends here. */
+/** A hook or logger of the owner's can neither change an answer nor break one: what it throws, or rejects with, goes to `failed`. */
 export function harmless<A extends readonly unknown[]>(
   hook: ((...args: A) => unknown) | undefined,
+  failed: (error: unknown) => void = silent,
 ): (...args: A) => void {
   if (!hook) return silent;
   return (...args) => {
     try {
       const result = hook(...args);
-      if (isThenable(result)) result.then(undefined, silent);
-    } catch {
-      // The owner's hook failed; the delivery goes on.
+      if (isThenable(result)) result.then(undefined, failed);
+    } catch (error) {
+      failed(error);
     }
   };
 }

@@ -1,9 +1,20 @@
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
+import { ConfigError } from '../errors.ts';
 
 /** The command cannot be done as it was given: exit code 2, and `message` is the one line on stderr. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** Reads a page: a wrong `after` is named as the flag that it came by. @throws UsageError */
+export async function pageBehind<T>(read: Promise<T>): Promise<T> {
+  try {
+    return await read;
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !error.message.startsWith('after: ')) throw error;
+    throw new UsageError(`--${error.message}`, { cause: error });
+  }
 }
 
 /** For commander: a whole number from `min` on. */

@@ -3,7 +3,16 @@ import { loadHashes } from '../crypto/native-hashes.ts';
 import { listOperations, type OperationQuery } from '../registrations/list.ts';
 import type { OperationSeen } from '../registrations/operation.ts';
 import { addStoreFlags, openStore, type StoreFlags } from './inbox/open-store.ts';
-import { addVerb, type CliContext, inLines, type Paint, type Report, type RunVerb, whole } from './shell.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  pageBehind,
+  type Paint,
+  type Report,
+  type RunVerb,
+  whole,
+} from './shell.ts';
 
 interface TaskFlags extends StoreFlags {
   readonly state: NonNullable<OperationQuery['state']>;
@@ -46,12 +55,14 @@ async function list(flags: TaskFlags, context: CliContext): Promise<Report> {
   const { state, sender, limit, after } = flags;
   const { registrations, close } = await openStore(flags, context);
   try {
-    const { operations, next } = await listOperations(registrations, await loadHashes(), {
-      state,
-      limit,
-      ...(sender !== undefined && { agentUrl: sender }),
-      ...(after !== undefined && { after }),
-    });
+    const { operations, next } = await pageBehind(
+      listOperations(registrations, await loadHashes(), {
+        state,
+        limit,
+        ...(sender !== undefined && { agentUrl: sender }),
+        ...(after !== undefined && { after }),
+      }),
+    );
     const more = next === undefined ? [] : [`More: --after '${next}'`];
     const none = operations.length === 0 ? [`No ${state} tasks.`] : [];
     return {

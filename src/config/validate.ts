@@ -1,5 +1,5 @@
 import type { Logger } from '../alarms.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, textOf } from '../errors.ts';
 
 /**
  * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
@@ -20,6 +20,12 @@ export function onlyKnown(where: string, options: unknown, known: object): void 
 export const describeMissing = (value: unknown, wanted: string): string =>
   value === undefined || value === null || value === '' ? 'missing' : `is not ${wanted}`;
 
+/** What was given for a number, and what it is where it only looks like one: `"5000" is a string,`. */
+export function notANumber(value: unknown): string {
+  if (typeof value === 'string') return `${JSON.stringify(value)} is a string,`;
+  return typeof value === 'bigint' ? `${value} is a bigint,` : `${textOf(value)} is`;
+}
+
 /** @throws ConfigError unless `value` (or `fallback`) is a whole number within the bounds. */
 export function wholeNumber(
   name: string,
@@ -30,7 +36,7 @@ export function wholeNumber(
 ): number {
   const number = value ?? fallback;
   if (!Number.isSafeInteger(number) || number < min || number > max) {
-    throw new ConfigError(`${name}: ${String(number)} is not a whole number from ${min} to ${max}.`);
+    throw new ConfigError(`${name}: ${notANumber(number)} not a whole number from ${min} to ${max}.`);
   }
   return number;
 }

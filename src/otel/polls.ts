@@ -1,5 +1,6 @@
 import { type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
+import { ConfigError } from '../errors.ts';
 import type { Poll } from '../poll/poller.ts';
 import { createLabels, METER, quietly, SECONDS } from './metrics.ts';
 
@@ -21,6 +22,11 @@ const OPTION_NAMES: Readonly<Record<keyof PollMetricsOptions, true>> = {
  * @throws ConfigError for options that are not known.
  */
 export function pollMetrics(options: PollMetricsOptions = {}): (poll: Poll) => void {
+  if (isPoll(options)) {
+    throw new ConfigError(
+      'pollMetrics: was called as if it were onPoll. Give what it returns: onPoll: pollMetrics().',
+    );
+  }
   onlyKnown('pollMetrics', options, OPTION_NAMES);
   const labelOf = createLabels(wholeNumber('pollMetrics: maxSenders', options.maxSenders, 100, 0));
   const meter = (options.meterProvider ?? metrics.getMeterProvider()).getMeter(METER);
@@ -40,3 +46,5 @@ export function pollMetrics(options: PollMetricsOptions = {}): (poll: Poll) => v
     quietly(() => duration.record(durationMs / 1000, { 'webhook.poll.result': result }));
   };
 }
+
+const isPoll = (options: object): boolean => 'taskId' in options && 'durationMs' in options;

@@ -1,5 +1,5 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
-import { isOfKind, messageOf } from '../errors.ts';
+import { ConfigError, isOfKind, messageOf } from '../errors.ts';
 import {
   isFinal,
   refusalIn,
@@ -32,7 +32,8 @@ const METHOD_NOT_FOUND = -32_601;
 export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
-  if (isTaskUnknown(error)) return { kind: 'unknown', message };
+  if (isTaskUnknown(error)) return { kind: 'unknown', message: unknownIn(error) };
+  if (isOfKind(error, ConfigError)) return { kind: 'refused', code: 'misconfigured', message };
   if (isOfKind(error, AnswerError)) return { kind: 'refused', code: 'answer_invalid', message };
   const { code, status, retryAfterMs } = membersOf(error);
   if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
@@ -42,6 +43,12 @@ export function failureOf(error: unknown): PollFailure {
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
   if (refusal && isFinal(refusal)) return { kind: 'refused', code: refusal.code, message: refusal.message };
   return { kind: 'failed', message };
+}
+
+/** The seller's own answer, where it is there: it says already what the error does. */
+function unknownIn(error: unknown): string {
+  const cause = isOfKind(error, TaskUnknownError) ? error.cause : undefined;
+  return printableText(messageOf(isOfKind(cause, SellerError) ? cause : error), MAX_TEXT);
 }
 
 function isTaskUnknown(error: unknown): boolean {

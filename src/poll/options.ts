@@ -1,11 +1,12 @@
 import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, messageOf } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import { PARTS } from '../instruments.ts';
-import { harmless } from '../logging.ts';
+import { createThinning, harmless } from '../logging.ts';
 import type { Receiver } from '../options.ts';
 import type { Parts, WithParts } from '../parts.ts';
+import { requireCaller } from '../registrations/checks.ts';
 import type { CallSeller } from '../registrations/registration.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch.ts';
@@ -41,7 +42,7 @@ export interface PollerOptions {
   readonly concurrency?: number | undefined;
   /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
   readonly query?: ((task: PolledTask) => TaskQuery | undefined) | undefined;
-  /** Called after each poll. An error that it throws changes nothing. */
+  /** Called after each poll. An error of it changes no poll, and is logged once a minute. */
   readonly onPoll?: ((poll: Poll) => void) | undefined;
 }
 
@@ -82,7 +83,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
   const { receiver, call, query } = options;
   const parts = partsOf(options);
   const tasks = tasksOf(options);
-  requireFunction('call', call, '(agentUrl, operation, args, { signal }) => …');
+  requireCaller(call);
   if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
   const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
@@ -104,7 +105,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     silentMs: silentOf(options.silentMs),
     concurrency: wholeNumber('concurrency', options.concurrency, 64),
     callMs,
-    onPoll: harmless(options.onPoll),
+    onPoll: hookOf(options.onPoll, parts),
     hashes: createHashes(),
     clock,
     sleep: wait,
@@ -129,10 +130,28 @@ function requireFunction(name: string, value: unknown, example: string): void {
 }
 
 function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => Transport {
-  const standard = call.transport ?? 'tool';
-  if (typeof transport === 'function') return (agentUrl) => transport(agentUrl) ?? standard;
-  const same = oneOf('createPoller: transport', transport, ['tool', 'agent']) ?? standard;
+  const checked = (given: Transport | undefined): Transport =>
+    oneOf('createPoller: transport', given ?? undefined, ['tool', 'agent']) ?? call.transport ?? 'tool';
+  if (typeof transport === 'function') return (agentUrl) => checked(transport(agentUrl));
+  const same = checked(transport);
   return () => same;
+}
+
+/** Whatever it does, polls go on: what it fails of is told in the log. */
+function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: Parts): (poll: Poll) => void {
+  const thinning = createThinning();
+  const warn = (error: unknown): void => {
+    if (thinning('onPoll', now()) === undefined) return;
+    logger.warn({ err: error }, `onPoll failed: ${messageOf(error)}`);
+  };
+  const call = (poll: Poll): unknown => {
+    const returned: unknown = onPoll?.(poll);
+    if (typeof returned !== 'function') return returned;
+    throw new ConfigError(
+      'it returned a function. Give what is called for each poll: onPoll: pollMetrics().',
+    );
+  };
+  return harmless(onPoll && call, warn);
 }
 
 function silentOf(silentMs: PollerOptions['silentMs']): (agentUrl: string) => number {

@@ -1,6 +1,7 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
+import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import { ConfigError, isOfKind, messageOf, textOf } from '../errors.ts';
+import { ConfigError, isOfKind, messageOf } from '../errors.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
@@ -187,7 +188,7 @@ function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => P
   const safe = (sender: string): number => {
     try {
       const ms: unknown = silentMs(sender);
-      return typeof ms === 'number' && ms >= 0 ? ms : fail(sender, `${textOf(ms)} is not a number of ms`);
+      return typeof ms === 'number' && ms >= 0 ? ms : fail(sender, `${notANumber(ms)} not a number of ms`);
     } catch (error) {
       return fail(sender, messageOf(error));
     }
@@ -347,7 +348,7 @@ function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held
       raiseAlarm({
         code: 'task_unknown',
         ...of,
-        message: `The seller does not know a task that it has begun. That says nothing of how it ended: it is asked about again, less and less often. ${error}`,
+        message: `${error} That says nothing of how the task ended: it is asked about again, less and less often.`,
       });
     } else if (result === 'refused' || (isFailure(result) && watch.failures + 1 >= FAILING)) {
       raiseAlarm({

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../codec/members.ts';
 import type { TaskStatus, Transport } from '../events/event.ts';
 import type { EditionName } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
@@ -95,10 +96,21 @@ export function questioner({
 
   return async (task, signal) => {
     const by = transport(task.sender);
-    const own = query?.(task);
+    const own = ownQuery(query?.(task));
     const { of, seen } = await first(own ? [own] : queriesFor(by, task), task, signal);
     if (seen.status !== 'completed' || seen.data !== undefined) return seen;
     const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;
     return askBy(again, task, signal);
   };
+}
+
+/** @throws ConfigError for what is no question: the client would fail of it in words of its own. */
+function ownQuery(given: unknown): TaskQuery | undefined {
+  if (given === undefined || given === null) return undefined;
+  const { operation, arguments: args } = given as Partial<TaskQuery>;
+  if (typeof operation === 'string' && operation !== '' && isJsonObject(args))
+    return { operation, arguments: args };
+  throw new ConfigError(
+    'query: give { operation, arguments }, a name and an object; or undefined where the seller is asked as by default.',
+  );
 }

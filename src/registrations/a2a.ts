@@ -8,7 +8,14 @@ import { oneOf } from '../config/validate.ts';
 import { readCapped } from '../keys/safe-fetch.ts';
 import { limited, orAborted } from '../time-limits.ts';
 import { SellerError, sellerText, TaskUnknownError } from './answer.ts';
-import { CALLER_OPTIONS, callerOf, type CallerOptions, type SellerFetch } from './caller.ts';
+import {
+  CALLER_MAKER,
+  CALLER_OPTIONS,
+  type CallerMaker,
+  callerOf,
+  type CallerOptions,
+  type SellerFetch,
+} from './caller.ts';
 import type { CallSeller } from './registration.ts';
 import { AGENT_FORMS, AGENT_VERSIONS, agentMessage, type AgentVersion } from './request.ts';
 
@@ -66,6 +73,8 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
     });
   return Object.assign(call, { transport: 'agent' as const });
 }
+
+Object.assign(a2aCaller, { [CALLER_MAKER]: 'a2aCaller' } satisfies CallerMaker);
 
 /** How long a card is used before it is read again. Ms. */
 const CARD_KEPT_MS = 300_000;

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { onlyKnown, text } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -19,7 +20,7 @@ export interface Adoption extends Seller {
   readonly taskType?: string | undefined;
   /** A running media buy: its delivery reports are assigned by it. */
   readonly mediaBuyId?: string | undefined;
-  /** The `account` with which the seller is asked about the task. */
+  /** The `account` with which the seller is asked about the task, as in the call's arguments: e.g. `{ account_id: 'a1' }`. */
   readonly account?: object | undefined;
   /** As in `create`. */
   readonly ref?: string | undefined;
@@ -39,12 +40,17 @@ const ADOPTION: Readonly<Record<keyof Adoption, true>> = {
 export function requireAdoption(adoption: Adoption, allowLoopback: boolean): void {
   checked(() => onlyKnown('adopt', adoption, ADOPTION));
   requireSeller(adoption, 'signature', allowLoopback);
-  const { url, taskId, taskType, mediaBuyId } = adoption;
+  const { url, taskId, taskType, mediaBuyId, account } = adoption;
   checked(() => {
     for (const [name, value] of Object.entries({ taskId, mediaBuyId })) {
       if (value !== undefined && text(name, value).length > MAX_TEXT) {
         throw new ConfigError(`${name}: is longer than ${MAX_TEXT} characters. Report it to the seller.`);
       }
+    }
+    if (account !== undefined && !isJsonObject(account)) {
+      throw new ConfigError(
+        "account: is not an object. Give the account as the call's arguments had it, e.g. { account_id: 'a1' }.",
+      );
     }
     if (taskId !== undefined && taskType === undefined) {
       throw new ConfigError('adopt: a task needs its taskType. Give e.g. create_media_buy.');

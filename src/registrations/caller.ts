@@ -31,6 +31,14 @@ export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
   allowLoopback: true,
 };
 
+/** Where a function that makes callers has its name: given in the place of a caller, it is found before a seller is called. */
+export const CALLER_MAKER: unique symbol = Symbol.for('proto-webhooks.caller-maker') as never;
+
+/** A function that makes callers. */
+export interface CallerMaker {
+  readonly [CALLER_MAKER]: string;
+}
+
 /** The form of `fetch` that the transports use. */
 export type SellerFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
@@ -74,7 +82,9 @@ export function callerOf(
         const headers = new Headers(init?.headers);
         if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
         const response = await fetch(url, { ...init, headers });
-        const refusal = refusalOf(response, token !== undefined, now());
+        const refusal =
+          refusalOf(response, token !== undefined, now()) ??
+          (init?.method === 'POST' ? noAgentOf(url, response) : undefined);
         if (!refusal) return response;
         await response.body?.cancel().catch(() => undefined);
         throw refusal;
@@ -86,11 +96,40 @@ export function callerOf(
 function tokenSource(auth: SellerAuth | undefined): (agentUrl: string) => Promise<string | undefined> {
   if (auth === undefined) return async () => undefined;
   const { type, token } = auth;
-  if (type === 'bearer') requireSet('auth.token', token);
+  if (type === 'bearer') requireSet('auth.token', isBlank(token) ? '' : token);
   if (type !== 'bearer' || (typeof token !== 'function' && typeof token !== 'string')) {
     throw new ConfigError("auth: must be { type: 'bearer', token }, where token is a string or a function.");
   }
-  return async (agentUrl) => (typeof token === 'function' ? token(agentUrl) : token);
+  if (typeof token === 'string') {
+    requireToken(token);
+    return async () => token;
+  }
+  return async (agentUrl) => {
+    const given: unknown = await token(agentUrl);
+    if (given === undefined) return undefined;
+    if (typeof given === 'string' && !isBlank(given)) return requireToken(given);
+    const what = given === null ? 'null' : typeof given === 'string' ? 'an empty text' : `a ${typeof given}`;
+    throw new ConfigError(
+      `auth.token: the function gave ${what}. Give the token, or undefined where there is none.`,
+    );
+  };
+}
+
+const isBlank = (token: unknown): boolean => typeof token === 'string' && token.trim() === '';
+
+/** The token, which no message repeats. @throws ConfigError for what cannot be sent as one. */
+function requireToken(token: string): string {
+  if (/^\s*bearer\s/i.test(token)) {
+    throw new ConfigError('auth.token: begins with "Bearer ". Give the token alone.');
+  }
+  try {
+    new Headers().set('authorization', token);
+  } catch {
+    throw new ConfigError(
+      'auth.token: has a character that no HTTP header can have. Give the token as the seller gave it.',
+    );
+  }
+  return token;
 }
 
 const UNAUTHORIZED = 401;
@@ -105,4 +144,16 @@ function refusalOf({ status, headers }: Response, hasToken: boolean, now: number
   const retryAfter = headers.get('retry-after');
   const isBusy = status === TOO_MANY_REQUESTS || (status === UNAVAILABLE && retryAfter !== null);
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
+}
+
+const NOT_FOUND = 404;
+const SERVER_ERROR = 500;
+
+/** An answer of a web server in the place of an agent: its page would fill the message of an error. */
+function noAgentOf(url: string | URL, { ok, status, headers }: Response): Error | undefined {
+  const type = headers.get('content-type') ?? '';
+  const isPage = type.startsWith('text/html');
+  if (ok || type.includes('json') || !(isPage || status === NOT_FOUND)) return undefined;
+  const hint = status < SERVER_ERROR ? ' Is agentUrl right?' : '';
+  return new Error(`${String(url)} answers HTTP ${status}${isPage ? ' with a web page' : ''}.${hint}`);
 }

@@ -1,6 +1,7 @@
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
+import { CALLER_MAKER, type CallerMaker } from './caller.ts';
 import { RegistrationError } from './errors.ts';
 import type { Given } from './json.ts';
 import type { OperationName, OperationState } from './operation.ts';
@@ -105,14 +106,23 @@ export function requireQuery(query: OperationQuery): void {
   });
 }
 
-/** @throws RegistrationError */
-export function requireCall(call: unknown, signal: unknown): void {
+/** A client of sellers, as of `start` and of pollers. @throws ConfigError */
+export function requireCaller(call: unknown): void {
   if (typeof call !== 'function') {
-    throw new RegistrationError(
-      'request_invalid',
-      'call: is not a function. Give your client: call((agentUrl, operation, args, { signal }) => …).',
+    throw new ConfigError(
+      'call: is not a function. Give your client: (agentUrl, operation, args, { signal }) => …, or mcpCaller({ auth }).',
     );
   }
+  const maker = (call as Partial<CallerMaker>)[CALLER_MAKER];
+  if (maker === undefined) return;
+  throw new ConfigError(
+    `call: ${maker} is no client, but makes one. Give what it returns: ${maker}({ auth }).`,
+  );
+}
+
+/** @throws RegistrationError */
+export function requireCall(call: unknown, signal: unknown): void {
+  checked(() => requireCaller(call));
   if (signal === undefined || signal instanceof AbortSignal) return;
   throw new RegistrationError('request_invalid', 'signal: is not an AbortSignal. Give one, or leave it out.');
 }

@@ -4,7 +4,7 @@ import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { errorTextIn, finalIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
-import { CALLER_OPTIONS, callerOf, type CallerOptions } from './caller.ts';
+import { CALLER_MAKER, CALLER_OPTIONS, type CallerMaker, callerOf, type CallerOptions } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 
 export type { CallSeller } from './registration.ts';
@@ -43,6 +43,8 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     }
   };
 }
+
+Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
 
 /** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
 function answerOf(result: Readonly<Record<string, unknown>>): JsonObject {

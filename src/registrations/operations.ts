@@ -1,3 +1,4 @@
+import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
@@ -377,7 +378,7 @@ function requireKeyTime(ms: unknown): void {
   if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
   throw new RegistrationError(
     'request_invalid',
-    `requestKeyMs: ${String(ms)} is not a whole number of ms. Give how long the seller knows a request by its key; 0: it does not.`,
+    `requestKeyMs: ${notANumber(ms)} not a whole number of ms. Give how long the seller knows a request by its key; 0: it does not.`,
   );
 }
 

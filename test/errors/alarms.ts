@@ -391,7 +391,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   task_unknown: {
     test: () => polling(async () => ({ error: { code: 'TASK_NOT_FOUND', message: 'who?' } })),
-    message: 'The seller does not know a task that it has begun',
+    message: 'TASK_NOT_FOUND: who?. That says nothing of how the task ended',
   },
   poll_failing: {
     test: () => polling(async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } })),

@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '../../src/errors.ts';
 import { createPoller } from '../../src/poll/index.ts';
+import { a2aCaller } from '../../src/registrations/a2a.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver } from '../receiver/setup.ts';
@@ -17,11 +19,15 @@ async function good() {
 const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['an option that does not exist', { fast: 5 }, /fast is not known/],
   ['no receiver', { receiver: {} }, /receiver is not a receiver. Give what createReceiver returned/],
-  ['call', { call: undefined }, /call is not a function/],
+  ['call', { call: undefined }, /call: is not a function/],
+  ['what makes a caller', { call: mcpCaller }, /call: mcpCaller is no client.*mcpCaller\(\{ auth \}\)/],
+  ['the other one', { call: a2aCaller }, /call: a2aCaller is no client.*a2aCaller\(\{ auth \}\)/],
   ['fastMs', { fastMs: 0 }, /fastMs: 0/],
   ['slowMs', { slowMs: 1.5 }, /slowMs: 1.5/],
   ['giveUpMs', { giveUpMs: Number.NaN }, /giveUpMs: NaN/],
-  ['silentMs', { silentMs: '1h' }, /silentMs: 1h/],
+  ['silentMs', { silentMs: '1h' }, /silentMs: "1h" is a string, not a whole number/],
+  ['a number as a string', { callMs: '5000' }, /callMs: "5000" is a string, not a whole number from 1 to/],
+  ['a bigint', { fastMs: 5n }, /fastMs: 5 is a bigint, not a whole number/],
   ['callMs over what a timer can hold', { callMs: 2 ** 31 }, /callMs/],
   ['perSeller', { perSeller: 0 }, /perSeller/],
   ['concurrency', { concurrency: -1 }, /concurrency/],

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SellerBusyError, SellerError, TaskUnknownError } from '../../src/registrations/answer.ts';
 import { Fault } from '../../src/errors.ts';
 import type { Store } from '../../src/stores/contract.ts';
+import { pollMetrics } from '../../src/otel/polls.ts';
+import type { Poll } from '../../src/poll/poller.ts';
 import { watchIn } from '../../src/registrations/watch.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
@@ -671,7 +673,15 @@ describe('a seller that does not answer', () => {
     one.poller.start();
     await at.clock.pass(HOUR);
     expect(at.seller.questions.length).toBeGreaterThan(3);
-    expect(alarmsOf(one, 'task_unknown')).toMatchObject([{ sender: AGENT, taskId: 'task-1', operationId }]);
+    expect(alarmsOf(one, 'task_unknown')).toMatchObject([
+      {
+        sender: AGENT,
+        taskId: 'task-1',
+        operationId,
+        message:
+          'The seller does not know the task: no such task. That says nothing of how the task ended: it is asked about again, less and less often.',
+      },
+    ]);
     expect(one.seen).toEqual([]);
     expect(await listed(one, 'watched')).toEqual(['task-1']);
   });
@@ -686,6 +696,17 @@ describe('a seller that does not answer', () => {
     await at.clock.pass(5 * MINUTE);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ sender: AGENT, refusal: 'AUTH_INVALID' });
     expect(at.seller.questions.length).toBeGreaterThan(1);
+  });
+
+  it('and does not know the task, in an answer: the alarm says so once, in its words', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ error: { code: 'TASK_NOT_FOUND', message: 'no' } }));
+    one.poller.start();
+    await at.clock.pass(FAST);
+    expect(alarmsOf(one, 'task_unknown')[0]?.message).toBe(
+      'The seller answers TASK_NOT_FOUND: no. That says nothing of how the task ended: it is asked about again, less and less often.',
+    );
   });
 
   it.each([
@@ -943,4 +964,76 @@ describe('the question', () => {
     expect(at.seller.questions[0]).toMatchObject({ operation: 'tasks/get', args: { id: 'task-1' } });
     expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
   });
+});
+
+describe('mistakes of its owner', () => {
+  const misconfigured: readonly (readonly [string, object, string])[] = [
+    [
+      'a transport that there is none of',
+      { transport: () => 'mcp' },
+      'createPoller: transport: "mcp" is not one of tool, agent.',
+    ],
+    ['a query that is a name', { query: () => 'get' }, 'query: give { operation, arguments }'],
+    ['a query that is a promise', { query: async () => undefined }, 'query: give { operation, arguments }'],
+    [
+      'a query without arguments',
+      { query: () => ({ operation: 'get' }) },
+      'query: give { operation, arguments }',
+    ],
+    [
+      'a query without an operation',
+      { query: () => ({ operation: '', arguments: {} }) },
+      'query: give { operation, arguments }',
+    ],
+  ];
+  it.each(misconfigured)(
+    '%s: nobody is asked, and an alarm says what to give',
+    async (_what, options, says) => {
+      const one = await at.process(options);
+      await submitted(one, 'task-1');
+      one.poller.start();
+      await at.clock.pass(FAST);
+      expect(times()).toEqual([]);
+      expect(one.polls[0]).toMatchObject({
+        result: 'refused',
+        error: expect.stringContaining(says) as string,
+      });
+      expect(alarmsOf(one, 'poll_failing')).toMatchObject([
+        { refusal: 'misconfigured', message: expect.stringContaining(says) as string },
+      ]);
+    },
+  );
+
+  const hooks: readonly (readonly [string, (poll: Poll) => unknown, string])[] = [
+    [
+      'throws',
+      () => {
+        throw new Error('no gauge');
+      },
+      'onPoll failed: no gauge',
+    ],
+    ['rejects', async () => Promise.reject(new Error('no gauge')), 'onPoll failed: no gauge'],
+    ['gives a function', () => () => undefined, 'onPoll failed: it returned a function'],
+    ['is pollMetrics itself', pollMetrics as never, 'Give what it returns: onPoll: pollMetrics().'],
+  ];
+  it.each(hooks)(
+    'an onPoll that %s changes no poll, and is told once a minute',
+    async (_what, onPoll, says) => {
+      const lines: string[] = [];
+      const logger = {
+        debug: () => undefined,
+        info: () => undefined,
+        warn: (_fields: object, message: string) => void lines.push(message),
+        error: () => undefined,
+      };
+      const one = await at.process({ onPoll, fastMs: 20 * S }, { logger });
+      await submitted(one, 'task-1');
+      one.poller.start();
+      await at.clock.pass(2 * MINUTE);
+      expect(times()).toHaveLength(6);
+      const told = lines.filter((line) => line.startsWith('onPoll'));
+      expect(told).toHaveLength(2);
+      expect(told[0]).toContain(says);
+    },
+  );
 });

@@ -26,6 +26,7 @@ const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
   ['create', [{ ...REQUEST, args: {} }], 'args is not known'],
   ['create', [{ ...REQUEST, token: 'yes' }], 'token: "yes" is not true or false'],
   ['create', [{ ...REQUEST, agentUrl: 5 }], 'agentUrl'],
+  ['create', [{ ...REQUEST, requestKeyMs: '5' }], 'requestKeyMs: "5" is a string'],
   ['reportingWebhook', [], 'reportingWebhook: is not an object'],
   ['reportingWebhook', [{ ...SELLER, agent: 1 }, DAILY], 'agent is not known'],
   ['reportingWebhook', [SELLER], 'reportingWebhook: is not an object'],
@@ -39,6 +40,13 @@ const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
   ['adopt', [{ ...SELLER, mediaBuyId: 'x'.repeat(4097) }], 'mediaBuyId: is longer than 4096'],
   ['adopt', [{ ...SELLER, mediaBuyId: 'mb', ref: 5 }], 'ref'],
   ['adopt', [{ ...SELLER, mediaBuyId: 'mb', taskType: 'a b' }], 'taskType'],
+  ['adopt', [{ ...SELLER, mediaBuyId: 'mb', account: 'a1' }], 'account: is not an object'],
+  ['adopt', [{ ...SELLER, mediaBuyId: 'mb', account: ['a1'] }], 'account: is not an object'],
+  [
+    'adopt',
+    [{ ...SELLER, url: 'https://buyer.example/webhooks/a', account: null }],
+    'account: is not an object',
+  ],
   ['forget', [], 'agentUrl'],
   ['forget', [''], 'agentUrl'],
   ['forget', [SELLER], 'agentUrl'],
@@ -51,11 +59,11 @@ const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
   ['list', [{ limit: Number.NaN }], 'limit: NaN'],
   ['list', [{ limit: 0 }], 'limit'],
   ['list', [{ limit: 1001 }], 'limit'],
-  ['list', [{ limit: '5' }], 'limit'],
+  ['list', [{ limit: '5' }], 'limit: "5" is a string, not a whole number from 1 to 1000.'],
   ['list', [{ limit: 5, state: 'done' }], 'state: "done"'],
   ['list', [{ limit: 5, agentUrl: 5 }], 'agentUrl'],
   ['list', [{ limit: 5, after: 5 }], 'after'],
-  ['list', [{ limit: 5, after: 'no page gave this' }], 'after'],
+  ['list', [{ limit: 5, after: 'no page gave this' }], 'after: is not the next of a page before.'],
   ['list', [{ limit: 5, sender: SELLER.agentUrl }], 'sender is not known'],
 ];
 
@@ -102,7 +110,7 @@ describe.each([
     const made = await registrations.create(REQUEST);
     for (const maker of [mcpCaller, a2aCaller]) {
       await expect(made.call(maker as never)).rejects.toThrow(
-        `${maker.name}: was called as if it were the caller. Give what it returns: ${maker.name}({ auth }).`,
+        `call: ${maker.name} is no client, but makes one. Give what it returns: ${maker.name}({ auth }).`,
       );
     }
   });

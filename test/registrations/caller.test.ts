@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
+import { ConfigError } from '../../src/errors.ts';
+import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { CALLER_OPTIONS, callerOf } from '../../src/registrations/caller.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { listening } from '../adapters/raw-client.ts';
 
 it('a date in Retry-After is seen from the clock that was given', async () => {
@@ -14,4 +17,66 @@ it('a date in Retry-After is seen from the clock that was given', async () => {
     status: 503,
     retryAfterMs: 30_000,
   });
+});
+
+const SAYS = [
+  [
+    'empty',
+    '',
+    'auth.token: the function gave an empty text. Give the token, or undefined where there is none.',
+  ],
+  ['blank', ' \n', 'auth.token: the function gave an empty text'],
+  ['a number', 5, 'auth.token: the function gave a number'],
+  ['null', null, 'auth.token: the function gave null'],
+  ['a header', 'Bearer T', 'auth.token: begins with "Bearer ". Give the token alone.'],
+  ['a header, in small letters', 'bearer T', 'auth.token: begins with "Bearer "'],
+  ['of other letters', 'tökén–1', 'auth.token: has a character that no HTTP header can have'],
+  ['of two lines', 'a\nb', 'auth.token: has a character that no HTTP header can have'],
+] as const;
+
+it.each(SAYS)('a token from a function that is %s: nobody is called', async (_what, token, message) => {
+  const auth = { type: 'bearer', token: () => token as string } as const;
+  const { fetchFor } = callerOf('test', { auth }, CALLER_OPTIONS);
+  const calling = fetchFor('https://seller.example/mcp');
+  await expect(calling).rejects.toBeInstanceOf(ConfigError);
+  await expect(calling).rejects.toThrow(message);
+});
+
+it('a token that cannot be one is refused at construction', () => {
+  const make = (token: string) => () => callerOf('test', { auth: { type: 'bearer', token } }, CALLER_OPTIONS);
+  expect(make('Bearer T')).toThrow(ConfigError);
+  expect(make('Bearer T')).toThrow('auth.token: begins with "Bearer ". Give the token alone.');
+  expect(make('tökén–1')).toThrow('auth.token: has a character that no HTTP header can have');
+  expect(make(' ')).toThrow('auth.token: is empty. Is the environment variable set?');
+  // A secret that was read from a file: a header's value has no line feed at its end.
+  expect(make('T\n')).not.toThrow();
+});
+
+it('no token of an error is in its message', () => {
+  const make = () => callerOf('test', { auth: { type: 'bearer', token: 'Bearer s3cret' } }, CALLER_OPTIONS);
+  expect(make).toThrow(expect.not.objectContaining({ message: expect.stringContaining('s3cret') as string }));
+});
+
+const PAGE = `<!doctype html><html><body>${'<p>Nothing here.</p>'.repeat(100)}</body></html>`;
+const PAGES = [
+  [404, 'text/html; charset=utf-8', ' answers HTTP 404 with a web page. Is agentUrl right?'],
+  [405, 'text/html', ' answers HTTP 405 with a web page. Is agentUrl right?'],
+  [404, 'text/plain', ' answers HTTP 404. Is agentUrl right?'],
+  [502, 'text/html', ' answers HTTP 502 with a web page.'],
+] as const;
+const CALLERS = [
+  ['mcpCaller', mcpCaller({ allowLoopback: true })],
+  ['a2aCaller', a2aCaller({ allowLoopback: true, version: '1.0' })],
+] as const;
+const ANSWERED = CALLERS.flatMap(([name, call]) => PAGES.map((page) => [name, ...page, call] as const));
+
+it.each(ANSWERED)('%s: HTTP %i of %s is one short line', async (_name, status, type, says, call) => {
+  await using server = await listening((_req, res) =>
+    res.writeHead(status, { 'content-type': type }).end(PAGE),
+  );
+  const signal = AbortSignal.timeout(60_000);
+  const agentUrl = `${server.url}/mcp`;
+  await expect(call(agentUrl, 'create_media_buy', {}, { signal })).rejects.toThrow(
+    expect.objectContaining({ message: `${agentUrl}${says}` }),
+  );
 });

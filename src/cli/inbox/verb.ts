@@ -10,6 +10,7 @@ import {
   inLine,
   inLines,
   instant,
+  pageBehind,
   type Paint,
   type Report,
   type RunVerb,
@@ -78,12 +79,14 @@ function recordLine(record: SeenEvent, paint: Paint): string {
 
 async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {
   const { state, sender, limit, after } = flags;
-  const page = await inbox.list({
-    state,
-    limit,
-    ...(sender !== undefined && { sender }),
-    ...(after !== undefined && { after }),
-  });
+  const page = await pageBehind(
+    inbox.list({
+      state,
+      limit,
+      ...(sender !== undefined && { sender }),
+      ...(after !== undefined && { after }),
+    }),
+  );
   const records = await Promise.all(page.records.map(withIds));
   const next = page.next === undefined ? [] : [`More: --after ${page.next}`];
   const none = records.length === 0 ? [`No ${state} events.`] : [];

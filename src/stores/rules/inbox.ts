@@ -292,7 +292,9 @@ function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
 /** @throws ConfigError for an `after` that no page gave. */
 export function checkedQuery(query: InboxQuery): InboxQuery {
   if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
-    throw new ConfigError('inbox.list: after is not the next of a page before.');
+    throw new ConfigError(
+      'after: is not the next of a page before. Give what that page gave, or leave it out.',
+    );
   }
   return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };
 }

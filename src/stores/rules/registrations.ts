@@ -185,7 +185,9 @@ function nameIn(after: string): RegistrationName {
   const [start = '', length = ''] = /^([0-9]{1,7}) /.exec(after) ?? [];
   const end = start.length + Number(length);
   if (start === '' || after.length <= end) {
-    throw new ConfigError('registrations.page: after is not the next of a page before.');
+    throw new ConfigError(
+      'after: is not the next of a page before. Give what that page gave, or leave it out.',
+    );
   }
   return { sender: after.slice(start.length, end), id: after.slice(end) };
 }

@@ -132,6 +132,9 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     expect(records.map(({ key }) => key)).toEqual([first, second]);
     expect(records[0]).toMatchObject({ state: 'dead', lastError: 'the ad server said no' });
     expect((await run('list')).stdout).toContain('the ad server said no');
+    expect((await run('list', '--after', 'bad')).stderr).toContain(
+      ': --after: is not the next of a page before.',
+    );
 
     const shown = await run('show', seller.agentUrl, first);
     expect(shown.code).toBe(0);
@@ -203,6 +206,11 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     expect(stdout).toContain('ref order 1');
     expect((await tasks('--state', 'unresolved')).stdout).toBe('No unresolved tasks.\n');
     expect((await tasks('--state', 'done')).code).toBe(2);
+    const astray = await tasks('--after', 'bad');
+    expect({ code: astray.code, said: astray.stderr }).toEqual({
+      code: 2,
+      said: 'proto-webhooks: --after: is not the next of a page before. Give what that page gave, or leave it out.\n',
+    });
     // A media buy that was adopted has no task.
     const adopted = (await tasks('--state', 'ended')).stdout;
     expect(adopted).toMatch(/create_media_buy {2}no status told {2}http.*\n +task \(none\), .*ref order 3/);
