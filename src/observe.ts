@@ -64,7 +64,10 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
     (value) => value === 'response' || value === 'poll' || value === 'pull',
     "is not 'response', 'poll' or 'pull'.",
   ],
-  observation: [isText, 'is not a string, or empty. Give e.g. the updated_at of the answer.'],
+  observation: [
+    isText,
+    'is not a string, or empty. Give the updated_at of the answer; where there is none, how many changes of the task you have seen: "change 1", then "change 2".',
+  ],
 };
 
 /** @throws ConfigError */

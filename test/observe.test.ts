@@ -343,7 +343,12 @@ describe('what cannot be observed', () => {
     ['no time of asking', { ...polled(), askedAt: undefined }, /askedAt/],
     ['NaN as one', polled({ askedAt: Number.NaN }), /askedAt/],
     ['a webhook', { ...polled(), source: 'webhook' }, /source/],
-    ['no observation', { ...polled(), observation: '' }, /observation is not a string/],
+    [
+      'no observation',
+      { ...polled(), observation: undefined },
+      /observation is not .* "change 1", then "change 2"/,
+    ],
+    ['an empty one', { ...polled(), observation: '' }, /observation is not a string/],
     ['what is no JSON', polled({ data: { at: 1n } }), /data\.at/],
     ['NaN in it', polled({ data: [Number.NaN] }), /data\[0\]/],
     ['a cycle', polled({ data: cyclic }), /levels deep, or contains itself/],

@@ -21,8 +21,8 @@ export interface Observation {
   readonly askedAt: number;
   readonly source: Exclude<EventChannel, 'webhook'>;
   /**
-   * Names the transition, and never what it says: the `updated_at` of the answer, or how many changes were seen. Given again
-   * it is the same event.
+   * Which change of the task it is: the `updated_at` of the answer; where the seller gives none, how many changes of the task were
+   * seen, e.g. `change 1`, then `change 2`. The same text with the same status and source is the same event, whatever its data.
    */
   readonly observation: string;
 }

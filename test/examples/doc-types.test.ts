@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** What the programs of these pages are given by the one before, or by the reader. */
 const GIVEN = `
 import type { Pool } from 'pg';
-import type { Receiver, TaskStatus } from 'proto-webhooks';
+import type { Receiver } from 'proto-webhooks';
 import type { CallSeller, Registration, Registrations } from 'proto-webhooks/registrations';
 declare global {
   const pool: Pool;
@@ -23,7 +23,8 @@ declare global {
   const overAgent: CallSeller;
   const agentUrl: string;
   const taskId: string;
-  interface Task { readonly status: TaskStatus; readonly result?: unknown; readonly updated_at: string }
+  interface Task { readonly status: string; readonly result?: unknown; readonly updated_at?: string }
+  const changes: number;
   const getTaskStatus: (agentUrl: string, taskId: string) => Promise<Task>;
 }`;
 
