@@ -7,7 +7,7 @@ import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
 import { checkEach, OPTIONS } from './table.ts';
-import { describeMissing, onlyKnown, requireLogger } from './validate.ts';
+import { describeMissing, notANumber, onlyKnown, requireLogger } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
   submitted: true,
@@ -190,7 +190,7 @@ const CEILING_NAMES = { absolute: true, proportional: true } as const;
 
 function checkThreshold(name: string, value: unknown, least: number): void {
   if (typeof value === 'number' && Number.isFinite(value) && value >= least) return;
-  throw new ConfigError(`admissionPressure.${name}: must be a number of at least ${least}.`);
+  throw new ConfigError(`admissionPressure.${name}: ${notANumber(value)} not a number of at least ${least}.`);
 }
 
 /** @throws ConfigError where a threshold is unknown or is not a number in its range. */

@@ -1,4 +1,4 @@
-import { onlyKnown } from '../config/validate.ts';
+import { notANumber, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../options.ts';
@@ -59,7 +59,7 @@ const WEEK_MS = 7 * DAY_MS;
 function rememberFor(ms: number = WEEK_MS): number {
   if (Number.isSafeInteger(ms) && ms >= DAY_MS) return ms;
   throw new ConfigError(
-    `bullmq enqueue: rememberMs is ${ms}. Sellers retry for 24 h: set at least ${DAY_MS}, or leave it out for 7 days.`,
+    `bullmq enqueue: rememberMs: ${notANumber(ms)} not a whole number of ms of at least ${DAY_MS}: sellers retry for 24 h. Leave it out for 7 days.`,
   );
 }
 

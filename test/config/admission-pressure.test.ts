@@ -31,6 +31,13 @@ describe('admissionPressure', () => {
     );
   });
 
+  test('a number that is a text is shown as one', () => {
+    const given = { mediumRatio: '2' } as unknown as AdmissionPressure;
+    expect(() => pressureThresholds(given)).toThrow(
+      'admissionPressure.mediumRatio: "2" is a string, not a number of at least 1.',
+    );
+  });
+
   test('is a copy of the given object', () => {
     const given = { ceiling: { absolute: 1, proportional: 0 } };
     const taken = pressureThresholds(given);

@@ -202,6 +202,13 @@ describe('enqueue: what would lose or double an event is refused', () => {
   const unused = (): Promise<never> => Promise.reject(new Error('unused'));
   const queue: BullQueue<unknown, object> = { name: 'events', add: unused, removeDeduplicationKey: unused };
 
+  it('rememberMs as a text', () => {
+    const rememberMs = '604800000' as unknown as number;
+    expect(() => enqueue(queue, { rememberMs })).toThrow(
+      'bullmq enqueue: rememberMs: "604800000" is a string, not a whole number of ms of at least 86400000',
+    );
+  });
+
   it.each([0, 1000, 86_399_999, Number.NaN, Infinity])('rememberMs %d', (rememberMs) => {
     expect(() => enqueue(queue, { rememberMs })).toThrow(ConfigError);
     expect(() => enqueue(queue, { rememberMs })).toThrow(/rememberMs.*24 h/);
