@@ -66,7 +66,7 @@ export type PollEnd =
       readonly isChange: boolean;
       readonly hintMs: number | undefined;
     }
-  /** `isBusy`: the seller asks for a pause, and none of its tasks is polled before that is over; without `pauseMs` as for a failure. */
+  /** `isBusy`: the seller asks for a pause, and none of its tasks is polled before that is over; without `pauseMs` for `fastMs`. */
   | {
       readonly kind: 'failed';
       readonly isBusy?: boolean;
@@ -82,8 +82,12 @@ export type PollEnd =
 const FIRST_TOOK_MS = 1000;
 /** So much of the last poll is in `SellerRow.tookMs`. */
 const NEWEST_SHARE = 0.3;
-/** A line is no longer than so many times between two polls: how long polls take may have changed. */
-const LONGEST_LINE = 10;
+/** A line is no longer, though polls took so long, or a clock was ahead. Ms. */
+const LONGEST_LINE_MS = 1_800_000;
+/** Between two turns, of the time between two ends of polls. */
+const TURN_SHARE = 1.1;
+/** Nor is a pause: no seller's hint is longer. Ms. */
+const LONGEST_PAUSE_MS = 86_400_000;
 /** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
 /** Of a time between two polls: so much more or less, at random. */
@@ -132,26 +136,36 @@ function begun(step: SellerStep, of: Held, pace: Pace): Begun {
     const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
     if (first > now) return later(first, { ...watch, isScheduled: true });
   }
-  const { pausedUntil = 0 } = seller;
+  const pausedUntil = Math.min(seller.pausedUntil ?? 0, now + LONGEST_PAUSE_MS);
   if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
   const polls = livePolls(seller, now);
-  if (polls.length >= pace.perSeller) {
-    const at = lineUp(seller, now, pace);
-    saveSellerRow(rows, of.sender, { ...seller, lineUntil: at });
-    return later(at);
+  const { isWaiting, ...is } = watch;
+  const turn = turnOf(seller, { polls: polls.length, isWaiting }, now, pace);
+  if (turn > now) {
+    saveSellerRow(rows, of.sender, { ...seller, lineUntil: turn });
+    return later(turn, { ...is, isWaiting: true });
   }
-  rows.save(watchRow(of, watch, 'watched', held));
+  rows.save(watchRow(of, is, 'watched', held));
   saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
-  return { kind: 'poll', watch: { ...watch, told: rows.lastTold(of.id) }, held };
+  return { kind: 'poll', watch: { ...is, told: rows.lastTold(of.id) }, held };
 }
 
 /** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
 export type PollKept = 'kept' | 'unresolved' | 'lost';
 
-/** When one more task has its turn at a seller whose polls are all under way: as fast as those end. */
-function lineUp({ lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow, now: number, pace: Pace): number {
-  const turnMs = Math.max(1, tookMs / pace.perSeller);
-  return Math.ceil(Math.min(Math.max(lineUntil, now) + turnMs, now + LONGEST_LINE * pace.fastMs));
+/**
+ * When one more task has its turn at a seller: now, where it has a place and nobody waits; else at the end of the line, whose turns
+ * come a little slower than polls end, so that a turn finds a place.
+ */
+function turnOf(
+  { lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow,
+  { polls, isWaiting = false }: { readonly polls: number; readonly isWaiting: boolean | undefined },
+  now: number,
+  { perSeller }: Pace,
+): number {
+  if (polls < perSeller && (isWaiting || lineUntil <= now)) return now;
+  const end = Math.min(Math.max(lineUntil, now), now + LONGEST_LINE_MS);
+  return end + Math.max(1, Math.ceil((TURN_SHARE * tookMs) / perSeller));
 }
 
 /** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
@@ -165,8 +179,7 @@ export function endPoll(
     const seller = sellerRowIn(rows);
     // A seller that was forgotten meanwhile has none any more.
     const row = rows.get('watch', held.id);
-    const failures = row ? watchIn(row).failures + 1 : 1;
-    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace, failures }));
+    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     if (row?.dueAt !== held.dueAt) return 'lost';
     return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });
   });
@@ -215,14 +228,14 @@ function afterPoll(
   seller: SellerRow,
   held: Held,
   end: PollEnd,
-  { now, pace, failures }: { readonly now: number; readonly pace: Pace; readonly failures: number },
+  { now, pace }: { readonly now: number; readonly pace: Pace },
 ): SellerRow {
   const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
   const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
   const pausedUntil =
     end.kind === 'failed' && end.isBusy
       ? // The longer one of what it asks for now and what it asked for before.
-        Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? backoffMs(pace.fastMs, failures))))
+        Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? pace.fastMs)))
       : undefined;
   return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
 }

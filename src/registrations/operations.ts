@@ -39,7 +39,7 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
-import { saveSellerRow, sellerRowIn, sellersHeard } from './watch.ts';
+import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch.ts';
 import type { Route, Routes } from './routes.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, deleteRows, eachRow, storedObject } from './rows.ts';
@@ -368,7 +368,10 @@ export function operationsOf(options: OperationsOptions): Operations {
     },
     forget: async (agentUrl) => {
       await deleteRows(registrations, 'operation', agentUrl);
-      await deleteRows(registrations, 'watch', agentUrl);
+      // Tasks of what is registered meanwhile stay.
+      const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
+        !rows.get('operation', storedId(watchIn(row).operationId, hashes));
+      await deleteRows(registrations, 'watch', agentUrl, isLeft);
     },
   };
 }

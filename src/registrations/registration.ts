@@ -55,7 +55,7 @@ export interface RegistrationContext {
   readonly operations: Operations;
   readonly logger: Logger;
   /** Of a receiver in this process that has these registrations. */
-  readonly observe: Observe | undefined;
+  readonly observe: () => Observe | undefined;
   /** It was called before, and that call was not answered. */
   readonly isRepeat?: boolean;
 }
@@ -72,9 +72,10 @@ const AFTER_REPEAT: Readonly<Record<string, 'calling' | 'orphaned'>> = {
 } satisfies Partial<Record<SellerErrorCode, 'calling' | 'orphaned'>>;
 
 export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
-  const { operations, logger, observe, isRepeat = false } = context;
+  const { operations, logger } = context;
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
+  let isRepeat = context.isRepeat ?? false;
   let byHand: Operation | undefined;
   /** As what it may be called once more; undefined: the refusal is the caller's. */
   const refused = async (asked: Operation, refusal: SellerError): Promise<Operation | undefined> => {
@@ -87,6 +88,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
   const settle = async (given: unknown): Promise<Settled> => {
     const answer = answerIn(given, is.taskType);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
+    const observe = context.observe();
     if (isTerminal(answer.status)) {
       if (observe) await observeAnswer(observe, operation, answer);
       else logger.warn({ sender: agentUrl, operationId }, UNOBSERVED);
@@ -108,7 +110,12 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         try {
           return await call(agentUrl, is.taskType, toolArguments(asked.call), { signal });
         } catch (error) {
-          return refusalThrown(error);
+          const refusal = refusalIn(error);
+          // One that a client threw is an answer.
+          if (refusal) return refusal;
+          // It may have been made: what is called from now on is a repeat.
+          isRepeat = true;
+          throw error;
         }
       };
       for (let asked = operation; ;) {
@@ -118,6 +125,8 @@ export function registrationOf(operation: Operation, context: RegistrationContex
           await settle(answer);
           return answer;
         }
+        // Nobody waits for it any more: the next repeat is refused too, and told of.
+        if (signal?.aborted) throw refusal;
         const again = await refused(asked, refusal);
         if (!again) throw refusal;
         asked = again;
@@ -129,7 +138,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     settle: async (answer) => {
       const refusal = callRefusalIn(answer, is.taskType);
       if (!refusal) return settle(answer);
-      byHand = await refused(operation, refusal);
+      byHand = (await refused(operation, refusal)) ?? byHand;
       throw refusal;
     },
     again: () => byHand && registrationOf(byHand, context),
@@ -149,13 +158,6 @@ const UNOBSERVED =
 /** @throws RegistrationError */
 function requireVersion(version: AgentVersion | undefined): AgentVersion {
   return checked(() => oneOf('version', version, ['0.3', '1.0'])) ?? '0.3';
-}
-
-/** A refusal that a client threw is an answer. @throws any other error: the call may have been made, and is repeated. */
-function refusalThrown(error: unknown): unknown {
-  const refusal = refusalIn(error);
-  if (refusal) return refusal;
-  throw error;
 }
 
 /** The answer that ends an operation, as an event. @throws Fault where it cannot be kept now. */

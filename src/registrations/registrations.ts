@@ -160,7 +160,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   let repeater: Repeater | undefined;
   let isStopped = false;
   let observe: Observe | undefined;
-  const context = (): RegistrationContext => ({ operations, logger, observe });
+  const context = (): RegistrationContext => ({ operations, logger, observe: () => observe });
   const operations = operationsOf({
     ...shared,
     routes,

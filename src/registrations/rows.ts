@@ -6,6 +6,7 @@ import type {
   RegistrationKind,
   RegistrationQuery,
   RegistrationRow,
+  RegistrationRows,
   StoreRegistrations,
 } from '../stores/contract.ts';
 
@@ -22,11 +23,12 @@ export async function* allRows(
   }
 }
 
-/** Deletes all rows of one kind of a seller. */
+/** Deletes rows of one kind of a seller. */
 export async function deleteRows(
   registrations: StoreRegistrations,
   kind: RegistrationKind,
   sender: string,
+  which: (row: RegistrationRow, rows: RegistrationRows) => boolean = () => true,
 ): Promise<void> {
   for (let after: string | undefined; ;) {
     const page = await registrations.page({
@@ -36,7 +38,9 @@ export async function deleteRows(
       ...(after !== undefined && { after }),
     });
     await registrations.run(sender, (rows) => {
-      for (const row of page.rows) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+      for (const row of page.rows) {
+        if (which(row, rows)) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+      }
     });
     if (page.next === undefined) return;
     after = page.next;

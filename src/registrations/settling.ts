@@ -40,14 +40,28 @@ export interface SellerStep {
  */
 type End = 'safe' | 'unsafe';
 
-/** Whether the task of a row is the operation's, or becomes it: it was adopted before its call was answered. */
+/**
+ * Whether the task of a row is the operation's, or becomes it: it was adopted before its call was answered, or the operation that
+ * it was of has another one.
+ */
 function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
-  const owner = watchIn(row).operationId;
+  const { operationId: owner, taskId } = watchIn(row);
   const other = owner === operationId ? undefined : operationIn(step, owner);
-  if (!other) return true;
+  if (!other || differ(other.stored.taskId, taskId)) return true;
   if (!other.stored.isAdopted) return false;
   step.rows.save(endedRow(other, other.stored.status, step.now + step.retentionMs));
   return true;
+}
+
+/** Operations of one task that are ended with it, beside the one that it is of. */
+const MOST_OTHERS = 100;
+
+/** The operation ends with the task of another one. */
+function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): void {
+  const watch = watchIn(row);
+  const others = new Set(watch.others).add(operationId);
+  if (row.list === null || others.size > MOST_OTHERS) return;
+  step.rows.save({ ...row, value: JSON.stringify({ ...watch, others: [...others] }) });
 }
 
 /** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
@@ -56,7 +70,10 @@ function keepTask(step: SellerStep, of: OperationName, stored: Stored, end: End 
   if (stored.taskId === undefined) return true;
   const id = storedId(stored.taskId, hashes);
   const known = rows.get('watch', id);
-  if (known && !takesTask(step, known, of)) return false;
+  if (known && !takesTask(step, known, of)) {
+    endsWith(step, known, of);
+    return false;
+  }
   const own = known && watchIn(known).operationId === of.operationId ? known : undefined;
   const row =
     own ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
@@ -67,7 +84,7 @@ function keepTask(step: SellerStep, of: OperationName, stored: Stored, end: End 
   return true;
 }
 
-/** A row like a task's, which nobody polls. No task has such an id, for a stored one is plain text or a hash. */
+/** A row like a task's, which nobody polls. No task of a seller that means well has such an id. */
 const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
   storedId(`media_buy\0${mediaBuyId}`, hashes);
 
@@ -78,6 +95,7 @@ function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void
   const id = mediaBuyRowId(stored.mediaBuyId, hashes);
   const known = rows.get('watch', id);
   if (known && watchIn(known).operationId !== of.operationId) return;
+  if (known && isKept(known, step)) return;
   const row = known ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), null);
   rows.save(endedWatch(row, now + retentionMs));
 }
@@ -102,31 +120,47 @@ function isNews(stored: Stored, { status, taskId }: SellerAnswer): boolean {
   return stored.state === 'open' ? isNamed || isTerminal(status) : stored.state !== 'ended';
 }
 
+/** Whether an operation is over by an answer, and with which status. */
+function endOf(
+  { rows, hashes }: SellerStep,
+  taskId: string | undefined,
+  { status, taskId: named }: SellerAnswer,
+  told: End,
+): { readonly status: TaskStatus; readonly end: End | undefined } {
+  const id = taskId === undefined ? undefined : storedId(taskId, hashes);
+  // An end that names no task says nothing of the one that is known: it may end otherwise.
+  if (isTerminal(status)) return { status, end: named === taskId ? told : 'unsafe' };
+  const task = id === undefined ? undefined : rows.get('watch', id);
+  if (id === undefined || task?.list !== null) return { status, end: undefined };
+  // The task's end was told before.
+  return { status: (rows.lastTold(id)?.status as TaskStatus | undefined) ?? status, end: 'safe' };
+}
+
 /**
  * Settles it by its call's answer, or by what an event tells of its task. An answer may name another task than an event did
  * before: it is the one that was asked for.
- * @param end what an end is, where it is told.
+ * @param told what an end is, where it is told.
  */
 export function settled(
   step: SellerStep,
   of: OperationName,
   stored: Stored,
   answer: SellerAnswer,
-  end: End,
+  told: End,
 ): Exclude<Settled, 'absent'> {
   if (!isNews(stored, answer)) return 'known';
-  const { status, taskId, mediaBuyId } = answer;
-  const isEnd = isTerminal(status);
+  const { taskId = stored.taskId, mediaBuyId = stored.mediaBuyId } = answer;
+  const { status, end } = endOf(step, taskId, answer, told);
   const is: Stored = {
     ...withoutArguments(stored),
-    state: isEnd ? 'ended' : 'open',
+    state: end ? 'ended' : 'open',
     status,
     ...(taskId !== undefined && { taskId }),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
   };
   keepMediaBuy(step, of, is);
-  step.rows.save(rowOf(of, is, null, isEnd ? step.now + step.retentionMs : null));
-  if (!keepTask(step, of, is, isEnd ? end : undefined)) return 'task-taken';
+  step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
+  if (!keepTask(step, of, is, end)) return 'task-taken';
   return differ(taskId, stored.taskId) ? 'other-task' : 'settled';
 }
 
@@ -174,7 +208,8 @@ function candidateOf(
   if (!is) return undefined;
   // Which operation_id the seller of an adopted task was told is not known.
   const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
-  return { is, isMismatch: isOfOther || differ(taskId, namedTask) };
+  // A former task of it is the operation's no more. A report has a task of its own.
+  return { is, isMismatch: isOfOther || differ(taskId, (named ?? owner)?.stored.taskId) };
 }
 
 /**
@@ -201,13 +236,17 @@ function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer
 /** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */
 function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
-  if (row.expiresAt === null || row.expiresAt - now >= retentionMs / 2) return;
+  keepMediaBuy(step, of, stored);
+  if (row.expiresAt === null || isKept(row, step)) return;
   rows.save(rowOf(of, stored, null, now + retentionMs));
   const task = stored.taskId === undefined ? undefined : rows.get('watch', storedId(stored.taskId, hashes));
   if (task && task.expiresAt !== null && watchIn(task).operationId === of.operationId)
     rows.save(endedWatch(task, now + retentionMs));
-  keepMediaBuy(step, of, stored);
 }
+
+/** For half of the retention at least. */
+const isKept = ({ expiresAt }: RegistrationRow, { now, retentionMs }: SellerStep): boolean =>
+  expiresAt === null || expiresAt - now >= retentionMs / 2;
 
 /**
  * What a seller does already becomes an operation: open with a task, which is polled; ended where there is a media buy alone.
@@ -247,11 +286,13 @@ const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state
 export function endTask(step: SellerStep, row: RegistrationRow): void {
   const { rows, now, retentionMs } = step;
   rows.save(endedWatch(row, now + retentionMs));
-  const { operationId, taskId } = watchIn(row);
-  const is = operationIn(step, operationId);
-  if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) return;
-  const status = rows.lastTold(row.id)?.status as TaskStatus | undefined;
-  rows.save(endedRow(is, status ?? is.stored.status, now + retentionMs));
+  const { operationId, taskId, others = [] } = watchIn(row);
+  for (const id of [operationId, ...others]) {
+    const is = operationIn(step, id);
+    if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) continue;
+    const status = rows.lastTold(row.id)?.status as TaskStatus | undefined;
+    rows.save(endedRow(is, status ?? is.stored.status, now + retentionMs));
+  }
 }
 
 const endedRow = (

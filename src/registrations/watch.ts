@@ -39,6 +39,10 @@ export interface Watch {
   readonly answeredAt?: number;
   /** Polls that failed since the last answer. */
   readonly failures: number;
+  /** Operations that were answered with the task too: they end with it. */
+  readonly others?: readonly string[];
+  /** It has its turn in the line of its seller, whose polls were all under way. */
+  readonly isWaiting?: true;
   /** The seller does not know the task, and the alarm was raised. */
   readonly isUnknown?: true;
 }

@@ -869,6 +869,35 @@ describe('several processes', () => {
   });
 });
 
+describe('a seller with more tasks than it answers in time', () => {
+  it('each has its turn before any has it twice more than another', async () => {
+    const one = await at.process({ perSeller: 1 });
+    at.seller.takesMs = S;
+    for (let nth = 0; nth < 400; nth += 1) await submitted(one, `task-${nth}`);
+    one.poller.start();
+    await at.clock.pass(2 * HOUR);
+    const polls = [...byTaskId().values()].map(({ length }) => length);
+    expect(polls).toHaveLength(400);
+    expect(Math.max(...polls) - Math.min(...polls)).toBeLessThanOrEqual(2);
+    // Nearly as many as it can answer.
+    expect(at.seller.questions.length).toBeGreaterThan((0.8 * 2 * HOUR) / S);
+  });
+
+  it('and one that is always answered 429 does not hold up the others', async () => {
+    const one = await at.process();
+    for (let nth = 0; nth < 20; nth += 1) await submitted(one, `task-${nth}`);
+    at.seller.answers.set('task-0', () => {
+      throw new SellerBusyError(429, undefined);
+    });
+    one.poller.start();
+    await at.clock.pass(24 * HOUR);
+    const polls = [...byTaskId()].flatMap(([id, { length }]) => (id === 'task-0' ? [] : [length]));
+    expect(polls).toHaveLength(19);
+    // Half of what they would have without it, at least.
+    expect(Math.min(...polls)).toBeGreaterThan((0.5 * 24 * HOUR) / FAST);
+  });
+});
+
 describe('stop', () => {
   it('tells the question that runs, begins none, and leaves the task to another process at once', async () => {
     const one = await at.process();

@@ -29,6 +29,7 @@ function world() {
   let offsetMs = 0;
   let ids = 0;
   let afterDue = async (): Promise<void> => {};
+  let beforeWatches: (() => Promise<void>) | undefined;
   const process = (...given: string[]): Operations => {
     const { registrations: stored } = memoryStore({ state, clockOffsetMs: () => offsetMs });
     if (!stored) return expect.fail('memory has them');
@@ -38,6 +39,12 @@ function world() {
         const found = await stored.due(query);
         await afterDue();
         return found;
+      },
+      page: async (query) => {
+        const then = query.kind === 'watch' ? beforeWatches : undefined;
+        if (then) beforeWatches = undefined;
+        await then?.();
+        return stored.page(query);
       },
     };
     const secrets = secretsOf(given.length > 0 ? given : [NEWEST, OLDER], hashes);
@@ -65,6 +72,7 @@ function world() {
     process,
     pass: (ms: number) => (offsetMs += ms),
     afterDue: (then: () => Promise<void>) => (afterDue = then),
+    beforeWatches: (then: () => Promise<void>) => (beforeWatches = then),
   };
 }
 
@@ -499,6 +507,61 @@ describe('two operations of one task', () => {
     expect(await two.find(task)).toMatchObject(isOf(first.operationId));
   });
 
+  it('the second ends with the task, though no event names it', async () => {
+    const [first, second] = [await one.create(request), await one.create(request)];
+    // An event that came before an answer has given the task away.
+    const told = { agentUrl: SELLER, taskId: 'task-1' };
+    await one.find({ ...told, operationId: first.operationId, status: 'working' });
+    expect(await two.settle(second, { status: 'submitted', taskId: 'task-1' })).toBe('task-taken');
+    await one.find({ ...told, status: 'completed' });
+    await two.endWatch(SELLER, 'task-1');
+    expect((await one.get(first))?.state).toBe('ended');
+    expect((await one.get(second))?.state).toBe('ended');
+  });
+
+  it('a task that its operation has no more is taken by the answer that names it', async () => {
+    const [first, second] = [await one.create(request), await one.create(request)];
+    const told = { agentUrl: SELLER, operationId: first.operationId, taskId: 'task-1' };
+    await one.find({ ...told, status: 'working' });
+    await one.settle(first, { status: 'submitted', taskId: 'task-2' });
+    expect(await two.settle(second, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
+    expect(await two.find({ agentUrl: SELLER, taskId: 'task-1' })).toMatchObject({
+      operation: { operationId: second.operationId },
+      isMismatch: false,
+    });
+  });
+
+  it('an answer that names a task which has ended opens nothing', async () => {
+    const made = await one.create(request);
+    const told = { agentUrl: SELLER, operationId: made.operationId, taskId: 'task-1' };
+    await one.find({ ...told, status: 'completed' });
+    await one.endWatch(SELLER, 'task-1');
+    await one.settle(made, { status: 'submitted', taskId: 'task-2' });
+    expect(await two.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('other-task');
+    expect(await one.get(made)).toMatchObject({ state: 'ended', taskId: 'task-1' });
+    // The other one is polled to its end all the same.
+    expect((await one.list({ state: 'watched', limit: 9 })).operations).toHaveLength(1);
+  });
+
+  it('an event of its former task is not the operation’s, though it names none', async () => {
+    const made = await one.create(request);
+    const told = { agentUrl: SELLER, operationId: made.operationId, taskId: 'task-1' };
+    await one.find({ ...told, status: 'working' });
+    await one.settle(made, { status: 'submitted', taskId: 'task-2' });
+    const former = { agentUrl: SELLER, taskId: 'task-1', status: 'completed' } as const;
+    expect(await two.find(former)).toMatchObject({ isMismatch: true });
+    await two.endWatch(SELLER, 'task-1');
+    expect(await one.get(made)).toMatchObject({ state: 'open', taskId: 'task-2' });
+  });
+
+  it('an end that names no task leaves the task of the operation polled', async () => {
+    const made = await one.create(request);
+    await one.settle(made, { status: 'submitted', taskId: 'task-1' });
+    expect(await two.settle(made, { status: 'completed' })).toBe('settled');
+    expect(await one.get(made)).toMatchObject({ state: 'ended', taskId: 'task-1' });
+    expect((await one.list({ state: 'watched', limit: 9 })).operations).toHaveLength(1);
+  });
+
   it('the task that an event ends under another operation’s name is not left open', async () => {
     const [first, second] = [await one.create(request), await one.create(request)];
     await one.settle(first, { status: 'submitted', taskId: 'task-1' });
@@ -590,6 +653,31 @@ describe('find', () => {
     at.pass(RETENTION_MS);
     expect(await two.find(task)).toBeUndefined();
     expect(await two.find({ agentUrl, operationId })).toBeUndefined();
+  });
+
+  it('so is the media buy of one that stays open, while its reports come', async () => {
+    const made = await one.create(request);
+    await one.settle(made, { status: 'submitted', taskId: 'task-1', mediaBuyId: 'mb-1' });
+    const report = { agentUrl: SELLER, mediaBuyId: 'mb-1' };
+    for (let months = 0; months < 6; months += 1) {
+      at.pass(RETENTION_MS * 0.6);
+      expect(await two.find(report)).toMatchObject({ operation: { operationId: made.operationId } });
+    }
+  });
+
+  it('forget leaves the task of what is registered while it runs', async () => {
+    const old = await open();
+    let made: Operation | undefined;
+    at.beforeWatches(async () => {
+      made = await two.create(request);
+      await two.settle(made, { status: 'submitted', taskId: 'task-2' });
+    });
+    await one.forget(SELLER);
+    expect(await one.get(old)).toBeUndefined();
+    expect((await one.get(made ?? expect.fail()))?.state).toBe('open');
+    expect((await one.list({ state: 'watched', limit: 9 })).operations).toMatchObject([
+      { operationId: made?.operationId },
+    ]);
   });
 
   it('forget takes it by both names', async () => {

@@ -319,12 +319,40 @@ describe('call', () => {
     await expect(first.settle(refusal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     const again = first.again() ?? expect.fail('once more');
     expect((await registrations.get(first))?.state).toBe('calling');
+    // Settled with the same answer once more, it is the same.
+    await expect(first.settle(refusal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    expect(first.again()?.toolArguments).toEqual(again.toolArguments);
     expect(again.operationId).toBe(first.operationId);
     expect(again.toolArguments).not.toHaveProperty('push_notification_config');
     expect(again.toolArguments['idempotency_key']).not.toBe(first.toolArguments['idempotency_key']);
     await expect(again.settle(refusal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     expect(again.again()).toBeUndefined();
     expect((await registrations.get(first))?.state).toBe('refused');
+  });
+
+  it('called again by its own process after a call without an answer, it is a repeat', async () => {
+    const made = await registrations.create(request);
+    const call = (answer: unknown) => async () => {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    };
+    await expect(made.call(call(new Error('socket hang up')))).rejects.toThrow('socket hang up');
+    await expect(made.call(call({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
+      code: 'AUTH_INVALID',
+    });
+    expect((await registrations.get(made))?.state).toBe('calling');
+  });
+
+  it('a refusal that comes after its call was aborted changes nothing: the next repeat is told of it', async () => {
+    const made = await registrations.create(request);
+    const aborter = new AbortController();
+    const late = async (): Promise<unknown> => {
+      aborter.abort();
+      return { error: { code: 'INVALID_REQUEST' } };
+    };
+    await expect(made.call(late, aborter.signal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    expect((await registrations.get(made))?.state).toBe('calling');
+    expect(made.again()).toBeUndefined();
   });
 
   it('an answer that ends its call where no receiver could take it is a warning', async () => {
