@@ -1,7 +1,7 @@
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
-import { ConfigError, isOfKind } from '../errors.ts';
+import { ConfigError, isOfKind, textOf } from '../errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registration.ts';
 import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
@@ -11,6 +11,7 @@ import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
 import { isFinal, SellerBusyError, SellerError } from './answer.ts';
 import {
   requireAgentUrl,
+  requireCaller,
   requireName,
   requireQuery,
   requireReportingAlone,
@@ -223,11 +224,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       }
       onlyKnown('start', startOptions, { call: true });
       const { call } = startOptions;
-      if (typeof call !== 'function') {
-        throw new ConfigError(
-          'start: call is not a function. Give your client: start({ call: (agentUrl, operation, args, { signal }) => … }).',
-        );
-      }
+      requireCaller(call);
       if (isStopped)
         throw new ConfigError('start: was stopped before. Make new registrations to start again.');
       if (!observe) {
@@ -287,7 +284,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
 /** @throws ConfigError if the store has no registrations. */
 function registrationsIn(store: Store): StoreRegistrations {
   if (store?.registrations) return store.registrations;
-  const which = store ? `the ${store.name} store has no registrations` : 'store: missing';
+  const which =
+    typeof store?.name === 'string'
+      ? `the ${store.name} store has no registrations`
+      : `store: ${textOf(store)} is not a store`;
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
 }
 

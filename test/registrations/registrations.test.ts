@@ -6,6 +6,7 @@ import type { Event } from '../../src/events/event.ts';
 import { createReceiver } from '../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../src/options.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
@@ -294,7 +295,10 @@ describe('call', () => {
   it('start after stop says that nothing would be repeated', async () => {
     await registrations.stop();
     expect(() => registrations.start({ call: async () => ({}) })).toThrow(/was stopped before/);
-    expect(() => process('http://127.0.0.1/webhooks').start({} as never)).toThrow(/call is not a function/);
+    expect(() => process('http://127.0.0.1/webhooks').start({} as never)).toThrow(/call: is not a function/);
+    expect(() => process('http://127.0.0.1/webhooks').start({ call: mcpCaller as never })).toThrow(
+      'call: mcpCaller is no client, but makes one. Give what it returns: mcpCaller({ auth }).',
+    );
   });
 
   it('by hand: the arguments, then settle', async () => {
@@ -371,6 +375,16 @@ describe('call', () => {
 });
 
 describe('options', () => {
+  it.each([undefined, 'webhooks.db', {}])('store %j is not a store', (store) => {
+    const make = (): unknown =>
+      createRegistrations({
+        store: store as never,
+        baseUrl: 'https://buyer.example',
+        secrets: [NEWEST],
+      });
+    expect(make).toThrow(/^createRegistrations: store: .* is not a store\. Use a store of this package\.$/);
+  });
+
   it.each([
     ['https://buyer.example/webhooks/', 'https://buyer.example/webhooks/*'],
     ['https://buyer.example', 'https://buyer.example/*'],
