@@ -438,8 +438,8 @@ describe('vectors probe', () => {
     const { config: pasted } = (await import(folder.file('config.mjs'))) as {
       config: Parameters<typeof bench>[0];
     };
-    await using house = await bench(pasted);
-    const { code, stdout } = await cli(['vectors', 'probe', house.url, '--keys', probe]);
+    await using setup = await bench(pasted);
+    const { code, stdout } = await cli(['vectors', 'probe', setup.url, '--keys', probe]);
     expect(stdout.trim().split('\n').at(-1)).toMatch(/^\d+ passed, 0 failed, 1 skipped$/);
     expect(code).toBe(0);
   });
@@ -448,8 +448,8 @@ describe('vectors probe', () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     const port = await freePort();
-    await using house = await bench({ senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }] });
-    const args = ['vectors', 'probe', house.url, '--keys', probe, '--json'];
+    await using setup = await bench({ senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }] });
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--json'];
     const good = await cli([...args, '--fake-seller', String(port)]);
     expect(JSON.parse(good.stdout)).toMatchObject({
       ok: true,
@@ -486,7 +486,7 @@ describe('vectors probe', () => {
     // The receiver's clock goes on by requests: the second failure of a fetch is remembered for the same few of them.
     const start = Date.now();
     let asked = 0;
-    await using house = await bench(
+    await using setup = await bench(
       {
         senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }],
         now: () => start + asked * 300,
@@ -497,7 +497,7 @@ describe('vectors probe', () => {
         inner(req, res);
       },
     );
-    const args = ['vectors', 'probe', house.url, '--keys', probe, '--only', 'tool-completed'];
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'tool-completed'];
     expect(await cli(args)).toMatchObject({ code: 1, stderr: '' });
     const served = await cli([...args, '--fake-seller', String(port)]);
     expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
@@ -507,8 +507,8 @@ describe('vectors probe', () => {
   it('passes a receiver with hostCheck off when told so', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
-    await using house = await bench({ hostCheck: 'off' });
-    const args = ['vectors', 'probe', house.url, '--keys', probe, '--only', 'other-host'];
+    await using setup = await bench({ hostCheck: 'off' });
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'other-host'];
     expect((await cli([...args, '--host-check', 'off'])).code).toBe(0);
     expect((await cli(args)).code).toBe(1);
   });
@@ -517,11 +517,11 @@ describe('vectors probe', () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     await using seller = await createFakeSeller();
-    await using house = await bench({ senders: [{ agentUrl: seller.agentUrl }] });
+    await using setup = await bench({ senders: [{ agentUrl: seller.agentUrl }] });
     const args = [
       'vectors',
       'probe',
-      house.url,
+      setup.url,
       '--keys',
       probe,
       '--agent-url',
@@ -545,11 +545,11 @@ describe('vectors probe', () => {
   it('fails a broken endpoint with 1 and prints what was expected', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
-    await using house = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
+    await using setup = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
     const { code, stdout } = await cli([
       'vectors',
       'probe',
-      house.url,
+      setup.url,
       '--keys',
       probe,
       '--only',
@@ -578,8 +578,8 @@ describe('send', () => {
   ])('%j', async (flags, answers) => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
-    await using house = await bench();
-    const { code, stdout } = await cli(['send', house.url, '--keys', probe, ...flags]);
+    await using setup = await bench();
+    const { code, stdout } = await cli(['send', setup.url, '--keys', probe, ...flags]);
     expect(
       stdout
         .trim()
@@ -632,7 +632,7 @@ describe('send', () => {
   it('sends bytes of a file, signed with a secret of the environment', async () => {
     using folder = tempFolder();
     const secret = 'e-'.repeat(20);
-    await using house = await bench({
+    await using setup = await bench({
       senders: [{ agentUrl: 'https://old.example/mcp', auth: { hmac: { secret } } }],
     });
     writeFileSync(
@@ -645,7 +645,7 @@ describe('send', () => {
     );
     const args = [
       'send',
-      house.url,
+      setup.url,
       '--hmac-secret-env',
       'WEBHOOK_SECRET',
       '--body',
@@ -757,8 +757,8 @@ describe('keys', () => {
     seller.documents.delete(path);
     const publishers = [new URL(seller.agentUrl).host];
     // What the receiver does is the measure.
-    await using house = await bench({ senders: [{ agentUrl: seller.agentUrl, publishers }] });
-    const kit = await probeKit(house.url, { keys: [other.privateJwk] });
+    await using setup = await bench({ senders: [{ agentUrl: seller.agentUrl, publishers }] });
+    const kit = await probeKit(setup.url, { keys: [other.privateJwk] });
     expect(await kit.send(await kit.sign(kit.payloads.tool('completed')))).toMatchObject({ status: 200 });
     const args = ['keys', 'check', seller.agentUrl, '--allow-loopback', '--publisher', ...publishers];
     const { code, stdout } = await cli(args);

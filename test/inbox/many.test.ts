@@ -7,7 +7,7 @@ import type { InboxQuery } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, testReceiver, said, type TestReceiverOptions } from '../receiver/setup.ts';
 import { acceptRequest } from '../stores/requests.ts';
-import { BACKENDS, eventKey, inboxHouse, inboxOf, status, type Backend } from './setup.ts';
+import { BACKENDS, eventKey, inboxSetup, inboxOf, status, type Backend } from './setup.ts';
 
 describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) => {
   let backend: Backend;
@@ -48,7 +48,7 @@ describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) =
   it('stats counts by sender and state, with the instant of the oldest', async () => {
     const dead = await inline();
     await deliver(dead, 1, 3);
-    const queue = await inboxHouse(backend);
+    const queue = await inboxSetup(backend);
     receivers.push(queue.receiver);
     await deliver(queue, 4, 5);
     const seen = (await queue.receiver.inbox.list({ state: 'queued' })).records;
@@ -106,7 +106,7 @@ describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) =
 
   it('redriveMany in mode inbox queues them for the workers', async () => {
     await deliver(await inline(), 1, 9);
-    const { receiver } = await inboxHouse(backend);
+    const { receiver } = await inboxSetup(backend);
     receivers.push(receiver);
     expect(await receiver.inbox.redriveMany({ dryRun: false })).toMatchObject({
       matched: 9,
@@ -155,7 +155,7 @@ describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) =
         },
       },
     };
-    const { receiver } = await inboxHouse({ ...backend, open: () => late });
+    const { receiver } = await inboxSetup({ ...backend, open: () => late });
     receivers.push(receiver);
     expect(await receiver.inbox.discardMany({ dryRun: false })).toMatchObject({
       matched: 2,

@@ -73,7 +73,7 @@ const OPTIONS = {
 } as const;
 
 /** A receiver in inbox mode, not started. */
-export function inboxHouse(backend: Backend, options: TestReceiverOptions = {}): Promise<TestReceiver> {
+export function inboxSetup(backend: Backend, options: TestReceiverOptions = {}): Promise<TestReceiver> {
   return testReceiver({ store: backend.open(), ...OPTIONS, ...options });
 }
 

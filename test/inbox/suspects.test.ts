@@ -7,7 +7,7 @@ import {
   BACKENDS,
   channel,
   eventKey,
-  inboxHouse,
+  inboxSetup,
   inboxOf,
   seenRecord,
   status,
@@ -58,9 +58,9 @@ async function open(
       },
     },
   };
-  const house = await inboxHouse(backend, { ...options, store: own });
-  receivers.push(house);
-  return house;
+  const setup = await inboxSetup(backend, { ...options, store: own });
+  receivers.push(setup);
+  return setup;
 }
 
 const suspects = ({ events, ...rest }: LeaseDueResult): LeaseDueResult => ({
@@ -77,7 +77,7 @@ describe('a worker with a suspect event', () => {
   it('lets running handlers finish, then leases the suspect alone until it has ended', async () => {
     const gates = new Map([A, B, C].map((key) => [key, gate()]));
     const calls: boolean[] = [];
-    const house = await open(
+    const setup = await open(
       async ({ alone = false }, real) => {
         calls.push(alone);
         // C is left for after the suspect.
@@ -93,8 +93,8 @@ describe('a worker with a suspect event', () => {
         worker: { concurrency: 2, pollMs: 1 },
       },
     );
-    for (const [n, key] of [A, B, C].entries()) await house.deliver(status(key, `task-${n}`));
-    await house.receiver.start();
+    for (const [n, key] of [A, B, C].entries()) await setup.deliver(status(key, `task-${n}`));
+    await setup.receiver.start();
     expect(await started.next()).toBe(A);
     await turns();
     expect(calls).toEqual([false]);
@@ -113,7 +113,7 @@ describe('a worker with a suspect event', () => {
 
   it('goes on with other events when another worker has taken it', async () => {
     const calls: boolean[] = [];
-    const house = await open(
+    const setup = await open(
       async ({ alone = false }, real) => {
         calls.push(alone);
         if (alone) return { events: [], died: [], suspectDue: true };
@@ -121,8 +121,8 @@ describe('a worker with a suspect event', () => {
       },
       { handler: ({ idempotencyKey }) => started.push(idempotencyKey), worker: { pollMs: 1 } },
     );
-    await house.deliver(status(A, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(A, 'task-1'));
+    await setup.receiver.start();
     expect(await started.next()).toBe(A);
     expect(calls.slice(0, 3)).toEqual([false, true, false]);
   });
@@ -131,14 +131,14 @@ describe('a worker with a suspect event', () => {
 describe('events that run in this process', () => {
   it('are excluded from the lease request', async () => {
     const { opened, open: release } = gate();
-    const house = await open((_, real) => real(), {
+    const setup = await open((_, real) => real(), {
       handler: async ({ idempotencyKey }) => {
         started.push(idempotencyKey);
         await opened;
       },
     });
-    await house.deliver(status(A, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(A, 'task-1'));
+    await setup.receiver.start();
     await started.next();
     expect((await asked.next()).except).toBeUndefined();
     expect((await asked.next()).except).toEqual([{ sender: AGENT, key: A }]);
@@ -149,7 +149,7 @@ describe('events that run in this process', () => {
     const { opened, open: release } = gate();
     const back = gate<unknown>();
     const store = backend.open();
-    const house = await open(
+    const setup = await open(
       // A store that knows no `except`.
       async ({ except: _except, ...request }) => inboxOf(store).lease(request),
       {
@@ -167,12 +167,12 @@ describe('events that run in this process', () => {
         },
       },
     );
-    await house.deliver(status(A, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(A, 'task-1'));
+    await setup.receiver.start();
     await started.next();
     backend.advance(61_000);
     expect(await back.opened).toMatchObject({ key: A, unstarted: true });
-    expect(house.seen).toHaveLength(1);
+    expect(setup.seen).toHaveLength(1);
     release();
   });
 });
@@ -193,7 +193,7 @@ describe('after the store was unavailable for longer than a lease', () => {
       isAway = performance.now() - firstAt < 2 * TIMES.leaseMs;
       throw new Fault('store_unavailable', 'away');
     };
-    const house = await open(
+    const setup = await open(
       async (_, real) => {
         reach();
         note('lease');
@@ -207,8 +207,8 @@ describe('after the store was unavailable for longer than a lease', () => {
         },
       },
     );
-    await house.deliver(status(A, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(A, 'task-1'));
+    await setup.receiver.start();
     await started.next();
     const first = steps.findIndex(({ what }) => what === 'lease');
     // More than once where this process then stood still for another lease.
@@ -219,7 +219,7 @@ describe('after the store was unavailable for longer than a lease', () => {
 
   it('an idle worker leases at once when notified', async () => {
     let beats = 0;
-    const house = await open(
+    const setup = await open(
       (_, real) => real(),
       { leaseMs: 1_000, handler: ({ idempotencyKey }) => started.push(idempotencyKey) },
       {
@@ -228,15 +228,15 @@ describe('after the store was unavailable for longer than a lease', () => {
         },
       },
     );
-    await house.receiver.start();
+    await setup.receiver.start();
     await asked.next();
     await new Promise((resolve) => {
       setTimeout(resolve, 1_100);
     });
-    await house.deliver(status(A, 'task-1'));
+    await setup.deliver(status(A, 'task-1'));
     await started.next();
     expect(beats).toBe(0);
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await seenRecord(await open((_, real) => real(), {}), A)).toMatchObject({ state: 'applied' });
   });
 });

@@ -4,7 +4,7 @@ import { Fault } from '../../src/errors.ts';
 import type { Logger } from '../../src/alarms.ts';
 import type { Store, StoreInbox } from '../../src/stores/contract.ts';
 import { gate, said, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
-import { BACKENDS, channel, eventKey, inboxHouse, inboxOf, status, type Backend } from './setup.ts';
+import { BACKENDS, channel, eventKey, inboxSetup, inboxOf, status, type Backend } from './setup.ts';
 
 /** A store with another answer to `overdueMs`; undefined: without the method. */
 function withOverdue(store: Store, overdueMs: (() => Promise<number | undefined>) | undefined): Store {
@@ -40,7 +40,7 @@ describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) =
 
   const open = async (options: TestReceiverOptions = {}): Promise<TestReceiver> => {
     // Timers are counted: none of the thread pool's.
-    const made = await inboxHouse(backend, { verification: 'main', ...options });
+    const made = await inboxSetup(backend, { verification: 'main', ...options });
     receivers.push(made);
     return made;
   };

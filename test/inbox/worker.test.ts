@@ -8,7 +8,7 @@ import {
   BACKENDS,
   channel,
   eventKey,
-  inboxHouse,
+  inboxSetup,
   inboxOf,
   seenRecord,
   status,
@@ -48,11 +48,11 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   });
 
   const open = async (options: TestReceiverOptions): Promise<TestReceiver> => {
-    const made = await inboxHouse(backend, options);
+    const made = await inboxSetup(backend, options);
     receivers.push(made);
     return made;
   };
-  /** A house whose handlers say that they have started, and then do as told. */
+  /** A setup whose handlers say that they have started, and then do as told. */
   const working = (
     handler: (ctx: HandlerContext) => unknown,
     options: TestReceiverOptions = {},
@@ -137,7 +137,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     const renewed = channel<string>();
     const store = backend.open();
     const { opened, open: release } = gate();
-    const house = await working(() => opened, {
+    const setup = await working(() => opened, {
       store: {
         ...store,
         renew: async (request) => {
@@ -149,8 +149,8 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       leaseMs: 60_000,
       renewMs: 5,
     });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
     const { leaseUntil } = await record(KEY);
     // Beyond the first lease by the store's clock, in steps that a renewal comes between.
@@ -160,7 +160,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     }
     expect((await record(KEY)).leaseUntil).toBeGreaterThan(leaseUntil + 190_000);
     release();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
   });
 
@@ -207,36 +207,36 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   it('aborts the signal of a handler past its deadline, keeps its lease, and applies it when it returns', async () => {
     const { opened, open: release } = gate();
     const fired = channel<unknown>();
-    const house = await working(
+    const setup = await working(
       async ({ signal }) => {
         signal.addEventListener('abort', () => fired.push(signal.reason));
         await opened;
       },
       { handlerDeadlineMs: 10 },
     );
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
     expect(await fired.next()).toMatchObject({ code: 'handler_timeout' });
     expect(await record(KEY)).toMatchObject({ state: 'leased' });
     release();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
   });
 
   it('stop() waits for running handlers and leases nothing more', async () => {
     const { opened, open: release } = gate();
-    const house = await working(() => opened, { worker: { concurrency: 1 } });
-    await house.deliver(status(eventKey(1), 'task-1'));
-    await house.deliver(status(eventKey(2), 'task-2'));
-    await house.receiver.start();
+    const setup = await working(() => opened, { worker: { concurrency: 1 } });
+    await setup.deliver(status(eventKey(1), 'task-1'));
+    await setup.deliver(status(eventKey(2), 'task-2'));
+    await setup.receiver.start();
     await started.next();
-    const stopped = house.receiver.stop();
+    const stopped = setup.receiver.stop();
     release();
     await stopped;
     expect(await record(eventKey(1))).toMatchObject({ state: 'applied' });
     expect(await record(eventKey(2))).toMatchObject({ state: 'queued', attempts: 0 });
-    expect(house.seen).toHaveLength(1);
+    expect(setup.seen).toHaveLength(1);
   });
 
   it('stop() releases leased events that have not begun, without counting an attempt', async () => {
@@ -248,16 +248,16 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       await answer.opened;
       return result;
     });
-    const house = await working(() => {}, { store, retry: { attempts: 1 } });
-    await house.deliver(status(eventKey(1), 'task-1'));
-    await house.deliver(status(eventKey(2), 'task-2'));
-    await house.receiver.start();
+    const setup = await working(() => {}, { store, retry: { attempts: 1 } });
+    await setup.deliver(status(eventKey(1), 'task-1'));
+    await setup.deliver(status(eventKey(2), 'task-2'));
+    await setup.receiver.start();
     await asked.opened;
     expect(await listed('leased')).toHaveLength(2);
-    const stopped = house.receiver.stop();
+    const stopped = setup.receiver.stop();
     answer.open();
     await stopped;
-    expect(house.seen).toEqual([]);
+    expect(setup.seen).toEqual([]);
     expect(await listed('leased')).toEqual([]);
     const back = await listed('queued');
     expect(back.map(({ attempts, crashes }) => [attempts, crashes])).toEqual([
@@ -270,17 +270,17 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   });
 
   it('stop() aborts handlers that do not finish: the next worker gets their events without a counted attempt', async () => {
-    const house = await working(
+    const setup = await working(
       ({ signal }) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason as Error));
         }),
       { leaseMs: 1000, retry: { attempts: 1, baseMs: 300_000, maxMs: 300_000 } },
     );
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'queued', attempts: 0, crashes: 0 });
     const next = await working(() => {});
     await next.receiver.start();
@@ -288,17 +288,17 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   });
 
   it('an aborted handler that throws PermanentError makes its event DEAD', async () => {
-    const house = await working(
+    const setup = await working(
       ({ signal }) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(new PermanentError('no such media buy')));
         }),
       { leaseMs: 1000 },
     );
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'dead', lastError: 'no such media buy' });
   });
 
@@ -311,28 +311,28 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       backend.advance(10_000);
       throw new Fault('store_unavailable', 'the answer was lost');
     });
-    const house = await working(() => {}, {
+    const setup = await working(() => {}, {
       store,
       leaseMs: 5000,
       retry: { attempts: 1, crashes: 1 },
       worker: { pollMs: 5 },
     });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     expect((await started.next()).attempt).toBe(1);
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(lost).toBe(3);
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
-    expect(house.alarms).toEqual([]);
+    expect(setup.alarms).toEqual([]);
   });
 
   it('stop() leaves a handler that ignores its signal: another worker gets the event when the lease expires', async () => {
     const { opened, open: release } = gate();
-    const house = await working(() => opened, { leaseMs: 40 });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    const setup = await working(() => opened, { leaseMs: 40 });
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'leased', attempts: 1 });
     backend.advance(1000);
     const next = await working(() => {});
@@ -340,7 +340,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     await started.next();
     await next.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'applied' });
-    expect([house.seen.length, next.seen.length]).toEqual([1, 1]);
+    expect([setup.seen.length, next.seen.length]).toEqual([1, 1]);
     release();
   });
 
@@ -358,11 +358,11 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       },
     };
     const logger = { debug: log, info: log, warn: log, error: log };
-    const house = await working(() => opened, { store: closed, leaseMs: 400, logger });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    const setup = await working(() => opened, { store: closed, leaseMs: 400, logger });
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     release();
     while (!(await logged.next()).startsWith('an event could not be settled'));
     expect(calls).toBe(1);
@@ -383,7 +383,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
   it('a completion that the store fails is sent again, without running the handler again', async () => {
     let failures = 2;
     const store = backend.open();
-    const house = await working(() => {}, {
+    const setup = await working(() => {}, {
       store: {
         ...store,
         complete: (request) => {
@@ -394,10 +394,10 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
         },
       },
     });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     await started.next();
-    await house.receiver.stop();
+    await setup.receiver.stop();
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1 });
   });
 
@@ -419,17 +419,17 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       const result = await real();
       return { ...result, events: result.events.map((event) => ({ ...event, body: new Uint8Array([123]) })) };
     });
-    const house = await working(() => {}, {
+    const setup = await working(() => {}, {
       store,
       retry: { attempts: 2, baseMs: 1, maxMs: 1 },
       onAlarm: ({ code }) => alarms.push(code),
     });
-    await house.deliver(status(KEY, 'task-1'));
-    await house.receiver.start();
+    await setup.deliver(status(KEY, 'task-1'));
+    await setup.receiver.start();
     expect(await alarms.next()).toBe('dead');
-    const dead = await seenRecord(house, KEY);
+    const dead = await seenRecord(setup, KEY);
     expect(dead).toMatchObject({ state: 'dead', attempts: 2 });
     expect(dead.lastError).toMatch(/cannot be read any more/);
-    expect(house.seen).toEqual([]);
+    expect(setup.seen).toEqual([]);
   });
 });

@@ -23,7 +23,7 @@ import { generateKey } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { BACKENDS, channel, eventKey, inboxHouse, status } from '../inbox/setup.ts';
+import { BACKENDS, channel, eventKey, inboxSetup, status } from '../inbox/setup.ts';
 import {
   AGENT,
   testReceiver,
@@ -170,7 +170,7 @@ describe('metrics', () => {
 
   it('reads the queue when metrics are collected', async () => {
     const backend = (BACKENDS['memory'] ?? expect.fail())();
-    const { otel, deliver } = watch(await inboxHouse(backend));
+    const { otel, deliver } = watch(await inboxSetup(backend));
     await deliver(status(eventKey(1), 'task-1'));
     await deliver(status(eventKey(2), 'task-2'));
     backend.advance(90_000);
@@ -414,11 +414,11 @@ describe.each(Object.keys(BACKENDS))('a worker’s run on %s', (name) => {
     const backend = (BACKENDS[name] ?? expect.fail(name))();
     ended.push(async () => backend.remove());
     const otel = sdk();
-    const door = watch(await inboxHouse(backend), {}, otel);
+    const door = watch(await inboxSetup(backend), {}, otel);
     const handled = channel<string>();
     const active: (string | undefined)[] = [];
     const worker = watch(
-      await inboxHouse(backend, {
+      await inboxSetup(backend, {
         handler: ({ idempotencyKey }) => {
           active.push(trace.getActiveSpan()?.spanContext().spanId);
           handled.push(idempotencyKey);

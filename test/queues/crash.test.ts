@@ -54,7 +54,7 @@ async function open(kind: KindName): Promise<OpenQueue> {
 }
 
 /** A receiver on the test's file, whose handlers enqueue. */
-const houseOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<TestReceiver> =>
+const setupOf = (mode: 'inline' | 'inbox', { handler }: OpenQueue): Promise<TestReceiver> =>
   testReceiver({
     store: sqliteStore(temp.file, { clockOffsetMs: () => offsetMs }),
     mode,
@@ -95,7 +95,7 @@ const MODES = {
 describe.each(Object.keys(KINDS) as KindName[])('%s: kill -9 between enqueue and completion', (kind) => {
   it.each(['inline', 'inbox'] as const)('mode %s: the retry finds the job waiting: one job', async (mode) => {
     const queue = await open(kind);
-    const here = await houseOf(mode, queue);
+    const here = await setupOf(mode, queue);
     const payload = payloads.tool('completed');
     const id = await killAfterEnqueue(kind, mode, here, payload);
     expect(await queue.waiting()).toEqual([id]);
@@ -110,7 +110,7 @@ describe.each(Object.keys(KINDS) as KindName[])('%s: kill -9 between enqueue and
     'mode %s: the retry comes when the job was done and forgotten: it is not run again',
     async (mode) => {
       const queue = await open(kind);
-      const here = await houseOf(mode, queue);
+      const here = await setupOf(mode, queue);
       const payload = payloads.tool('completed');
       const id = await killAfterEnqueue(kind, mode, here, payload);
       const runs = await queue.work(1);

@@ -54,7 +54,7 @@ function beforeSend(boss: Its, happens: () => Promise<void>): Its {
   });
 }
 
-/** A house whose handler is `enqueue`, and what it threw. */
+/** A setup whose handler is `enqueue`, and what it threw. */
 async function enqueuing(
   boss: Its,
   queue: string,

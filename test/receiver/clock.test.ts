@@ -31,7 +31,7 @@ interface Setting {
 }
 
 /** A receiver whose machine's clock is wrong. */
-async function skewedHouse(
+async function skewedSetup(
   { storeClock = true, skew = 0 }: Setting,
   more: Partial<ReceiverOptions> = {},
 ): Promise<Skewed> {
@@ -66,7 +66,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
     ['thirty years slow', -30 * YEAR],
     ['a hundred years ahead', 100 * YEAR],
   ])('%s: 503 and the offset, for a burst too; accepted once the clock is right', async (_, skew) => {
-    const made = await skewedHouse({ skew });
+    const made = await skewedSetup({ skew });
     const first = await made.sign(completed());
     const outcome = await made.send(first);
     expect(said(outcome)).toBe(SKEWED);
@@ -89,14 +89,14 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
   });
 
   it('a burst of first deliveries asks the store once, and all get 503', async () => {
-    const made = await skewedHouse({ skew: 10 * MINUTE });
+    const made = await skewedSetup({ skew: 10 * MINUTE });
     const burst = await Promise.all(Array.from({ length: 20 }, () => made.deliver(completed())));
     expect(new Set(burst.map(said))).toEqual(new Set([SKEWED]));
     expect(made.storeAsked).toBe(1);
   });
 
   it('the seller’s clock is wrong: 401, and the store is asked at most every 10 s', async () => {
-    const made = await skewedHouse({});
+    const made = await skewedSetup({});
     for (let second = 0; second < 9; second += 1) {
       expect(said(await made.deliver(completed(), { now: () => made.time + 10 * MINUTE }))).toBe(OUTSIDE);
       made.time += 1000;
@@ -108,7 +108,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
     [999, OUTSIDE],
     [1_000, SKEWED],
   ])('clocks %d ms apart: asking the store may take up to a second', async (skew, answer) => {
-    const made = await skewedHouse({ skew });
+    const made = await skewedSetup({ skew });
     made.time -= skew;
     const edge = await made.sign(completed(), { now: () => START - 360_000 });
     // Its 300 s and 60 s of tolerance ended 1 ms ago, by our clock alone.
@@ -118,7 +118,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
   });
 
   it('an old delivery that is sent again is refused, whatever our clock says', async () => {
-    const made = await skewedHouse({ skew: 10 * MINUTE });
+    const made = await skewedSetup({ skew: 10 * MINUTE });
     const captured = await made.sign(completed());
     made.time += 20 * MINUTE;
     expect(said(await made.send(captured))).toBe(OUTSIDE);
@@ -134,7 +134,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
       ...memoryStore(),
       clock: () => (away ? Promise.reject(new Fault('store_unavailable', 'away')) : Promise.resolve(START)),
     };
-    const made = await skewedHouse({ skew: 10 * MINUTE }, { store });
+    const made = await skewedSetup({ skew: 10 * MINUTE }, { store });
     const burst = await Promise.all(Array.from({ length: 5 }, () => made.deliver(completed())));
     expect(new Set(burst.map(said))).toEqual(new Set(['unavailable store_unavailable 503']));
     away = false;
@@ -143,7 +143,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY])('a store clock of %d is not a time', async (told) => {
     const store = { ...memoryStore(), clock: () => Promise.resolve(told) };
-    const made = await skewedHouse({ skew: 10 * MINUTE }, { store });
+    const made = await skewedSetup({ skew: 10 * MINUTE }, { store });
     expect(said(await made.deliver(completed()))).toBe(OUTSIDE);
   });
 
@@ -151,9 +151,9 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
     await using seller = await createFakeSeller({ now: () => START });
     seller.faults.set('*', 'down');
     const more = { senders: [seller.sender], allowLoopback: true };
-    const made = await skewedHouse({ skew: -30 * YEAR }, more);
+    const made = await skewedSetup({ skew: -30 * YEAR }, more);
     expect(said(await made.deliver(completed(), { key: seller.keys.ed25519.privateJwk }))).toBe(SKEWED);
-    const right = await skewedHouse({}, more);
+    const right = await skewedSetup({}, more);
     expect(
       said(
         await right.deliver(completed(), { key: seller.keys.ed25519.privateJwk, now: () => START - YEAR }),
@@ -162,7 +162,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
   });
 
   it.each(DOORS)('through $name', async (door) => {
-    const made = await skewedHouse({ skew: 10 * MINUTE });
+    const made = await skewedSetup({ skew: 10 * MINUTE });
     await using open = await door.open(made.receiver);
     const { body, headers } = await made.sign(completed());
     const lines: [string, string][] = [['Host', 'buyer.example'], ...Object.entries(headers)];
@@ -187,7 +187,7 @@ describe('our clock is wrong, and only senders can show it', () => {
   const of = (index: number) => ({ key: keys[index]?.privateJwk ?? {} });
 
   it('one seller outside the window gets 401 for its own clock', async () => {
-    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     for (let count = 0; count < 5; count += 1) {
       made.time += 2_000;
       expect(said(await made.deliver(completed(), of(0)))).toBe(OUTSIDE);
@@ -198,7 +198,7 @@ describe('our clock is wrong, and only senders can show it', () => {
     ['fast', 10 * MINUTE],
     ['slow', -10 * MINUTE],
   ])('three operators outside within 10 min, and none inside: %s, 503 from the third on', async (_, skew) => {
-    const made = await skewedHouse({ storeClock: false, skew }, await sellers());
+    const made = await skewedSetup({ storeClock: false, skew }, await sellers());
     expect(said(await made.deliver(completed(), of(0)))).toBe(OUTSIDE);
     made.time += 4 * MINUTE;
     expect(said(await made.deliver(completed(), of(1)))).toBe(OUTSIDE);
@@ -215,7 +215,7 @@ describe('our clock is wrong, and only senders can show it', () => {
   });
 
   it('those of more than 10 min ago do not count', async () => {
-    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     for (const index of [0, 1, 2, 3]) {
       expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
       made.time += 5 * MINUTE;
@@ -223,7 +223,7 @@ describe('our clock is wrong, and only senders can show it', () => {
   });
 
   it('with one inside within 10 min the others get 401', async () => {
-    const made = await skewedHouse({ storeClock: false }, await sellers());
+    const made = await skewedSetup({ storeClock: false }, await sellers());
     expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
     for (const index of [0, 1, 2]) {
       made.time += MINUTE;
@@ -233,7 +233,7 @@ describe('our clock is wrong, and only senders can show it', () => {
   });
 
   it('one inside more than 10 min ago does not count', async () => {
-    const made = await skewedHouse({ storeClock: false }, await sellers());
+    const made = await skewedSetup({ storeClock: false }, await sellers());
     expect(said(await made.deliver(completed(), of(3)))).toBe(ACCEPTED);
     made.time += 10 * MINUTE;
     made.skew = 10 * MINUTE;
@@ -242,7 +242,7 @@ describe('our clock is wrong, and only senders can show it', () => {
   });
 
   it('two too early and one too late get 401', async () => {
-    const made = await skewedHouse({ storeClock: false }, await sellers());
+    const made = await skewedSetup({ storeClock: false }, await sellers());
     for (const [index, off] of [-10, 10, -10].entries()) {
       const late = { ...of(index), now: () => made.time + off * MINUTE };
       expect(said(await made.deliver(completed(), late))).toBe(OUTSIDE);
@@ -251,16 +251,16 @@ describe('our clock is wrong, and only senders can show it', () => {
 
   it('three agents of one operator are one', async () => {
     const { senders } = await sellers(3);
-    const one = 'https://house.example/.well-known/brand.json';
+    const one = 'https://setup.example/.well-known/brand.json';
     const together = Array.isArray(senders)
       ? senders.map((sender) => ({ ...sender, brandJsonUrl: one }))
       : senders;
-    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, { senders: together });
+    const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, { senders: together });
     for (const index of [0, 1, 2]) expect(said(await made.deliver(completed(), of(index)))).toBe(OUTSIDE);
   });
 
   it('unauthenticated requests do not count', async () => {
-    const made = await skewedHouse({ storeClock: false, skew: 10 * MINUTE }, await sellers());
+    const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     const strangers = await Promise.all(
       [0, 1, 2, 3].map((index) => generateKey('ed25519', 'webhook-signing', { kid: `k-${index}` })),
     );
@@ -284,7 +284,7 @@ describe('windows that are invalid by any clock', () => {
     ['zero', 0, 300],
   ])('%s: 401', async (_, created, expires) => {
     for (const storeClock of [true, false]) {
-      const made = await skewedHouse({ storeClock });
+      const made = await skewedSetup({ storeClock });
       expect(said(await made.deliver(completed(), { params: { created, expires } }))).toBe(OUTSIDE);
     }
   });

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { PermanentError } from '../../src/errors.ts';
 import type { Handled, Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { BACKENDS, channel, eventKey, inboxHouse, status } from '../inbox/setup.ts';
+import { BACKENDS, channel, eventKey, inboxSetup, status } from '../inbox/setup.ts';
 import {
   AGENT,
   gate,
@@ -222,7 +222,7 @@ describe('onHandled, inline', () => {
 describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
   const working = async (options: TestReceiverOptions) => {
     const backend = (BACKENDS[name] ?? expect.fail(name))();
-    const made = await watched(options, (with_) => inboxHouse(backend, with_));
+    const made = await watched(options, (with_) => inboxSetup(backend, with_));
     return { ...made, backend };
   };
 
@@ -278,7 +278,7 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
     await first.receiver.stop();
     first.backend.advance(120_000);
     const { receiver, told, alarms } = await watched({ retry: { ...retry, attempts: 1 } }, (with_) =>
-      inboxHouse(first.backend, with_),
+      inboxSetup(first.backend, with_),
     );
     await receiver.start();
     const dead = await told.next();

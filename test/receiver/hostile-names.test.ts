@@ -34,7 +34,7 @@ interface Heard extends TestReceiver {
   readonly texts: () => Promise<string[]>;
 }
 
-async function heardHouse(more: Partial<ReceiverOptions> = {}): Promise<Heard> {
+async function heardSetup(more: Partial<ReceiverOptions> = {}): Promise<Heard> {
   const texts: string[] = [];
   const line = (fields: object, message: string): void => void texts.push(message, ...strings(fields));
   const made = await testReceiver({
@@ -65,8 +65,8 @@ const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('complet
 
 describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: %s', (_, bad) => {
   it('in the head of a request', async () => {
-    const made = await heardHouse();
-    const prefixed = await heardHouse({
+    const made = await heardSetup();
+    const prefixed = await heardSetup({
       publicUrl: 'https://buyer.example/hooks/*',
       senders: () => [],
     });
@@ -113,7 +113,7 @@ describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: 
   });
 
   it('in an authentic body', async () => {
-    const made = await heardHouse();
+    const made = await heardSetup();
     const base = completed();
     const bodies = [
       { ...base, status: bad },
@@ -141,7 +141,7 @@ describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: 
       ['/.well-known/brand.json', { agents: [{ url: `${seller.agentUrl}/`, type: bad }, { url: bad }] }],
       ['/.well-known/brand.json', { agents: [{ url: seller.agentUrl, jwks_uri: `https://${bad}/keys` }] }],
       ['/.well-known/brand.json', { authoritative_location: `https://${bad}/` }],
-      ['/.well-known/brand.json', { house: bad }],
+      ['/.well-known/brand.json', { setup: bad }],
       [
         '/.well-known/jwks.json',
         {
@@ -161,7 +161,7 @@ describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: 
     for (const [path, document] of documents) {
       const kept = seller.documents.get(path);
       seller.documents.set(path, document);
-      const made = await heardHouse({ senders: [seller.sender], allowLoopback: true });
+      const made = await heardSetup({ senders: [seller.sender], allowLoopback: true });
       const { body, headers } = await seller.sign(completed());
       await made.receiver.verifyAndDispatch(body, headers);
       await expectClean(made);
@@ -173,7 +173,7 @@ describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: 
       seller.faults.set('*', {
         answer: (_request, response) => response.writeHead(301, { [header]: text }).end(bad),
       });
-      const made = await heardHouse({ senders: [seller.sender], allowLoopback: true });
+      const made = await heardSetup({ senders: [seller.sender], allowLoopback: true });
       const { body, headers } = await seller.sign(completed());
       await made.receiver.verifyAndDispatch(body, headers);
       await expectClean(made);
@@ -182,14 +182,14 @@ describe.each(Object.entries(HOSTILE))('names from outside are escaped in logs: 
 
   it('in errors of a senders function or a handler', async () => {
     const { publicJwk } = await sellerKey();
-    const failing = await heardHouse({
+    const failing = await heardSetup({
       senders: () => {
         throw new Error(bad);
       },
     });
     await failing.deliver(completed());
     await expectClean(failing);
-    const made = await heardHouse({
+    const made = await heardSetup({
       senders: [{ agentUrl: AGENT, pins: [publicJwk] }],
       handlers: { other: () => Promise.reject(new Error(bad)) },
     });

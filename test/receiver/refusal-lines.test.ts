@@ -15,7 +15,7 @@ interface Logged extends TestReceiver {
   time: number;
 }
 
-async function loggedHouse(more: Partial<ReceiverOptions> = {}): Promise<Logged> {
+async function loggedSetup(more: Partial<ReceiverOptions> = {}): Promise<Logged> {
   const lines: Line[] = [];
   const at = { time: Date.now() };
   const made = await testReceiver({
@@ -48,7 +48,7 @@ const forged = async () => ({
 
 describe('the first refusal of a sender with a code in a minute is a line at level warn', () => {
   it('has key id, code, URL and the document to read; the next one has the number left out', async () => {
-    const made = await loggedHouse();
+    const made = await loggedSetup();
     const wrong = await forged();
     for (let count = 0; count < 3; count += 1) await made.deliver(completed(), wrong);
     expect(await made.warnings()).toEqual([
@@ -72,7 +72,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
   });
 
   it('of a seller that calls the protocol by another name says what to set', async () => {
-    const made = await loggedHouse();
+    const made = await loggedSetup();
     await made.deliver(completed(), { params: { tag: 'adcp/webhook-signing/v1' } });
     expect(await made.warnings()).toMatchObject([
       {
@@ -83,7 +83,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
   });
 
   it('is not suppressed by requests that have no key id of a sender', async () => {
-    const made = await loggedHouse();
+    const made = await loggedSetup();
     for (const kid of ['a', 'b', 'c'])
       await made.deliver(completed(), { params: { keyid: kid, tag: 'other' } });
     expect(await made.warnings()).toMatchObject([{ keyid: 'a', code: 'webhook_signature_tag_invalid' }]);
@@ -99,7 +99,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
       agentUrl: `https://s${index}.example/mcp`,
       pins: [publicJwk],
     }));
-    const made = await loggedHouse({ senders });
+    const made = await loggedSetup({ senders });
     for (const { privateJwk } of [...keys, ...keys])
       await made.deliver(completed(), { key: privateJwk, params: { tag: 'x' } });
     expect((await made.warnings()).map(({ sender }) => sender)).toEqual(
@@ -108,13 +108,13 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
   });
 
   it('names the sender of an authentic delivery that is refused', async () => {
-    const made = await loggedHouse();
+    const made = await loggedSetup();
     expect(said(await made.deliver({ no: 'key' }))).toBe('refused missing_idempotency_key 400');
     expect(await made.warnings()).toMatchObject([{ sender: AGENT, code: 'missing_idempotency_key' }]);
   });
 
   it('is written for requests without a key id too', async () => {
-    const { receiver, warnings } = await loggedHouse();
+    const { receiver, warnings } = await loggedSetup();
     await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
     await receiver.verifyAndDispatch(new Uint8Array(2), { 'Content-Type': 'application/json' });
     const lines = await warnings();
@@ -123,7 +123,7 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
   });
 
   it.each(DOORS)('through $name: is written for what an adapter refuses by itself', async (door) => {
-    const made = await loggedHouse();
+    const made = await loggedSetup();
     await using open = await door.open(made.receiver);
     const { body, headers } = await made.sign(completed());
     const lines: [string, string][] = [['Host', 'buyer.example'], ...Object.entries(headers)];

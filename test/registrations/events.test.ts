@@ -8,7 +8,7 @@ import type { Registration } from '../../src/registrations/registration.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxHouse } from '../inbox/setup.ts';
+import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxSetup } from '../inbox/setup.ts';
 import {
   AGENT,
   testReceiver,
@@ -21,7 +21,7 @@ import { hashes, NEWEST } from './kit.ts';
 
 const OTHER = 'https://other.example/mcp';
 const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: { budget: 1 } } as const;
-const MODES = { inline: testReceiver, inbox: inboxHouse } as const;
+const MODES = { inline: testReceiver, inbox: inboxSetup } as const;
 const CASES = Object.keys(BACKENDS).flatMap((name) =>
   Object.keys(MODES).map((mode) => [mode as keyof typeof MODES, name] as const),
 );
@@ -95,7 +95,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
       handler: (event, { attempt }) => handled.push({ event, attempt }),
       ...options,
     };
-    const made = mode === 'inline' ? await testReceiver(own) : await inboxHouse(backend, own);
+    const made = mode === 'inline' ? await testReceiver(own) : await inboxSetup(backend, own);
     receivers.push(made);
     if (mode === 'inbox') await made.receiver.start();
     return made;

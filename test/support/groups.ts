@@ -18,11 +18,11 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
-  [/^house\/budget(-registrations)?\.test\.ts$/, 'stores'],
+  [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
   [/^cli\/((process|refused|registry)\.test\.ts$|probe\/)/, 'integration'],
-  [/^house\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
+  [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
 

@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 
 /** What is said after a probe with everything that a hint looks at. */
 async function hinted(options: Partial<ReceiverOptions>, withUrl = true): Promise<readonly string[]> {
-  await using house = await bench(options, (inner, { verifyAndDispatch }) =>
+  await using setup = await bench(options, (inner, { verifyAndDispatch }) =>
     withUrl
       ? inner
       : (req, res) => {
@@ -24,9 +24,9 @@ async function hinted(options: Partial<ReceiverOptions>, withUrl = true): Promis
           });
         },
   );
-  const results = await probed(house.url, {}, ['unknown-key', 'tool-completed', 'agent-completed', 'report']);
-  const lines = hintOf(results, { url: house.url, identity: PINS, waitedMs: 0 });
-  return lines.map((line) => line.replaceAll(house.url, 'URL'));
+  const results = await probed(setup.url, {}, ['unknown-key', 'tool-completed', 'agent-completed', 'report']);
+  const lines = hintOf(results, { url: setup.url, identity: PINS, waitedMs: 0 });
+  return lines.map((line) => line.replaceAll(setup.url, 'URL'));
 }
 
 describe('when every valid delivery gets the same refusal, the probe names the likely cause', () => {
@@ -70,16 +70,16 @@ describe('when every valid delivery gets the same refusal, the probe names the l
 });
 
 it('404 for an unsupported method passes, with a note', async () => {
-  await using house = await bench({}, (inner) => (req, res) => {
+  await using setup = await bench({}, (inner) => (req, res) => {
     if (req.method === 'POST') return inner(req, res);
     res.writeHead(404).end('Cannot PUT');
   });
-  const results = await probed(house.url, {}, ['put', 'tool-completed']);
+  const results = await probed(setup.url, {}, ['put', 'tool-completed']);
   expect(results.map(({ name, verdict, answered, note }) => [name, verdict, answered, note])).toEqual([
     ['tool-completed', 'pass', '200', undefined],
     ['put', 'pass', '404', expect.stringContaining('app.all')],
   ]);
-  const { ok, text } = reportOf(house.url, results, []);
+  const { ok, text } = reportOf(setup.url, results, []);
   expect(ok).toBe(true);
   expect(text((_, plain) => plain)).toMatch(/-> 404\n {6}the route takes POST alone/);
   await using right = await bench();

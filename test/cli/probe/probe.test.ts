@@ -15,8 +15,8 @@ import { bench, failures, probed, probeKeys, probeKit } from './bench.ts';
 
 describe('probe: our own receiver passes every case, through a real server', () => {
   it.each(['3.0', '3.1', '3.2'] as const)('edition %s', async (edition) => {
-    await using house = await bench({ edition, maxNoncesPerKey: 200 });
-    const results = await probed(house.url, { edition, rate: 300 });
+    await using setup = await bench({ edition, maxNoncesPerKey: 200 });
+    const results = await probed(setup.url, { edition, rate: 300 });
     expect(results.filter(({ verdict }) => verdict !== 'pass')).toEqual([]);
     expect(results.map(({ name }) => name)).toEqual(PROBE_CASES.map(({ name }) => name));
   });
@@ -30,11 +30,11 @@ describe('probe: our own receiver passes every case, through a real server', () 
     // Stands still: on a slow machine the probe takes longer than that refetch keeps others away.
     const at = Date.now();
     const now = (): number => at;
-    await using house = await bench({ senders: [{ agentUrl: seller.agentUrl }], now });
-    const results = await probed(house.url, { now });
+    await using setup = await bench({ senders: [{ agentUrl: seller.agentUrl }], now });
+    const results = await probed(setup.url, { now });
     expect(results.filter(({ verdict }) => verdict !== 'pass').map(({ name }) => name)).toEqual(['rate']);
     // Within 30 s of that refetch nothing decides about a new key id: no fault of the receiver's.
-    const again = await probed(house.url, { now }, ['unknown-key', 'tool-completed']);
+    const again = await probed(setup.url, { now }, ['unknown-key', 'tool-completed']);
     expect(again.map(({ name, verdict }) => [name, verdict])).toEqual([
       ['unknown-key', 'undecided'],
       ['tool-completed', 'pass'],
@@ -42,20 +42,20 @@ describe('probe: our own receiver passes every case, through a real server', () 
   });
 
   it('with a URL for each sender: path and query are those of the request', async () => {
-    await using house = await bench({ publicPath: '/webhooks/*' });
-    expect(failures(await probed(house.url))).toEqual([]);
+    await using setup = await bench({ publicPath: '/webhooks/*' });
+    expect(failures(await probed(setup.url))).toEqual([]);
   });
 
   it('without the comparison of Host with its URL', async () => {
-    await using house = await bench({ hostCheck: 'off' });
-    expect(failures(await probed(house.url, { hostCheck: 'off' }))).toEqual([]);
+    await using setup = await bench({ hostCheck: 'off' });
+    expect(failures(await probed(setup.url, { hostCheck: 'off' }))).toEqual([]);
     // Told otherwise, it is what differs.
-    expect(failures(await probed(house.url))).toEqual(['other-host']);
+    expect(failures(await probed(setup.url))).toEqual(['other-host']);
   });
 
   it('in mode inbox, and under another name of the protocol', async () => {
-    await using house = await bench({ mode: 'inbox' });
-    expect(failures(await probed(house.url))).toEqual([]);
+    await using setup = await bench({ mode: 'inbox' });
+    expect(failures(await probed(setup.url))).toEqual([]);
     const key = await generateKey('ed25519', 'webhook-signing', { kid: 'theirs', protocol: 'theirs' });
     await using theirs = await bench({
       protocol: 'theirs',
@@ -100,8 +100,8 @@ const ask = (receiver: Receiver, req: IncomingMessage, body: Uint8Array): Promis
 
 describe('probe finds the fault of', () => {
   it('an endpoint that always answers 200', async () => {
-    await using house = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
-    const results = await probed(house.url, { rate: 2 });
+    await using setup = await bench({}, () => (req, res) => void req.resume().on('end', () => res.end()));
+    const results = await probed(setup.url, { rate: 2 });
     const good = results.filter(({ expected }) => expected === '2xx');
     expect(good.every(({ verdict }) => verdict === 'pass')).toBe(true);
     expect(failures(results)).toEqual(
@@ -110,7 +110,7 @@ describe('probe finds the fault of', () => {
   });
 
   it('one that parses and serialises the body before it verifies', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       {},
       custom(async (receiver, req, body) => {
         try {
@@ -121,7 +121,7 @@ describe('probe finds the fault of', () => {
         }
       }),
     );
-    const failed = failures(await probed(house.url));
+    const failed = failures(await probed(setup.url));
     // Its bytes are lost, and it speaks of JSON before it knows who sent it.
     expect(failed).toEqual(
       expect.arrayContaining([
@@ -136,36 +136,36 @@ describe('probe finds the fault of', () => {
   });
 
   it('one that answers 409 to a duplicate', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       {},
       custom(async (receiver, req, body) => {
         const { kind, response } = await ask(receiver, req, body);
         return kind === 'duplicate' ? { status: 409 } : response;
       }),
     );
-    expect(failures(await probed(house.url))).toEqual(['duplicate', 'changed-payload']);
+    expect(failures(await probed(setup.url))).toEqual(['duplicate', 'changed-payload']);
   });
 
   it('one of edition 3.2 that takes a second outcome of a task', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       { edition: '3.2' },
       custom(async (receiver, req, body) => {
         const { code, response } = await ask(receiver, req, body);
         return code === 'task_already_final' ? { status: 200 } : response;
       }),
     );
-    expect(failures(await probed(house.url, { edition: '3.2' }))).toEqual(['second-outcome']);
+    expect(failures(await probed(setup.url, { edition: '3.2' }))).toEqual(['second-outcome']);
   });
 
   it('one that does not check the digest', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       {},
       custom(async (receiver, req, body) => {
         const { code, response } = await ask(receiver, req, body);
         return code === 'webhook_signature_digest_mismatch' ? { status: 200 } : response;
       }),
     );
-    expect(failures(await probed(house.url))).toEqual(['tampered-body', 'tampered-not-json', 'no-sha-256']);
+    expect(failures(await probed(setup.url))).toEqual(['tampered-body', 'tampered-not-json', 'no-sha-256']);
   });
 
   it('one that answers 401 without WWW-Authenticate, or with more in it', async () => {
@@ -174,7 +174,7 @@ describe('probe finds the fault of', () => {
         (typeof given === 'function' ? given({ edition: '3.0', hostCheck: 'strict' }) : given).status === 401,
     );
     for (const header of [undefined, 'Signature realm="x", error="webhook_signature_invalid"']) {
-      await using house = await bench(
+      await using setup = await bench(
         {},
         custom(async (receiver, req, body) => {
           const { response } = await ask(receiver, req, body);
@@ -182,14 +182,14 @@ describe('probe finds the fault of', () => {
           return { status: 401, headers: header === undefined ? {} : { 'WWW-Authenticate': header } };
         }),
       );
-      const results = await probed(house.url);
+      const results = await probed(setup.url);
       expect(failures(results)).toEqual(refused.map(({ name }) => name));
       expect(results.find(({ name }) => name === 'unsigned')?.why).toContain('WWW-Authenticate');
     }
   });
 
   it('one that repeats the key id in its answer', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       {},
       custom(async (receiver, req, body) => {
         const { response } = await ask(receiver, req, body);
@@ -198,7 +198,7 @@ describe('probe finds the fault of', () => {
           : response;
       }),
     );
-    const told = (await probed(house.url, {}, ['tampered-signature'])).map(({ why }) => why);
+    const told = (await probed(setup.url, {}, ['tampered-signature'])).map(({ why }) => why);
     expect(told).toEqual(['the body tells a key id or a digest']);
   });
 
@@ -216,7 +216,7 @@ describe('probe finds the fault of', () => {
       ['tampered-body', (body) => ({ body: `said ${digest(body.subarray(0, -1), 'hex')}` }), message],
     ];
     for (const [name, more, why] of told) {
-      await using house = await bench(
+      await using setup = await bench(
         {},
         custom(async (receiver, req, body) => {
           const { response } = await ask(receiver, req, body);
@@ -224,12 +224,12 @@ describe('probe finds the fault of', () => {
           return { ...response, headers: { ...response.headers, ...headers }, body: text };
         }),
       );
-      expect((await probed(house.url, {}, [name])).map((result) => result.why)).toEqual([why]);
+      expect((await probed(setup.url, {}, [name])).map((result) => result.why)).toEqual([why]);
     }
   });
 
   it('one that sends a challenge with an answer other than 401', async () => {
-    await using house = await bench(
+    await using setup = await bench(
       {},
       custom(async (receiver, req, body) => {
         const { response } = await ask(receiver, req, body);
@@ -237,7 +237,7 @@ describe('probe finds the fault of', () => {
         return { ...response, headers: { ...headers, ...response.headers } };
       }),
     );
-    const results = await probed(house.url, {}, [
+    const results = await probed(setup.url, {}, [
       'tampered-body',
       'text-plain',
       'put',
@@ -314,8 +314,8 @@ describe('probe waits for a receiver that has cached its seller’s failed fetch
     });
     seller.revoke(['probe-revoked']);
     seller.faults.set('*', 'unavailable');
-    const house = await bench({ senders: [{ agentUrl: seller.agentUrl }], now });
-    const kit = await probeKit(house.url, { now });
+    const setup = await bench({ senders: [{ agentUrl: seller.agentUrl }], now });
+    const kit = await probeKit(setup.url, { now });
     const put = await kit.send(await kit.sign(kit.payloads.tool('completed')));
     expect(put.status).toBe(503);
     const wait: Patience = {
@@ -331,7 +331,7 @@ describe('probe waits for a receiver that has cached its seller’s failed fetch
       wait,
       waited: () => passed,
       [Symbol.asyncDispose]: async () => {
-        await house[Symbol.asyncDispose]();
+        await setup[Symbol.asyncDispose]();
         await seller.close();
       },
     };

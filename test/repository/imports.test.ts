@@ -54,7 +54,7 @@ const imports: Import[] = files.flatMap((file) =>
 );
 
 /**
- * Floors of the house, top first: a file may use its own floor and those below. The first pattern that fits a file
+ * Floors of the source, top first: a file may use its own floor and those below. The first pattern that fits a file
  * decides.
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
