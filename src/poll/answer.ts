@@ -13,6 +13,7 @@ import {
   taskUnknownIn,
   TOO_MANY_REQUESTS,
   unwrapped,
+  waitMs,
 } from '../registrations/answer.ts';
 
 /** What a seller has answered about a task. */
@@ -134,14 +135,6 @@ function hintIn(body: JsonObject): number | undefined {
     if (typeof value === 'number') return waitMs(value * ms);
   }
   return undefined;
-}
-
-/** The longest time that a seller may ask for. Ms. */
-const LONGEST_MS = 86_400_000;
-
-/** A time that a seller asks for, as it is obeyed: a day at most; undefined for what is none. */
-export function waitMs(ms: unknown): number | undefined {
-  return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }
 
 /** A refusal that says when to come again is a seller that is busy. */

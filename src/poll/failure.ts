@@ -8,8 +8,9 @@ import {
   TaskUnknownError,
   taskUnknownIn,
   TOO_MANY_REQUESTS,
+  waitMs,
 } from '../registrations/answer.ts';
-import { AnswerError, waitMs } from './answer.ts';
+import { AnswerError } from './answer.ts';
 
 /**
  * Why a poll has no answer. `busy`: the seller asks to be left alone. `unknown`: it does not know the task. `no-operation`: it

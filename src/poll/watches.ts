@@ -1,4 +1,5 @@
 import type { TaskStatus } from '../events/event.ts';
+import { LONGEST_PAUSE_MS } from '../registrations/answer.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
 import { endTask, type SellerStep } from '../registrations/settling.ts';
@@ -86,8 +87,6 @@ const NEWEST_SHARE = 0.3;
 const LONGEST_LINE_MS = 1_800_000;
 /** Between two turns, of the time between two ends of polls. */
 const TURN_SHARE = 1.1;
-/** Nor is a pause: no seller's hint is longer. Ms. */
-const LONGEST_PAUSE_MS = 86_400_000;
 /** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
 /** Of a time between two polls: so much more or less, at random. */

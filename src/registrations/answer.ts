@@ -59,6 +59,14 @@ export class SellerBusyError extends Error {
   }
 }
 
+/** The longest pause that a seller may ask for. Ms. */
+export const LONGEST_PAUSE_MS = 86_400_000;
+
+/** A time that a seller asks for, as it is obeyed: a day at most; undefined for what is none. */
+export function waitMs(ms: unknown): number | undefined {
+  return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
+}
+
 /** The seller does not know the task that it was asked about. How the task ended stays unknown. */
 export class TaskUnknownError extends Error {
   override readonly name = 'TaskUnknownError';

@@ -306,7 +306,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       ),
     postpone: (called, ms) =>
       changeCalled(called, (stored, rows, now) =>
-        rows.save(rowOf(called, stored, now + Math.min(Math.max(ms, callMs), DAY_MS), null)),
+        rows.save(rowOf(called, stored, now + Math.max(Math.ceil(ms), callMs), null)),
       ),
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });

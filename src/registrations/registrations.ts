@@ -8,7 +8,7 @@ import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
-import { isFinal, SellerBusyError, SellerError } from './answer.ts';
+import { isFinal, SellerBusyError, SellerError, waitMs } from './answer.ts';
 import {
   requireAgentUrl,
   requireCaller,
@@ -238,7 +238,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
           try {
             await registrationOf(operation, { ...context(), isRepeat: true }).call(call, signal);
           } catch (error) {
-            const ms = isOfKind(error, SellerBusyError) ? error.retryAfterMs : undefined;
+            const ms = isOfKind(error, SellerBusyError) ? waitMs(error.retryAfterMs) : undefined;
             if (ms !== undefined) await operations.postpone(operation, ms);
             throw error;
           }

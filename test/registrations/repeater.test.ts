@@ -4,6 +4,7 @@ import type { Alarm } from '../../src/alarms.ts';
 import type { Observe } from '../../src/events/observation.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import { SellerBusyError } from '../../src/registrations/answer.ts';
+import type { OperationName } from '../../src/registrations/operation.ts';
 import type { Operation } from '../../src/registrations/operations.ts';
 import type { CallSeller } from '../../src/registrations/registration.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
@@ -71,6 +72,11 @@ function world() {
     alarms,
     lines,
     pass: (ms: number) => (offsetMs += ms),
+    dueAt: ({ agentUrl, operationId }: OperationName) =>
+      memoryStore({ state }).registrations?.run(
+        agentUrl,
+        (rows) => rows.get('operation', operationId)?.dueAt,
+      ),
     /** From now on: where two processes are at work, one's waiting would be time that the other's calls take. */
     stand: () => (stands = true),
   };
@@ -166,6 +172,23 @@ describe('start', () => {
       expect(gap).toBeLessThanOrEqual(10 * CALL_MS + LOOK_MS);
     }
   });
+
+  it.each([NaN, -1, CALL_MS + 0.5])(
+    'a pause of %s ms, which no row can keep, costs no call and no message',
+    async (ms) => {
+      const made = await one.create(request);
+      const { call, all } = collecting(2, async () => {
+        throw new SellerBusyError(429, ms);
+      });
+      two.start({ call });
+      await all;
+      await two.stop();
+      expect((await one.get(made))?.state).toBe('calling');
+      // The last call may have been stopped.
+      expect(at.lines[0]).toContain('The seller answers 429');
+      expect(await at.dueAt(made)).toSatisfy(Number.isSafeInteger);
+    },
+  );
 
   it('of a seller that refuses it is an alarm, and the end', async () => {
     const made = await one.create(request);
