@@ -135,6 +135,7 @@ function begun(step: SellerStep, of: Held, pace: Pace): Begun {
     const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
     if (first > now) return later(first, { ...watch, isScheduled: true });
   }
+  // No longer, though a clock was ahead.
   const pausedUntil = Math.min(seller.pausedUntil ?? 0, now + LONGEST_PAUSE_MS);
   if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
   const polls = livePolls(seller, now);
@@ -176,8 +177,8 @@ export function endPoll(
 ): Promise<PollKept> {
   return store.run(held.sender, (rows, now) => {
     const seller = sellerRowIn(rows);
-    // A seller that was forgotten meanwhile has none any more.
     const row = rows.get('watch', held.id);
+    // A seller that was forgotten meanwhile has none any more.
     if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     if (row?.dueAt !== held.dueAt) return 'lost';
     return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });

@@ -171,10 +171,15 @@ export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
 }
 
 /** The first error with a code that an answer without a task's status reports in whichever member. */
-export function reportedIn(answer: unknown): SellerError | undefined {
-  if (statusIn(unwrapped(answer))) return undefined;
-  const { code = '', message } = errorsIn(answer).find((error) => error.code !== '') ?? {};
-  return code === '' ? undefined : new SellerError(code.slice(0, MAX_SELLER_TEXT), message ?? '');
+export const reportedIn = (answer: unknown): SellerError | undefined =>
+  statusIn(unwrapped(answer)) ? undefined : firstOf(answer, (code) => code !== '');
+
+/** The first of the errors that an answer reports which operations have. */
+export const finalIn = (answer: unknown): SellerError | undefined => firstOf(answer, isKnown);
+
+function firstOf(answer: unknown, which: (code: string) => boolean): SellerError | undefined {
+  const { code, message } = errorsIn(answer).find((error) => which(error.code ?? '')) ?? {};
+  return code === undefined ? undefined : new SellerError(code.slice(0, MAX_SELLER_TEXT), message ?? '');
 }
 
 const FAILED: ReadonlySet<string> = new Set<TaskStatus>(['failed', 'rejected']);
@@ -196,12 +201,6 @@ export function callRefusalIn(answer: unknown, taskType: string): SellerError | 
 function isResult(raw: unknown, taskType: string): boolean {
   const answer = unwrapped(raw);
   return statusIn(answer) !== undefined || notAResult(raw, answer, taskType) === undefined;
-}
-
-/** The first of the errors that an answer reports which operations have. */
-export function finalIn(answer: unknown): SellerError | undefined {
-  const found = errorsIn(answer).find(({ code = '' }) => isKnown(code));
-  return found && new SellerError(found.code ?? '', found.message ?? '');
 }
 
 /** The object in the result of a tool-transport client, or in an agent's message; any other answer unchanged. */

@@ -120,6 +120,10 @@ function isNews(stored: Stored, { status, taskId }: SellerAnswer): boolean {
   return stored.state === 'open' ? isNamed || isTerminal(status) : stored.state !== 'ended';
 }
 
+/** Of a task, by the id of its row. */
+const lastStatus = (rows: RegistrationRows, id: string): TaskStatus | undefined =>
+  rows.lastTold(id)?.status as TaskStatus | undefined;
+
 /** Whether an operation is over by an answer, and with which status. */
 function endOf(
   { rows, hashes }: SellerStep,
@@ -133,7 +137,7 @@ function endOf(
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null) return { status, end: undefined };
   // The task's end was told before.
-  return { status: (rows.lastTold(id)?.status as TaskStatus | undefined) ?? status, end: 'safe' };
+  return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 
 /**
@@ -237,7 +241,7 @@ function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer
 function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
   keepMediaBuy(step, of, stored);
-  if (row.expiresAt === null || isKept(row, step)) return;
+  if (isKept(row, step)) return;
   rows.save(rowOf(of, stored, null, now + retentionMs));
   const task = stored.taskId === undefined ? undefined : rows.get('watch', storedId(stored.taskId, hashes));
   if (task && task.expiresAt !== null && watchIn(task).operationId === of.operationId)
@@ -290,8 +294,7 @@ export function endTask(step: SellerStep, row: RegistrationRow): void {
   for (const id of [operationId, ...others]) {
     const is = operationIn(step, id);
     if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) continue;
-    const status = rows.lastTold(row.id)?.status as TaskStatus | undefined;
-    rows.save(endedRow(is, status ?? is.stored.status, now + retentionMs));
+    rows.save(endedRow(is, lastStatus(rows, row.id) ?? is.stored.status, now + retentionMs));
   }
 }
 
