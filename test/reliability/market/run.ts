@@ -1,21 +1,12 @@
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  createRegistrations,
-  type OperationQuery,
-  type OperationSeen,
-  type Registrations,
-} from '../../../src/registrations/index.ts';
-import type { Fleet } from '../processes/fleet.ts';
-import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
+import type { OperationQuery, OperationSeen, Registrations } from '../../../src/registrations/index.ts';
+import type { GroundOptions } from '../processes/ground.ts';
 import { observeUntilSafe } from '../processes/observe.ts';
-import { openStore } from '../processes/stores.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import type { CrashPoint, Order } from './buyer.ts';
-import { startFront } from './front.ts';
 import { type Facts, judge, toldByKey, type MarketVerdict } from './judge.ts';
 import { statusOf } from './poll.ts';
-import { type SellerProcess, startSeller } from './seller-process.ts';
+import { type Market, onMarket } from './on-market.ts';
 import type { AgentPolicy, SellerLine } from './wire.ts';
 
 export interface RunOptions extends Pick<
@@ -87,13 +78,9 @@ const LOOK_MS = 50;
 const APART_MS = 120;
 
 /** All that a run has. */
-interface Field {
-  readonly ground: Ground;
+interface Field extends Market {
   readonly options: RunOptions;
   readonly agents: readonly AgentPolicy[];
-  readonly seller: SellerProcess;
-  /** Who looks on: of no process of the buyer's. */
-  readonly registrations: Registrations;
 }
 
 /** Asks the seller for a task, and tells a buyer what it says. */
@@ -371,63 +358,26 @@ function figuresOf(field: Field, facts: Facts, verdict: MarketVerdict, polled: n
 /** Orders to a seller that does its worst, while buyers and the seller are killed; then all ledgers are read. */
 export async function run(options: RunOptions): Promise<Result> {
   const began = performance.now();
-  let fleet: Fleet | undefined;
-  const over = new AbortController();
-  const front = await startFront(async () => {
-    if (!fleet) throw new Error('no process serves yet');
-    return (await fleet.door(over.signal)).port;
+  const { registersLate, agents = AGENTS } = options;
+  const buys = { callMs: CALL_MS, ...(registersLate && { registersLate }) };
+  return onMarket({ ...options, ...TIMES, roles: ROLES[options.mode], buys, agents }, async (market) => {
+    const field = { ...market, options, agents };
+    const { seller } = market;
+    const polled = await play(field);
+    const facts = await factsOf(field);
+    const verdict = judge(facts);
+    const seconds = Math.round((performance.now() - began) / 1000);
+    return {
+      verdict,
+      figures: { ...figuresOf(field, facts, verdict, polled), seconds },
+      points: pointsIn(facts.ledger),
+      unexpected: seller
+        .log()
+        .flatMap((line) =>
+          line.what === 'hook' && line.answered !== undefined && line.answered >= 300 && line.answered !== 503
+            ? `${line.key}: ${line.answered}`
+            : [],
+        ),
+    };
   });
-  const baseUrl = `http://127.0.0.1:${front.port}/webhooks`;
-  const { registersLate } = options;
-  const buys = { baseUrl, callMs: CALL_MS, ...(registersLate && { registersLate }) };
-  try {
-    return await onGround({ ...options, ...TIMES, roles: ROLES[options.mode], buys }, async (ground) => {
-      fleet = ground.fleet;
-      const agents = options.agents ?? AGENTS;
-      const seller = await startSeller({
-        folder: join(ground.folder, 'seller'),
-        seed: options.seed,
-        agents,
-        cache: join(options.shared, 'compiled'),
-        signal: ground.signal,
-      });
-      const open = openStore(ground.backend.place);
-      const registrations = createRegistrations({
-        store: open.store,
-        baseUrl,
-        secrets: ['of-every-process-of-this-one-run'],
-        allowLoopback: true,
-      });
-      try {
-        await open.store.open();
-        const field = { ground, options, agents, seller, registrations };
-        const polled = await play(field);
-        const facts = await factsOf(field);
-        const verdict = judge(facts);
-        const seconds = Math.round((performance.now() - began) / 1000);
-        return {
-          verdict,
-          figures: { ...figuresOf(field, facts, verdict, polled), seconds },
-          points: pointsIn(facts.ledger),
-          unexpected: seller
-            .log()
-            .flatMap((line) =>
-              line.what === 'hook' &&
-              line.answered !== undefined &&
-              line.answered >= 300 &&
-              line.answered !== 503
-                ? `${line.key}: ${line.answered}`
-                : [],
-            ),
-        };
-      } finally {
-        seller.destroy();
-        await open.store.close();
-        await open.end();
-      }
-    });
-  } finally {
-    over.abort();
-    await front.close();
-  }
 }

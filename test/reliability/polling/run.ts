@@ -1,15 +1,10 @@
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRegistrations, type Registrations } from '../../../src/registrations/index.ts';
 import type { Order } from '../market/buyer.ts';
-import { startFront } from '../market/front.ts';
 import { judge, type MarketVerdict } from '../market/judge.ts';
 import { everyOperation, factsOf } from '../market/run.ts';
-import { type SellerProcess, startSeller } from '../market/seller-process.ts';
+import { type Market, onMarket } from '../market/on-market.ts';
 import type { AgentPolicy, SellerLine } from '../market/wire.ts';
-import type { Fleet } from '../processes/fleet.ts';
-import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
-import { openStore } from '../processes/stores.ts';
+import type { GroundOptions } from '../processes/ground.ts';
 import type { Polls, Role } from '../processes/wire.ts';
 import { figuresOf } from './figures.ts';
 import { judgePolls, type PollVerdict } from './judge.ts';
@@ -52,12 +47,8 @@ const CALL_MS = 2_000;
 const ORDER_MS = 20_000;
 const LOOK_MS = 20;
 
-interface Field {
-  readonly ground: Ground;
+interface Field extends Market {
   readonly options: RunOptions;
-  readonly seller: SellerProcess;
-  /** Who looks on: of no process of the buyer's. */
-  readonly registrations: Registrations;
 }
 
 function orderAt({ ground, seller }: Field, index: number): Order {
@@ -182,43 +173,10 @@ async function resultOf(field: Field): Promise<Result> {
 }
 
 /** Orders to a seller that drops webhooks; pollers alone find what it does not tell, and are killed amid their polls. */
-export async function run(options: RunOptions): Promise<Result> {
-  let fleet: Fleet | undefined;
-  const over = new AbortController();
-  const front = await startFront(async () => {
-    if (!fleet) throw new Error('no process serves yet');
-    return (await fleet.door(over.signal)).port;
-  });
-  const baseUrl = `http://127.0.0.1:${front.port}/webhooks`;
-  const buys = { baseUrl, callMs: CALL_MS, polls: { ...options.polls, ...options.mistake } };
-  try {
-    return await onGround({ ...options, ...TIMES, roles: ROLES, buys }, async (ground) => {
-      fleet = ground.fleet;
-      const seller = await startSeller({
-        folder: join(ground.folder, 'seller'),
-        seed: options.seed,
-        agents: AGENTS.map((agent) => ({ ...agent, withinMs: options.withinMs })),
-        cache: join(options.shared, 'compiled'),
-        signal: ground.signal,
-      });
-      const open = openStore(ground.backend.place);
-      const registrations = createRegistrations({
-        store: open.store,
-        baseUrl,
-        secrets: ['of-every-process-of-this-one-run'],
-        allowLoopback: true,
-      });
-      try {
-        await open.store.open();
-        return await resultOf({ ground, options, seller, registrations });
-      } finally {
-        seller.destroy();
-        await open.store.close();
-        await open.end();
-      }
-    });
-  } finally {
-    over.abort();
-    await front.close();
-  }
+export function run(options: RunOptions): Promise<Result> {
+  const buys = { callMs: CALL_MS, polls: { ...options.polls, ...options.mistake } };
+  const agents = AGENTS.map((agent) => ({ ...agent, withinMs: options.withinMs }));
+  return onMarket({ ...options, ...TIMES, roles: ROLES, buys, agents }, (market) =>
+    resultOf({ ...market, options }),
+  );
 }
