@@ -1,21 +1,28 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { DurationsWriter } from './test/support/durations.ts';
-import { included } from './test/support/groups.ts';
+import { filesOf, groupOf, selectionOf } from './test/support/groups.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 
-const group = process.env['TEST_GROUP'];
+const { form, group } = selectionOf(process.env);
+const files = filesOf(form, group);
+const paths = (isUnit: boolean): string[] =>
+  files.filter((file) => (groupOf(file) === 'unit') === isUnit).map((file) => join('test', file));
 
 export default defineConfig({
   test: {
-    include: included(group),
-    // A process for each file is half of what unit tests cost. They leave nothing behind for the next.
-    isolate: group !== 'unit',
+    projects: [
+      // A process for each file is half of what unit tests cost. They leave nothing behind for the next.
+      { extends: true, test: { name: 'unit', include: paths(true), isolate: false } },
+      { extends: true, test: { name: 'apart', include: paths(false) } },
+    ].filter(({ test }) => test.include.length > 0),
     globalSetup: ['test/support/global-setup.ts'],
     // vitest leaves one core to itself, which on two cores is one file at a time. Much of what these files do is waiting:
     // for servers, npm, locks, other processes.
     maxWorkers: availableParallelism() + 1,
-    ...(process.env['TEST_DURATIONS'] === 'write' && { reporters: ['default', new DurationsWriter()] }),
+    ...(process.env['TEST_DURATIONS'] === 'write' &&
+      form !== 'long' && { reporters: ['default', new DurationsWriter(form)] }),
     sequence: { sequencer: LongestFirst },
     testTimeout: 180_000,
     // Servers are started in hooks, and on a fresh machine installed, one after the other.

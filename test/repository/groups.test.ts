@@ -3,14 +3,22 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { expectedSeconds, longestFirst, mergedDurations, readDurations } from '../support/durations.ts';
 import {
+  expectedSeconds,
+  faultsOf,
+  longestFirst,
+  mergedDurations,
+  readDurations,
+} from '../support/durations.ts';
+import {
+  filesOf,
   GROUPS,
-  groupNamed,
   groupOf,
-  included,
+  ROWS_ONLY,
   RULE_PATTERNS,
+  selectionOf,
   testFiles,
+  type Form,
   type Group,
 } from '../support/groups.ts';
 
@@ -47,13 +55,12 @@ describe('groups of tests', () => {
     for (const files of each) expect(files.length).toBeGreaterThan(0);
   });
 
-  it('all of them together are what vitest runs without a group', () => {
-    expect(included(undefined)).toEqual(['test/**/*.test.ts']);
-    expect(names.flatMap((name) => included(name)).toSorted()).toEqual(
-      testFiles().map((file) => join('test', file)),
-    );
-    expect(() => included('units')).toThrow('unit, stores, integration, reliability');
-    expect(() => groupNamed('toString')).toThrow('no group');
+  it('a run is chosen by TEST_FORM and TEST_GROUP', () => {
+    expect(selectionOf({})).toEqual({ form: 'short', group: undefined });
+    expect(selectionOf({ TEST_FORM: 'rows', TEST_GROUP: 'unit' })).toEqual({ form: 'rows', group: 'unit' });
+    expect(() => selectionOf({ TEST_GROUP: 'units' })).toThrow('unit, stores, integration, reliability');
+    expect(() => selectionOf({ TEST_GROUP: 'toString' })).toThrow('no group');
+    expect(() => selectionOf({ TEST_FORM: 'longer' })).toThrow('short, rows, long');
   });
 
   it('no file that looks like a test is left out', () => {
@@ -65,13 +72,17 @@ describe('groups of tests', () => {
     expect(strays.toSorted()).toEqual(testFiles().map((file) => join('test', file)));
   });
 
-  it.each(names)('%s: an npm script says what it runs, and runs it', (name) => {
-    expect(scripts[`pretest:${name}`]).toContain(`announce.ts ${name}`);
-    expect(` ${scripts[`test:${name}`]}`).toContain(` TEST_GROUP=${name} vitest run`);
-  });
+  it.each(names.filter((name) => name !== 'reliability'))(
+    '%s: an npm script says what it runs, and runs it',
+    (name) => {
+      expect(scripts[`pretest:${name}`]).toContain(`TEST_GROUP=${name} node test/support/announce.ts`);
+      expect(scripts[`test:${name}`]).toBe(`TEST_GROUP=${name} vitest run`);
+    },
+  );
 
   it('every rule names files that there are', () => {
-    const idle = RULE_PATTERNS.filter((pattern) => !testFiles().some((file) => pattern.test(file)));
+    const patterns = [...RULE_PATTERNS, ...ROWS_ONLY.map(([pattern]) => pattern)];
+    const idle = patterns.filter((pattern) => !testFiles().some((file) => pattern.test(file)));
     expect(idle).toEqual([]);
   });
 
@@ -81,17 +92,43 @@ describe('groups of tests', () => {
     expect(scripts['pretest:unit']).not.toContain('build');
   });
 
-  it('what has a long form is run in it: it is among the reliability tests', () => {
-    const long = testFiles().filter((file) => dependencies(`test/${file}`).has('test/reliability/form.ts'));
-    expect(long).toContain('reliability/kill/kill.test.ts');
-    expect(long.filter((file) => groupOf(file) !== 'reliability')).toEqual([]);
-  });
-
   it('would see it: what the tests before rest on', () => {
     expect(unfit('stores/redis.test.ts')).toContain('test/support/redis-server.ts');
     expect(unfit('bench/breakdown.test.ts')).toContain('dist/rfc9421.js');
     expect(unfit('consumers/consumers.test.ts')).toContain('test/support/packed.ts');
     expect(groupOf('made/up.test.ts')).toBe('unit');
+  });
+});
+
+describe('forms of tests', () => {
+  const FORM_FILE = 'test/reliability/form.ts';
+
+  it('every file is in the short form or in the rows', () => {
+    const run = new Set([...filesOf('short'), ...filesOf('rows')]);
+    expect(testFiles().filter((file) => !run.has(file))).toEqual([]);
+  });
+
+  it('a group of a form is its share of the form', () => {
+    for (const form of ['short', 'rows', 'long'] as const) {
+      expect(names.flatMap((name) => filesOf(form, name)).toSorted()).toEqual(filesOf(form).toSorted());
+      expect(filesOf(form).length).toBeGreaterThan(0);
+    }
+  });
+
+  it.each(['rows', 'long'] as const)('%s: an npm script says what it runs, and runs it', (form: Form) => {
+    expect(scripts[`pretest:${form}`]).toContain(`TEST_FORM=${form} node test/support/announce.ts`);
+    expect(scripts[`test:${form}`]).toBe(`TEST_FORM=${form} vitest run`);
+  });
+
+  it('a file whose sizes depend on the form is run in the long one', () => {
+    const long = new Set(filesOf('long'));
+    const chooses = (file: string): boolean =>
+      dependencies(`test/${file}`, new Set(['test/support/groups.ts', 'test/support/durations.ts'])).has(
+        FORM_FILE,
+      );
+    const choosing = testFiles().filter(chooses);
+    expect(choosing).toContain('reliability/kill/kill.test.ts');
+    expect(choosing.filter((file) => !long.has(file))).toEqual([]);
   });
 });
 
@@ -115,14 +152,22 @@ describe('how long tests take', () => {
 
   it('a part that is measured again leaves the rest; files that are gone go', () => {
     const [one = '', other = ''] = testFiles();
-    const merged = mergedDurations({ [one]: 1, [other]: 2, 'gone.test.ts': 3 }, { [other]: 5 });
+    const merged = mergedDurations(testFiles(), { [one]: 1, [other]: 2, 'gone.test.ts': 3 }, { [other]: 5 });
     expect(merged).toEqual({ [one]: 1, [other]: 5 });
   });
 
-  it('most files were measured, in seconds', () => {
-    const durations = readDurations();
-    const measured = testFiles().filter((file) => file in durations);
-    expect(measured.length).toBeGreaterThan(testFiles().length / 2);
-    for (const seconds of Object.values(durations)) expect(seconds).toBeGreaterThanOrEqual(0);
+  it('a file that was not measured is a fault, and so is a sum over the bound', () => {
+    expect(faultsOf('short', ['a.test.ts', 'b.test.ts'], durations)).toEqual([]);
+    expect(faultsOf('short', ['a.test.ts', 'new.test.ts'], durations)).toEqual([
+      'new.test.ts was not measured in the form short: TEST_FORM=short npm run test:durations -- test/new.test.ts',
+    ]);
+    const [fault] = faultsOf('short', ['a.test.ts', 'long.test.ts'], { ...durations, 'long.test.ts': 899 });
+    expect(fault).toContain('take 901 s together, 900 s is the most');
+  });
+
+  it('times are seconds', () => {
+    for (const seconds of Object.values(readDurations()).flatMap((form) => Object.values(form))) {
+      expect(seconds).toBeGreaterThanOrEqual(0);
+    }
   });
 });

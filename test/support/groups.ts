@@ -1,6 +1,9 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { formNamed, type Form } from '../reliability/form.ts';
+
+export type { Form };
 
 /** What one `npm run test:<group>` runs; `npm test` runs them all. */
 export type Group = 'unit' | 'stores' | 'integration' | 'reliability';
@@ -28,6 +31,9 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
 
 export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern);
 
+/** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
+export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [];
+
 export function groupOf(file: string): Group {
   return RULES.find(([pattern]) => pattern.test(file))?.[1] ?? 'unit';
 }
@@ -49,8 +55,33 @@ export function groupNamed(name: string): Group {
   throw new Error(`no group of tests is named ${name}: ${Object.keys(GROUPS).join(', ')}`);
 }
 
-/** What vitest looks for: `TEST_GROUP`'s files, or all. */
-export function included(name: string | undefined): string[] {
-  if (name === undefined || name === '') return ['test/**/*.test.ts'];
-  return testFiles(groupNamed(name)).map((file) => join('test', file));
+const isRowsOnly = (file: string): boolean => ROWS_ONLY.some(([pattern]) => pattern.test(file));
+
+/** True if the file's own text chooses by form: names of `test/reliability/form.ts`, or of a harness that hands them on. */
+const names = (file: string, pattern: RegExp): boolean =>
+  pattern.test(readFileSync(join(TEST_FOLDER, file), 'utf8'));
+
+/** By form: which files it runs. */
+const RUNS: Readonly<Record<Form, (file: string) => boolean>> = {
+  short: (file) => !isRowsOnly(file),
+  rows: (file) => isRowsOnly(file) || names(file, /\b(ROWS|inThisForm)\b/),
+  long: (file) =>
+    isRowsOnly(file) || groupOf(file) === 'reliability' || names(file, /\b(LONG|ROWS|inThisForm)\b/),
+};
+
+/** Test files of a form, or of one group in it. */
+export function filesOf(form: Form, group?: Group): readonly string[] {
+  return testFiles(group).filter(RUNS[form]);
+}
+
+/** The environment of a run: `TEST_FORM` (`short` by default) and `TEST_GROUP` (all groups by default). */
+export interface Selection {
+  readonly form: Form;
+  readonly group: Group | undefined;
+}
+
+/** @throws Error for a form or group that does not exist. */
+export function selectionOf(env: Readonly<Record<string, string | undefined>>): Selection {
+  const { TEST_FORM: form, TEST_GROUP: group } = env;
+  return { form: formNamed(form), group: group ? groupNamed(group) : undefined };
 }
