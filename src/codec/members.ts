@@ -18,6 +18,12 @@ export function textMember(object: JsonObject, name: string): string | undefined
   return typeof value === 'string' ? value : undefined;
 }
 
+/** The object without its members that are `null`: many senders write absence so. What is inside them stays as it is. */
+export function withoutNulls(object: JsonObject): JsonObject {
+  const kept = Object.entries(object).filter(([, value]) => value !== null);
+  return Object.fromEntries(kept);
+}
+
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /**

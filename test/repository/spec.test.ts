@@ -93,6 +93,7 @@ describe('a broken document is noticed', () => {
 
 const sample: Specs = {
   admission: NONE,
+  calls: NONE,
   contract: NONE,
   verification: {
     sections: ['1', '2'],
@@ -155,7 +156,7 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['contract', 'admission'].flatMap((name) => [
+  const others = ['calls', 'contract', 'admission'].flatMap((name) => [
     `## [${name}.md](${name}.md)`,
     ...head,
     row('1.1'),

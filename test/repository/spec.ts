@@ -1,7 +1,7 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
-export type SpecName = 'contract' | 'verification' | 'admission';
+export type SpecName = 'contract' | 'verification' | 'admission' | 'calls';
 
-export const SPECS: readonly SpecName[] = ['contract', 'verification', 'admission'];
+export const SPECS: readonly SpecName[] = ['contract', 'verification', 'admission', 'calls'];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
 type Mark = 'planned' | 'informative';
@@ -69,7 +69,7 @@ const GAP = String.raw`(?:[ \t]|\n[ \t]*(?:\*|\/\/|--|#|>)?[ \t]*)+`;
 const SIGN = String.raw`§(${NUMBER}|\d+)`;
 const LIST = `${SIGN}(?:(?:,${GAP}|${GAP}(?:and|or|to)${GAP}|,${GAP}and${GAP})${SIGN})*`;
 const MENTION = new RegExp(
-  String.raw`(?<![\w-])(contract|verification|admission)\.md(?:${GAP}(${LIST}))?`,
+  String.raw`(?<![\w-])(contract|verification|admission|calls)\.md(?:${GAP}(${LIST}))?`,
   'g',
 );
 const OF_LIST = new RegExp(`(${GAP}to${GAP})?${SIGN}`, 'g');

@@ -1,0 +1,102 @@
+import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts';
+
+/** An error as a seller reports it (calls.md §2.1). Its texts are the seller's, made printable. */
+export interface ReportedError {
+  /** 1 to 64 characters. Absent: the seller gave none. */
+  readonly code?: string;
+  /** Empty where the seller gave none. */
+  readonly message: string;
+  /** By the error's own member, else by its code. Absent: neither says anything. */
+  readonly recovery?: Recovery;
+  /** The argument that it is about, as a path. */
+  readonly field?: string;
+  /** As sent. */
+  readonly details?: JsonObject;
+  /** How long the seller asks to wait: 1 s to 1 h, ms. */
+  readonly retryAfterMs?: number;
+}
+
+/** Members with which sellers report errors, the one that counts most first. */
+export const ERROR_MEMBERS = ['adcp_error', 'proto_error', 'error', 'errors'] as const;
+
+/** The longest code that is one, characters. */
+const MAX_CODE = 64;
+/** Errors of a list that are read. */
+const MAX_ERRORS = 16;
+
+/**
+ * The errors that an object reports, in the order in which they count. `null` is as good as absent.
+ * @param names members that are looked at.
+ */
+export const errorsIn = (
+  holder: JsonObject,
+  names: readonly string[] = ERROR_MEMBERS,
+): readonly ReportedError[] => names.flatMap((name) => errorsOf(present(holder, name)));
+
+/** The errors in the value of such a member: an object, a list of them, or a text. */
+export function errorsOf(value: unknown): readonly ReportedError[] {
+  if (Array.isArray(value)) {
+    return value.slice(0, MAX_ERRORS).flatMap((item) => (Array.isArray(item) ? [] : errorsOf(item)));
+  }
+  const own = errorOf(value);
+  return [...(isJsonObject(value) ? errorsInData(value) : []), ...(own ? [own] : [])];
+}
+
+/** Of a JSON-RPC error, whose own code is a number: what the operation says stands in `data`. */
+function errorsInData({ code, data }: JsonObject): readonly ReportedError[] {
+  if (typeof code === 'string' || !isJsonObject(data)) return [];
+  const found = errorsIn(data);
+  return found.length > 0 || textMember(data, 'code') === undefined ? found : errorsOf(data);
+}
+
+/** One error object, or a text in its place; undefined for what says nothing. */
+function errorOf(value: unknown): ReportedError | undefined {
+  const error = typeof value === 'string' ? { message: value } : value;
+  if (!isJsonObject(error)) return undefined;
+  const code = codeIn(error);
+  const message = printableText(textMember(error, 'message') ?? '', MAX_TEXT);
+  const recovery = recoveryIn(error, code);
+  if (code === undefined && recovery === undefined && message === '') return undefined;
+  const details = present(error, 'details');
+  return {
+    message,
+    ...defined({
+      code,
+      recovery,
+      field: fieldIn(error),
+      details: isJsonObject(details) ? details : undefined,
+      retryAfterMs: retryAfterMsIn(error),
+    }),
+  };
+}
+
+const recoveryIn = (error: JsonObject, code: string | undefined): Recovery | undefined =>
+  recoveryMember(present(error, 'recovery')) ?? (code === undefined ? undefined : recoveryOfCode(code));
+
+function codeIn(error: JsonObject): string | undefined {
+  const code = textMember(error, 'code') ?? '';
+  return code === '' || code.length > MAX_CODE ? undefined : printableText(code, MAX_CODE);
+}
+
+/** `field`, else where the first of its `issues` points. */
+function fieldIn(error: JsonObject): string | undefined {
+  const issues = present(error, 'issues');
+  const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
+  const field =
+    textMember(error, 'field') ?? (isJsonObject(first) ? textMember(first, 'pointer') : undefined);
+  return field === undefined || field === '' ? undefined : printableText(field, MAX_TEXT);
+}
+
+const SECOND_MS = 1000;
+/** `retry_after` is a number of seconds between these two. */
+const LEAST_S = 1;
+const MOST_S = 3600;
+
+/** `retry_after` of an error, rounded up to whole seconds and put into its range, in ms; undefined for no number. */
+export function retryAfterMsIn(error: JsonObject): number | undefined {
+  const seconds = present(error, 'retry_after');
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined;
+  return Math.min(Math.max(Math.ceil(seconds), LEAST_S), MOST_S) * SECOND_MS;
+}
