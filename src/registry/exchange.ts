@@ -6,7 +6,8 @@ import { ConfigError } from '../errors.ts';
 import type { AnyTransport } from '../keys/contract.ts';
 import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
 import { limited, orAborted } from '../time-limits.ts';
-import { abortedCall, codeOf, RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
+import { abortedCall, codeOf } from './errors.ts';
+import { RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
 
 /** RFC 6750 §2.1. A line end in it would be a header of its own. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;

@@ -13,8 +13,8 @@ import {
   send,
   versionPath,
 } from './send.ts';
+import { badArgument } from './errors.ts';
 import {
-  badArgument,
   type CallOptions,
   type DiagnosticsQuery,
   type Registry,

@@ -6,14 +6,14 @@ import { defaultTransport } from '../keys/net/transport.ts';
 import { type Protocol, protocolFor } from '../protocol.ts';
 import { sleep } from '../time-limits.ts';
 import { type Answered, exchange, type RegistryConnection, tokenOf } from './exchange.ts';
-import {
-  badArgument,
-  type CallOptions,
-  type DiagnosticsQuery,
-  type RegistryMethod,
-  type RequestOptions,
-  type RegistryOptions,
-  type TokenSource,
+import { badArgument } from './errors.ts';
+import type {
+  CallOptions,
+  DiagnosticsQuery,
+  RegistryMethod,
+  RequestOptions,
+  RegistryOptions,
+  TokenSource,
 } from './types.ts';
 
 /** Options, checked. */

@@ -8,13 +8,8 @@ import type { EventRegistrations } from '../events/registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
 import type { Edition, Protocol } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import {
-  type EventClaim,
-  operationRowId,
-  type ReportClaim,
-  type TaskClaim,
-  type ToldClaim,
-} from '../stores/contract.ts';
+import { operationRowId } from '../stores/constants.ts';
+import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/contract.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
 

@@ -16,14 +16,34 @@ const subpaths = Object.entries(manifest.exports).flatMap(([subpath, target]) =>
   typeof target === 'string' ? [] : [{ subpath, ...target }],
 );
 
-/** Every exported name of an entry's declarations, with its docstring. */
-function documentedNames(declarations: string): { name: string; doc: string }[] {
-  const program = ts.createProgram([declarations], {
+interface PublicName {
+  readonly name: string;
+  readonly doc: string;
+  /** A program may use it at run time, by what the declarations say. */
+  readonly isValue: boolean;
+}
+
+/** `export { type X }` or `export type { X }`: nothing at run time, whatever X is. */
+function isTypeOnly(symbol: ts.Symbol): boolean {
+  return (symbol.declarations ?? []).some(
+    (declaration) =>
+      ts.isExportSpecifier(declaration) && (declaration.isTypeOnly || declaration.parent.parent.isTypeOnly),
+  );
+}
+
+/** One program for all entries: to read the declarations again for each is most of what this file costs. */
+const program = ts.createProgram(
+  subpaths.map(({ types }) => join(root, types)),
+  {
     module: ts.ModuleKind.NodeNext,
     moduleResolution: ts.ModuleResolutionKind.NodeNext,
     skipLibCheck: true,
-  });
-  const checker = program.getTypeChecker();
+  },
+);
+const checker = program.getTypeChecker();
+
+/** Every exported name of an entry's declarations. */
+function publicNames(declarations: string): readonly PublicName[] {
   const source = program.getSourceFile(declarations);
   const module = source && checker.getSymbolAtLocation(source);
   if (!module) throw new Error(`${declarations} is no module`);
@@ -32,6 +52,7 @@ function documentedNames(declarations: string): { name: string; doc: string }[] 
     return {
       name: symbol.name,
       doc: ts.displayPartsToString(target.getDocumentationComment(checker)),
+      isValue: (target.flags & ts.SymbolFlags.Value) !== 0 && !isTypeOnly(symbol),
     };
   });
 }
@@ -75,10 +96,22 @@ describe('package exports', () => {
   });
 
   it.each(subpaths)('$subpath documents every public name', (entry) => {
-    const names = documentedNames(join(root, entry.types));
+    const names = publicNames(join(root, entry.types));
     expect(names.length).toBeGreaterThan(0);
     expect(names.filter(({ doc }) => doc.trim() === '').map(({ name }) => name)).toEqual([]);
   });
+
+  it.each(subpaths)(
+    '$subpath: each value that it declares exists at run time, and no other',
+    async (entry) => {
+      const declared = publicNames(join(root, entry.types)).flatMap(({ name, isValue }) =>
+        isValue ? [name] : [],
+      );
+      const module = (await import(pathToFileURL(join(root, entry.default)).href)) as object;
+      expect(declared.length).toBeGreaterThan(0);
+      expect(declared.toSorted()).toEqual(Object.keys(module).toSorted());
+    },
+  );
 
   it('has a dist in which every file can be imported', async () => {
     const files = readdirSync(join(root, 'dist')).filter((file) => file.endsWith('.js'));

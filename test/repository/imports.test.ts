@@ -67,7 +67,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^stages\//, 4],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],
-  [/^stores\/(contract|accept)\.ts$/, 1],
+  [/^stores\/(accept|constants|contract)\.ts$/, 1],
   [/^stores\//, 5],
   [/^(codec|crypto)\//, 1],
   [

@@ -10,7 +10,7 @@ import type {
   TaskClaim,
   ToldClaim,
 } from '../../src/stores/contract.ts';
-import { operationRowId } from '../../src/stores/contract.ts';
+import { operationRowId } from '../../src/stores/constants.ts';
 import { registrationsOf } from '../../src/testing/store-contract/registrations.ts';
 import { acceptRequest } from './requests.ts';
 

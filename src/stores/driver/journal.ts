@@ -1,6 +1,6 @@
 import type { Counted, RowId, RowKind, Scope } from '../port.ts';
 import type { StoreLimits } from '../contract.ts';
-import { PRESSURE_SHARE } from '../contract.ts';
+import { PRESSURE_SHARE } from '../constants.ts';
 import type { RegistrationTable } from '../rules/registrations.ts';
 import type { RecordRow, Rows, Usage } from '../rules/rows.ts';
 import type { AnyRow, RowData, Sweep } from './row-data.ts';

@@ -1,11 +1,11 @@
-import {
-  type AcceptDecision,
-  type AcceptRequest,
-  type AcceptResult,
-  type EventClaim,
-  type Pressure,
-  PRESSURE_SHARE,
-  type StoreLimits,
+import { PRESSURE_SHARE } from '../constants.ts';
+import type {
+  AcceptDecision,
+  AcceptRequest,
+  AcceptResult,
+  EventClaim,
+  Pressure,
+  StoreLimits,
 } from '../contract.ts';
 import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';

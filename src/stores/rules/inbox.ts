@@ -1,15 +1,15 @@
 import { ConfigError } from '../../errors.ts';
-import {
-  type InboxPage,
-  type InboxQuery,
-  type InboxRecord,
-  isOperationRow,
-  type LeasedEvent,
-  type LeaseDueRequest,
-  type LeaseDueResult,
-  type RetryLimits,
-  type StoreInbox,
-  type TaskClaim,
+import { isOperationRow } from '../constants.ts';
+import type {
+  InboxPage,
+  InboxQuery,
+  InboxRecord,
+  LeasedEvent,
+  LeaseDueRequest,
+  LeaseDueResult,
+  RetryLimits,
+  StoreInbox,
+  TaskClaim,
 } from '../contract.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './lease.ts';

@@ -1,5 +1,5 @@
 import type { AcceptRequest, TaskClaim } from '../contract.ts';
-import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../contract.ts';
+import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../constants.ts';
 import type { RecordRow, Rows, TaskRow } from './rows.ts';
 
 /**

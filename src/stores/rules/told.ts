@@ -1,5 +1,6 @@
 import type { EventChannel } from '../../events/event.ts';
-import { type AcceptDecision, isOperationRow, type TaskClaim, type ToldClaim } from '../contract.ts';
+import { isOperationRow } from '../constants.ts';
+import type { AcceptDecision, TaskClaim, ToldClaim } from '../contract.ts';
 import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
 import type { Accepting } from './park.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rows.ts';

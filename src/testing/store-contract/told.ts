@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { operationRowId, type AcceptDecision } from '../../stores/contract.ts';
+import { operationRowId } from '../../stores/constants.ts';
+import type { AcceptDecision } from '../../stores/contract.ts';
 import { inboxOf, lease, leaseOne } from './inbox-kit.ts';
 import type { Cases, Draft, Kit } from './kit.ts';
 import { DAY_MS, decision, SENDER } from './kit.ts';

@@ -1,0 +1,19 @@
+/* Values that the rules of the store, its contract suite and the tests share. `contract.ts` has types alone. */
+
+/** The control character keeps operations and tasks apart, for receivers hand in ids of printable ASCII. */
+const OPERATION = '\u0001';
+
+/** Of the row that an operation has among the tasks. @param id of printable ASCII. */
+export const operationRowId = (id: string): string => OPERATION + id;
+
+/** Whether an id among the tasks is an operation's. */
+export const isOperationRow = (id: string): boolean => id.startsWith(OPERATION);
+
+/** An instant more than this ahead of the store's clock does not raise its task's mark. Ms. */
+export const MARK_AHEAD_MS = 300_000;
+
+/** Task marks and notification ids outlive their last change by max(retention, this). Ms: 30 days. */
+export const MARK_RETENTION_MS: number = 30 * 86_400_000;
+
+/** Limits at this share of their value are reported as `pressure`. */
+export const PRESSURE_SHARE = 0.8;
