@@ -9,7 +9,7 @@ import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { freePort } from '../support/free-port.ts';
 import { keys, signed, URL_GIVEN, withHeaders } from './explain/captures.ts';
 import { bench, probeKeys, probeKit } from './probe/bench.ts';
-import { CLI, cli, cliOnTerminal } from './run-cli.ts';
+import { CLI, cli, cliApart, cliOnTerminal } from './run-cli.ts';
 import { tempFolder } from './temp-folder.ts';
 
 const VERBS = [
@@ -48,7 +48,7 @@ it('--version: the package’s version', async () => {
   const own = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;
   };
-  expect(await cli(['--version'])).toMatchObject({ code: 0, stdout: `${own.version}\n`, stderr: '' });
+  expect(await cliApart(['--version'])).toMatchObject({ code: 0, stdout: `${own.version}\n`, stderr: '' });
 });
 
 describe('--help', () => {

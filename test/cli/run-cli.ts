@@ -1,5 +1,9 @@
 import { execFile } from 'node:child_process';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { type CliProcess, main } from '../../src/cli/run.ts';
+import { FORM } from '../reliability/form.ts';
 
 /** The command line as users have it. */
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -18,8 +22,31 @@ export interface RunOptions {
   readonly imports?: string;
 }
 
+/**
+ * Runs the command line: in this process in `npm test`, for a process a call is most of what the calls cost; built, and
+ * in a process of its own, in the other forms.
+ */
+export function cli(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  return FORM === 'short' ? cliHere(args, options) : cliApart(args, options);
+}
+
+async function cliHere(args: readonly string[], { env = {}, cwd, input = '' }: RunOptions): Promise<Ended> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const printed = Promise.all([text(stdout), text(stderr)]);
+  const streams = { stdin: Readable.from([Buffer.from(input)]), stdout, stderr };
+  const code = await main(args, {
+    env: { ...process.env, ...env },
+    cwd: () => cwd ?? process.cwd(),
+    ...streams,
+  } as unknown as CliProcess);
+  stdout.end();
+  stderr.end();
+  const [out, err] = await printed;
+  return { code, stdout: out, stderr: err };
+}
+
 /** Runs the built command line in a process of its own. */
-export function cli(
+export function cliApart(
   args: readonly string[],
   { env = {}, cwd, input = '', imports }: RunOptions = {},
 ): Promise<Ended> {
@@ -46,6 +73,6 @@ export async function cliOnTerminal(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const { stdout } = await cli(args, { env: { TERM: 'xterm', ...env }, imports: TERMINAL });
+  const { stdout } = await cliApart(args, { env: { TERM: 'xterm', ...env }, imports: TERMINAL });
   return stdout;
 }

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { FORM, inThisForm } from '../reliability/form.ts';
 import { fetchRuntimes, RUNTIMES } from '../runtimes/runtimes.ts';
+import { INSTALL_MS } from '../support/packed.ts';
 import { openWorkshop, type Project, type Workshop } from './project.ts';
 
 const tsc = join(createRequire(import.meta.url).resolve('typescript/package.json'), '../bin/tsc');
@@ -16,8 +18,8 @@ const manifest = JSON.parse(
 const specifiers = Object.entries(manifest.exports)
   .filter(([, target]) => typeof target === 'object')
   .map(([subpath]) => `proto-webhooks${subpath.slice(1)}`);
-const NODES = RUNTIMES.filter(({ name }) => name.startsWith('Node'));
-const INSTALL_MS = 300_000;
+/** In `npm test` that of this repository alone. */
+const NODES = RUNTIMES.filter(({ name }) => name.startsWith(FORM === 'short' ? 'Node 24' : 'Node '));
 /** The optional peers that subpaths import by themselves. */
 const PEERS = ['@opentelemetry/api', '@modelcontextprotocol/sdk', '@a2a-js/sdk'].map(
   (name) => `${name}@${manifest.devDependencies[name] ?? ''}`,
@@ -26,7 +28,7 @@ const PEERS = ['@opentelemetry/api', '@modelcontextprotocol/sdk', '@a2a-js/sdk']
 let workshop: Workshop;
 let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
 beforeAll(async () => {
-  [workshop, binaryOf] = await Promise.all([openWorkshop(inject('shared')), fetchRuntimes()]);
+  [workshop, binaryOf] = await Promise.all([openWorkshop(inject('shared')), fetchRuntimes(NODES)]);
 }, INSTALL_MS);
 afterAll(() => workshop[Symbol.asyncDispose]());
 
@@ -70,10 +72,11 @@ describe('a TypeScript project', () => {
     await project.write('every.ts', `${imports.join('\n')}\nexport const every = [${names.join(', ')}];\n`);
   }, INSTALL_MS);
 
-  it.each([
+  const resolutions = [
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],
-  ])(
+  ] as const;
+  it.each(inThisForm(resolutions, ([module]) => module === 'nodenext'))(
     'module %s, moduleResolution %s: every subpath and a receiver pass the compiler',
     async (module, resolution) => {
       await project.write('tsconfig.json', tsconfig(module, resolution));
@@ -81,7 +84,8 @@ describe('a TypeScript project', () => {
     },
   );
 
-  it('the tsconfig.json of docs/typescript-and-jest.md', async () => {
+  // One pass of the compiler is enough for `npm test`.
+  it.each(FORM === 'short' ? [] : ['docs/typescript-and-jest.md'])('the tsconfig.json of %s', async () => {
     await project.write('tsconfig.json', String(blocksOf('json')[0]));
     expect(await project.run(process.execPath, tsc, '-p', '.')).toBe('');
   });
@@ -106,7 +110,7 @@ describe('a TypeScript project', () => {
 describe('a plain JavaScript project with require()', () => {
   let project: Project;
   beforeAll(async () => {
-    project = await workshop.project('javascript', {}, ['jest@^30', ...PEERS]);
+    project = await workshop.project('javascript', {}, [...(FORM === 'short' ? [] : ['jest@^30']), ...PEERS]);
     await project.add('receiver.cjs', 'receiver.js');
     await project.write('every.js', `console.log(${JSON.stringify(specifiers)}.map(require).length);\n`);
   }, INSTALL_MS);
@@ -121,7 +125,8 @@ describe('a plain JavaScript project with require()', () => {
     });
   });
 
-  it.each(NODES.filter(({ version }) => /^(20|24)\./.test(version)))(
+  // In `npm test` nobody installs Jest.
+  it.each(FORM === 'short' ? [] : NODES.filter(({ version }) => /^(20|24)\./.test(version)))(
     '$name: Jest runs what docs/typescript-and-jest.md says',
     async (runtime) => {
       const [config = '', test = ''] = blocksOf('js');

@@ -1,11 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { FORM } from '../reliability/form.ts';
+import { onceARun } from '../support/once-a-run.ts';
 import { packed } from '../support/packed.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,9 +35,6 @@ export interface Running {
   readonly stop: () => Promise<number | null>;
 }
 
-/** Installing is the registry's time, and building the machine's. */
-export const INSTALL_MS = 300_000;
-
 /** What npm and vitest tell their scripts about this repository; an example is somebody else's project. */
 const OURS = /^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|VITEST|NODE_ENV$)/;
 
@@ -44,17 +43,59 @@ function outside(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(theirs), NEXT_TELEMETRY_DISABLED: '1' };
 }
 
-/** @param shared `inject('shared')`. */
-export async function installed(name: string, shared: string): Promise<Example> {
+interface Manifest {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'];
+
+const manifestIn = async (folder: string): Promise<Manifest> =>
+  JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+/** Examples that `npm test` runs: they share one installation. The other forms install each by itself. */
+const SHARED = ['bullmq', 'express', 'fastify', 'hono', 'media-buy', 'otel', 'pg-boss', 'registry'] as const;
+
+/**
+ * Installs what the shared examples ask for, once in a run, above the copies of all of them. An example whose
+ * `package.json` lacks what its code imports is found by `test/examples/manifests.test.ts`.
+ */
+function sharedInstallation(shared: string): Promise<string> {
+  return onceARun(shared, 'examples', async () => {
+    const folder = join(shared, 'examples-installed');
+    await mkdir(folder);
+    const manifests = await Promise.all(SHARED.map((name) => manifestIn(join(root, 'examples', name))));
+    const dependencies = Object.assign(
+      {},
+      ...manifests.flatMap(({ dependencies, devDependencies }) => [dependencies, devDependencies]),
+    ) as Record<string, string>;
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));
+    await call('npm', [...INSTALL, await packed(shared)], { cwd: folder, env: outside() });
+    return folder;
+  });
+}
+
+/** Copies an example, and installs it. @returns the copy, and where its programs are. */
+async function placed(name: string, shared: string): Promise<{ folder: string; bin: string }> {
+  if (FORM === 'short') {
+    const above = await sharedInstallation(shared);
+    const folder = await mkdtemp(join(above, `${name}-`));
+    await cp(join(root, 'examples', name), folder, { recursive: true });
+    return { folder, bin: join(above, 'node_modules/.bin') };
+  }
   const folder = await mkdtemp(join(tmpdir(), `proto-webhooks-example-${name}-`));
   await cp(join(root, 'examples', name), folder, { recursive: true });
-  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', await packed(shared)];
-  await call('npm', install, { cwd: folder, env: outside() });
-  const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
-    scripts: Record<string, string>;
-  };
+  await call('npm', [...INSTALL, await packed(shared)], { cwd: folder, env: outside() });
+  return { folder, bin: join(folder, 'node_modules/.bin') };
+}
+
+/** @param shared `inject('shared')`. */
+export async function installed(name: string, shared: string): Promise<Example> {
+  const { folder, bin } = await placed(name, shared);
+  const { scripts } = await manifestIn(folder);
   const options = (env: Env) => {
-    const path = `${join(folder, 'node_modules/.bin')}${delimiter}${process.env['PATH'] ?? ''}`;
+    const path = `${bin}${delimiter}${process.env['PATH'] ?? ''}`;
     return { cwd: folder, env: { ...outside(), ...env, PATH: path } };
   };
   // What `npm run` does, without a process of npm's in between, which signals would have to pass.

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';
-import { INSTALL_MS, installed, type Example, type Running } from './kit.ts';
+import { INSTALL_MS } from '../support/packed.ts';
+import { installed, type Example, type Running } from './kit.ts';
 import { type Registered, registered } from './registered.ts';
 
 const FRONTS = ['rest-api', 'http-api', 'function-url', 'load-balancer'] as const;

@@ -1,9 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { type Example, INSTALL_MS, installed } from './kit.ts';
+import { INSTALL_MS } from '../support/packed.ts';
+import { type Example, installed } from './kit.ts';
 
-describe('examples/media-buy, installed from the packed package as a user does', () => {
+describe('examples/media-buy, installed from the packed package', () => {
   let example: Example;
   beforeAll(async () => {
     example = await installed('media-buy', inject('shared'));

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { openWorkshop, type Project, type Workshop } from '../consumers/project.ts';
 import { freePort } from '../support/free-port.ts';
-import { INSTALL_MS } from './kit.ts';
+import { INSTALL_MS } from '../support/packed.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type RegistryServer, startRegistry } from '../registry/server.ts';
-import { type Example, INSTALL_MS, installed } from './kit.ts';
+import { INSTALL_MS } from '../support/packed.ts';
+import { type Example, installed } from './kit.ts';
 
-describe('examples/registry, installed from the packed package as a user does', () => {
+describe('examples/registry, installed from the packed package', () => {
   let example: Example;
   let server: RegistryServer;
   beforeAll(async () => {

@@ -6,7 +6,8 @@ import type { FakeSeller } from '../../src/testing/seller-types.ts';
 import { startLink, type Link } from '../support/redis-link.ts';
 import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';
-import { INSTALL_MS, installed, type Example, type Running } from './kit.ts';
+import { INSTALL_MS } from '../support/packed.ts';
+import { installed, type Example, type Running } from './kit.ts';
 import { registered } from './registered.ts';
 
 /** A database that never says anything. */

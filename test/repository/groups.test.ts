@@ -11,6 +11,7 @@ import {
   readDurations,
 } from '../support/durations.ts';
 import {
+  EVERY_FORM,
   filesOf,
   GROUPS,
   groupOf,
@@ -81,7 +82,7 @@ describe('groups of tests', () => {
   );
 
   it('every rule names files that there are', () => {
-    const patterns = [...RULE_PATTERNS, ...ROWS_ONLY.map(([pattern]) => pattern)];
+    const patterns = [...RULE_PATTERNS, ...[...ROWS_ONLY, ...EVERY_FORM].map(([pattern]) => pattern)];
     const idle = patterns.filter((pattern) => !testFiles().some((file) => pattern.test(file)));
     expect(idle).toEqual([]);
   });

@@ -117,8 +117,7 @@ function folderOf(wanted: readonly Wanted[]): string {
  * folder of its own, and the first that is done gives it the name that counts.
  * @returns where the binary of a runtime lies.
  */
-export async function fetchRuntimes(): Promise<(runtime: Wanted) => string> {
-  const wanted = [...RUNTIMES, WORKERD];
+export async function fetchRuntimes(wanted: readonly Wanted[]): Promise<(runtime: Wanted) => string> {
   const folder = folderOf(wanted);
   if (!existsSync(folder)) await install(wanted, folder);
   return (runtime) => join(folder, 'node_modules', aliasOf(runtime), runtime.binary);

@@ -32,7 +32,21 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
 export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern);
 
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
-export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [];
+export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
+  [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
+];
+
+/** Files that run in every form, otherwise in each: their harness asks for the form, with what differs. */
+export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
+  [
+    /^cli\/((process|refused|registry)\.test\.ts$|inbox\/)/,
+    'the command line in this process; in one of its own',
+  ],
+  [
+    /^examples\/(servers|media-buy|queues|registry)\.test\.ts$/,
+    'examples on one installation; each installed by itself',
+  ],
+];
 
 export function groupOf(file: string): Group {
   return RULES.find(([pattern]) => pattern.test(file))?.[1] ?? 'unit';
@@ -55,7 +69,7 @@ export function groupNamed(name: string): Group {
   throw new Error(`no group of tests is named ${name}: ${Object.keys(GROUPS).join(', ')}`);
 }
 
-const isRowsOnly = (file: string): boolean => ROWS_ONLY.some(([pattern]) => pattern.test(file));
+const isOf = (list: typeof ROWS_ONLY, file: string): boolean => list.some(([pattern]) => pattern.test(file));
 
 /** True if the file's own text chooses by form: names of `test/reliability/form.ts`, or of a harness that hands them on. */
 const names = (file: string, pattern: RegExp): boolean =>
@@ -63,10 +77,12 @@ const names = (file: string, pattern: RegExp): boolean =>
 
 /** By form: which files it runs. */
 const RUNS: Readonly<Record<Form, (file: string) => boolean>> = {
-  short: (file) => !isRowsOnly(file),
-  rows: (file) => isRowsOnly(file) || names(file, /\b(ROWS|inThisForm)\b/),
+  short: (file) => !isOf(ROWS_ONLY, file),
+  rows: (file) => isOf([...ROWS_ONLY, ...EVERY_FORM], file) || names(file, /\b(ROWS|inThisForm)\b/),
   long: (file) =>
-    isRowsOnly(file) || groupOf(file) === 'reliability' || names(file, /\b(LONG|ROWS|inThisForm)\b/),
+    isOf([...ROWS_ONLY, ...EVERY_FORM], file) ||
+    groupOf(file) === 'reliability' ||
+    names(file, /\b(LONG|ROWS|inThisForm)\b/),
 };
 
 /** Test files of a form, or of one group in it. */

@@ -6,6 +6,9 @@ import { onceARun } from './once-a-run.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Installing is the registry's time, and building the machine's. */
+export const INSTALL_MS = 300_000;
+
 /**
  * The package as npm would publish it, packed once in a run, of what `dist` has: it was built before the tests, and
  * building it again would take it away from others.
