@@ -109,13 +109,16 @@ function bodyOf(observation: Observation, key: string, maxBytes: number): Uint8A
   return body;
 }
 
-/** The same transition by the same channel has the same key. No seller can choose it: it is a hash. */
+/**
+ * The same transition by the same channel has the same key. A seller can work it out, for it is a hash of what the seller knows; no
+ * webhook can have it, for `/` is in no idempotency_key (admission.md §5.10).
+ */
 function keyOf(
   { taskId, operationId, status, source, observation }: Observation,
   { hashes }: ReadyContext,
 ): string {
   const of = taskId === undefined ? { operationId } : { taskId };
-  return `observation:${hashes.sha256Hex(JSON.stringify([of, source, status, observation]))}`;
+  return `observation/${hashes.sha256Hex(JSON.stringify([of, source, status, observation]))}`;
 }
 
 /** @throws ConfigError where the body's reader refuses it, e.g. an envelope that is nested too deeply. */

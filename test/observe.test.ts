@@ -235,6 +235,23 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
     expect((await handled.next()).event).toMatchObject({ kind: 'task', taskType: 'media_buy_delivery' });
   });
 
+  it('no webhook can take its place, by a key that its seller has worked out (admission.md §5.10)', async () => {
+    const { receiver, deliver } = await open();
+    const next = polled({ taskId: 'task-2' });
+    // What the seller knows, it can work out.
+    const elsewhere = memoryStore();
+    const other = await testReceiver({ registrations: registrationsOn(elsewhere), store: elsewhere });
+    onTestFinished(() => other.receiver.stop());
+    const seen = await other.receiver.observe(next);
+    const guessed = 'event' in seen ? (seen.event?.idempotencyKey ?? '') : '';
+    expect(guessed).toMatch(/^observation.[0-9a-f]{64}$/);
+    for (const known of [guessed, guessed.replace('/', ':')]) {
+      // Of another task: its key alone can be in the way.
+      await deliver(webhook('working', { task_id: 'task-9', idempotency_key: known }));
+    }
+    expect((await receiver.observe(next)).kind).toBe('accepted');
+  });
+
   it('is within its sender’s caps', async () => {
     const { receiver } = await open({ maxRecordsPerSender: 1 });
     await receiver.observe(polled());

@@ -15,9 +15,10 @@ export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'opera
 
 /**
  * Ids come from senders and may be of any length and hold any code unit, which not every backend takes. Those that
- * a plain key cannot hold are stored by their hash; JSON keeps lone surrogates apart, which UTF-8 would not.
+ * a plain key cannot hold are stored by their hash; JSON keeps lone surrogates apart, which UTF-8 would not. So is one that
+ * has the form of such a hash: no sender names another id's row.
  */
 export function storedId(id: string, hashes: Hashes): string {
-  if (/^[\x20-\x7e]{1,255}$/.test(id)) return id;
+  if (/^(?!sha-256:[0-9a-f]{64}$)[\x20-\x7e]{1,255}$/.test(id)) return id;
   return `sha-256:${hashes.sha256Hex(JSON.stringify(id))}`;
 }

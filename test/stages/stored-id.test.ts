@@ -26,6 +26,12 @@ describe('stored form of ids', () => {
     expect(stored(id)).toBe(`sha-256:${hash}`);
   });
 
+  it('keeps an id apart from one that is its hash', () => {
+    const long = stored('x'.repeat(256));
+    expect(stored(long)).not.toBe(long);
+    expect(stored(long)).toMatch(/^sha-256:[0-9a-f]{64}$/);
+  });
+
   it('keeps lone surrogates distinct, which UTF-8 would merge', () => {
     expect(stored('\ud800')).not.toBe(stored('\udfff'));
   });
