@@ -48,11 +48,12 @@ export function instant(option: string, text: string): number {
   );
 }
 
-/** @throws UsageError unless `url` is an absolute http or https URL. */
+/** @throws UsageError unless `url` is an absolute http or https URL; a password in it is not repeated. */
 export function requireHttpUrl(what: string, url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
+  const shown = url.replace(/\/\/[^/]*@/, '//…@');
   throw new UsageError(
-    `${what}: ${JSON.stringify(url)} is not a URL. Expected an absolute one, e.g. https://buyer.example/webhooks/proto.`,
+    `${what}: ${JSON.stringify(shown)} is not a URL. Expected an absolute one, e.g. https://buyer.example/webhooks/proto.`,
   );
 }
 

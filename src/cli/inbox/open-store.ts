@@ -106,12 +106,44 @@ function named(module: Record<string, unknown>, name: string): unknown {
   return module[name] ?? fallback?.[name];
 }
 
-function urlOf(option: string, given: string | true, variable: string, context: CliContext): string {
+/** How the URL of each server begins; the first is what messages give as the example. */
+const SCHEMES = {
+  postgres: ['postgres:', 'postgresql:'],
+  mysql: ['mysql:'],
+  redis: ['redis:', 'rediss:'],
+} as const;
+
+type Server = keyof typeof SCHEMES;
+
+/** Drivers take the path of a socket too. */
+const SOCKET = /^\/[^/@]/;
+
+/** The URL may have a password in it: no message repeats any part of it. @throws UsageError */
+function urlOf(server: Server, given: string | true, variable: string, context: CliContext): string {
   const url = given === true ? (context.env[variable] ?? '') : given;
-  if (url !== '') return url;
-  throw new UsageError(
-    `${option}: no URL. Expected one behind the option, or in the environment variable ${variable}.`,
+  if (url === '') {
+    throw new UsageError(
+      `--${server}: no URL. Expected one behind the option, or in the environment variable ${variable}.`,
+    );
+  }
+  const schemes: readonly string[] = SCHEMES[server];
+  if (SOCKET.test(url) || (URL.canParse(url) && schemes.includes(new URL(url).protocol))) return url;
+  throw unreadable(server);
+}
+
+const unreadable = (server: Server, cause?: unknown): UsageError =>
+  new UsageError(
+    `--${server}: the URL cannot be read. Expected one like ${SCHEMES[server][0]}//user:password@host:port, with a port of at most 65535 and what is special in the password percent-encoded; it is not repeated here for the password's sake.`,
+    { cause },
   );
+
+/** What a driver throws where it reads the URL may repeat it. @throws UsageError */
+function readBy<T>(server: Server, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw unreadable(server, error);
+  }
 }
 
 /** The drivers of `sqliteStore` for a Node without one of its own. */
@@ -153,16 +185,16 @@ async function postgres(
   flags: StoreFlags & { readonly postgres: string | true },
   context: CliContext,
 ): Promise<Made> {
-  const connectionString = urlOf('--postgres', flags.postgres, 'DATABASE_URL', context);
+  const connectionString = urlOf('postgres', flags.postgres, 'DATABASE_URL', context);
   type Pool = new (options: typeof POOL & { connectionString: string }) => PgPool & { end(): Promise<void> };
   const Pool = named(await userPackage('pg', context), 'Pool') as Pool;
-  const pool = new Pool({ ...POOL, connectionString });
+  const pool = readBy('postgres', () => new Pool({ ...POOL, connectionString }));
   const store = postgresStore({ pool, ...(flags.schema !== undefined && { schema: flags.schema }) });
   return { store, end: () => pool.end() };
 }
 
 async function mysql(given: string | true, context: CliContext): Promise<Made> {
-  const uri = urlOf('--mysql', given, 'DATABASE_URL', context);
+  const uri = urlOf('mysql', given, 'DATABASE_URL', context);
   await userPackage('mysql2', context);
   const module = await findPackage('mysql2/promise', context);
   type CreatePool = (options: {
@@ -173,7 +205,7 @@ async function mysql(given: string | true, context: CliContext): Promise<Made> {
     end(): Promise<void>;
   };
   const createPool = named(module ?? {}, 'createPool') as CreatePool;
-  const pool = createPool({ uri, connectionLimit: 2, connectTimeout: 5000 });
+  const pool = readBy('mysql', () => createPool({ uri, connectionLimit: 2, connectTimeout: 5000 }));
   return { store: mysqlStore({ pool }), end: () => pool.end() };
 }
 
@@ -181,11 +213,11 @@ async function redis(
   flags: StoreFlags & { readonly redis: string | true },
   context: CliContext,
 ): Promise<Made> {
-  const url = urlOf('--redis', flags.redis, 'REDIS_URL', context);
+  const url = urlOf('redis', flags.redis, 'REDIS_URL', context);
   type Client = RedisClient & { disconnect(): void; on(event: 'error', listener: () => void): unknown };
   type Constructor = new (url: string, options: object) => Client;
   const Redis = named(await userPackage('ioredis', context), 'Redis') as Constructor;
-  const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 });
+  const client = readBy('redis', () => new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 }));
   // What goes wrong is told by the store's own rejection.
   client.on('error', () => undefined);
   const store = redisStore({ client, ...(flags.prefix !== undefined && { prefix: flags.prefix }) });

@@ -78,3 +78,36 @@ describe('inbox --postgres', () => {
     expect(stderr).toMatch(/^proto-webhooks: .*waiting for a connection/);
   });
 });
+
+/** Each with a password that no output may repeat. */
+const WRONG_URLS: readonly (readonly [option: string, url: string])[] = [
+  ['--redis', 'rediss//:s3cret-word@redis.example:6380'],
+  ['--redis', '//:s3cret-word@redis.example:6380'],
+  ['--redis', 'redis://:s3cret-word@127.0.0.1:99999'],
+  ['--redis', 'redis://:s3cret-word%ZZ@127.0.0.1:1'],
+  ['--redis', 'postgres://u:s3cret-word@127.0.0.1:1/x'],
+  ['--postgres', 'postgres//u:s3cret-word@127.0.0.1/x'],
+  ['--postgres', 'postgres://u:s3cret-word@127.0.0.1:99999/x'],
+  ['--mysql', 'mysql//u:s3cret-word@127.0.0.1/x'],
+  ['--mysql', 'mysql://u:s3cret-word@127.0.0.1:99999/x'],
+  ['--mysql', 'mysql://u:s3cret-word%ZZ@127.0.0.1:1/x'],
+  ['--mysql', 'mysql://u:s3cret-word@127.0.0.1:1/x?ssl=s3cret-word'],
+];
+
+describe('a URL that cannot be read is the user’s mistake, in one line without its password', () => {
+  it.each(WRONG_URLS)('%s %s', async (option, url) => {
+    const given = await cli(['inbox', 'list', option, url, '--json']);
+    expect(given.code).toBe(2);
+    expect(JSON.parse(given.stdout)).toMatchObject({ error: { code: 'usage' } });
+    expect(given.stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(given.stderr).toContain(`${option}: the URL cannot be read.`);
+    expect(given.stdout + given.stderr).not.toContain('s3cret');
+  });
+
+  it('in the environment too', async () => {
+    const env = { REDIS_URL: 'rediss//:s3cret-word@redis.example:6380' };
+    const { code, stdout, stderr } = await cli(['inbox', 'list', '--redis'], { env });
+    expect(code).toBe(2);
+    expect(stdout + stderr).not.toContain('s3cret');
+  });
+});
