@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
-import { resolve } from 'node:path';
+import { realpath, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -38,6 +39,31 @@ export async function readInput(file: string, expected: string, context: CliCont
     const code = (error as NodeJS.ErrnoException).code ?? '';
     throw new UsageError(`${file}: ${REASONS[code] ?? code}. Expected ${expected}, or - for standard input.`);
   }
+}
+
+/**
+ * The bytes of a file that a capture names. A capture is another's text: it reads what lies below its own folder, by a name without
+ * `..` and without a link on the way, and nothing else.
+ * @param capture the file of the capture; `-`, standard input, has no folder.
+ * @throws UsageError for any other name, and where the file cannot be read.
+ */
+export async function readBeside(capture: string, name: string, context: CliContext): Promise<Uint8Array> {
+  const refused = (why: string): UsageError =>
+    new UsageError(
+      `the curl command names the file ${JSON.stringify(name)}, which ${why}. Put the body into the command, as --data-raw '…', or the file beside the capture`,
+    );
+  if (capture === '-') throw refused('is not read: a capture on standard input has no folder');
+  const inner = normalize(name);
+  if (isAbsolute(inner) || inner === '-' || inner.split(/[\\/]/)[0] === '..') {
+    throw refused("is not read: it is not below the capture's folder");
+  }
+  const folder = await realpath(dirname(resolve(context.cwd, capture)));
+  const file = join(folder, inner);
+  const found = await realpath(file).catch(() => undefined);
+  if (found === undefined) throw refused('is not there');
+  if (found !== file) throw refused('is not read: there is a link on its way');
+  if (!(await stat(file)).isFile()) throw refused('is not read: it is no regular file');
+  return readBounded(file, name, 'the body that the curl command names');
 }
 
 /** @throws UsageError where the file is not a JSON object. */

@@ -6,7 +6,7 @@ import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
 import { headerFields } from '../../delivery.ts';
 import type { Capture } from '../capture/capture.ts';
 import { readCapture } from '../capture/read-capture.ts';
-import { addSecretFlags, collect, readInput } from '../files.ts';
+import { addSecretFlags, collect, readBeside, readInput } from '../files.ts';
 import { addChainFlags } from '../keys/verb.ts';
 import {
   addVerb,
@@ -102,7 +102,7 @@ function explainer(flags: ExplainFlags, context: CliContext): Explain {
     const bytes = await readInput(file, 'a captured delivery', context);
     const capture = await readCapture(bytes, {
       file,
-      readFile: (name) => readInput(name, 'the body that the curl command names', context),
+      readFile: (name) => readBeside(file, name, context),
       ...(flags.entry !== undefined && { entry: flags.entry }),
     });
     const url = urlOf(capture, flags);

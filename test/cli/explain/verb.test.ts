@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { httpText } from '../../../src/cli/send/verb.ts';
 import { createFakeSeller } from '../../../src/testing/index.ts';
@@ -65,5 +66,53 @@ describe('explain --dir', () => {
     });
     expect(seller.fetches('/.well-known/jwks.json')).toBe(1);
     expect(seller.fetches('/.well-known/brand.json')).toBe(1);
+  });
+});
+
+describe('explain: the file that a curl command names', () => {
+  const SECRET = 'what-no-capture-may-read';
+
+  /** A capture in a folder of its own, beside which there is what it must not read. */
+  async function named(name: string, from: 'file' | 'stdin' = 'file') {
+    using folder = tempFolder();
+    mkdirSync(folder.file('captures/sub'), { recursive: true });
+    writeFileSync(folder.file('outside'), SECRET);
+    writeFileSync(folder.file('captures/body.json'), '{}');
+    writeFileSync(folder.file('captures/sub/body.json'), '{}');
+    symlinkSync(folder.file('outside'), folder.file('captures/link'));
+    symlinkSync(folder.path, folder.file('captures/folder'));
+    const command = `curl ${URL_GIVEN} -H 'Content-Type: application/json' --data-binary @${name.replace('<here>', folder.path)}`;
+    writeFileSync(folder.file('captures/a.sh'), command);
+    const { ed25519 } = await keys();
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [ed25519.publicJwk] }));
+    const capture = from === 'stdin' ? '-' : relative(process.cwd(), folder.file('captures/a.sh'));
+    const ended = await explainHere([capture, '--keys', folder.file('jwks.json')], command);
+    expect(JSON.stringify(ended)).not.toContain(SECRET);
+    return ended.code === 2 ? ended.message : ended.text;
+  }
+
+  it.each(['body.json', './body.json', 'sub/body.json', 'sub/../body.json'])('%s is read', async (name) => {
+    expect(await named(name)).toContain('2 bytes, captured as curl command');
+  });
+
+  it.each([
+    ['../outside', 'not below'],
+    ['sub/../../outside', 'not below'],
+    ['<here>/outside', 'not below'],
+    ['<here>/captures/body.json', 'not below'],
+    ['/dev/stdin', 'not below'],
+    ['-', 'not below'],
+    ['link', 'a link on its way'],
+    ['folder/outside', 'a link on its way'],
+    ['sub', 'no regular file'],
+    ['nowhere', 'is not there'],
+  ])('%s is not, and the message says how to inline it', async (name, why) => {
+    const message = await named(name);
+    expect(message).toContain(why);
+    expect(message).toMatch(/Put the body into the command, as --data-raw/);
+  });
+
+  it('none is, of a capture on standard input', async () => {
+    expect(await named('body.json', 'stdin')).toMatch(/standard input has no folder.*--data-raw/);
   });
 });
