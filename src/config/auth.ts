@@ -2,7 +2,7 @@ import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../errors.ts';
 import type { Protocol } from '../protocol.ts';
 import type { AuthPolicy, SenderAuth, SenderEntry, NotificationToken } from '../senders.ts';
-import { oneOf, onlyKnown } from './validate.ts';
+import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 
 /** contract.md §4.3: legacy credentials have at least so many characters. */
 const MIN_SECRET_LENGTH = 32;
@@ -29,9 +29,7 @@ function secrets(
   const credentials = previous === undefined ? [current] : [current, previous];
   return credentials.map((secret) => {
     requireSecret(where, secret, least);
-    if (new Set(secret).size === 1) {
-      throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
-    }
+    refuseRepeated(where, secret);
     if (secret !== secret.trim() || /^bearer\s/i.test(secret)) {
       throw new ConfigError(
         `${where}: has white space around it, or the word Bearer in front. Give the credential alone.`,

@@ -66,6 +66,12 @@ export function requireSet(name: string, value: unknown): void {
   );
 }
 
+/** @throws ConfigError for a secret that anybody guesses. */
+export function refuseRepeated(where: string, secret: string): void {
+  if (new Set(secret).size > 1) return;
+  throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
+}
+
 /** @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,

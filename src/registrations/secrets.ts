@@ -1,5 +1,5 @@
 import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
-import { requireSet } from '../config/validate.ts';
+import { refuseRepeated, requireSet } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import { ConfigError } from '../errors.ts';
@@ -52,7 +52,7 @@ function secretOf(hashes: Hashes, text: string): Secret {
 
 /**
  * @param secrets the newest first; each at least 32 characters, from a random source.
- * @throws ConfigError for an empty list, a secret that is undefined or short, or a duplicate.
+ * @throws ConfigError for an empty list, a secret that is undefined, short or one character repeated, or a duplicate.
  */
 export function secretsOf(secrets: readonly (string | undefined)[], hashes: Hashes): Secrets {
   const named = new Map<string, Secret>();
@@ -64,6 +64,7 @@ export function secretsOf(secrets: readonly (string | undefined)[], hashes: Hash
         `secrets[${place}]: less than ${MIN_LENGTH} characters. Make one with: openssl rand -base64 32`,
       );
     }
+    refuseRepeated(`secrets[${place}]`, text);
     const secret = secretOf(hashes, text);
     if (named.has(secret.id)) {
       throw new ConfigError(`secrets[${place}]: is a duplicate. Remove one of the two.`);

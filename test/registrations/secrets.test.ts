@@ -32,6 +32,8 @@ describe('the secrets of registrations', () => {
     [[], /must be a list with at least one/],
     [undefined, /must be a list with at least one/],
     ['a string that is not a list, of more than 32 characters', /must be a list with at least one/],
+    [['x'.repeat(32)], /^secrets\[0\]: is one character, repeated\. Give a random one\.$/],
+    [[NEWEST, '\u{1F511}'.repeat(32)], /^secrets\[1\]: is one character, repeated\./],
     [['x'.repeat(31)], /secrets\[0\]: less than 32/],
     [[undefined], /^secrets\[0\]: is undefined\. Is the environment variable set\?$/],
     [[NEWEST, ''], /^secrets\[1\]: is empty\. Is the environment variable set\?$/],
