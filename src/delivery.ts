@@ -18,6 +18,8 @@ export interface Head {
   readonly method: string;
   /** Request target as received (`/path?query` or absolute), or undefined for the two-argument call. */
   readonly url: string | undefined;
+  /** `url` is as a platform writes it (`RequestInfo.urlNormalised`). */
+  readonly urlNormalised?: boolean;
   readonly headers: HeaderFields;
 }
 

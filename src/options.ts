@@ -18,6 +18,8 @@ import type { Durability, Store } from './stores/contract.ts';
 export interface RequestInfo {
   /** Request target or absolute URL as received. Needed where `publicUrl` ends in `/*`. */
   readonly url?: string;
+  /** `url` is as the platform writes it, e.g. `Request.url`: characters may be percent-encoded that were sent as they are. */
+  readonly urlNormalised?: boolean;
   /** `POST`. */
   readonly method?: string;
   /** Aborts waiting for a duplicate's first copy; a handler that runs is not stopped by it. */

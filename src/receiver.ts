@@ -183,8 +183,8 @@ export function receiverOf(parts: Parts): Receiver {
   const observe = once(async () => (await import('./observe.ts')).observeWith(parts));
   const health = once(async () => (await import('./health.ts')).createHealth(parts));
 
-  function headOf(headers: unknown, { method, url }: RequestInfo): Head {
-    const head = { method: methodOf(method), url, headers: headerFields(headers) };
+  function headOf(headers: unknown, { method, url, urlNormalised = false }: RequestInfo): Head {
+    const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
     requireUrl(parts.config.publicUrl, url);
     return head;
   }

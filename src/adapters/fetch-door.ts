@@ -60,13 +60,15 @@ export interface FetchExchange {
   readonly headers: HeadersInput;
   /** The request target, as received where the platform shows it. */
   readonly url: string;
+  /** It does not: the target is that of a `Request.url`. */
+  readonly urlNormalised: boolean;
 }
 
 async function answer(
   receiver: DoorReceiver,
-  { fix, method, body, headers, url }: FetchExchange,
+  { fix, method, body, headers, url, urlNormalised }: FetchExchange,
 ): Promise<Reply> {
-  const opened = await receiver.open(headers, { url, method, signal: body.signal });
+  const opened = await receiver.open(headers, { url, urlNormalised, method, signal: body.signal });
   if (!isTicket(opened)) {
     body.cancel();
     return opened.response;

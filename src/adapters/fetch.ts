@@ -10,7 +10,8 @@ export type { DoorReceiver } from './door.ts';
  * answered 503 `body_consumed`.
  *
  * `Request.url` is a normalised URL: with a `publicUrl` that ends in `/*`, sellers must have been given the URL in
- * that form. With an exact `publicUrl` it makes no difference.
+ * that form; where one was not, its deliveries are answered 503 with the alarm `public_url_mismatch`. With an exact `publicUrl` it
+ * makes no difference.
  */
 export function webhookHandler(receiver: DoorReceiver): (request: Request) => Promise<Response> {
   const check = wiringOf('fetch', receiver);
@@ -19,6 +20,7 @@ export function webhookHandler(receiver: DoorReceiver): (request: Request) => Pr
     // Path and query only: `Request.url` is made by the framework, and its authority is not part of what was received.
     const url = pathAndQuery(request.url);
     const { method, headers } = request;
-    return answerFetch(receiver, { fix: FETCH_FIX, method, body: bodyOf(request), headers, url });
+    const exchange = { fix: FETCH_FIX, method, body: bodyOf(request), headers, url, urlNormalised: true };
+    return answerFetch(receiver, exchange);
   };
 }

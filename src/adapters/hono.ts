@@ -51,6 +51,7 @@ function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
     body: pair && isUntouched(pair.incoming) ? nodeBody(pair) : bodyOf(raw),
     headers: pair?.incoming.rawHeaders ?? raw.headers,
     url: pair?.incoming.url ?? pathAndQuery(raw.url),
+    urlNormalised: !pair,
   };
 }
 

@@ -160,7 +160,7 @@ async function answer(
     // 405 would end the event for its sender, and a front that is read wrongly is not a fault of that one's.
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
-    const info = { method, url: shape.target(event) };
+    const info = { method, url: shape.target(event), urlNormalised: shape === PAYLOAD_1 };
     const { response } = isParsed(event)
       ? await refuseParsed(receiver, headers, info)
       : await receiver.verifyAndDispatch(bodyOf(event), headers, info);

@@ -55,6 +55,36 @@ export function formedUrl(form: UrlForm, evidence: UrlEvidence): FormedUrl | und
   }
 }
 
+/** Of what a request target can have, what `URL` percent-encodes in a path: `" < > ^ \` { }` (WHATWG URL §1.3). */
+const IN_PATH = /%(?:22|3[CE]|5E|60|7[BD])/gi;
+/** The same in a query: `" ' < >`. */
+const IN_QUERY = /%(?:2[27]|3[CE])/gi;
+/** Where a query was taken apart and put together again: all but what separates its members, and `%`. */
+const IN_MEMBERS = /%(?:2[124789ACF]|3[ABCEF]|40|5[BCDE]|60|7[BCD])/gi;
+
+/** What `encodeURIComponent` leaves as it is, and others encode. */
+const LEFT = /[!'()*]/g;
+const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+
+const without = (encoded: RegExp, text: string): string => text.replace(encoded, decodeURIComponent);
+
+/**
+ * What a sender can have sent where a platform has made this of it (verification.md §2.34): path, query, or both in another
+ * percent-encoding. At most seven.
+ * @param url path and query as the platform gives them.
+ */
+export function sentTargets(url: string): readonly string[] {
+  const at = url.includes('?') ? url.indexOf('?') : url.length;
+  const [path, query] = [url.slice(0, at), url.slice(at)];
+  const sent = new Set(
+    [without(IN_QUERY, query), without(IN_MEMBERS, query), query.replace(LEFT, encoded), query].flatMap(
+      (sentQuery) => [without(IN_PATH, path), path].map((sentPath) => sentPath + sentQuery),
+    ),
+  );
+  sent.delete(url);
+  return [...sent];
+}
+
 /** Path and query of a canonical URL. */
 function restOf({ targetUri }: Target): string {
   return targetUri.slice(targetUri.indexOf('/', 'https://'.length));

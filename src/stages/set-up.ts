@@ -45,10 +45,11 @@ export function createSetUpWatch(parts: SetUpParts): SetUpWatch {
       urlRight.add(agentUrl);
     },
     async signedElsewhere(request, candidates, verifies) {
-      const open = candidates.filter(({ sender }) => !urlRight.has(sender.agentUrl));
+      const { url, urlNormalised } = request.delivery;
+      const isOpen = urlNormalised || candidates.some(({ sender }) => !urlRight.has(sender.agentUrl));
       // The call with two arguments has no evidence.
-      if (request.delivery.url === undefined || open.length === 0) return undefined;
-      return (await trials()).signedElsewhere(request, open, verifies);
+      if (url === undefined || !isOpen) return undefined;
+      return (await trials()).signedElsewhere(request, candidates, verifies);
     },
     outsideWindow: async (request, late) => (await trials()).outsideWindow(request, late),
   };

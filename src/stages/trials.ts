@@ -10,7 +10,15 @@ import { receivedAuthority } from '../auth/rfc9421/host.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
-import { formedUrl, type FormedUrl, URL_FORMS, type UrlEvidence, type UrlForm } from '../config/url-forms.ts';
+import { canonicalOrUndefined, pathAndQuery } from '../config/public-url.ts';
+import {
+  formedUrl,
+  type FormedUrl,
+  sentTargets,
+  URL_FORMS,
+  type UrlEvidence,
+  type UrlForm,
+} from '../config/url-forms.ts';
 import type { Candidate } from '../keys/contract.ts';
 import type { Unavailability } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -341,10 +349,37 @@ export function urlTrial(
   };
 }
 
+/**
+ * After check 10 failed under these keys, of a URL as a platform writes it: whether the signature is for one that the platform has
+ * percent-encoded (verification.md §2.34). At most seven verifications a key, of whatever carries a known key id: without a budget,
+ * for a sender that verified before may use such a URL at any time.
+ */
+async function reencoded(
+  { config, raiseAlarm }: SetUpParts,
+  { delivery, target }: HeadRequest,
+  candidates: readonly Candidate[],
+  verifies: VerifiesFor,
+): Promise<Unavailability | undefined> {
+  const { publicUrl } = config;
+  if (publicUrl.kind === 'exact' || !delivery.urlNormalised) return undefined;
+  for (const sent of sentTargets(pathAndQuery(delivery.url ?? '/'))) {
+    const signed = canonicalOrUndefined(publicUrl.origin + sent);
+    const signer = signed && (await verifies(signed, candidates));
+    if (!signer) continue;
+    const sender = signer.sender.agentUrl;
+    const [signedUrl, seenUrl] = [signed, target].map((url) => printableName(url.targetUri, MAX_URL_BYTES));
+    const message = `${sender} signed for ${signedUrl}, which this platform gives as ${seenUrl}. Give ${sender} a URL without such characters, or use a door that sees the request target: proto-webhooks/node, express, fastify, or hono on Node.`;
+    raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl: seenUrl, message });
+    return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
+  }
+  return undefined;
+}
+
 /** What is done about a delivery that failed by what may be our own fault (verification.md §2.34, §2.35). */
 export function createSetUpTrials(parts: SetUpParts, known: SetUpKnowledge): Omit<SetUpWatch, 'verified'> {
+  const byForms = urlTrial(parts, known, createTrialPace());
   return {
-    signedElsewhere: urlTrial(parts, known, createTrialPace()),
+    signedElsewhere: async (...delivered) => (await reencoded(parts, ...delivered)) ?? byForms(...delivered),
     outsideWindow: clockTrial(parts, known, createTrialPace()),
   };
 }

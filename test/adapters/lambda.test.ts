@@ -29,7 +29,11 @@ describe('input', () => {
   test('a REST API: the path with its stage, the query put together again, repeated lines', async () => {
     const receiver = recordingReceiver();
     await webhookHandler(receiver)(REST);
-    expect(receiver.handed[0]?.request).toEqual({ method: 'POST', url: '/stage/proto?b=1&b=2&a=x%20y' });
+    expect(receiver.handed[0]?.request).toEqual({
+      method: 'POST',
+      url: '/stage/proto?b=1&b=2&a=x%20y',
+      urlNormalised: true,
+    });
     expect(receiver.handed[0]?.headers.get('signature')).toEqual(['first', 'last']);
     expect(text(receiver.handed[0])).toBe('{ "a" : "\u00fc" }');
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { webhookHandler } from '../../src/adapters/fetch.ts';
 import type { Alarm } from '../../src/alarms.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
@@ -6,6 +7,7 @@ import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller
 import { PUBLIC_URL } from './contract/cases.ts';
 import { DOORS } from './contract/doors.ts';
 import { givenFor, openSetup } from './contract/setup.ts';
+import type { WireRequest } from './contract/wire.ts';
 
 let seller: FakeSeller;
 beforeAll(async () => {
@@ -57,4 +59,64 @@ describe.each(DOORS)('publicUrl differs from the URL that the seller has: $name'
     expect((await reopened.ask(first)).status).toBe(200);
     expect(mended.handled).toHaveLength(1);
   });
+});
+
+const PREFIX = 'https://buyer.example/webhooks/*';
+
+/** What platforms percent-encode, as a seller may have it in the URL behind `PUBLIC_URL`. */
+const ENCODED = [
+  ['in the query', "?q='x'"],
+  ['in the path', '/{a}'],
+  ['in both', '/{a}?q="x"'],
+  ['in one, and encoded before in the other', "/%7Ba%7D?q='x'"],
+  ['in the other, and encoded before in the one', '/{a}?q=%27x%27'],
+  ['every one', '/"<>^`{}?q="<>\''],
+] as const;
+
+/** With another signature. */
+const forged = (request: WireRequest): WireRequest => ({
+  ...request,
+  headers: request.headers.map(([name, value]) => [
+    name,
+    name === 'Signature' ? value.replace(/=:.{4}/, '=:AAAA') : value,
+  ]),
+});
+
+describe.each(DOORS)('a URL with what platforms percent-encode (verification.md §2.34): $name', (door) => {
+  test.each([...ENCODED, ['of a member', '?q=a:b/c,d']] as const)(
+    '%s: never a final 401',
+    async (_, rest) => {
+      const { signed } = givenFor(seller);
+      const { receiver } = openSetup(seller, { publicUrl: PREFIX });
+      await using open = await door.open(receiver);
+      const given = await signed({ url: PUBLIC_URL + rest });
+      expect((await open.ask(forged(given))).status).toBe(401);
+      expect([200, 503]).toContain((await open.ask(given)).status);
+    },
+  );
+});
+
+test.each(ENCODED)('`Request.url`, %s: 503 and an alarm, also after one that verified', async (_, rest) => {
+  const alarms: Alarm[] = [];
+  const { receiver, handled } = openSetup(seller, {
+    publicUrl: PREFIX,
+    onAlarm: (alarm) => void alarms.push(alarm),
+  });
+  const handle = webhookHandler(receiver);
+  const { signed } = givenFor(seller);
+  const ask = async (url: string, change = (request: WireRequest) => request): Promise<number> => {
+    const { method, headers, body } = change(await signed({ url }));
+    return (
+      await handle(
+        new Request(url, { method, headers: headers.map((line) => [...line]), body: Buffer.from(body) }),
+      )
+    ).status;
+  };
+  const url = PUBLIC_URL + rest;
+  expect(await ask(url, forged)).toBe(401);
+  expect(await ask(url)).toBe(503);
+  expect(alarms).toMatchObject([{ code: 'public_url_mismatch', sender: seller.agentUrl, signedUrl: url }]);
+  expect(await ask(PUBLIC_URL)).toBe(200);
+  expect(await Promise.all([ask(url), ask(url, forged), ask(url)])).toEqual([503, 401, 503]);
+  expect(handled).toHaveLength(1);
 });
