@@ -11,6 +11,8 @@ export type AlarmCode =
   | 'cap_near'
   | 'cap_reached'
   | 'second_terminal_status'
+  /** A task's terminal status came under a key that was used before for something else: it is not handled. */
+  | 'end_dropped'
   | 'timestamp_ahead'
   | 'nonconforming_sender'
   /** A proof of control was answered 403; the message says what is missing. */

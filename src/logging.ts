@@ -14,12 +14,15 @@ const EVERY_MS = 60_000;
 /** Subjects remembered. One that is forgotten is let through early. */
 const MAX_SUBJECTS = 10_000;
 
-/** Its size is bounded, whatever the subjects are. */
-export function createThinning(): Thinning {
+/**
+ * Its size is bounded, whatever the subjects are.
+ * @param everyMs Infinity: once, as long as the subject is remembered.
+ */
+export function createThinning(everyMs: number = EVERY_MS): Thinning {
   const last = new Map<string, { readonly at: number; suppressed: number }>();
   return (subject, at) => {
     const before = last.get(subject);
-    if (before && Math.abs(at - before.at) < EVERY_MS) {
+    if (before && Math.abs(at - before.at) < everyMs) {
       before.suppressed += 1;
       return undefined;
     }
@@ -74,13 +77,16 @@ export function harmlessLogger(logger: Logger): Logger {
 /**
  * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
  * left out. Those that anybody can cause before it is known who sent are about nothing: a flood of them is one.
- * `each`: never left out, for its owner has to decide on every one, or it is rare by itself.
+ * `each`: never left out, for its owner has to decide on every one, or it is rare by itself. `once`: one of a subject.
  */
-const SUBJECTS: Readonly<Record<AlarmCode, readonly string[] | 'each'>> = {
+const SUBJECTS: Readonly<
+  Record<AlarmCode, readonly string[] | 'each' | { readonly once: readonly string[] }>
+> = {
   dead: 'each',
   admission_pressure: 'each',
   payload_changed: ['sender', 'key'],
-  second_terminal_status: ['sender', 'key'],
+  second_terminal_status: { once: ['sender', 'taskId'] },
+  end_dropped: { once: ['sender', 'taskId'] },
   timestamp_ahead: ['sender'],
   nonconforming_sender: ['sender', 'warning'],
   token_mismatch: ['sender'],
@@ -152,9 +158,16 @@ export function alarmRaiser(
 ): RaiseAlarm {
   const hook = harmless(onAlarm);
   const thinned = createThinning();
+  const once = createThinning(Infinity);
+  const suppressedOf = (raised: Alarm): number | undefined => {
+    const about = SUBJECTS[raised.code];
+    if (about === 'each') return 0;
+    return 'once' in about
+      ? once(subjectOf(raised, about.once), now())
+      : thinned(subjectOf(raised, about), now());
+  };
   return (raised) => {
-    const members = SUBJECTS[raised.code];
-    const suppressed = members === 'each' ? 0 : thinned(subjectOf(raised, members), now());
+    const suppressed = suppressedOf(raised);
     if (suppressed === undefined) return;
     const alarm = printableAlarm(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;

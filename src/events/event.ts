@@ -117,6 +117,10 @@ export type WarningCode =
   | 'unknown_status'
   /** A non-terminal status newer than a terminal one that was applied. */
   | 'after_terminal'
+  /** Another terminal status of the task came before, under another key (admission.md §5.4a). */
+  | 'second_terminal_status'
+  /** The key of this terminal status was used before for something else: no handler runs (admission.md §5.4a). */
+  | 'end_dropped'
   /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
   | 'wrapped_response'
   /** contract.md §6.9: must not appear there. */

@@ -8,6 +8,9 @@ const SENTENCES: Record<WarningCode, string> = {
   invalid_timestamp: 'the timestamp is not an RFC 3339 date-time with a zone: the event is not ordered',
   unknown_status: 'the status is none of those that are known',
   after_terminal: 'a non-terminal status came after a terminal one of the same task',
+  second_terminal_status:
+    'another terminal status of the same task came before, under another idempotency_key',
+  end_dropped: 'the idempotency_key was used before for something else: this end of the task is not handled',
   wrapped_response: 'the data part is only {response: {…}}: the sender wrapped the result once too often',
   report_has_aggregated_totals:
     'the delivery report has aggregated_totals, which belong to get_media_buy_delivery',

@@ -146,11 +146,35 @@ export async function admit(
   if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
   const result = await acceptAlone(request, read.deliveryId, context);
-  const name = { sender: request.sender, key: read.claim.key };
+  const decided = await afterAccept(result, read, context);
+  return decided ?? waitForOther(result, read, context, signal);
+}
+
+/** What an accept brought to light is told, and what it means: undefined where another delivery has to be waited for. */
+async function afterAccept(
+  result: AcceptResult,
+  read: ReadEvent,
+  context: AdmitContext,
+): Promise<WonDelivery | Verdict | undefined> {
+  const name = { sender: read.identity.sender.agentUrl, key: read.claim.key };
   announce(result, name, context.raiseAlarm);
   if (hasDied(result)) await tellDead(name, context);
-  if (isToldBefore(result)) return beforeIt(result, read, context);
-  return decide(result, read, context) ?? waitForOther(result, read, context, signal);
+  const verdict = isToldBefore(result)
+    ? await beforeIt(result, read, context)
+    : decide(result, read, context);
+  return result.secondEnd || result.endDropped ? toldOfEnds(result, verdict, read, context) : verdict;
+}
+
+/** Rare: its code is loaded for it. */
+async function toldOfEnds(
+  result: AcceptResult,
+  verdict: WonDelivery | Verdict | undefined,
+  { reading }: ReadEvent,
+  { raiseAlarm }: AdmitContext,
+): Promise<WonDelivery | Verdict | undefined> {
+  const { tellEnds, withWarnings } = await import('./told.ts');
+  const codes = tellEnds(result, reading.event, raiseAlarm);
+  return verdict === undefined || verdict.kind === 'won' ? verdict : withWarnings(verdict, codes);
 }
 
 const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
@@ -338,11 +362,7 @@ async function takeOver(
   context: AdmitContext,
   replay: boolean | undefined,
 ): Promise<WonDelivery | Verdict | undefined> {
-  const name = { sender: read.identity.sender.agentUrl, key: read.claim.key };
   const { nonce: _bound, ...request } = acceptRequest(read, context);
   const result = await acceptAlone({ ...request, ...(replay && { replay }) }, read.deliveryId, context);
-  announce(result, name, context.raiseAlarm);
-  if (hasDied(result)) await tellDead(name, context);
-  if (isToldBefore(result)) return beforeIt(result, read, context);
-  return decide(result, read, context);
+  return afterAccept(result, read, context);
 }

@@ -22,20 +22,12 @@ export function announce(
       message: `the sender is over its cap of ${limit}: 429`,
     });
   }
-  if (result.kind === 'conflict' || ('changed' in result && result.changed)) {
+  if (!result.endDropped && (result.kind === 'conflict' || ('changed' in result && result.changed))) {
     raiseAlarm({
       code: 'payload_changed',
       sender,
       key,
       message: 'an idempotency_key was used again with another payload; the first copy is kept',
-    });
-  }
-  if (result.kind === 'already-final') {
-    raiseAlarm({
-      code: 'second_terminal_status',
-      sender,
-      key,
-      message: 'a second terminal status of one task says something else: 409, the first is kept',
     });
   }
   if ('ahead' in result && result.ahead) {
@@ -110,19 +102,11 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'context_mismatch',
 ]);
 
-/** What is wrong with an event that is about to be handled, and what is odd about its place in its task. */
-export function announceEvent(event: Event, secondTerminal: boolean, raiseAlarm: RaiseAlarm): void {
+/** What is wrong with an event that is about to be handled. */
+export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
   const { sender, idempotencyKey: key } = event;
   for (const { code, message } of event.warnings) {
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
-  }
-  if (secondTerminal) {
-    raiseAlarm({
-      code: 'second_terminal_status',
-      sender,
-      key,
-      message: 'a second terminal status of one task, newer than the first: it is applied',
-    });
   }
 }

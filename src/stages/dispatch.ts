@@ -51,13 +51,13 @@ async function eventToHandle(
   const { reemission, afterTerminal, afterFinal } = won.flags;
   const { event: first, terminal } = won.firstCopy();
   const codes: WarningCode[] = [];
-  if (afterTerminal && !terminal) codes.push('after_terminal');
+  if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
   if (afterFinal) codes.push('report_after_final');
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
   const known: Event = { ...first, reemission, ...(registration && { registration }) };
   const event = codes.length === 0 ? known : await warned(known, codes);
-  announceEvent(event, afterTerminal && terminal, raiseAlarm);
+  announceEvent(event, raiseAlarm);
   return resultSchemas ? parsed(event, resultSchemas) : event;
 }
 

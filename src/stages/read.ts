@@ -127,7 +127,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 function taskClaim(
   event: TaskEvent,
   { instant, terminal }: Readable,
-  { hashes, registrations }: ClaimContext,
+  { hashes, registrations, edition }: ClaimContext,
 ): TaskClaim {
   const operation = operationRow(event, hashes);
   const { taskId } = event;
@@ -138,6 +138,7 @@ function taskClaim(
   return {
     id,
     terminal,
+    ...(!terminal && edition.secondTerminal === 'refused' && { keepsEnd: true }),
     ...(instant && { instant: instant.key, instantMs: instant.ms }),
     ...(told && { told }),
   };

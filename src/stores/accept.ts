@@ -104,6 +104,8 @@ export interface TaskClaim {
   /** The same instant in Unix ms, for "more than 5 min ahead". */
   readonly instantMs?: number;
   readonly terminal: boolean;
+  /** Of a non-terminal status, in edition 3.2: it is not applied once the task has ended (admission.md §5.4). */
+  readonly keepsEnd?: true;
   /** Present where several channels tell of the sender's tasks (`Receiver.observe`). */
   readonly told?: ToldClaim;
 }
@@ -160,6 +162,10 @@ export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
   /** The store's clock was set back, by at least this, as this call or the process has seen; for the alarm. Ms. */
   readonly clockSteppedMs?: number;
+  /** A terminal status, and another webhook has told one of its task under another key (admission.md §5.4a). */
+  readonly secondEnd?: true;
+  /** A terminal status whose key was used before for something else: the task's end is dropped (admission.md §5.4a). */
+  readonly endDropped?: true;
 };
 
 /** Every decision on an existing record says whether the payload differs from its first copy. */
@@ -176,7 +182,7 @@ export type AcceptDecision =
       /** The stored first copy, where `changed`. */
       readonly body?: Uint8Array;
       readonly reemission: boolean;
-      /** The task's mark is terminal and older than this event. */
+      /** An end of the task came before: its mark is terminal and older than this event, or this is a second end. */
       readonly afterTerminal: boolean;
       /** A `final` report of one of the report's media buys came before; or of the event's, with an earlier time than its own. */
       readonly afterFinal: boolean;

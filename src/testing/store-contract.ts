@@ -16,7 +16,8 @@ import { inboxCases, inboxDueCases, inboxTaskCases } from './store-contract/inbo
 import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
 import { leaseCases, reportCases } from './store-contract/leases.ts';
 import { nonceCases } from './store-contract/nonces.ts';
-import { orderCases, taskCases, terminalCases } from './store-contract/tasks.ts';
+import { endCases, terminalCases } from './store-contract/ends.ts';
+import { orderCases, taskCases } from './store-contract/tasks.ts';
 import { recordCases, replayCases, resendCases } from './store-contract/records.ts';
 import {
   lastingRegistrationCases,
@@ -35,6 +36,7 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'accept, rule 2: the event is known': recordCases,
   'accept, rule 3: order': orderCases,
   'accept, rule 3: a second terminal status': terminalCases,
+  'ends of tasks that are told': endCases,
   'accept, rule 4: caps': capCases,
   'accept, rule 5: tasks never overlap': taskCases,
   'accept in inbox mode': inboxCases,

@@ -178,6 +178,14 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     ),
     message: 'a second terminal status of one task',
   },
+  end_dropped: {
+    test: after(
+      {},
+      payloads.tool('working', { task_id: 't', idempotency_key: 'one-key-an-operation' }),
+      payloads.tool('completed', { task_id: 't', idempotency_key: 'one-key-an-operation' }),
+    ),
+    message: 'Learn the end by a poll',
+  },
   timestamp_ahead: {
     test: after({}, payloads.tool('working', { timestamp: '2999-01-01T00:00:00Z' })),
     message: "more than 5 min ahead of the store's clock",

@@ -9,9 +9,9 @@ import type {
 } from '../contract.ts';
 import { requireLength, wonAnswer } from './lease.ts';
 import { onRecord } from './on-record.ts';
-import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, runsHere, taskRow } from './order.ts';
+import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, stamped, type Accepting, steppedMs } from './park.ts';
-import { isAfterFinal } from './reports.ts';
+import { isAfterFinal, noteNotification } from './reports.ts';
 import {
   type Claim,
   type NonceRow,
@@ -21,8 +21,8 @@ import {
   type TaskRow,
   type Usage,
 } from './rows.ts';
-import { secondTerminal, terminalAtInsert } from './terminal.ts';
-import { afterFirst, firstTold, type Found, isTold, join } from './told.ts';
+import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAtInsert } from './terminal.ts';
+import { afterFirst, firstTold, type Found, heldTerminal, join } from './told.ts';
 
 /** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;
@@ -225,7 +225,7 @@ function insertEvent(
   step: Accepting,
   event: EventClaim,
   task: TaskRow | undefined,
-  isFirst: boolean,
+  first: Found | undefined,
 ): AcceptDecision {
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
@@ -234,11 +234,11 @@ function insertEvent(
   if (event.task) {
     const holder = record.state === 'leased' ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
-    const terminal = terminalAtInsert(event, task, isFirst);
+    const terminal = terminalAtInsert(event, first);
     const expiresAt = markExpiry(now, request.retentionMs);
     rows.saveTask(taskRow(task, of, { holder, terminal, expiresAt }));
     const { operation } = event.task.told ?? {};
-    if (operation !== undefined && terminal?.told && isFirst) {
+    if (operation !== undefined && terminal?.told) {
       const known = rows.task(request.sender, operation, now);
       rows.saveTask(taskRow(known, { sender: request.sender, id: operation }, { terminal, expiresAt }));
     }
@@ -278,25 +278,10 @@ function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, 
     leaseUntil,
     acked: false,
     parkedUntil: 0,
-    afterTerminal: isAfterTerminal(event.task, task),
+    afterTerminal: followsEnd(rows, event, task, now),
     // Never under a live lease.
     expiresAt: Math.max(expiresAt, leaseUntil),
   };
-}
-
-/** Whether the id came before under another key: a re-emission, not a retry (contract.md §10.2). */
-function noteNotification(step: Accepting, event: EventClaim): boolean {
-  const { rows, request, now } = step;
-  if (event.notificationId === undefined) return false;
-  const known = rows.notification(request.sender, event.notificationId, now);
-  rows.saveNotification({
-    sender: request.sender,
-    id: event.notificationId,
-    key: known?.key ?? event.key,
-    instant: null,
-    expiresAt: markExpiry(now, request.retentionMs),
-  });
-  return known !== undefined && known.key !== event.key;
 }
 
 /**
@@ -320,11 +305,13 @@ export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptR
   };
 }
 
-function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): AcceptDecision {
+type Decided = AcceptDecision & Pick<AcceptResult, 'secondEnd' | 'endDropped'>;
+
+function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): Decided {
   const { event } = step.request;
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
-  const decision: AcceptDecision = event ? decideEvent(step, event, record) : { kind: 'burned' };
+  const decision: Decided = event ? decideEvent(step, event, record) : { kind: 'burned' };
   // The nonce goes with the event or not at all: burned before the event is safe, it would lose the event.
   if (!UNRECORDED.has(decision.kind)) saveNonce(step, known);
   return decision;
@@ -353,34 +340,36 @@ function checkNonce(
 }
 
 /** Rule 2 where the record exists, else rules 3, 4 and 5. */
-function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): AcceptDecision {
+function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): Decided {
+  if (record)
+    return { ...onRecord(step, event, record), ...(dropsEnd(event, record) && { endDropped: true }) };
   const { rows, request, now } = step;
-  if (record) return onRecord(step, event, record);
   const task = event.task && rows.task(request.sender, event.task.id, now);
+  const held = task && heldTerminal(rows, task, now);
+  const decision = decideNew(step, event, task, held);
+  return isSecondEnd(event, held) ? { ...decision, secondEnd: true } : decision;
+}
+
+function decideNew(
+  step: Accepting,
+  event: EventClaim,
+  task: TaskRow | undefined,
+  held: Found | undefined,
+): AcceptDecision {
   const first = firstTold(step, event.task, task);
   const ended =
-    afterFirst(step, event.task, first) ?? notNewer(event, task) ?? secondTerminal(step, event, task);
+    afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);
   // A duplicate is recorded too, so that its next copy is one, whatever is applied to the task meanwhile.
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
   if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
   if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };
-  return insertEvent(step, event, task, first === undefined);
+  return insertEvent(step, event, task, first ?? held);
 }
 
 /** What is kept of an event that is never handed on. */
 const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
-
-const STALE: AcceptDecision = { kind: 'stale', changed: false };
-const DUPLICATE: AcceptDecision = { kind: 'done', changed: false, state: 'stale', died: false };
-
-/** Rule 3: older than what was applied, or told before by another channel. */
-function notNewer({ task: claim }: EventClaim, task: TaskRow | undefined): AcceptDecision | undefined {
-  if (isStale(claim, task)) return STALE;
-  if (!isTold(claim, task)) return undefined;
-  return claim?.instant !== undefined && claim.instant === task?.mark ? DUPLICATE : STALE;
-}
 
 /** Check 13: kept from the store's now for as long as it has to live on the receiver's clock. */
 function saveNonce(step: Accepting, known: NonceRow | undefined): void {

@@ -13,9 +13,10 @@ import type {
 } from '../contract.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './lease.ts';
-import { holderOf, isAfterTerminal, isAhead, isStale, markExpiry, taskRow } from './order.ts';
+import { holderOf, isAhead, isStale, markExpiry, taskRow } from './order.ts';
 import { freeTask, mend, notBeforeAt, PARKED_MS, parkedUntil, stamped, steppedMs } from './park.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rows.ts';
+import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './told.ts';
 
 /** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
@@ -52,7 +53,11 @@ export function claimRecord(
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
   const holder = holderOf(rows, task, now, claimant.runsHere);
   if (holder) return { kind: 'busy', record, holder: stamped(rows, holder, now) };
-  if (isStale(orderedBy(record, task), task) || isTold(record.task, task)) {
+  if (
+    isStale(orderedBy(record, task), task) ||
+    isTold(record.task, task) ||
+    isPastEnd(rows, record, task, now)
+  ) {
     const expiresAt = now + claimant.retentionMs;
     return end(rows, { ...record, state: 'stale', bodyBytes: 0, expiresAt }, note('stale'), now);
   }
@@ -129,7 +134,7 @@ function take(
     const expiresAt = markExpiry(now, claimant.retentionMs);
     rows.saveTask(taskRow(task, of, { holder: record.key, expiresAt }));
   }
-  const place = { ahead: isAhead(record.task, now), afterTerminal: isAfterTerminal(record.task, task) };
+  const place = { ahead: isAhead(record.task, now), afterTerminal: followsEnd(rows, record, task, now) };
   return { ...leased(record, claimant, now), ...place };
 }
 

@@ -1,4 +1,4 @@
-import type { MediaBuyClaim, ReportClaim } from '../contract.ts';
+import type { EventClaim, MediaBuyClaim, ReportClaim } from '../contract.ts';
 import { markExpiry } from './order.ts';
 import type { Accepting } from './park.ts';
 
@@ -39,4 +39,19 @@ function noteReport({ rows, request, now }: Accepting, own: string, report: Repo
     rows.saveNotification({ sender, id, key, instant, expiresAt: markExpiry(now, retentionMs) });
   }
   return afterFinal;
+}
+
+/** Whether the id came before under another key: a re-emission, not a retry (contract.md §10.2). */
+export function noteNotification(step: Accepting, event: EventClaim): boolean {
+  const { rows, request, now } = step;
+  if (event.notificationId === undefined) return false;
+  const known = rows.notification(request.sender, event.notificationId, now);
+  rows.saveNotification({
+    sender: request.sender,
+    id: event.notificationId,
+    key: known?.key ?? event.key,
+    instant: null,
+    expiresAt: markExpiry(now, request.retentionMs),
+  });
+  return known !== undefined && known.key !== event.key;
 }

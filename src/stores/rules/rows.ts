@@ -146,7 +146,7 @@ export interface TaskRow {
   readonly mark: string | null;
   /** Whether that status is terminal. */
   readonly markTerminal: boolean;
-  /** null: none that was told with a hash. */
+  /** null: none. */
   readonly terminal: FirstTerminal | null;
   /** What was applied last, where several channels tell of the task; null: nothing, or nobody said by which one. */
   readonly told: LastTold | null;
@@ -162,13 +162,13 @@ export interface LastTold {
   readonly marked?: { readonly instant: string; readonly status: string; readonly source: EventChannel };
 }
 
-/** A task's first terminal status, where a second one is refused (verification.md §2.19), or several channels tell of it. */
+/** A task's first terminal status (admission.md §5.4). */
 export interface FirstTerminal {
   /** Of the event that brought it. */
   readonly key: string;
   /** `EventClaim.terminalHash`; '' where it had none. */
   readonly hash: string;
-  /** `open`: not applied yet. `applied`, and nothing to the task since. `followed`: something was. */
+  /** `open`: not applied yet. `followed` is how earlier versions say `applied` where another status was since. */
   readonly state: 'open' | 'applied' | 'followed';
   /** Absent: a process told it that knows of no other channel. `task`: the id of its task, where it named one. */
   readonly told?: { readonly source: EventChannel; readonly hash?: string; readonly task?: string };

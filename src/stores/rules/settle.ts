@@ -13,8 +13,7 @@ import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask, notBeforeAt, stepLeftMs } from './park.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
-import { terminalAtEnd } from './terminal.ts';
-import { endOperation, toldAtEnd } from './told.ts';
+import { endApplied, endOperation, toldAtEnd } from './told.ts';
 
 interface LeaseClaim {
   readonly sender: string;
@@ -142,7 +141,7 @@ function taskChange(
   retentionMs: number,
 ): TaskChange | undefined {
   const mark = newMark(record, known);
-  const terminal = terminalAtEnd(record, known);
+  const terminal = endApplied(record, known?.terminal ?? null);
   const told = toldAtEnd(record, known, mark !== undefined, now);
   if (!mark && !terminal && !told) return undefined;
   return { ...mark, terminal, told, expiresAt: markExpiry(now, retentionMs) };

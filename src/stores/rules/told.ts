@@ -28,27 +28,43 @@ export function firstTold(
   if (!claim?.told) return undefined;
   const { rows, request, now } = step;
   const { operation } = claim.told;
-  const own = task && heldTerminal(step, task);
+  const own = task && heldTerminal(rows, task, now);
   if (own || operation === undefined) return own;
   const row = rows.task(request.sender, operation, now);
-  const found = row && heldTerminal(step, row);
+  const found = row && heldTerminal(rows, row, now);
   // Of another task: its seller has repeated an operation_id, and one task's end is not the other's.
-  return found && !isAnotherTasks(found.first, claim) ? found : undefined;
+  if (!found || !isAnotherTasks(found.first, claim)) return found;
+  // Unless the answer has ended the call: then a task of which nothing else was told is made up.
+  return sourceOf(found.first) === 'response' && !isApplied(task) ? found : undefined;
 }
 
-/** Not one whose event was forgotten before it was applied, or was ended without a run: then there is none. */
-function heldTerminal({ rows, request, now }: Accepting, { terminal: first }: TaskRow): Found | undefined {
+const isApplied = (task: TaskRow | undefined): boolean =>
+  task !== undefined && (task.told !== null || task.mark !== null);
+
+/**
+ * The first terminal status of a task, or an operation. Not one whose event was forgotten before it was applied, or was
+ * ended without a run: then there is none.
+ */
+export function heldTerminal(
+  rows: Pick<Rows, 'record'>,
+  { sender, id, terminal: first }: TaskRow,
+  now: number,
+): Found | undefined {
   if (!first) return undefined;
-  const record = rows.record(request.sender, first.key, now);
-  if (first.state === 'open' && (!record || record.state === 'stale')) return undefined;
+  const record = rows.record(sender, first.key, now);
+  if (first.state !== 'open') return { first, record };
+  if (!record || record.state === 'stale' || isReused(record, id)) return undefined;
   return { first, record };
 }
 
+/** Its key was forgotten, and came again for another task; of a joined operation the ids differ as well. */
+const isReused = ({ task }: RecordRow, id: string): boolean => !task?.told && task?.id !== id;
+
 /** Two webhooks of a task are its edition's affair. */
-const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
+export const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
   one !== 'webhook' || two !== 'webhook';
 
-const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'webhook';
+export const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'webhook';
 
 /** Rule 3 for a task, or an operation, that has ended by another channel's word. */
 export function afterFirst(
@@ -121,7 +137,7 @@ export function join(step: Accepting, claim: TaskClaim | undefined, found: Found
   const { rows, request, now } = step;
   for (const id of [claim.id, claim.told.operation]) {
     const row = id === undefined ? undefined : rows.task(request.sender, id, now);
-    if (id === undefined || (row && heldTerminal(step, row))) continue;
+    if (id === undefined || (row && heldTerminal(rows, row, now))) continue;
     const expiresAt = markExpiry(now, request.retentionMs);
     rows.saveTask(taskRow(row, { sender: request.sender, id }, { terminal: found.first, expiresAt }));
   }
@@ -197,10 +213,11 @@ export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['
  * two webhooks that may never be.
  */
 export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null): FirstTerminal | undefined {
+  if (!task?.terminal) return undefined;
   if (first?.key === key) return { ...first, state: 'applied' };
-  const told = task ? toldTerminal(task) : undefined;
-  if (!told || (first && first.state !== 'open')) return undefined;
-  return { key, hash: '', state: 'applied', told };
+  if (first && first.state !== 'open') return undefined;
+  const told = toldTerminal(task);
+  return { key, hash: '', state: 'applied', ...(told && { told }) };
 }
 
 /** The operation of a terminal status that was applied has ended too, unless another task's end was its own. */

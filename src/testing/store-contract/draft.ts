@@ -33,6 +33,8 @@ export interface Draft {
   readonly terminal?: boolean;
   /** What a terminal status says, where a second one is refused. */
   readonly says?: string | undefined;
+  /** It is not terminal, and is not applied once its task has ended. */
+  readonly keepsEnd?: true;
   /** What a channel tells of the task; `askedMs`: when it was asked for, ms from now. */
   readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
@@ -132,7 +134,12 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     onChanged: draft.onChanged ?? 'first-wins',
     ...defined({ notificationId: draft.notification, traceparent: draft.traceparent }),
     ...(draft.task !== undefined && {
-      task: { id: draft.task, ...instantOf(draft, clock), ...toldOf(draft, clock) },
+      task: {
+        id: draft.task,
+        ...instantOf(draft, clock),
+        ...defined({ keepsEnd: draft.keepsEnd }),
+        ...toldOf(draft, clock),
+      },
     }),
     ...(draft.report !== undefined && { report: reportOf(draft.report, draft.final, instant) }),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),

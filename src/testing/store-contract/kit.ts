@@ -173,8 +173,8 @@ export function expectWon(result: AcceptResult): Won {
   return result;
 }
 
-/** Without `pressure`, which most rules do not speak of. */
+/** Without what most rules do not speak of: `pressure`, and what is told of a task's ends. */
 export function decision(result: AcceptResult): AcceptDecision {
-  const { pressure: _pressure, ...rest } = result;
+  const { pressure: _pressure, secondEnd: _second, endDropped: _dropped, ...rest } = result;
   return rest;
 }

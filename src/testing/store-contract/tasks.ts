@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { inboxOf, lease } from './inbox-kit.ts';
-import { type Cases, DAY_MS, decision, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
+import { type Cases, DAY_MS, decision, type Draft, KEY, LEASE_MS } from './kit.ts';
 
 const FIRST_EVENT = { key: 'event-0001-of-the-seller', task: 'task-1' };
 const SECOND = { key: 'event-0002-of-the-seller', task: 'task-1' };
@@ -86,144 +85,6 @@ export const taskCases: Cases = {
   },
 };
 
-const FINAL = { kind: 'already-final' };
-const UNSAFE = { kind: 'final-unsafe' };
-const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false };
-
-const DAYS: readonly string[] = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05'];
-
-/** A status of the one task, at noon of its day, under a key of its own; terminal where it says something. */
-function status(day: number, says?: string): Draft {
-  const at = `${DAYS[day]}T12:00:00Z`;
-  const of = { key: `event-of-day-${day}-${says ?? 'none'}-of-the-seller`, task: 'task-1', at };
-  return says === undefined ? of : { ...of, terminal: true, says };
-}
-
-const SOLD = status(1, 'sold');
-
-/** What an accept decides, without what most rules do not speak of. */
-const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(await kit.accept(draft));
-
-/** Edition 3.2 (verification.md §2.19): a task has one outcome. */
-export const terminalCases: Cases = {
-  'other content under another key is refused once the first is applied, and not recorded': async (kit) => {
-    await kit.apply(SOLD);
-    const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
-    assert.deepEqual(await decided(kit, second), FINAL);
-    assert.deepEqual(await decided(kit, second), FINAL, 'the same bytes again: its nonce is not used');
-    assert.equal(await kit.peek(second), 'absent');
-    assert.deepEqual(decision(await kit.accept(status(2, 'not sold'), kit.b)), FINAL);
-    assert.deepEqual(await decided(kit, SOLD), { ...DUPLICATE, state: 'applied' });
-  },
-  'a terminal status older than the applied one is stale, whatever its content': async (kit) => {
-    await kit.apply(SOLD);
-    assert.equal((await kit.accept(status(0, 'not sold'))).kind, 'stale');
-  },
-  'no outcome is final while the first is not safe: neither during its lease nor between its runs': async (
-    kit,
-  ) => {
-    const { lease: first } = await kit.win(SOLD);
-    const second = { ...status(2, 'not sold'), nonce: 'nonce-of-the-second' };
-    assert.deepEqual(await decided(kit, second), UNSAFE);
-    assert.deepEqual(await decided(kit, status(2, 'sold')), UNSAFE, 'nor is the same a duplicate');
-    await kit.fail(first.owner, SOLD);
-    assert.deepEqual(await decided(kit, second), UNSAFE, 'the same bytes again: its nonce is not used');
-    assert.equal(await kit.peek(second), 'absent');
-    await kit.apply(SOLD);
-    assert.deepEqual(await decided(kit, second), FINAL);
-  },
-  'a DEAD event is safe: its outcome is final': async (kit) => {
-    const { lease: first } = await kit.win(SOLD);
-    await kit.fail(first.owner, { ...SOLD, permanent: true });
-    assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
-    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
-  },
-  'in inbox mode the first is final from its insertion': async (kit) => {
-    assert.equal((await kit.accept({ ...SOLD, mode: 'inbox' })).kind, 'queued');
-    assert.deepEqual(await decided(kit, { ...status(2, 'not sold'), mode: 'inbox' }), FINAL);
-    assert.deepEqual(await decided(kit, { ...status(2, 'sold'), mode: 'inbox' }), DUPLICATE);
-    if (!kit.a.inbox) return;
-    const { events } = await lease(kit);
-    assert.deepEqual(
-      events.map(({ key }) => key),
-      [SOLD.key],
-    );
-  },
-  'the same content is a duplicate, and recorded as one: it stays one when another status is applied': async (
-    kit,
-  ) => {
-    await kit.apply(SOLD);
-    const id = kit.unique();
-    const again = { ...status(2, 'sold'), id };
-    assert.deepEqual(await decided(kit, again), DUPLICATE);
-    assert.deepEqual(await decided(kit, again), DUPLICATE, 'the same call made again');
-    assert.equal(await kit.peek(again), 'stale');
-    await kit.apply(status(3));
-    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
-  },
-  'the same content after another status was applied is applied again': async (kit) => {
-    await kit.apply(SOLD);
-    assert.equal((await kit.apply(status(2))).afterTerminal, true);
-    assert.deepEqual(await decided(kit, status(3, 'not sold')), FINAL, 'the first is kept all the same');
-    assert.equal((await kit.apply(status(3, 'sold'))).afterTerminal, false);
-    assert.deepEqual(await decided(kit, status(4, 'sold')), DUPLICATE);
-  },
-  'a status applied before the first does not count as one after it': async (kit) => {
-    const { lease: first } = await kit.win(SOLD);
-    await kit.fail(first.owner, SOLD);
-    await kit.apply(status(0));
-    await kit.apply(SOLD);
-    assert.deepEqual(await decided(kit, status(2, 'sold')), DUPLICATE);
-  },
-  'a status without a time that was applied after it counts too': async (kit) => {
-    await kit.apply(SOLD);
-    await kit.apply({ key: 'event-without-a-time-of-it', task: 'task-1' });
-    assert.equal((await kit.accept(status(2, 'sold'))).kind, 'won');
-  },
-  'a first that became stale before it was applied does not count': async (kit) => {
-    const { lease: first } = await kit.win(SOLD);
-    await kit.fail(first.owner, SOLD);
-    await kit.apply(status(2));
-    assert.equal((await kit.accept(SOLD)).kind, 'stale');
-    await kit.apply(status(3, 'not sold'));
-    assert.deepEqual(await decided(kit, status(4, 'sold')), FINAL);
-  },
-  'a first that expired before it was acknowledged does not count': async (kit) => {
-    const { lease: first } = await kit.win(SOLD);
-    await kit.fail(first.owner, SOLD);
-    kit.advance(DAY_MS + 1);
-    assert.equal((await kit.accept(status(2, 'not sold'))).kind, 'won');
-  },
-  'a first that was discarded does not count': async (kit) => {
-    if (!kit.a.inbox) return;
-    await kit.accept({ ...SOLD, mode: 'inbox' });
-    assert.equal(await inboxOf(kit.a).discard(SENDER, SOLD.key ?? '', DAY_MS), 'discarded');
-    assert.equal((await kit.accept({ ...status(2, 'not sold'), mode: 'inbox' })).kind, 'queued');
-  },
-  'the outcome is kept for 30 days, longer than its record': async (kit) => {
-    await kit.apply(SOLD);
-    kit.advance(29 * DAY_MS);
-    assert.equal(await kit.peek(SOLD), 'absent');
-    assert.deepEqual(await decided(kit, status(2, 'not sold')), FINAL);
-  },
-  'over the cap a duplicate is answered, and not recorded': async (kit) => {
-    await kit.apply(SOLD);
-    const again = { ...status(2, 'sold'), limits: { maxRecordsPerSender: 1 } };
-    assert.deepEqual(await decided(kit, again), DUPLICATE);
-    assert.equal(await kit.peek(again), 'absent');
-  },
-  'without a content hash, as in other editions, each terminal status is applied': async (kit) => {
-    await kit.apply({ ...SOLD, says: undefined });
-    assert.equal((await kit.apply(status(2, 'not sold'))).afterTerminal, true);
-    assert.equal((await kit.apply({ ...status(3, 'sold'), says: undefined })).afterTerminal, true);
-  },
-  'outcomes of two tasks, and of two senders, are separate': async (kit) => {
-    await kit.apply(SOLD);
-    await kit.apply({ ...status(2, 'not sold'), task: 'task-2' });
-    await kit.apply({ ...status(2, 'not sold'), sender: 'https://other.example/mcp' });
-  },
-};
-
 const EARLIER = '2026-01-01T00:00:00Z';
 const MARK = '2026-01-02T00:00:00Z';
 const LATER = '2026-01-03T00:00:00Z';
@@ -261,9 +122,9 @@ export const orderCases: Cases = {
     await apply(event('mark', MARK));
     await apply(event('equal', MARK));
   },
-  'equal, both terminal: applied': async ({ apply }) => {
+  'equal, both terminal: applied, and marked': async ({ apply }) => {
     await apply(event('mark', MARK, true));
-    assert.equal((await apply(event('equal', MARK, true))).afterTerminal, false);
+    assert.equal((await apply(event('equal', MARK, true))).afterTerminal, true);
   },
   'equal, the applied one terminal and this one not: stale': async ({ accept, apply }) => {
     await apply(event('mark', MARK, true));

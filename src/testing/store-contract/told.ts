@@ -202,6 +202,21 @@ export const toldCases: Cases = {
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
   },
+  'an operation that its answer ended has ended for a task that is made up, not for one that events were of':
+    async (kit) => {
+      const named = { operation: OPERATION };
+      await kit.apply({ ...tells('webhook', 'working', { at: T1 }), task: 'task-3' });
+      assert.equal((await kit.accept(tells('response', 'completed', named))).kind, 'queued');
+      await runNext(kit);
+      const of = (task: string, status: string, at: string): Draft => {
+        const draft = tells('webhook', status, { at, ...named });
+        return { ...draft, key: `${draft.key}-${task}`, task };
+      };
+      assert.deepEqual(await decided(kit, of('made-up', 'completed', T1)), duplicateOf('response'));
+      assert.deepEqual(await decided(kit, of('made-up', 'working', T2)), duplicateOf('response'));
+      assert.deepEqual(await decided(kit, of('made-up-too', 'working', T1)), duplicateOf('response'));
+      assert.equal((await kit.accept(of('task-3', 'completed', T3))).kind, 'won');
+    },
   'an operation that a seller repeats for another task does not end that task': async (kit) => {
     const named = { operation: OPERATION };
     assert.equal((await kit.accept(tells('poll', 'completed', named))).kind, 'queued');

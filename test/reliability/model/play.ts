@@ -71,12 +71,13 @@ export function isObservation({ task }: ToldEvent): boolean {
 
 function taskClaim({ name, task }: ToldEvent, { askedAt }: Thread): TaskClaim | undefined {
   if (!task) return undefined;
-  const { id, instant, terminal, told } = task;
+  const { id, instant, terminal, told, keepsEnd } = task;
   const isAsked = askedAt !== undefined && instant === undefined && !terminal;
   return {
     id,
     ...(instant !== undefined && { instant: String(instant), instantMs: 0 }),
     terminal,
+    ...(keepsEnd && { keepsEnd }),
     ...(told && { told: { ...told, ...(terminal && { hash: name }), ...(isAsked && { askedAt }) } }),
   };
 }

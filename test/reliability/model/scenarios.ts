@@ -27,6 +27,12 @@ const UNSOLD = {
   copies: 1,
   task: { id: 't', instant: 2, terminal: true, says: 'unsold' },
 } as const;
+/** Newer than either. */
+const STILL = {
+  name: 'still working',
+  copies: 1,
+  task: { id: 't', instant: 3, terminal: false, keepsEnd: true },
+} as const;
 const POISON = { name: 'poison', copies: 1, poison: true } as const;
 
 const OPERATION = operationRowId('o');
@@ -102,11 +108,13 @@ export type ScenarioName =
   | 'inlineTask'
   | 'inlineSameInstant'
   | 'inlineTerminals'
+  | 'inlineKept'
   | 'inlineChanged'
   | 'inlineConflict'
   | 'inlineTransaction'
   | 'inbox'
   | 'inboxTask'
+  | 'inboxKept'
   | 'inboxResends'
   | 'inboxTransaction'
   | 'mixed'
@@ -166,6 +174,12 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     events: [SOLD, UNSOLD],
     budget: { ...NONE, sends: 3, crashes: 1, jumps: 1, failures: 1 },
   },
+  inlineKept: {
+    ...INLINE,
+    name: 'inline, an end and a newer status of a task in edition 3.2',
+    events: [SOLD, STILL],
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 1, failures: 1 },
+  },
   inlineThree: {
     ...INLINE,
     name: 'inline, three deliveries at once',
@@ -197,6 +211,12 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     name: 'inbox, two statuses of a task',
     events: [WORKING, COMPLETED],
     budget: { ...NONE, sends: 2, crashes: 1, jumps: 2, failures: 1 },
+  },
+  inboxKept: {
+    ...INBOX,
+    name: 'inbox, an end and a newer status of a task in edition 3.2',
+    events: [SOLD, STILL],
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 1, failures: 1 },
   },
   inboxResends: {
     ...INBOX,

@@ -66,9 +66,13 @@ function between(play: Play, world: World, task: Task, other: Task): Invariant |
     if (task.instant !== undefined && isSameStatus(task, other))
       return 'a status that two channels tell is handled once';
   }
+  if (isPastEnd(task, other)) return 'nothing of a task is handled after its end in edition 3.2';
   if (!isOlder(task, other) || isToldLater(play, world, task, other)) return undefined;
   return 'an older status is never applied after a newer one';
 }
+
+const isPastEnd = (task: Task, other: Task): boolean =>
+  task.keepsEnd === true && other.terminal && task.id === other.id;
 
 function isOlder(task: Task, other: Task): boolean {
   if (task.id !== other.id || task.instant === undefined || other.instant === undefined) return false;
@@ -109,6 +113,7 @@ export function tellsOf(play: Play, world: World, at: number, event: number): bo
   const { task } = eventOf(play.scenario, event);
   const { task: other } = eventOf(play.scenario, at);
   if (!task || !other || !areJoined(play, world, task, other)) return false;
+  if (isPastEnd(task, other)) return true;
   if (areOtherChannels(task, other) && other.terminal) return true;
   if (task.terminal || other.terminal) return false;
   if (task.instant !== undefined) return areOtherChannels(task, other) && isSameStatus(task, other);

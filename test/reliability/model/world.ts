@@ -18,6 +18,7 @@ export type Invariant =
   | 'every event comes to its end'
   | 'the end of a task is handled once, whichever channel tells it'
   | 'a status that two channels tell is handled once'
+  | 'nothing of a task is handled after its end in edition 3.2'
   | 'a status that was asked for is never handled after what came since'
   | 'a task’s end and last status are said as they were told and handled';
 
@@ -36,6 +37,8 @@ export interface ToldEvent {
     readonly told?: Pick<ToldClaim, 'source' | 'status' | 'operation'>;
     /** What a terminal status says, where a second one is refused: edition 3.2. */
     readonly says?: string;
+    /** A status that is not terminal, of edition 3.2. */
+    readonly keepsEnd?: true;
   };
 }
 
