@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { LONG } from './form.ts';
+import { inThisForm, LONG } from './form.ts';
 import { explore, told } from './model/explore.ts';
 import { modelOf } from './model/model.ts';
 import type { Protocol } from './model/world.ts';
@@ -75,10 +75,18 @@ function noting(
   };
 }
 
+/** `npm test` leaves out the largest: they differ from smaller ones in one event, or one channel more. */
+const LARGEST: readonly PlannedName[] = ['poison', 'toldOperation', 'toldAsked'];
+const WORLDS = inThisForm(PLANNED_NAMES, (name) => !LARGEST.includes(name));
+const SOUND_WORLDS = inThisForm(
+  ['inlineTransaction', 'inboxResends'] as const,
+  (name) => name === 'inlineTransaction',
+);
+
 describe('every state of the driver’s plans, two processes, a seller and a clock', () => {
   const visited = { states: 0, steps: 0 };
 
-  it.each(PLANNED_NAMES)(
+  it.each(WORLDS)(
     '%s: nothing acknowledged is lost, nothing is completed twice, every event comes to its end',
     (name) => {
       const seen = { refused: 0, planned: 0 };
@@ -92,7 +100,7 @@ describe('every state of the driver’s plans, two processes, a seller and a clo
     TIMEOUT_MS,
   );
 
-  it.each(['inlineTransaction', 'inboxResends'] as const)(
+  it.each(SOUND_WORLDS)(
     '%s: worlds that count as one have the same future',
     (name) => {
       const { forms, keys, differing } = differingFutures(worldsOf(name, { drains: false }), formOf);
@@ -177,7 +185,7 @@ function caught(found: Exploration<Invariant>): string {
 }
 
 describe('a condition that is taken out is caught, with the invariant that it breaks', () => {
-  it.each(FAULTS)('%s', (_is, protocol, shownBy, breaks, steps) => {
+  it.each(inThisForm(FAULTS, () => true))('%s', (_is, protocol, shownBy, breaks, steps) => {
     const found = explore(worldsOf(shownBy, { protocol: { ...SOUND, ...protocol }, drains: false }));
     expect(found.breach?.invariant, caught(found)).toBe(breaks);
     expect(found.breach?.trace, caught(found)).toHaveLength(steps);
@@ -230,7 +238,7 @@ const BROKEN_RULES: readonly (readonly [
 ];
 
 describe('broken rules are caught by the driver’s plans too', () => {
-  it.each(BROKEN_RULES)('%s', (_is, system, shownBy, breaks) => {
+  it.each(inThisForm(BROKEN_RULES, () => true))('%s', (_is, system, shownBy, breaks) => {
     const found = explore(worldsOf(shownBy, { system, drains: false }));
     expect(found.breach?.invariant, caught(found)).toBe(breaks);
   });

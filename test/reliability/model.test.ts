@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { AcceptDecision } from '../../src/stores/contract.ts';
-import { LONG } from './form.ts';
+import { inThisForm, LONG } from './form.ts';
 import { GET_RUN_SET, POP_THEN_RUN } from './model/broken-queues.ts';
 import * as broken from './model/broken.ts';
 import * as apart from './model/broken-told.ts';
@@ -50,7 +50,14 @@ const AT_LEAST: Record<ScenarioName, number> = {
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
-/** Worlds small enough to be visited in all of the forms that each of their states has. */
+/** `npm test` visits the worlds that have at most so many states, and one that is larger for a decision that they lack. */
+const SMALL = 17_000;
+const WORLDS = inThisForm(
+  Object.entries(SCENARIOS) as [ScenarioName, Scenario][],
+  ([name]) => AT_LEAST[name] <= SMALL || name === 'inlineConflict',
+);
+
+/** Worlds small enough to be visited in all of the forms that each of their states has; `npm test` visits the first two. */
 const SOUND: readonly ScenarioName[] = LONG
   ? [
       'inlineResends',
@@ -63,7 +70,7 @@ const SOUND: readonly ScenarioName[] = LONG
       'toldJoined',
       'toldAsked',
     ]
-  : ['inlineResends', 'inlineSameInstant', 'inbox', 'toldJoined'];
+  : inThisForm(['inlineResends', 'inlineSameInstant', 'inbox', 'toldJoined'], (_name, index) => index < 2);
 
 /** All of a world, names and instants included. */
 function formOf(world: World): string {
@@ -87,7 +94,7 @@ describe('every state of the rules, two processes, a seller and a clock', () => 
   const seen = new Set<string>();
   const visited = { states: 0, steps: 0, worlds: 0 };
 
-  it.each(Object.entries(SCENARIOS) as [ScenarioName, Scenario][])(
+  it.each(WORLDS)(
     '%s: nothing acknowledged is lost, nothing is completed twice, every event comes to its end',
     (name, scenario) => {
       const found = exploreScenario(LONG ? worse(scenario) : scenario, noting(seen));
@@ -224,7 +231,7 @@ const VARIANTS: readonly Variant[] = [
 const unsaid = ({ said: _said, ...system }: System): System => system;
 
 describe('broken variants, caught by the same exploration with the invariant that they break', () => {
-  it.each(VARIANTS)('%s', (_is, system, shownBy, breaks, steps) => {
+  it.each(inThisForm(VARIANTS, () => true))('%s', (_is, system, shownBy, breaks, steps) => {
     const shown = breaks === SAID ? system : unsaid(system);
     const { breach } = exploreScenario(SCENARIOS[shownBy], shown, { drains: false });
     const counterexample = breach ? told(breach) : 'not caught';

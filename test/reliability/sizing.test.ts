@@ -1,6 +1,6 @@
 import { describe, expect, inject, it } from 'vitest';
 import { sharedPostgres } from '../support/shared-postgres.ts';
-import { LONG } from './form.ts';
+import { inThisForm, LONG } from './form.ts';
 import type { Measured } from './sizing.ts';
 import { bytesOfOne, KINDS, mysqlTables, postgresSchema, redisMemory, sqliteFile } from './sizing.ts';
 
@@ -46,7 +46,10 @@ const DOCUMENTED: Readonly<Record<string, Readonly<Record<keyof typeof KINDS, nu
 /** Few events fill pages and hash tables less evenly than many. */
 const TOLERANCE = 1.3;
 
-describe.each(Object.keys(STORES))('%s takes no more space than the docs give for', (name) => {
+/** `npm test` measures the one that needs no server. */
+const NAMES = inThisForm(Object.keys(STORES), (name) => name === 'SQLite');
+
+describe.each(NAMES)('%s takes no more space than the docs give for', (name) => {
   it.each(Object.keys(KINDS))(
     '%s',
     async (kind) => {

@@ -34,6 +34,16 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
+  [
+    /^reliability\/faults\/(mysql|postgres|redis)\.test\.ts$/,
+    'faults/link on Postgres, faults/sqlite, and settings and schema in stores/*',
+  ],
+  [/^reliability\/rolling\//, 'stores/versions, and the schema tests in stores/*'],
+  [
+    /^reliability\/runs\/(failover-watched|frozen-transaction)\.test\.ts$/,
+    'settings and transaction in stores/*',
+  ],
+  [/^reliability\/suspects\//, 'inbox/suspects, the contract of each store, and poisons of the model'],
 ];
 
 /** Files that run in every form, otherwise in each: their harness asks for the form, with what differs. */
@@ -46,6 +56,7 @@ export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
     /^examples\/(servers|media-buy|queues|registry)\.test\.ts$/,
     'examples on one installation; each installed by itself',
   ],
+  [/^reliability\/hostile\/flood\.test\.ts$/, 'a small flood on one store; larger ones on each'],
 ];
 
 export function groupOf(file: string): Group {

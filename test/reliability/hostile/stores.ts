@@ -12,7 +12,7 @@ import { migrate as migrateMysql, mysqlStore } from '../../../src/stores/mysql.t
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
-import { startRedis } from '../../support/redis.ts';
+import { type RedisUrl, startRedis } from '../../support/redis.ts';
 import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 
@@ -111,15 +111,15 @@ export interface Servers {
   readonly stop: () => Promise<void>;
 }
 
-/** @param shared `inject('shared')`. */
-export async function startServers(shared: string): Promise<Servers> {
-  const redis = await startRedis();
+/** Each server is started when it is asked for first. @param shared `inject('shared')`. */
+export function serversOf(shared: string): Servers {
+  let redis: Promise<RedisUrl> | undefined;
   const urls: Readonly<Record<StoreName, () => Promise<string>>> = {
     memory: async () => '',
     SQLite: async () => '',
     Postgres: () => sharedPostgres(shared),
     MySQL: () => sharedMariadb(shared),
-    Redis: async () => redis.url,
+    Redis: async () => (await (redis ??= startRedis())).url,
   };
-  return { urlOf: (name) => urls[name](), stop: redis.stop };
+  return { urlOf: (name) => urls[name](), stop: async () => (await redis)?.stop() };
 }
