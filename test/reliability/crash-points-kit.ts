@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Event } from '../../src/events/event.ts';
 import type { Handler, Receiver } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -10,6 +10,9 @@ import { AGENT, URL_GIVEN, sellerKey } from '../receiver/setup.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import type { Life } from './crash-points-life.ts';
 import { lifeUntil, mortalStore } from './crash-points-life.ts';
+import { sqliteLedger } from './processes/backends.ts';
+import { judge, type Verdict } from './processes/judge.ts';
+import type { Line } from './processes/ledger.ts';
 
 const LEASE_MS = 8_000;
 
@@ -50,21 +53,14 @@ export interface Ground {
   readonly completions: (key: string) => number;
   /** Effects: outside the store, and committed in transactions. */
   readonly effects: (key: string) => number;
+  /** By the judge of processes that are truly killed. */
+  readonly verdict: (key: string) => Verdict;
   /** Whether there is a record of it that is acknowledged. */
   readonly isSafe: (key: string) => boolean;
   readonly remove: () => void;
 }
 
-const LEDGER = `
-CREATE TABLE IF NOT EXISTS effect (key TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS completion (key TEXT NOT NULL);
-CREATE TRIGGER IF NOT EXISTS completed AFTER UPDATE OF data ON webhook_row
-  WHEN new.kind = 'record' AND new.data ->> 'state' = 'applied' AND old.data ->> 'state' <> 'applied' BEGIN
-  INSERT INTO completion (key) VALUES (new.name);
-END;
-`;
-
-const SAFE = `(SELECT name AS key FROM webhook_row WHERE kind = 'record' AND data ->> 'acked')`;
+const SAFE = `SELECT 1 FROM webhook_row WHERE kind = 'record' AND data ->> 'acked' AND name = ?`;
 
 const silent = (): void => {};
 const QUIET = { debug: silent, info: silent, warn: silent, error: silent };
@@ -73,18 +69,17 @@ export async function ground(): Promise<Ground> {
   const { file, remove } = tempFile();
   const { privateJwk } = await sellerKey();
   const payload = samplePayloads().tool('completed');
-  const db = new DatabaseSync(file);
-  const outside: string[] = [];
+  const { db, ...ledger } = await sqliteLedger(file);
+  const outside: Line[] = [];
   let offsetMs = 0;
-  const count = (rows: string, key: string): number =>
-    Number(db.prepare(`SELECT count(*) AS n FROM ${rows} WHERE key = ?`).get(key)?.['n']);
+  const countOf = (rows: readonly { readonly key: string }[], key: string): number =>
+    rows.filter((row) => row.key === key).length;
   return {
     start: async (options = {}) => {
       const life = lifeUntil(options.diesAt ?? Infinity);
       const store = mortalStore(file, life, () => offsetMs);
       const receiver = await receiverOf(options, life, store, outside);
       await receiver.ready();
-      db.exec(LEDGER);
       life.begin();
       return processOf(receiver, life);
     },
@@ -95,9 +90,16 @@ export async function ground(): Promise<Ground> {
     leasePasses: () => {
       offsetMs += LEASE_MS + 1;
     },
-    completions: (key) => count('completion', key),
-    effects: (key) => count('effect', key) + outside.filter((one) => one === key).length,
-    isSafe: (key) => count(SAFE, key) === 1,
+    completions: (key) => countOf(ledger.completions(), key),
+    effects: (key) => countOf([...ledger.effects(), ...outside], key),
+    verdict: (key) =>
+      judge({
+        owed: [{ name: key, keys: [key] }],
+        completions: ledger.completions(),
+        ledger: outside,
+        effects: ledger.effects(),
+      }),
+    isSafe: (key) => db.prepare(SAFE).get(key) !== undefined,
     remove: () => {
       db.close();
       remove();
@@ -109,7 +111,7 @@ async function receiverOf(
   options: ProcessOptions,
   life: Life,
   mortal: SqliteStore,
-  outside: string[],
+  outside: Line[],
 ): Promise<Receiver> {
   const { mode = 'inline', onPeek = silent, breaks = (store) => store, renews } = options;
   const { publicJwk } = await sellerKey();
@@ -129,18 +131,18 @@ async function receiverOf(
   });
 }
 
-function handlerOf(life: Life, outside: string[], { effect, fails, renews }: ProcessOptions): Handler<Event> {
+function handlerOf(life: Life, outside: Line[], { effect, fails, renews }: ProcessOptions): Handler<Event> {
   return async ({ idempotencyKey: key }, ctx) => {
     await life.point('before the effect');
     if (renews) await life.reached(/^after renew$/);
     if (effect === 'transaction') {
       await ctx.transaction((tx) => {
         life.instant('before the write');
-        (tx as DatabaseSync).prepare('INSERT INTO effect (key) VALUES (?)').run(key);
+        (tx as DatabaseSync).prepare('INSERT INTO effect (key, copy) VALUES (?, ?)').run(key, '');
         life.instant('after the write');
         if (fails) throw new Error('the handler fails');
       });
-    } else outside.push(key);
+    } else outside.push({ what: 'effect', key, pid: process.pid, copy: '' });
     await life.point('after the effect');
     if (fails) throw new Error('the handler fails');
   };

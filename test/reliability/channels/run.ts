@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Observation } from '../../../src/events/observation.ts';
 import { samplePayloads } from '../../../src/testing/payloads.ts';
-import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
+import { type Ground, type GroundOptions, onGround, TIMES } from '../processes/ground.ts';
+import { countsOf, judge, type Verdict } from '../processes/judge.ts';
 import type { Random } from '../processes/random.ts';
 import { observeUntilSafe } from '../processes/observe.ts';
 import { AGENT_URL } from '../processes/seller.ts';
+import { inTurns, strikesOf } from '../processes/strikes.ts';
 import type { Mode, Orders, Role } from '../processes/wire.ts';
 
 /** How the end of one task comes to the buyer. */
@@ -31,18 +33,8 @@ export interface RunOptions extends Pick<
   readonly concurrency: number;
 }
 
-/** Each by its tasks. All empty: the promise was kept. */
-export interface ChannelsVerdict {
-  /** Told to the buyer, and no handler completed it. */
-  readonly lost: readonly string[];
-  /** More than one event of it was completed, or one event by two owners. */
-  readonly completedTwice: readonly string[];
-  /** Its handlers' effect in the transaction is there more than once, or not at all. */
-  readonly effectsWrong: readonly string[];
-}
-
 export interface Result {
-  readonly verdict: ChannelsVerdict;
+  readonly verdict: Verdict;
   readonly figures: Readonly<Record<string, number | string>>;
   readonly unexpected: readonly string[];
 }
@@ -59,10 +51,8 @@ const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
   inline: ['door', 'door', 'door'],
   inbox: ['both', 'both', 'both'],
 };
-const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
 /** The longest time between two channels, ms. Nothing that is asserted depends on it. */
 const APART_MS = 30;
-const FAR_MS = 300_000;
 
 function tasksOf({ tasks }: RunOptions, hasTransactions: boolean, random: Random): Task[] {
   return Array.from({ length: tasks }, (_, index) => ({
@@ -125,47 +115,17 @@ async function play(
   tasks: readonly Task[],
   { kills, concurrency }: RunOptions,
 ): Promise<void> {
-  const waiting = tasks.values();
+  const strikes = strikesOf(kills, tasks.length, () => ground.fleet.kill(ground.signal));
   let told = 0;
-  let due = 0;
-  let last: Promise<void> = Promise.resolve();
-  const tellInTurn = async (): Promise<void> => {
-    for (const task of waiting) {
-      await Promise.all(task.ways.map((channel) => tell(ground, task, channel)));
-      told += 1;
-      if (told * (kills + 1) < (due + 1) * tasks.length || due === kills) continue;
-      due += 1;
-      last = last.then(() => ground.fleet.kill(ground.signal));
-      last.catch(() => undefined);
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, tellInTurn));
-  await last;
-  const over = new AbortController();
-  const late = async (): Promise<never> => {
-    await sleep(FAR_MS, undefined, { signal: over.signal });
-    throw new Error(`events were left waiting: ${await ground.left()}`);
-  };
-  try {
-    await Promise.race([ground.drained(), late()]);
-  } finally {
-    over.abort();
-  }
+  await inTurns(tasks, concurrency, async (task) => {
+    await Promise.all(task.ways.map((channel) => tell(ground, task, channel)));
+    told += 1;
+    strikes.notice(told);
+  });
+  await strikes.rest();
+  await ground.drained();
   await ground.fleet.whole(ground.signal);
   await ground.fleet.stop();
-}
-
-async function judge({ backend }: Ground, tasks: readonly Task[]): Promise<ChannelsVerdict> {
-  const completions = await backend.completions();
-  const effects = await backend.effects();
-  const of = (rows: readonly { readonly key: string }[], { keys }: Task): number =>
-    rows.filter(({ key }) => keys.has(key)).length;
-  const named = (wrong: (task: Task) => boolean): string[] => tasks.filter(wrong).map(({ name }) => name);
-  return {
-    lost: named((task) => of(completions, task) === 0),
-    completedTwice: named((task) => of(completions, task) > 1),
-    effectsWrong: backend.hasTransactions ? named((task) => of(effects, task) !== 1) : [],
-  };
 }
 
 /** The end of each task told by several channels at once, while processes are killed; then the ledgers are read. */
@@ -175,8 +135,15 @@ export function run(options: RunOptions): Promise<Result> {
   return onGround({ ...options, ...TIMES, roles, observes: true }, async (ground) => {
     const tasks = tasksOf(options, ground.backend.hasTransactions, ground.random);
     await play(ground, tasks, options);
-    const verdict = await judge(ground, tasks);
-    const runs = ground.ledger.read().filter(({ what }) => what === 'run').length;
+    const { backend, fleet } = ground;
+    const ledger = ground.ledger.read();
+    const verdict = judge({
+      owed: tasks,
+      completions: await backend.completions(),
+      ledger,
+      effects: await backend.effects(),
+    });
+    const count = (of: 'run' | 'die'): number => ledger.filter(({ what }) => what === of).length;
     return {
       verdict,
       unexpected: ground.seller.unexpected,
@@ -186,12 +153,10 @@ export function run(options: RunOptions): Promise<Result> {
         seed: options.seed,
         tasks: tasks.length,
         told: tasks.reduce((sum, { ways }) => sum + ways.length, 0),
-        runs,
-        kills: ground.fleet.kills(),
-        deaths: ground.ledger.read().filter(({ what }) => what === 'die').length,
-        lost: verdict.lost.length,
-        completedTwice: verdict.completedTwice.length,
-        effectsWrong: verdict.effectsWrong.length,
+        runs: count('run'),
+        kills: fleet.kills(),
+        deaths: count('die'),
+        ...countsOf(verdict),
         seconds: Math.round((performance.now() - began) / 1000),
       },
     };

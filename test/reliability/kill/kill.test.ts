@@ -1,7 +1,7 @@
-import { describe, expect, inject, it } from 'vitest';
-import { LONG } from '../form.ts';
-import type { Mode } from '../processes/wire.ts';
-import type { Kind } from '../processes/stores.ts';
+import { expect, inject, it } from 'vitest';
+import { inThisForm, LONG } from '../form.ts';
+import { KEPT } from '../processes/judge.ts';
+import { EVERY_ROW, isRow } from '../processes/rows.ts';
 import { run } from './run.ts';
 
 /**
@@ -21,27 +21,23 @@ const FORM = LONG
     }
   : { events: 300, kills: 8, deaths: 3, pauses: 1, failures: 10, seed: 20_260_102, deadlineMs: 480_000 };
 
-const KINDS: readonly Kind[] = ['SQLite', 'Postgres', 'MySQL', 'Redis'];
-const MODES: readonly Mode[] = ['inline', 'inbox'];
+/** `npm test` has one of the eight. */
+const ROWS = inThisForm(EVERY_ROW, isRow('SQLite', 'inbox'));
 
-describe.each(KINDS)('kill -9 of receivers and workers under load, %s', (kind) => {
-  it.each(MODES)(
-    '%s: no acknowledged event is lost, none is completed twice, no effect of ctx.transaction happens twice',
-    async (mode) => {
-      const result = await run({
-        ...FORM,
-        kind,
-        mode,
-        concurrency: 16,
-        hasDuplicates: true,
-        shared: inject('shared'),
-      });
-      if (LONG) process.stdout.write(`${JSON.stringify(result.figures)}\n`);
-      const kept = { lost: [], completedTwice: [], effectsTwice: [], backwards: [], otherCopy: [] };
-      expect(result.verdict, JSON.stringify(result.figures)).toEqual(kept);
-      expect(result.unexpected).toEqual([]);
-      expect(result.figures).toMatchObject({ acknowledged: FORM.events, kills: FORM.kills });
-    },
-    FORM.deadlineMs + 60_000,
-  );
-});
+it.each(ROWS)(
+  'kill -9 of receivers and workers under load, $kind, $mode: no acknowledged event is lost, none is completed twice, no effect of ctx.transaction happens twice',
+  async (row) => {
+    const { verdict, unexpected, figures } = await run({
+      ...FORM,
+      ...row,
+      concurrency: 16,
+      hasDuplicates: true,
+      shared: inject('shared'),
+    });
+    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    expect(verdict, JSON.stringify(figures)).toEqual(KEPT);
+    expect(unexpected).toEqual([]);
+    expect(figures).toMatchObject({ acknowledged: FORM.events, kills: FORM.kills });
+  },
+  FORM.deadlineMs + 60_000,
+);

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type FinalState, type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
+import { type FinalState, type Ground, type GroundOptions, onGround, TIMES } from '../processes/ground.ts';
+import { type Facts, countsOf, judge, type Verdict } from '../processes/judge.ts';
 import type { Tally } from '../processes/seller.ts';
+import { inTurns, type Strikes, strikesOf } from '../processes/strikes.ts';
 import type { Mode, Role } from '../processes/wire.ts';
-import { type Facts, judge, type KillVerdict } from './judge.ts';
-import { type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
+import { owedOf, placesOf, type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
 
 /** A run in numbers, for docs/reliability.md. */
 interface Figures {
@@ -29,10 +30,13 @@ interface Figures {
   /** Effects outside the store that happened more than once: what `ctx.transaction` is for. */
   readonly outsideAgain: number;
   readonly inTransaction: number;
-  readonly lost: number;
-  readonly completedTwice: number;
-  readonly effectsTwice: number;
   readonly seconds: number;
+}
+
+interface KillFacts extends Facts {
+  /** Keys of which a seller was told that they are safe. */
+  readonly acknowledged: ReadonlySet<string>;
+  readonly states: ReadonlyMap<string, FinalState>;
 }
 
 interface Measured {
@@ -42,7 +46,7 @@ interface Measured {
   readonly seconds: number;
 }
 
-function figuresOf(options: RunOptions, facts: Facts, verdict: KillVerdict, measured: Measured): Figures {
+function figuresOf(options: RunOptions, facts: KillFacts, verdict: Verdict, measured: Measured): Figures {
   const lines = (what: string): readonly string[] =>
     facts.ledger.filter((line) => line.what === what).map(({ key }) => key);
   const beyondFirst = (keys: readonly string[]): number => keys.length - new Set(keys).size;
@@ -51,7 +55,7 @@ function figuresOf(options: RunOptions, facts: Facts, verdict: KillVerdict, meas
     store: options.kind,
     mode: options.mode,
     seed: options.seed,
-    events: facts.events.length,
+    events: facts.owed.length,
     acknowledged: facts.acknowledged.size,
     kills,
     deaths: lines('die').length,
@@ -66,9 +70,7 @@ function figuresOf(options: RunOptions, facts: Facts, verdict: KillVerdict, meas
     reruns: beyondFirst(lines('run')),
     outsideAgain: beyondFirst(lines('effect')),
     inTransaction: facts.effects.length,
-    lost: verdict.lost.length,
-    completedTwice: verdict.completedTwice.length,
-    effectsTwice: verdict.effectsTwice.length,
+    ...countsOf(verdict),
     seconds: Math.round(seconds),
   };
 }
@@ -86,7 +88,7 @@ export interface RunOptions
 }
 
 interface Result {
-  readonly verdict: KillVerdict;
+  readonly verdict: Verdict;
   readonly figures: Figures;
   /** Answers that no seller should get. */
   readonly unexpected: readonly string[];
@@ -97,47 +99,12 @@ const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
   inbox: ['door', 'both', 'worker'],
 };
 
-/**
- * A lease is over soon after its owner's death. On a slow machine that of a living one can be, too: what is judged are
- * completions, which no lease that ran out can have.
- */
-const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
-
 const LOOK_MS = 15;
 
 interface Field extends Ground {
   readonly options: RunOptions;
   readonly traffic: Traffic;
   readonly acknowledged: Set<string>;
-}
-
-interface Striker {
-  /** @param progress acknowledged and completed events so far. */
-  readonly notice: (progress: number) => void;
-  /** Whatever kills are left. */
-  readonly rest: () => Promise<void>;
-}
-
-/** Strikes as the work goes on, not as time passes: at even shares of it. */
-function strikerOf({ fleet, signal, options, traffic }: Field): Striker {
-  // Of statuses that end stale no handler tells: not all of them count twice.
-  const step = Math.max(1, Math.floor((1.5 * traffic.events.length) / (options.kills + 1)));
-  let due = 0;
-  let last: Promise<void> = Promise.resolve();
-  const strikeUpTo = (kills: number): void => {
-    for (let left = kills - due; left > 0; left -= 1) {
-      last = last.then(() => fleet.kill(signal));
-      last.catch(() => undefined);
-    }
-    due = Math.max(due, kills);
-  };
-  return {
-    notice: (progress) => strikeUpTo(Math.min(options.kills, Math.floor(progress / step))),
-    rest: async () => {
-      strikeUpTo(options.kills);
-      await last;
-    },
-  };
 }
 
 /**
@@ -156,7 +123,7 @@ async function letGo({ fleet, stateOf }: Field, stopped: Map<number, string>): P
 }
 
 /** Watches the ledger until `over`, and until nobody is stopped any more. */
-async function watch(field: Field, { notice }: Striker, over: AbortSignal): Promise<void> {
+async function watch(field: Field, { notice }: Strikes, over: AbortSignal): Promise<void> {
   const told = new Set<string>();
   const stopped = new Map<number, string>();
   for (let seen = 0; !over.aborted || stopped.size > 0;) {
@@ -174,61 +141,39 @@ async function watch(field: Field, { notice }: Striker, over: AbortSignal): Prom
 }
 
 /** So many deliveries at once, until each has its final answer. */
-async function sell({ options, traffic, seller, acknowledged }: Field): Promise<void> {
-  const waiting = traffic.deliveries.values();
-  const sellInTurn = async (): Promise<void> => {
-    for (const { event, copy } of waiting) {
-      if (await seller.deliver(event.payload(copy), 'either')) acknowledged.add(event.key);
-    }
-  };
-  await Promise.all(Array.from({ length: options.concurrency }, sellInTurn));
-}
-
-/** Stores look again after ten minutes at what nobody was told of. A backlog that lasts so long has been forgotten. */
-const DRAIN_MS = 300_000;
-
-async function drain({ drained, left }: Field): Promise<void> {
-  const before = await left();
-  const done = new AbortController();
-  const late = async (): Promise<never> => {
-    await sleep(DRAIN_MS, undefined, { signal: done.signal });
-    const after = await left();
-    throw new Error(
-      `events were left waiting for ${DRAIN_MS} ms after the last delivery: ${before}, then ${after}`,
-    );
-  };
-  try {
-    await Promise.race([drained(), late()]);
-  } finally {
-    done.abort();
-  }
-}
+const sell = ({ options, traffic, seller, acknowledged }: Field): Promise<void> =>
+  inTurns(traffic.deliveries, options.concurrency, async ({ event, copy }) => {
+    if (await seller.deliver(event.payload(copy), 'either')) acknowledged.add(event.key);
+  });
 
 async function play(field: Field): Promise<void> {
   const over = new AbortController();
-  const striker = strikerOf(field);
-  const watching = watch(field, striker, over.signal);
+  const { fleet, signal, options, traffic } = field;
+  // Acknowledged and completed. Of statuses that end stale no handler tells: not all of them count twice.
+  const strikes = strikesOf(options.kills, 1.5 * traffic.events.length, () => fleet.kill(signal));
+  const watching = watch(field, strikes, over.signal);
   // It rejects where the run does; it is awaited later.
   watching.catch(() => undefined);
   await sell(field);
-  await striker.rest();
-  await drain(field);
+  await strikes.rest();
+  await field.drained();
   over.abort();
   await watching;
-  await field.fleet.whole(field.signal);
-  await field.fleet.stop();
+  await fleet.whole(signal);
+  await fleet.stop();
 }
 
-async function factsOf({ traffic, stateOf, acknowledged, backend, ledger }: Field): Promise<Facts> {
+async function factsOf({ traffic, stateOf, acknowledged, backend, ledger }: Field): Promise<KillFacts> {
   const states = new Map<string, FinalState>();
   for (const { key } of traffic.events) states.set(key, await stateOf(key));
   return {
-    events: traffic.events,
-    acknowledged,
-    states,
+    owed: owedOf(traffic.events, acknowledged, states),
+    places: placesOf(traffic.events),
     completions: await backend.completions(),
     ledger: ledger.read(),
     effects: await backend.effects(),
+    acknowledged,
+    states,
   };
 }
 

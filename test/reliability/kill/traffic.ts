@@ -1,4 +1,6 @@
 import { samplePayloads } from '../../../src/testing/payloads.ts';
+import type { FinalState } from '../processes/ground.ts';
+import type { Owed, Place } from '../processes/judge.ts';
 import type { Random } from '../processes/random.ts';
 import type { Orders } from '../processes/wire.ts';
 
@@ -115,3 +117,19 @@ function report(index: number, orders: Orders): Planned {
     payload: (copy) => ({ ...made, message: `copy ${copy}` }),
   };
 }
+
+/** Events of which a seller was told that they are safe are owed; the others may be as they are. */
+export const owedOf = (
+  events: readonly Planned[],
+  acknowledged: ReadonlySet<string>,
+  states: ReadonlyMap<string, FinalState>,
+): readonly Owed[] =>
+  events.map(({ key }) => ({
+    name: key,
+    keys: [key],
+    isExcused: !acknowledged.has(key),
+    state: states.get(key) ?? 'absent',
+  }));
+
+export const placesOf = (events: readonly Planned[]): ReadonlyMap<string, Place> =>
+  new Map(events.flatMap(({ key, task }) => (task ? [[key, { task: task.id, at: task.at }] as const] : [])));

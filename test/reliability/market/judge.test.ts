@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { OperationSeen } from '../../../src/registrations/index.ts';
 import type { Line, ToldOfTask } from '../processes/ledger.ts';
-import { type Facts, judge } from './judge.ts';
+import { judgeMarket, MARKET_KEPT, type MarketFacts } from './judge.ts';
 import type { Task } from './wire.ts';
 
 const TASK: Task = {
@@ -22,13 +22,16 @@ const TASK: Task = {
   hooks: [],
 };
 
-const ran = (key: string, told: Partial<ToldOfTask>): Line => ({
-  what: 'run',
-  key,
-  pid: 1,
-  attempt: 1,
-  told: { taskId: 'task-1', status: 'completed', source: 'webhook', ...told },
-});
+const ran = (key: string, told: Partial<ToldOfTask>): readonly Line[] => [
+  {
+    what: 'run',
+    key,
+    pid: 1,
+    attempt: 1,
+    told: { taskId: 'task-1', status: 'completed', source: 'webhook', ...told },
+  },
+  { what: 'effect', key, pid: 1, copy: '' },
+];
 
 const orphaned: OperationSeen = {
   agentUrl: 'http://127.0.0.1:1/prompt/mcp',
@@ -40,82 +43,77 @@ const orphaned: OperationSeen = {
 };
 
 /** One task, on its way and at its end, each handled once. */
-const KEPT: Facts = {
+const HANDLED: MarketFacts = {
   tasks: [TASK],
   completions: [
     { key: 'a', owner: 'x' },
     { key: 'b', owner: 'y' },
   ],
-  effects: [
-    { key: 'a', copy: '' },
-    { key: 'b', copy: '' },
-  ],
-  ledger: [ran('a', { status: 'working', step: 0 }), ran('b', { step: 1, resultId: 'buy-1' })],
+  effects: [],
+  ledger: [...ran('a', { status: 'working', step: 0 }), ...ran('b', { step: 1, resultId: 'buy-1' })],
   operations: [],
 };
-const NOTHING = { lost: [], completedTwice: [], effectsWrong: [], backwards: [], doneTwice: [] };
-const verdictOf = (facts: Partial<Facts>): object => judge({ ...KEPT, ...facts });
+const verdictOf = (facts: Partial<MarketFacts>): object => judgeMarket({ ...HANDLED, ...facts });
 
-describe('the judge', () => {
-  it('finds nothing where the promise was kept, with transactions or without', () => {
-    expect(verdictOf({})).toEqual(NOTHING);
-    const { effects: _none, ...facts } = KEPT;
-    expect(judge(facts)).toEqual(NOTHING);
+/** What is judged of any seller has tests of its own (`processes/judge.test.ts`): these are of orders and their channels. */
+describe('the judge of orders', () => {
+  it('finds nothing where the promise was kept', () => {
+    expect(verdictOf({})).toEqual(MARKET_KEPT);
     // Handlers may run again.
-    expect(verdictOf({ ledger: [...KEPT.ledger, ...KEPT.ledger] })).toEqual(NOTHING);
+    expect(verdictOf({ ledger: [...HANDLED.ledger, ...HANDLED.ledger] })).toEqual(MARKET_KEPT);
   });
 
   it('calls a result lost that no handler completed, unless its operation is named orphaned', () => {
-    const facts = { completions: KEPT.completions.slice(0, 1), effects: KEPT.effects?.slice(0, 1) ?? [] };
-    expect(verdictOf(facts)).toEqual({ ...NOTHING, lost: ['order-1'] });
-    expect(verdictOf({ ...facts, operations: [orphaned] })).toEqual(NOTHING);
-    const other = { ...orphaned, ref: 'order-2' };
-    expect(verdictOf({ ...facts, operations: [other] })).toEqual({ ...NOTHING, lost: ['order-1'] });
-    const open = { ...orphaned, state: 'open' } as const;
-    expect(verdictOf({ ...facts, operations: [open] })).toEqual({ ...NOTHING, lost: ['order-1'] });
+    const facts = { completions: HANDLED.completions.slice(0, 1) };
+    const lost = { ...MARKET_KEPT, lost: ['order-1'] };
+    expect(verdictOf(facts)).toEqual(lost);
+    expect(verdictOf({ ...facts, operations: [orphaned] })).toEqual(MARKET_KEPT);
+    expect(verdictOf({ ...facts, operations: [{ ...orphaned, ref: 'order-2' }] })).toEqual(lost);
+    expect(verdictOf({ ...facts, operations: [{ ...orphaned, state: 'open' }] })).toEqual(lost);
+  });
+
+  it('calls one lost whose effect is not there, and sees one twice', () => {
+    const { ledger } = HANDLED;
+    const inTransaction = { ledger: ledger.filter(({ what }) => what === 'run') };
+    const [first, second] = [
+      { key: 'a', copy: '' },
+      { key: 'b', copy: '' },
+    ];
+    expect(verdictOf({ ...inTransaction, effects: [first, second] })).toEqual(MARKET_KEPT);
+    // Of another status it is not the result's.
+    expect(verdictOf({ ...inTransaction, effects: [first] })).toEqual({ ...MARKET_KEPT, lost: ['order-1'] });
+    const again = { ...inTransaction, effects: [first, second, second] };
+    expect(verdictOf(again)).toEqual({ ...MARKET_KEPT, effectsTwice: ['order-1'] });
   });
 
   it('sees a result completed twice: one event by two owners, or two events of it', () => {
-    const again = [...KEPT.completions, { key: 'b', owner: 'z' }];
+    const again = [...HANDLED.completions, { key: 'b', owner: 'z' }];
     expect(verdictOf({ completions: again })).toMatchObject({ completedTwice: ['order-1'] });
     const byPoll = {
-      completions: [...KEPT.completions, { key: 'c', owner: 'z' }],
-      ledger: [...KEPT.ledger, ran('c', { source: 'poll', step: 1, resultId: 'buy-1', taskId: '' })],
+      completions: [...HANDLED.completions, { key: 'c', owner: 'z' }],
+      ledger: [...HANDLED.ledger, ...ran('c', { source: 'poll', step: 1, resultId: 'buy-1', taskId: '' })],
     };
-    expect(verdictOf(byPoll)).toEqual({ ...NOTHING, completedTwice: ['order-1'] });
-  });
-
-  it('sees an effect of a transaction twice, and one that is missing', () => {
-    const [first, second] = KEPT.effects ?? [];
-    if (!first || !second) throw new Error('there are two');
-    expect(verdictOf({ effects: [first, second, second] })).toEqual({
-      ...NOTHING,
-      effectsWrong: ['order-1'],
-    });
-    expect(verdictOf({ effects: [first] })).toEqual({ ...NOTHING, effectsWrong: ['order-1'] });
-    // Of another status it is not the result's.
-    expect(verdictOf({ effects: [second] })).toEqual(NOTHING);
+    expect(verdictOf(byPoll)).toEqual({ ...MARKET_KEPT, completedTwice: ['order-1'] });
   });
 
   it('sees a status after a later one, and one twice', () => {
-    const back = { completions: KEPT.completions.toReversed() };
-    expect(verdictOf(back)).toEqual({ ...NOTHING, backwards: ['order-1'] });
+    const backwards = { ...MARKET_KEPT, backwards: ['task-1'] };
+    expect(verdictOf({ completions: HANDLED.completions.toReversed() })).toEqual(backwards);
     const twice = {
-      completions: [{ key: 'c', owner: 'z' }, ...KEPT.completions],
-      ledger: [...KEPT.ledger, ran('c', { source: 'poll', status: 'working', step: 0 })],
+      completions: [{ key: 'c', owner: 'z' }, ...HANDLED.completions],
+      ledger: [...HANDLED.ledger, ...ran('c', { source: 'poll', status: 'working', step: 0 })],
     };
-    expect(verdictOf(twice)).toEqual({ ...NOTHING, backwards: ['order-1'] });
+    expect(verdictOf(twice)).toEqual(backwards);
   });
 
   it('sees an order that the seller has done twice', () => {
     const other = { ...TASK, taskId: 'task-2', resultId: 'buy-2', requestKey: 'request-2' };
     const facts = {
       tasks: [TASK, other],
-      completions: [...KEPT.completions, { key: 'c', owner: 'z' }],
-      effects: [...(KEPT.effects ?? []), { key: 'c', copy: '' }],
-      ledger: [...KEPT.ledger, ran('c', { taskId: 'task-2', step: 1, resultId: 'buy-2' })],
+      completions: [...HANDLED.completions, { key: 'c', owner: 'z' }],
+      ledger: [...HANDLED.ledger, ...ran('c', { taskId: 'task-2', step: 1, resultId: 'buy-2' })],
     };
-    expect(verdictOf(facts)).toEqual({ ...NOTHING, doneTwice: ['order-1'] });
+    expect(verdictOf(facts)).toEqual({ ...MARKET_KEPT, doneTwice: ['order-1'] });
   });
 });
 

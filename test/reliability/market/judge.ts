@@ -1,34 +1,22 @@
 import type { OperationSeen } from '../../../src/registrations/index.ts';
-import type { Completion, EffectRow } from '../processes/backends.ts';
+import { type Facts, judge, KEPT, type Owed, type Place, type Verdict } from '../processes/judge.ts';
 import type { Line, ToldOfTask } from '../processes/ledger.ts';
 import type { Task } from './wire.ts';
 
 /** What is known when all is over. */
-export interface Facts {
+export interface MarketFacts extends Pick<Facts, 'completions' | 'ledger' | 'effects'> {
   /** The seller's own list. Each has ended. */
   readonly tasks: readonly Task[];
-  /** As the buyer's store noted them, in their order. */
-  readonly completions: readonly Completion[];
-  /** What `ctx.transaction` has committed; undefined where the store has none. */
-  readonly effects?: readonly EffectRow[];
-  readonly ledger: readonly Line[];
   /** What `registrations.list` names; `ref` is the order's name. */
   readonly operations: readonly OperationSeen[];
 }
 
-/** By the names of orders. All empty: the promise was kept. */
-export interface MarketVerdict {
-  /** The seller has a result that no handler completed, and the operation is not named `orphaned`. */
-  readonly lost: readonly string[];
-  /** More than one event of a result was completed, or one event by two owners. */
-  readonly completedTwice: readonly string[];
-  /** The effect in the transaction is there more than once, or not as often as the result was completed. */
-  readonly effectsWrong: readonly string[];
-  /** A status was completed after a later one, or twice. */
-  readonly backwards: readonly string[];
-  /** The seller has done it more than once: it was asked again under another key. */
+export interface MarketVerdict extends Verdict {
+  /** Orders that the seller has done more than once: it was asked again under another key. */
   readonly doneTwice: readonly string[];
 }
+
+export const MARKET_KEPT: MarketVerdict = { ...KEPT, doneTwice: [] };
 
 /** What the event of each key told: every run of its handler wrote it down before anything else. */
 export function toldByKey(ledger: readonly Line[]): ReadonlyMap<string, ToldOfTask> {
@@ -39,42 +27,42 @@ export function toldByKey(ledger: readonly Line[]): ReadonlyMap<string, ToldOfTa
   );
 }
 
-/** By what a text says of each. */
-function groups<T>(all: readonly T[], of: (one: T) => string | undefined): ReadonlyMap<string, readonly T[]> {
-  const by = new Map<string, T[]>();
-  for (const one of all) {
-    const name = of(one);
-    if (name === undefined) continue;
-    const group = by.get(name);
-    if (group) group.push(one);
-    else by.set(name, [one]);
-  }
-  return by;
-}
-
 /** A status before the first of the seller's own: `submitted`. */
 const BEFORE_ALL = -1;
 
-export function judge({ tasks, completions, effects, ledger, operations }: Facts): MarketVerdict {
-  const told = toldByKey(ledger);
+/** Each result of the seller is owed, by whichever channel, unless the buyer is told that nobody knows: `orphaned`. */
+function owedOf({ tasks, operations }: MarketFacts, told: ReadonlyMap<string, ToldOfTask>): readonly Owed[] {
   const orphaned = new Set(operations.flatMap(({ state, ref }) => (state === 'orphaned' ? (ref ?? []) : [])));
-  const ends = groups(completions, ({ key }) => told.get(key)?.resultId);
-  const written = groups(effects ?? [], ({ key }) => told.get(key)?.resultId);
-  const ofTask = groups(completions, ({ key }) => told.get(key)?.taskId);
-  const named = (wrong: (task: Task) => boolean): string[] => tasks.filter(wrong).map(({ name }) => name);
-  const count = (by: ReadonlyMap<string, readonly unknown[]>, { resultId }: Task): number =>
-    by.get(resultId)?.length ?? 0;
-  const goesBack = ({ taskId }: Task): boolean => {
-    const steps = (ofTask.get(taskId) ?? []).map(({ key }) => told.get(key)?.step ?? BEFORE_ALL);
-    return steps.some((step, index) => index > 0 && step <= (steps[index - 1] ?? BEFORE_ALL));
-  };
-  return {
-    lost: named((task) => count(ends, task) === 0 && !orphaned.has(task.name)),
-    completedTwice: named((task) => count(ends, task) > 1),
-    effectsWrong: effects ? named((task) => count(written, task) !== Math.min(1, count(ends, task))) : [],
-    backwards: named(goesBack),
-    doneTwice: [...groups(tasks, ({ name }) => name)].flatMap(([name, { length }]) =>
-      length > 1 ? name : [],
+  const keys = new Map<string, string[]>();
+  for (const [key, { resultId }] of told) {
+    if (resultId !== undefined) keys.set(resultId, [...(keys.get(resultId) ?? []), key]);
+  }
+  return tasks.map(({ name, resultId }) => ({
+    name,
+    keys: keys.get(resultId) ?? [],
+    isExcused: orphaned.has(name),
+  }));
+}
+
+/** Statuses by the seller's own numbers. */
+const placesOf = (
+  tasks: readonly Task[],
+  told: ReadonlyMap<string, ToldOfTask>,
+): ReadonlyMap<string, Place> => {
+  const known = new Set(tasks.map(({ taskId }) => taskId));
+  return new Map(
+    [...told].flatMap(([key, { taskId, step = BEFORE_ALL }]) =>
+      known.has(taskId) ? [[key, { task: taskId, at: step }] as const] : [],
     ),
+  );
+};
+
+export function judgeMarket(facts: MarketFacts): MarketVerdict {
+  const { tasks, ledger } = facts;
+  const told = toldByKey(ledger);
+  const names = tasks.map(({ name }) => name);
+  return {
+    ...judge({ ...facts, owed: owedOf(facts, told), places: placesOf(tasks, told) }),
+    doneTwice: [...new Set(names.filter((name, at) => names.indexOf(name) !== at))],
   };
 }

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationQuery, OperationSeen, Registrations } from '../../../src/registrations/index.ts';
-import type { GroundOptions } from '../processes/ground.ts';
+import { type GroundOptions, TIMES } from '../processes/ground.ts';
+import { countsOf } from '../processes/judge.ts';
 import { observeUntilSafe } from '../processes/observe.ts';
+import { inTurns, strikesOf } from '../processes/strikes.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import type { CrashPoint, Order } from './buyer.ts';
-import { type Facts, judge, toldByKey, type MarketVerdict } from './judge.ts';
+import { judgeMarket, type MarketFacts, type MarketVerdict, toldByKey } from './judge.ts';
 import { statusOf } from './poll.ts';
 import { type Market, onMarket } from './on-market.ts';
+import { isMade, orderAt } from './orders.ts';
 import type { AgentPolicy, SellerLine } from './wire.ts';
 
 export interface RunOptions extends Pick<
@@ -70,9 +73,7 @@ const ROLES: Readonly<Record<Mode, readonly Role[]>> = {
   inline: ['door', 'door', 'door'],
   inbox: ['both', 'both', 'both'],
 };
-const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
 const CALL_MS = 2_000;
-const ORDER_MS = 20_000;
 const LOOK_MS = 50;
 /** The longest time between two polls of the same task, ms. Nothing that is asserted depends on it. */
 const APART_MS = 120;
@@ -117,42 +118,23 @@ async function poll({ ground }: Field, operation: OperationSeen): Promise<void> 
   }
 }
 
-function orderAt({ ground, options, agents, seller }: Field, index: number): Order {
-  const { random, backend } = ground;
-  const agent = agents[index % agents.length];
-  if (!agent) throw new Error('there is no agent');
-  const { diesOf, points = agent.refuses ? (['after refusal'] as const) : POINTS } = options;
-  const dies = index % diesOf === 1 ? points[Math.floor(index / diesOf) % points.length] : undefined;
-  return {
-    name: `order-${index}`,
-    agentUrl: seller.urlOf(agent),
-    ...(agent.forgets && { requestKeyMs: 0 }),
-    ...(dies && { dies }),
-    context: {
-      order: `order-${index}`,
-      inTransaction: backend.hasTransactions,
-      takesMs: random.below(20),
-      ...(index % 7 === 3 && { fails: true }),
-      ...(index % 29 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
-    },
-  };
-}
-
-/** Whether a process has answered that the call was made. */
-async function isMade({ ground }: Field, order: Order): Promise<boolean> {
-  const { port } = await ground.fleet.door(ground.signal);
-  try {
-    const response = await fetch(`http://127.0.0.1:${port}/order`, {
-      method: 'POST',
-      body: JSON.stringify(order),
-      signal: AbortSignal.timeout(ORDER_MS),
-    });
-    await response.text();
-    return response.ok;
-  } catch {
-    ground.signal.throwIfAborted();
-    return false;
-  }
+/** Some die at a point of their call, some in their handler. */
+function ordersOf(field: Field): readonly Order[] {
+  const { agents, options } = field;
+  return Array.from({ length: options.orders }, (_, index) => {
+    const { agent, context, ...order } = orderAt(field, agents, index);
+    const { diesOf, points = agent.refuses ? (['after refusal'] as const) : POINTS } = options;
+    const dies = index % diesOf === 1 ? points[Math.floor(index / diesOf) % points.length] : undefined;
+    return {
+      ...order,
+      ...(agent.forgets && { requestKeyMs: 0 }),
+      ...(dies && { dies }),
+      context: {
+        ...context,
+        ...(index % 29 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
+      },
+    };
+  });
 }
 
 /**
@@ -190,48 +172,20 @@ async function pollOne(field: Field): Promise<void> {
   if (withTask.length > 0) await poll(field, ground.random.pick(withTask));
 }
 
-/** Strikes at even shares of the orders. */
-function strikerOf(total: number, times: number, strike: () => Promise<void>): Striker {
-  let due = 0;
-  let last: Promise<void> = Promise.resolve();
-  const upTo = (count: number): void => {
-    for (; due < Math.min(times, count); due += 1) {
-      last = last.then(strike);
-      last.catch(() => undefined);
-    }
-  };
-  return {
-    notice: (done) => upTo(Math.floor((done * (times + 1)) / total)),
-    rest: async () => {
-      upTo(times);
-      await last;
-    },
-  };
-}
-
-interface Striker {
-  readonly notice: (done: number) => void;
-  readonly rest: () => Promise<void>;
-}
-
 async function giveAll(field: Field): Promise<void> {
   const { ground, options, seller } = field;
-  const strikers = [
-    strikerOf(options.orders, options.kills, () => ground.fleet.kill(ground.signal)),
-    strikerOf(options.orders, options.sellerKills, () => seller.kill()),
+  const all = [
+    strikesOf(options.kills, options.orders, () => ground.fleet.kill(ground.signal)),
+    strikesOf(options.sellerKills, options.orders, () => seller.kill()),
   ];
-  const waiting = Array.from({ length: options.orders }, (_, index) => orderAt(field, index)).values();
   let done = 0;
-  const giveInTurn = async (): Promise<void> => {
-    for (const order of waiting) {
-      await give(field, order);
-      done += 1;
-      for (const striker of strikers) striker.notice(done);
-      if (done % 3 === 0) await pollOne(field);
-    }
-  };
-  await Promise.all(Array.from({ length: options.concurrency }, giveInTurn));
-  for (const striker of strikers) await striker.rest();
+  await inTurns(ordersOf(field), options.concurrency, async (order) => {
+    await give(field, order);
+    done += 1;
+    for (const strikes of all) strikes.notice(done);
+    if (done % 3 === 0) await pollOne(field);
+  });
+  for (const strikes of all) await strikes.rest();
 }
 
 /** Waits until no call is to be repeated, and the seller has nothing more to say. */
@@ -297,26 +251,26 @@ export async function factsOf({
   ground,
   registrations,
   seller,
-}: Pick<Field, 'ground' | 'registrations' | 'seller'>): Promise<Facts> {
+}: Pick<Field, 'ground' | 'registrations' | 'seller'>): Promise<MarketFacts> {
   const { backend, ledger } = ground;
   return {
     tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
     completions: await backend.completions(),
-    ...(backend.hasTransactions && { effects: await backend.effects() }),
+    effects: await backend.effects(),
     ledger: ledger.read(),
     operations: await everyOperation(registrations, {}),
   };
 }
 
 /** Each once, in their order. */
-function pointsIn(ledger: Facts['ledger']): string[] {
+function pointsIn(ledger: MarketFacts['ledger']): string[] {
   return [
     ...new Set(ledger.flatMap((line) => (line.what === 'die' && line.point ? line.point : []))),
   ].toSorted();
 }
 
 /** By which channel the results were told that were handled; of the others only the alarm `operation_orphaned` tells. */
-function byChannel({ tasks, completions, ledger }: Facts): Record<string, number> {
+function byChannel({ tasks, completions, ledger }: MarketFacts): Record<string, number> {
   const told = toldByKey(ledger);
   const results = new Set(tasks.map(({ resultId }) => resultId));
   const counts = { response: 0, webhook: 0, poll: 0 };
@@ -328,7 +282,12 @@ function byChannel({ tasks, completions, ledger }: Facts): Record<string, number
   return { ...counts, orphanedResults: tasks.length - response - webhook - polled };
 }
 
-function figuresOf(field: Field, facts: Facts, verdict: MarketVerdict, polled: number): Result['figures'] {
+function figuresOf(
+  field: Field,
+  facts: MarketFacts,
+  verdict: MarketVerdict,
+  polled: number,
+): Result['figures'] {
   const { options, ground, seller } = field;
   const log = seller.log();
   const count = (what: SellerLine['what']): number => log.filter((line) => line.what === what).length;
@@ -351,7 +310,7 @@ function figuresOf(field: Field, facts: Facts, verdict: MarketVerdict, polled: n
     kills: ground.fleet.kills(),
     deaths: facts.ledger.filter(({ what }) => what === 'die').length,
     sellerKills: count('start') - 1,
-    ...Object.fromEntries(Object.entries(verdict).map(([name, { length }]) => [name, length])),
+    ...countsOf(verdict),
   };
 }
 
@@ -365,7 +324,7 @@ export async function run(options: RunOptions): Promise<Result> {
     const { seller } = market;
     const polled = await play(field);
     const facts = await factsOf(field);
-    const verdict = judge(facts);
+    const verdict = judgeMarket(facts);
     const seconds = Math.round((performance.now() - began) / 1000);
     return {
       verdict,

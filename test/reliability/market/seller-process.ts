@@ -1,9 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { type Child, launch } from '../processes/child.ts';
 import type { AgentPolicy, SellerLine, SellerOptions, SellerReady } from './wire.ts';
 
 const PROCESS = fileURLToPath(new URL('fixtures/seller.ts', import.meta.url));
@@ -17,7 +16,6 @@ export interface SellerProcess {
   readonly outstanding: () => Promise<number>;
   /** All that it has written down. */
   readonly log: () => readonly SellerLine[];
-  readonly stop: () => Promise<void>;
   readonly destroy: () => void;
 }
 
@@ -27,42 +25,25 @@ export interface SellerProcessOptions extends Omit<SellerOptions, 'port'> {
   readonly signal: AbortSignal;
 }
 
-/** Rejects where the process ends before it serves. */
-async function serving(child: ChildProcess, said: readonly string[]): Promise<number> {
-  const failed = async (): Promise<never> => {
-    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
-    throw new Error(`the seller ended by itself, ${code ?? signal}: ${said.join('')}`);
-  };
-  const ready = async (): Promise<number> => ((await once(child, 'message')) as [SellerReady])[0].port;
-  return Promise.race([ready(), failed()]);
-}
-
 export async function startSeller(options: SellerProcessOptions): Promise<SellerProcess> {
   const { folder, seed, agents, cache, signal } = options;
   mkdirSync(folder, { recursive: true });
-  let child: ChildProcess;
-  const launch = async (port: number): Promise<number> => {
-    const told = JSON.stringify({ port, folder, seed, agents } satisfies SellerOptions);
-    child = fork(PROCESS, [told], {
-      env: { ...process.env, NODE_COMPILE_CACHE: cache },
-      execArgv: [],
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    });
-    const said: string[] = [];
-    child.stderr?.on('data', (text: Buffer) => said.push(text.toString()));
-    return serving(child, said);
+  let child: Child<SellerReady>;
+  const start = async (port: number): Promise<number> => {
+    const told = { port, folder, seed, agents } satisfies SellerOptions;
+    child = launch<SellerReady>('the seller', PROCESS, told, cache);
+    return (await child.ready).port;
   };
-  const port = await launch(0);
+  const port = await start(0);
   const origin = `http://127.0.0.1:${port}`;
-  const destroy = (): void => void child.kill('SIGKILL');
+  const destroy = (): void => void child.process.kill('SIGKILL');
   process.once('exit', destroy);
   return {
     urlOf: ({ name, transport }) => `${origin}/${name}/${transport === 'tool' ? 'mcp' : 'a2a'}`,
     kill: async () => {
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
-      await launch(port);
+      child.process.kill('SIGKILL');
+      await child.gone;
+      await start(port);
     },
     outstanding: async () => {
       for (;;) {
@@ -79,11 +60,6 @@ export async function startSeller(options: SellerProcessOptions): Promise<Seller
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as SellerLine),
-    stop: async () => {
-      const gone = once(child, 'exit');
-      child.send('stop');
-      await gone;
-    },
     destroy: () => {
       destroy();
       process.off('exit', destroy);

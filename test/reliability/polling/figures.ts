@@ -1,4 +1,4 @@
-import { type Facts, toldByKey } from '../market/judge.ts';
+import { type MarketFacts, toldByKey } from '../market/judge.ts';
 import type { AgentPolicy, SellerLine, Task } from '../market/wire.ts';
 
 /** Ms: of so many, how long it took. */
@@ -20,7 +20,7 @@ function spreadOf(times: readonly number[]): Spread {
 function known({
   completions,
   ledger,
-}: Facts): ReadonlyMap<string, { readonly source: string; readonly at: number }> {
+}: MarketFacts): ReadonlyMap<string, { readonly source: string; readonly at: number }> {
   const told = toldByKey(ledger);
   const first = new Map<string, number>();
   for (const line of ledger) {
@@ -37,7 +37,7 @@ function known({
 }
 
 /** From the seller's end of a task until its handler began, by the channel that told it first. */
-function timesToKnow(tasks: readonly Task[], facts: Facts): Record<string, Spread> {
+function timesToKnow(tasks: readonly Task[], facts: MarketFacts): Record<string, Spread> {
   const ends = known(facts);
   const times: Record<string, number[]> = {};
   for (const { resultId, steps } of tasks) {
@@ -62,7 +62,7 @@ function timesToTakeOver(log: readonly SellerLine[], killed: readonly string[]):
 
 export function figuresOf(
   agents: readonly AgentPolicy[],
-  facts: Facts,
+  facts: MarketFacts,
   log: readonly SellerLine[],
   killed: readonly string[],
 ): Readonly<Record<string, unknown>> {

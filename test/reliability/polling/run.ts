@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Order } from '../market/buyer.ts';
-import { judge, type MarketVerdict } from '../market/judge.ts';
+import { judgeMarket, type MarketVerdict } from '../market/judge.ts';
 import { everyOperation, factsOf } from '../market/run.ts';
 import { type Market, onMarket } from '../market/on-market.ts';
+import { isMade, orderAt } from '../market/orders.ts';
 import type { AgentPolicy, SellerLine } from '../market/wire.ts';
-import type { GroundOptions } from '../processes/ground.ts';
+import { type GroundOptions, TIMES } from '../processes/ground.ts';
+import { countsOf } from '../processes/judge.ts';
+import { inTurns } from '../processes/strikes.ts';
 import type { Polls, Role } from '../processes/wire.ts';
 import { figuresOf } from './figures.ts';
 import { judgePolls, type PollVerdict } from './judge.ts';
@@ -41,49 +43,19 @@ const AGENTS: readonly AgentPolicy[] = [
 ];
 
 const ROLES: readonly Role[] = ['both', 'both', 'both'];
-const TIMES = { leaseMs: 1_000, waitMs: 2_000, timeoutMs: 3_000 } as const;
 /** Until another process repeats a call of an operation. */
 const CALL_MS = 2_000;
-const ORDER_MS = 20_000;
 const LOOK_MS = 20;
 
 interface Field extends Market {
   readonly options: RunOptions;
 }
 
-function orderAt({ ground, seller }: Field, index: number): Order {
-  const agent = AGENTS[index % AGENTS.length];
-  if (!agent) throw new Error('there is no agent');
-  return {
-    name: `order-${index}`,
-    agentUrl: seller.urlOf(agent),
-    context: {
-      order: `order-${index}`,
-      inTransaction: ground.backend.hasTransactions,
-      takesMs: ground.random.below(20),
-      ...(index % 7 === 3 && { fails: true }),
-    },
-  };
-}
-
 /** Nobody is killed meanwhile: what has no answer yet is registered, and is repeated. */
-async function give({ ground }: Field, order: Order): Promise<void> {
-  const { port } = await ground.fleet.door(ground.signal);
-  const response = await fetch(`http://127.0.0.1:${port}/order`, {
-    method: 'POST',
-    body: JSON.stringify(order),
-    signal: AbortSignal.timeout(ORDER_MS),
-  });
-  await response.text();
-}
-
 async function giveAll(field: Field): Promise<void> {
   const { orders, concurrency } = field.options;
-  const waiting = Array.from({ length: orders }, (_, index) => orderAt(field, index)).values();
-  const giveInTurn = async (): Promise<void> => {
-    for (const order of waiting) await give(field, order);
-  };
-  await Promise.all(Array.from({ length: concurrency }, giveInTurn));
+  const all = Array.from({ length: orders }, (_, index) => orderAt(field, AGENTS, index));
+  await inTurns(all, concurrency, ({ agent: _agent, ...order }) => isMade(field, order));
 }
 
 /** The poll that is under way for longest: one that the seller leaves hanging, where there is one. */
@@ -156,7 +128,7 @@ async function resultOf(field: Field): Promise<Result> {
   const log = seller.log();
   const unresolved = await everyOperation(registrations, { state: 'unresolved' });
   const polls = judgePolls({ log, ledger: facts.ledger, perSeller: options.polls.perSeller });
-  const verdict = { ...judge(facts), ...polls };
+  const verdict = { ...judgeMarket(facts), ...polls };
   return {
     verdict,
     figures: {
@@ -164,7 +136,7 @@ async function resultOf(field: Field): Promise<Result> {
       mode: options.mode,
       seed: options.seed,
       ...figuresOf(AGENTS, facts, log, killed),
-      ...Object.fromEntries(Object.entries(verdict).map(([name, { length }]) => [name, length])),
+      ...countsOf(verdict),
       seconds: Math.round((performance.now() - began) / 1000),
     },
     killed,

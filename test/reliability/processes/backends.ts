@@ -103,19 +103,35 @@ CREATE TRIGGER completed AFTER UPDATE ON webhook_row
 END;
 `;
 
-async function sqlite(): Promise<Backend> {
-  const { file, remove } = tempFile();
+/** A file with the store's schema, and what the database itself notes in it. */
+export interface SqliteLedger {
+  readonly db: DatabaseSync;
+  readonly completions: () => readonly Completion[];
+  readonly effects: () => readonly EffectRow[];
+}
+
+export async function sqliteLedger(file: string): Promise<SqliteLedger> {
   const store = sqliteStore(file);
   await store.open();
   await store.close();
   const db = new DatabaseSync(file);
   db.exec(SQLITE_LEDGER);
+  const rows = (sql: string): unknown => db.prepare(sql).all();
+  return {
+    db,
+    completions: () => rows('SELECT key, owner FROM completion ORDER BY id') as Completion[],
+    effects: () => rows('SELECT key, copy FROM effect') as EffectRow[],
+  };
+}
+
+async function sqlite(): Promise<Backend> {
+  const { file, remove } = tempFile();
+  const { db, completions, effects } = await sqliteLedger(file);
   return {
     place: { kind: 'SQLite', file },
     hasTransactions: true,
-    completions: async () =>
-      db.prepare('SELECT key, owner FROM completion ORDER BY id').all() as unknown as Completion[],
-    effects: async () => db.prepare('SELECT key, copy FROM effect').all() as unknown as EffectRow[],
+    completions: async () => completions(),
+    effects: async () => effects(),
     remove: async () => {
       db.close();
       remove();

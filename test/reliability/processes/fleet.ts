@@ -1,7 +1,8 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { launch } from './child.ts';
 import type { Random } from './random.ts';
 import type { ProcessOptions, Ready, Role } from './wire.ts';
 
@@ -55,35 +56,24 @@ interface State {
   problem?: Error;
 }
 
-/** With it a start takes a third of the time. */
-const environment = (cache: string): NodeJS.ProcessEnv => ({ ...process.env, NODE_COMPILE_CACHE: cache });
-
-function launch(state: State, options: FleetOptions, role: Role, cache: string): void {
-  const told = JSON.stringify({ ...options, role } satisfies ProcessOptions);
-  const child = fork(PROCESS, [told], {
-    env: environment(cache),
-    execArgv: [],
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
+function start(state: State, options: FleetOptions, role: Role, cache: string): void {
+  const told = { ...options, role } satisfies ProcessOptions;
+  const { process: child, ready, problem } = launch<Ready>(`a ${role}`, PROCESS, told, cache);
   const pid = child.pid ?? 0;
-  const said: string[] = [];
-  child.stderr?.on('data', (text: Buffer) => said.push(text.toString()));
   state.children.add(child);
   state.starts += 1;
-  child.once('message', (message) => {
-    state.serving.set(pid, { role, pid, port: (message as Ready).port, child, isPaused: false });
-  });
+  void ready.then(
+    ({ port }) => state.serving.set(pid, { role, pid, port, child, isPaused: false }),
+    () => undefined,
+  );
   child.once('exit', (code, signal) => {
     state.children.delete(child);
     state.serving.delete(pid);
     const wasKilled = signal === 'SIGKILL';
-    if (wasKilled && !state.isOver) launch(state, options, role, cache);
-    else if (!wasKilled && !(state.isOver && code === 0)) state.problem ??= ended(role, code, signal, said);
+    if (wasKilled && !state.isOver) start(state, options, role, cache);
+    else if (!wasKilled && !(state.isOver && code === 0)) state.problem ??= problem();
   });
 }
-
-const ended = (role: Role, code: number | null, signal: string | null, said: readonly string[]): Error =>
-  new Error(`a ${role} ended by itself, ${code ?? signal}: ${said.join('')}`);
 
 async function until<T>(find: () => T | undefined, state: State, signal: AbortSignal): Promise<T> {
   for (;;) {
@@ -109,7 +99,7 @@ export function startFleet(
   };
   // Stopped ones would stay.
   process.once('exit', destroy);
-  for (const role of roles) launch(state, options, role, cache);
+  for (const role of roles) start(state, options, role, cache);
   const one = (fits: (member: Living) => boolean): Living | undefined => {
     const fitting = [...state.serving.values()].filter(fits);
     return fitting.length === 0 ? undefined : random.pick(fitting);

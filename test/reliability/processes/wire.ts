@@ -1,6 +1,7 @@
 import type { Jwk } from '../../../src/sender/sign.ts';
 import type { RetryLimits } from '../../../src/stores/contract.ts';
 import type { Break } from './breaks.ts';
+import type { KindName, QueueLocation } from '../../queues/kinds.ts';
 import type { StoreLocation } from './stores.ts';
 
 export type Mode = 'inline' | 'inbox';
@@ -27,8 +28,15 @@ export interface ProcessOptions {
   readonly observes?: true;
   /** It calls sellers at `/order`, repeats calls, and has registrations in place of the one sender. Observes, too. */
   readonly buys?: Buys;
+  /** Its handlers hand events to a queue, as their effect. */
+  readonly queue?: QueuePlace;
   /** Folder of another build of the package, which it runs. */
   readonly build?: string;
+}
+
+export interface QueuePlace {
+  readonly kind: KindName;
+  readonly at: QueueLocation;
 }
 
 /** How a process makes calls. */
@@ -62,7 +70,7 @@ export interface Ready {
 export interface Orders {
   readonly inTransaction: boolean;
   readonly takesMs: number;
-  /** Goes on until there is a file of this name beside the ledger. */
+  /** Goes on until there is a file of this name beside the ledger; where there is a queue, once it has the event. */
   readonly until?: string;
   /** Kills its process on every run, once it has taken its time. */
   readonly isPoison?: boolean;

@@ -1,7 +1,7 @@
 import { samplePayloads } from '../../../src/testing/payloads.ts';
-import { judge } from '../kill/judge.ts';
-import type { Planned } from '../kill/traffic.ts';
+import { owedOf, type Planned } from '../kill/traffic.ts';
 import type { FinalState, Ground } from '../processes/ground.ts';
+import { judge } from '../processes/judge.ts';
 import type { Orders } from '../processes/wire.ts';
 
 /** A run in numbers, for docs/reliability.md. */
@@ -63,12 +63,15 @@ export async function outcomeOf(
   for (const { key } of events) states.set(key, await ground.stateOf(key));
   const ledger = ground.ledger.read();
   const completions = await ground.backend.completions();
-  const { lost, completedTwice } = judge({ events, acknowledged, states, completions, ledger, effects: [] });
   const dead = events.map(({ key }) => key).filter((key) => states.get(key) === 'dead');
+  const owed = owedOf(events, acknowledged, states).map((one) =>
+    one.state === 'dead' ? { ...one, isExcused: true } : one,
+  );
+  const { lost, completedTwice } = judge({ owed, completions, ledger, effects: [] });
   return {
     events: events.length,
     faults,
-    lost: lost.filter((key) => !dead.includes(key)),
+    lost,
     twice: completedTwice,
     dead,
     runs: ledger.filter(({ what }) => what === 'run').length,

@@ -1,0 +1,32 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, inject, it } from 'vitest';
+import { onGround, TIMES } from '../processes/ground.ts';
+import { judge, KEPT } from '../processes/judge.ts';
+import { report } from '../suspects/events.ts';
+
+it('kill -9 of a worker in a handler: another one takes the event over when the lease is over, and completes it once', async () => {
+  const options = { kind: 'SQLite', mode: 'inbox', seed: 1, deadlineMs: 120_000 } as const;
+  const roles = ['door', 'worker', 'worker'] as const;
+  await onGround({ ...options, ...TIMES, roles, shared: inject('shared') }, async (ground) => {
+    const { backend, fleet, folder, ledger, seller } = ground;
+    const { key, payload } = report('taken-over', { until: 'released' });
+    const runs = () => ledger.read().filter((line) => line.what === 'run');
+    expect(await seller.deliver(payload(1), 'fresh')).toBe(true);
+    await expect.poll(() => runs().length).toBe(1);
+    const [first] = runs();
+    expect(first?.attempt).toBe(1);
+    expect(await ground.stateOf(key)).toBe('leased');
+    expect(fleet.killThis(first?.pid ?? 0)).toBe(true);
+    await expect.poll(() => runs().length).toBeGreaterThan(1);
+    writeFileSync(join(folder, 'released'), '');
+    await ground.drained();
+    await fleet.stop();
+    expect(runs()[1]?.pid).not.toBe(first?.pid);
+    const state = await ground.stateOf(key);
+    const facts = { completions: await backend.completions(), effects: await backend.effects() };
+    expect(judge({ owed: [{ name: key, keys: [key], state }], ledger: ledger.read(), ...facts })).toEqual(
+      KEPT,
+    );
+  });
+}, 180_000);
