@@ -1,4 +1,5 @@
 import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { createSessions } from '../calls/sessions.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError, messageOf } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
@@ -7,6 +8,7 @@ import { createThinning, harmless } from '../logging.ts';
 import type { Receiver } from '../options.ts';
 import type { Parts, WithParts } from '../parts.ts';
 import { requireCaller } from '../registrations/checks.ts';
+import { backgroundTimer } from '../time-limits.ts';
 import type { CallSeller } from '../registrations/registration.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch.ts';
@@ -87,8 +89,10 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
   if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
   const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
+  const sessions = createSessions(backgroundTimer);
   const loop = pollerLoop({
     parts,
+    sessions,
     observe: receiver.observe,
     tasks,
     call,
@@ -116,9 +120,10 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
       if (isStopped) throw new ConfigError('start: was stopped before. Make a new poller to start again.');
       loop.start();
     },
-    stop: () => {
+    stop: async () => {
       isStopped = true;
-      return loop.stop();
+      await loop.stop();
+      await sessions.end();
     },
     stats: loop.stats,
   };

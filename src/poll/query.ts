@@ -1,4 +1,5 @@
 import { isJsonObject } from '../codec/members.ts';
+import type { CallSessions } from '../calls/sessions.ts';
 import type { TaskStatus, Transport } from '../events/event.ts';
 import type { EditionName } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
@@ -59,6 +60,8 @@ function queriesFor(transport: Transport, task: PolledTask): readonly TaskQuery[
 /** What questions are asked with. */
 export interface QuestionContext {
   readonly call: CallSeller;
+  /** One a seller, for all questions. */
+  readonly sessions: CallSessions;
   /** By agent URL. */
   readonly transport: (agentUrl: string) => Transport;
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
@@ -67,6 +70,7 @@ export interface QuestionContext {
 /** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
 export function questioner({
   call,
+  sessions,
   transport,
   query,
 }: QuestionContext): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
@@ -74,7 +78,7 @@ export function questioner({
   const known = new Map<string, number>();
 
   const askBy = async (of: TaskQuery, { sender, taskId }: PolledTask, signal: AbortSignal) =>
-    taskSeenIn(await call(sender, of.operation, of.arguments, { signal }), taskId);
+    taskSeenIn(await call(sender, of.operation, of.arguments, { signal, sessions }), taskId);
 
   const first = async (queries: readonly TaskQuery[], task: PolledTask, signal: AbortSignal) => {
     const { sender } = task;

@@ -2,25 +2,32 @@ import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
 import { putBounded } from '../bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
-import { parseStrictObject } from '../codec/strict-json.ts';
+import { wholeBody } from '../calls/body.ts';
+import { boundedJson, errorJson } from '../calls/bounds.ts';
+import { type Moved, RedirectError } from '../calls/redirects.ts';
+import { utf8 } from '../codec/encoding.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
-import { readCapped } from '../keys/safe-fetch.ts';
 import { limited, orAborted } from '../time-limits.ts';
 import { SellerError, sellerText, TaskUnknownError } from './answer.ts';
 import {
   CALLER_MAKER,
   CALLER_OPTIONS,
+  type Caller,
   type CallerMaker,
   callerOf,
   type CallerOptions,
-  type SellerFetch,
+  noAgentOf,
+  type SellerCall,
 } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 import { AGENT_FORMS, AGENT_VERSIONS, agentMessage, type AgentVersion } from './request.ts';
 
 export type { CallSeller } from './registration.ts';
 export type { AgentVersion } from './request.ts';
+export { AnswerRefusedError } from '../calls/refused.ts';
+export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export type { CallerOptions, SellerAuth } from './caller.ts';
 
@@ -37,6 +44,8 @@ const TASK_QUERY = 'tasks/get';
 
 /** Where an agent is called, and how. */
 interface Agent {
+  /** What is known of redirects. */
+  readonly moved: Moved;
   readonly url: string;
   readonly version: AgentVersion;
   /** Which of several agents at one URL; empty where there is only one. */
@@ -52,19 +61,20 @@ interface Agent {
  * @throws ConfigError where an option is wrong; the message says what to change.
  */
 export function a2aCaller(options: A2aOptions = {}): CallSeller {
-  const { fetchFor, timeoutMs, allowLoopback } = callerOf('a2aCaller', options, KNOWN);
+  const caller = callerOf('a2aCaller', options, KNOWN);
+  const { timeoutMs } = caller;
   const version = oneOf('version', options.version, AGENT_VERSIONS);
   const cards = keptCards();
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
   const call: CallSeller = (agentUrl, operation, args, { signal }) =>
     limited(limit, signal, async (within) => {
-      const exchange = exchangeBy(await orAborted(fetchFor(agentUrl), within), within);
+      const exchange = exchangeBy(caller, await orAborted(caller.callFor(agentUrl), within), within);
       const agent = version
-        ? { url: agentUrl, version, tenant: '' }
-        : (cards.get(agentUrl) ?? cards.keep(agentUrl, await agentOf(agentUrl, allowLoopback, exchange)));
+        ? { url: agentUrl, version, tenant: '', moved: new Map<string, string>() }
+        : (cards.get(agentUrl) ?? cards.keep(agentUrl, await agentOf(agentUrl, caller, exchange)));
       const request = requestOf(agent, operation, args);
       try {
-        return resultOf(agent, await exchange(agent.url, agent.version, request));
+        return resultOf(agent, await exchange(agent, request));
       } catch (error) {
         // The agent may have moved.
         cards.forget(agentUrl);
@@ -107,24 +117,30 @@ interface Answered {
 }
 
 /** GET, or POST where there is something to send. */
-type Exchange = (url: string, version: AgentVersion, request?: JsonObject) => Promise<Answered>;
+type Exchange = (of: Omit<Agent, 'tenant'>, request?: JsonObject) => Promise<Answered>;
 
-/** The longest answer that is read: 32 MiB. */
-const MAX_ANSWER_BYTES = 33_554_432;
-
-function exchangeBy(sellerFetch: SellerFetch, signal: AbortSignal): Exchange {
-  return async (url, version, request) => {
+function exchangeBy(
+  { maxAnswerBytes, maxValues }: Caller,
+  { fetch }: SellerCall,
+  signal: AbortSignal,
+): Exchange {
+  return async ({ url, version, moved }, request) => {
     const headers = {
       accept: 'application/json',
       'a2a-version': version,
       ...(request && { 'content-type': 'application/json' }),
     };
-    const sent = request && { method: 'POST', body: JSON.stringify(request) };
-    const response = await sellerFetch(url, { ...sent, headers, signal });
-    const bytes = await readCapped(response, MAX_ANSWER_BYTES, signal);
-    if (bytes === undefined) throw new Error(`${url} answers more than ${MAX_ANSWER_BYTES} bytes.`);
-    const parsed = parseStrictObject(bytes);
-    return { status: response.status, value: parsed.ok ? parsed.value : undefined };
+    const body = request && (utf8(JSON.stringify(request)) as Uint8Array<ArrayBuffer>);
+    const method = request ? 'POST' : 'GET';
+    const response = await fetch(url, { method, headers, moved, signal, ...(body && { body }) });
+    const failure = request && noAgentOf(url, response);
+    if (failure) {
+      await response.body?.cancel().catch(() => undefined);
+      throw failure;
+    }
+    const read = response.ok ? boundedJson : errorJson;
+    const value = read(await wholeBody(response, maxAnswerBytes, signal), maxValues);
+    return { status: response.status, value: isJsonObject(value) ? value : undefined };
   };
 }
 
@@ -175,14 +191,20 @@ function refusalOf({ code, message }: JsonObject): Error {
 const CARD_PATH = '/.well-known/agent-card.json';
 
 /** The agent as in the agent card below its URL, or in that of its host. @throws Error where there is no usable card. */
-async function agentOf(agentUrl: string, allowLoopback: boolean, exchange: Exchange): Promise<Agent> {
+async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Promise<Agent> {
   const { origin, pathname } = new URL(agentUrl);
   const places = new Set([`${origin}${pathname.replace(/\/$/, '')}${CARD_PATH}`, `${origin}${CARD_PATH}`]);
   const found: string[] = [];
   for (const place of places) {
-    const { status, value } = await exchange(place, '1.0');
-    if (status === 200 && value) return chosenFrom(interfacesOf(value, place), place, allowLoopback);
-    found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
+    try {
+      const { status, value } = await exchange({ url: place, version: '1.0', moved: new Map() });
+      if (status === 200 && value) return chosenFrom(interfacesOf(value, place), place, caller);
+      found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
+    } catch (error) {
+      // Front doors send whatever they do not know to a page of theirs.
+      if (!(error instanceof RedirectError)) throw error;
+      found.push(error.message.replace(/\.$/, ''));
+    }
   }
   throw new Error(
     `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
@@ -201,23 +223,43 @@ function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   }
 }
 
-/** The newest version that is spoken in JSON-RPC. */
-function chosenFrom(interfaces: readonly JsonObject[], place: string, allowLoopback: boolean): Agent {
-  const agents = interfaces.flatMap(({ url, protocolBinding, protocolVersion, tenant }) => {
-    const version = AGENT_VERSIONS.find((known) => String(protocolVersion).startsWith(known));
-    const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-    const isSafe = target?.targetUri.startsWith('https://') || allowLoopback;
-    return protocolBinding === 'JSONRPC' && version && target && isSafe
-      ? [{ url: url as string, version, tenant: typeof tenant === 'string' ? tenant : '' }]
-      : [];
-  });
-  const [newest] = AGENT_VERSIONS.flatMap((version) => agents.filter((agent) => agent.version === version));
-  if (newest) return newest;
-  const named = interfaces.map(
-    ({ url, protocolBinding, protocolVersion }) =>
-      `${String(protocolBinding)} ${String(protocolVersion)} at ${String(url)}`,
+/** Interfaces of a card that are looked at. */
+const MOST_INTERFACES = 32;
+
+/** The newest version that is spoken in JSON-RPC, at a URL that may be called. */
+function chosenFrom(
+  interfaces: readonly JsonObject[],
+  place: string,
+  { refusedReason }: Pick<Caller, 'refusedReason'>,
+): Agent {
+  const named = interfaces
+    .slice(0, MOST_INTERFACES)
+    .map(({ url, protocolBinding, protocolVersion, tenant }) => {
+      const version = AGENT_VERSIONS.find((known) => String(protocolVersion).startsWith(known));
+      const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
+      const reason = typeof url === 'string' && target ? refusedReason(url) : 'not an absolute URL';
+      const isSpoken = protocolBinding === 'JSONRPC' && version !== undefined;
+      const shown = `${shownText(protocolBinding)} ${shownText(protocolVersion)} at ${shownText(url)}`;
+      return isSpoken && reason === undefined
+        ? {
+            agent: {
+              url: url as string,
+              version,
+              tenant: typeof tenant === 'string' ? tenant : '',
+              moved: new Map<string, string>(),
+            },
+            shown,
+          }
+        : { agent: undefined, shown: isSpoken ? `${shown}, which is ${reason}` : shown };
+    });
+  const [newest] = AGENT_VERSIONS.flatMap((version) =>
+    named.flatMap(({ agent }) => (agent?.version === version ? agent : [])),
   );
+  if (newest) return newest;
   throw new Error(
-    `The agent card ${place} names no https URL for JSONRPC in version ${AGENT_VERSIONS.join(' or ')}: ${named.join(', ') || 'nothing'}.`,
+    `The agent card ${place} names no https URL for JSONRPC in version ${AGENT_VERSIONS.join(' or ')}: ${named.map(({ shown }) => shown).join('; ') || 'nothing'}.`,
   );
 }
+
+const shownText = (value: unknown): string =>
+  typeof value === 'string' ? printableName(value, MAX_URL_BYTES) : typeof value;

@@ -1,7 +1,13 @@
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
-import { flag, MAX_TIMER_MS, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
+import { decoded } from '../calls/body.ts';
+import { MAX_ANSWER_BYTES, mostValues } from '../calls/bounds.ts';
+import { hostsOf, type Reach, reachOf } from '../calls/reach.ts';
+import { followed, type Moved } from '../calls/redirects.ts';
+import type { AnyTransportInit, NameLookUp } from '../keys/contract.ts';
+import { orAborted } from '../time-limits.ts';
 import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */
@@ -21,14 +27,29 @@ export interface CallerOptions {
   readonly auth?: SellerAuth | undefined;
   /** For the answer to a request, ms. 60 000. */
   readonly timeoutMs?: number | undefined;
-  /** http, for development. */
+  /** Sellers on this machine, over http too: for development. Default false. */
   readonly allowLoopback?: boolean | undefined;
+  /** Hosts whose addresses need not be public, such as those of your own network: names alone. None. */
+  readonly allowHosts?: readonly string[] | undefined;
+  /** As of `createReceiver`: how Node looks names up. `direct`; hosts of `allowHosts` always as the system does. */
+  readonly dns?: NameLookUp | undefined;
+  /** Bytes of an answer, decoded; of more it is refused. 16 MiB. */
+  readonly maxAnswerBytes?: number | undefined;
+  /**
+   * In the place of the package's own connections, such as for an egress proxy. Which addresses it connects to is not judged, and
+   * `allowHosts` and `dns` mean nothing. It has to heed `redirect: 'manual'` and `signal`.
+   */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
 }
 
 export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
   auth: true,
   timeoutMs: true,
   allowLoopback: true,
+  allowHosts: true,
+  dns: true,
+  maxAnswerBytes: true,
+  fetch: true,
 };
 
 /** Where a function that makes callers has its name: given in the place of a caller, it is found before a seller is called. */
@@ -39,19 +60,45 @@ export interface CallerMaker {
   readonly [CALLER_MAKER]: string;
 }
 
-/** The form of `fetch` that the transports use. */
-export type SellerFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+/** One request to a seller. */
+export interface SellerRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array<ArrayBuffer>;
+  /** What the session knows of redirects. */
+  readonly moved: Moved;
+  /** Until the whole answer has been read. */
+  readonly signal: AbortSignal;
+}
+
+/** Sends a request, and gives the answer with its body decoded, not read yet (calls.md §4.1). */
+export type SellerFetch = (url: string, request: SellerRequest) => Promise<Response>;
 
 /** What both callers do alike. */
 export interface Caller {
   readonly timeoutMs: number;
-  readonly allowLoopback: boolean;
+  /** Of an answer, decoded. */
+  readonly maxAnswerBytes: number;
+  /** Members and items in it. */
+  readonly maxValues: number;
+  /** As of `Reach`. */
+  readonly refusedReason: Reach['refusedReason'];
   /**
-   * `fetch` for one call of a seller: it sends the token, and rejects with SellerError where the transport refuses the
-   * credentials, with SellerBusyError where it is to be called later.
+   * What one call of a seller is made with.
    * @throws ConfigError where the URL cannot be called.
    */
-  readonly fetchFor: (agentUrl: string) => Promise<SellerFetch>;
+  readonly callFor: (agentUrl: string) => Promise<SellerCall>;
+}
+
+/** Of one call, and of its session. */
+export interface SellerCall {
+  /**
+   * Sends the token to the origin of `agentUrl` alone, and rejects with SellerError where the transport refuses the credentials,
+   * with SellerBusyError where it is to be called later.
+   */
+  readonly fetch: SellerFetch;
+  /** As the function for it gave it for this call. */
+  readonly token: string | undefined;
 }
 
 /**
@@ -72,24 +119,71 @@ export function callerOf(
   onlyKnown(name, options, known);
   const tokenOf = tokenSource(options.auth);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
+  const allowHosts = hostsOf('allowHosts', options.allowHosts);
+  const dns = oneOf('dns', options.dns, ['direct', 'system']) ?? 'direct';
+  const maxAnswerBytes = wholeNumber('maxAnswerBytes', options.maxAnswerBytes, MAX_ANSWER_BYTES);
+  const reach = reachOf({ allowLoopback, allowHosts, dns });
+  const send = sendBy(options.fetch, reach);
   return {
     timeoutMs: wholeNumber('timeoutMs', options.timeoutMs, 60_000, 1, MAX_TIMER_MS),
-    allowLoopback,
-    fetchFor: async (agentUrl) => {
-      requireUrl('agentUrl', agentUrl, allowLoopback);
+    maxAnswerBytes,
+    maxValues: mostValues(maxAnswerBytes),
+    refusedReason: send.refusedReason,
+    callFor: async (agentUrl) => {
+      requireUrl('agentUrl', agentUrl, true);
+      const reason = send.refusedReason(agentUrl);
+      if (reason !== undefined) throw new ConfigError(`agentUrl: ${JSON.stringify(agentUrl)} is ${reason}.`);
       const token = await tokenOf(agentUrl);
-      return async (url, init) => {
-        const headers = new Headers(init?.headers);
-        if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
-        const response = await fetch(url, { ...init, headers });
-        const refusal =
-          refusalOf(response, token !== undefined, now()) ??
-          (init?.method === 'POST' ? noAgentOf(url, response) : undefined);
-        if (!refusal) return response;
+      const { origin } = new URL(agentUrl);
+      const fetch: SellerFetch = async (url, { signal, body, method, headers, moved }) => {
+        const hasToken = token !== undefined && new URL(url).origin === origin;
+        const init = {
+          method,
+          headers: {
+            ...headers,
+            // A small encoded answer can hold any amount of memory.
+            'accept-encoding': 'identity',
+            'user-agent': 'proto-webhooks',
+            ...(hasToken && { authorization: `Bearer ${token}` }),
+          },
+          redirect: 'manual' as const,
+          signal,
+          maxBytes: maxAnswerBytes,
+          seller: agentUrl,
+          ...(body && { body }),
+        };
+        const response = await followed(url, moved, (to) => orAborted(send.by(to, init), signal));
+        const refusal = refusalOf(response, { url, token: tokenUse(token, hasToken) }, now());
+        if (!refusal) return send.isRaw() ? decoded(response) : response;
         await response.body?.cancel().catch(() => undefined);
         throw refusal;
       };
+      return { fetch, token };
     },
+  };
+}
+
+/** How requests go out. */
+interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
+  readonly by: (url: string, init: AnyTransportInit) => Promise<Response>;
+}
+
+/** By the owner's `fetch`, which decodes and judges by itself, or by our own. @throws ConfigError */
+function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw }: Reach): Send {
+  if (given === undefined) {
+    const by: Send['by'] = async (url, init) => {
+      const reason = refusedReason(url);
+      if (reason !== undefined) throw new Error(`${url} is ${reason}.`);
+      return transport(url, init);
+    };
+    return { refusedReason, isRaw, by };
+  }
+  if (typeof given !== 'function')
+    throw new ConfigError('fetch: is not a function. Give (url, init) => Promise<Response>.');
+  return {
+    refusedReason: () => undefined,
+    isRaw: () => false,
+    by: (url, { seller: _seller, maxBytes: _maxBytes, ...init }) => given(url, init),
   };
 }
 
@@ -136,10 +230,23 @@ const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 const UNAVAILABLE = 503;
 
+/** Whether a request had the token; `withheld`: there is one, and it is for another origin. */
+type TokenUse = 'none' | 'sent' | 'withheld';
+
+const tokenUse = (token: string | undefined, isSent: boolean): TokenUse =>
+  token === undefined ? 'none' : isSent ? 'sent' : 'withheld';
+
 /** The refusal in an HTTP status, before the seller has looked at the call. */
-function refusalOf({ status, headers }: Response, hasToken: boolean, now: number): Error | undefined {
+function refusalOf(
+  { status, headers }: Response,
+  { url, token }: { readonly url: string; readonly token: TokenUse },
+  now: number,
+): Error | undefined {
   const detail = `HTTP ${status}`;
-  if (status === UNAUTHORIZED) return new SellerError(hasToken ? 'AUTH_INVALID' : 'AUTH_REQUIRED', detail);
+  if (status === UNAUTHORIZED) {
+    const why = token === 'withheld' ? ` from ${url}: the token goes to the origin of agentUrl alone` : '';
+    return new SellerError(token === 'sent' ? 'AUTH_INVALID' : 'AUTH_REQUIRED', `${detail}${why}`);
+  }
   if (status === FORBIDDEN) return new SellerError('INSUFFICIENT_PERMISSIONS', detail);
   const retryAfter = headers.get('retry-after');
   const isBusy = status === TOO_MANY_REQUESTS || (status === UNAVAILABLE && retryAfter !== null);
@@ -150,10 +257,10 @@ const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
 
 /** An answer of a web server in the place of an agent: its page would fill the message of an error. */
-function noAgentOf(url: string | URL, { ok, status, headers }: Response): Error | undefined {
+export function noAgentOf(url: string, { ok, status, headers }: Response): Error | undefined {
   const type = headers.get('content-type') ?? '';
   const isPage = type.startsWith('text/html');
   if (ok || type.includes('json') || !(isPage || status === NOT_FOUND)) return undefined;
   const hint = status < SERVER_ERROR ? ' Is agentUrl right?' : '';
-  return new Error(`${String(url)} answers HTTP ${status}${isPage ? ' with a web page' : ''}.${hint}`);
+  return new Error(`${url} answers HTTP ${status}${isPage ? ' with a web page' : ''}.${hint}`);
 }

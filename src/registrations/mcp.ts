@@ -1,61 +1,192 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import { boundedJson } from '../calls/bounds.ts';
+import type { CallSessions } from '../calls/sessions.ts';
+import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
+import { toolTransport } from '../calls/tool-transport.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
-import { parseStrictObject } from '../codec/strict-json.ts';
+import { limited, sleep } from '../time-limits.ts';
 import { errorTextIn, finalIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
-import { CALLER_MAKER, CALLER_OPTIONS, type CallerMaker, callerOf, type CallerOptions } from './caller.ts';
+import {
+  CALLER_MAKER,
+  CALLER_OPTIONS,
+  type Caller,
+  type CallerMaker,
+  callerOf,
+  type CallerOptions,
+  noAgentOf,
+  type SellerFetch,
+} from './caller.ts';
 import type { CallSeller } from './registration.ts';
 
 export type { CallSeller } from './registration.ts';
+export { AnswerRefusedError } from '../calls/refused.ts';
+export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export type { CallerOptions, SellerAuth } from './caller.ts';
 
 /**
- * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One connection a
- * call, by `@modelcontextprotocol/sdk`.
+ * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One session a call, by
+ * `@modelcontextprotocol/sdk`; in a poller one a seller.
  * @returns rejects with SellerError where the seller refuses the credentials, with SellerBusyError where it is to be called
- *   later, with TaskUnknownError where it does not know the task.
+ *   later, with TaskUnknownError where it does not know the task, with AnswerRefusedError where its answer is not taken.
  * @throws ConfigError where an option is wrong; the message says what to change.
  */
 export function mcpCaller(options: CallerOptions = {}): CallSeller {
-  const { fetchFor, timeoutMs } = callerOf('mcpCaller', options, CALLER_OPTIONS);
-  return async (agentUrl, operation, args, { signal }) => {
-    const sellerFetch = await fetchFor(agentUrl);
-    const client = new Client({ name: 'proto-webhooks', version: '1' });
-    const transport = new StreamableHTTPClientTransport(new URL(agentUrl), { fetch: sellerFetch });
-    const limits = { timeout: timeoutMs, signal };
-    try {
-      await client.connect(transport, limits);
-      const result = await client.callTool({ name: operation, arguments: args }, undefined, limits);
-      const answer = answerOf(result);
-      const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
-      if (unknown) throw unknown;
-      if (isFailedTool(result) && !isOutcome(answer)) {
-        throw (
-          finalIn(answer) ??
-          new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`)
-        );
-      }
-      return answer;
-    } finally {
-      await client.close().catch(() => undefined);
+  const caller = callerOf('mcpCaller', options, CALLER_OPTIONS);
+  const callerId = globalThis.crypto.randomUUID();
+  return async (agentUrl, operation, args, { signal, sessions }) => {
+    const { fetch, token = '' } = await caller.callFor(agentUrl);
+    const lane = laneOf(`${callerId} ${agentUrl} ${token}`, { agentUrl, fetch, sessions });
+    const call = { params: { name: operation, arguments: args }, signal };
+    const result = await callIn(caller, lane, call);
+    const answer = answerOf(result, caller.maxValues);
+    const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
+    if (unknown) throw unknown;
+    if (isFailedTool(result) && !isOutcome(answer)) {
+      throw (
+        finalIn(answer) ??
+        new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`)
+      );
     }
+    return answer;
   };
 }
 
 Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
 
+/** A session, opened once whoever uses it first. */
+interface ToolSessionInUse extends ToolSession {
+  opening: Promise<void> | undefined;
+}
+
+/** The session of a call: its own, or one that is kept. */
+interface Lane {
+  readonly fetch: SellerFetch;
+  readonly session: () => ToolSessionInUse;
+  /** It has failed: the next call begins another one. */
+  readonly drop: (session: ToolSession) => void;
+  /** The call is over. */
+  readonly leave: (session: ToolSession) => void;
+}
+
+interface LaneOf {
+  readonly agentUrl: string;
+  readonly fetch: SellerFetch;
+  readonly sessions: CallSessions | undefined;
+}
+
+function laneOf(name: string, { agentUrl, fetch, sessions }: LaneOf): Lane {
+  const make = (): ToolSessionInUse => ({ ...newSession(agentUrl), opening: undefined });
+  const end = (session: ToolSession): Promise<void> => endSession(session, fetch);
+  if (!sessions) {
+    return { fetch, session: make, drop: () => undefined, leave: (session) => void end(session) };
+  }
+  return {
+    fetch,
+    session: () =>
+      sessions.use(name, () => {
+        const session = make();
+        return { session, end: () => end(session) };
+      }),
+    drop: (session) => sessions.drop(name, session),
+    leave: () => undefined,
+  };
+}
+
+interface ToolCall {
+  readonly params: { readonly name: string; readonly arguments: Record<string, unknown> };
+  readonly signal: AbortSignal;
+}
+
+/** Once more where a session that was kept is lost: nothing was done in it. */
+async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Members> {
+  for (let isAgain = false; ; isAgain = true) {
+    const session = lane.session();
+    const wasOpen = session.isOpen;
+    try {
+      await (session.opening ??= withClient(caller, lane, session, async () => undefined, call.signal));
+      session.isOpen = true;
+      return await withClient(
+        caller,
+        lane,
+        session,
+        async (client, limits) =>
+          client.request({ method: 'tools/call', params: call.params }, ResultSchema, limits),
+        call.signal,
+      );
+    } catch (error) {
+      lane.drop(session);
+      if (!(wasOpen && error instanceof SessionLostError) || isAgain) throw error;
+    } finally {
+      lane.leave(session);
+    }
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>;
+interface Limits {
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
+
+/** Connects a client of its own for one step, so that nothing which a seller has said stays in it. */
+async function withClient<T>(
+  { timeoutMs, maxAnswerBytes, maxValues }: Caller,
+  { fetch }: Lane,
+  session: ToolSession,
+  step: (client: Client, limits: Limits) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const client = new Client({ name: 'proto-webhooks', version: '1' });
+  const limits = { timeout: timeoutMs, signal };
+  try {
+    await client.connect(
+      toolTransport({ session, fetch, noAgent: noAgentOf, maxAnswerBytes, maxValues, timeoutMs, sleep }),
+      limits,
+    );
+    return await step(client, limits);
+  } finally {
+    await client.close().catch(() => undefined);
+  }
+}
+
+/** Ms for the end of a session, which nobody waits for. */
+const END_MS = 5_000;
+
+/** Never rejects: a seller that does not end it forgets it by itself. */
+async function endSession(session: ToolSession, fetch: SellerFetch): Promise<void> {
+  if (session.id === undefined) return;
+  const headers = sessionHeaders(session);
+  session.id = undefined;
+  const limit = { ms: END_MS, reason: 'the session was not ended in time' };
+  try {
+    await limited(limit, new AbortController().signal, async (signal) => {
+      const response = await fetch(session.url, { method: 'DELETE', headers, moved: session.moved, signal });
+      await response.body?.cancel();
+    });
+  } catch {
+    // It does not have to let it be ended (405).
+  }
+}
+
+/** Bytes of texts that are looked at for an object: a text in an answer is parsed anew. */
+const MAX_TEXT_BYTES = 1_048_576;
+
 /** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
-function answerOf(result: Readonly<Record<string, unknown>>): JsonObject {
+function answerOf(result: Members, maxValues: number): JsonObject {
   const { structuredContent, content, isError } = result;
   if (isJsonObject(structuredContent)) return structuredContent;
   const texts = (Array.isArray(content) ? content : []).flatMap((part: unknown) =>
     isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : [],
   );
+  let left = MAX_TEXT_BYTES;
   for (const text of texts) {
-    const parsed = parseStrictObject(utf8(text));
-    if (parsed.ok) return parsed.value;
+    left -= text.length;
+    if (left < 0) break;
+    const parsed = boundedJson(utf8(text), maxValues);
+    if (isJsonObject(parsed)) return parsed;
   }
   const detail = sellerText(texts.join(' '));
   // It is not known whether the operation was done: the call is repeated.

@@ -1,4 +1,5 @@
 import type { Logger } from '../alarms.ts';
+import type { CallSessions } from '../calls/sessions.ts';
 import { oneOf } from '../config/validate.ts';
 import { Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
@@ -25,7 +26,11 @@ export interface CallSeller {
     agentUrl: string,
     operation: string,
     args: JsonObject,
-    options: { readonly signal: AbortSignal },
+    options: {
+      readonly signal: AbortSignal;
+      /** Of a poller, to be passed on to another caller: its sessions outlive the call. */
+      readonly sessions?: CallSessions;
+    },
   ): Promise<unknown>;
   /** By which transport; the tool transport unless it says. A poller asks accordingly. */
   readonly transport?: Transport;

@@ -295,7 +295,7 @@ describe('a2aCaller', () => {
       respond(200, {}, '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}'),
       /error -32603: boom/,
     ],
-    [respond(200, {}, `"${'x'.repeat(33_554_432)}"`), /more than 33554432 bytes/],
+    [respond(200, {}, `"${'x'.repeat(16_777_216)}"`), /more than 16777216 bytes/],
   ])('an answer that is none is a plain error (%#): the call is repeated', async (said, message) => {
     instead = (req, res) => req.method === 'POST' && said(req, res);
     const calling = call('create_media_buy', BUY);

@@ -9,9 +9,11 @@ it('a date in Retry-After is seen from the clock that was given', async () => {
   const date = 'Sun, 01 Mar 2026 12:00:30 GMT';
   await using server = await listening((_req, res) => res.writeHead(503, { 'retry-after': date }).end());
   const now = (): number => Date.parse('2026-03-01T12:00:00Z');
-  const { fetchFor } = callerOf('test', { allowLoopback: true }, CALLER_OPTIONS, now);
-  const sellerFetch = await fetchFor(server.url);
-  await expect(sellerFetch(server.url)).rejects.toMatchObject({
+  const { callFor } = callerOf('test', { allowLoopback: true }, CALLER_OPTIONS, now);
+  const { fetch: sellerFetch } = await callFor(server.url);
+  const signal = AbortSignal.timeout(60_000);
+  const asking = sellerFetch(server.url, { method: 'GET', headers: {}, moved: new Map(), signal });
+  await expect(asking).rejects.toMatchObject({
     name: 'SellerBusyError',
     message: 'The seller answers 503: it is busy, and to be called again in 30000 ms.',
     status: 503,
@@ -36,8 +38,8 @@ const SAYS = [
 
 it.each(SAYS)('a token from a function that is %s: nobody is called', async (_what, token, message) => {
   const auth = { type: 'bearer', token: () => token as string } as const;
-  const { fetchFor } = callerOf('test', { auth }, CALLER_OPTIONS);
-  const calling = fetchFor('https://seller.example/mcp');
+  const { callFor } = callerOf('test', { auth }, CALLER_OPTIONS);
+  const calling = callFor('https://seller.example/mcp');
   await expect(calling).rejects.toBeInstanceOf(ConfigError);
   await expect(calling).rejects.toThrow(message);
 });

@@ -64,7 +64,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
     5,
   ],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
-  [/^stages\//, 4],
+  [/^(calls|stages)\//, 4],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],
   [/^stores\/(accept|constants|contract)\.ts$/, 1],

@@ -1,3 +1,4 @@
+import { createSessions } from '../../../src/calls/sessions.ts';
 import { PARTS } from '../../../src/instruments.ts';
 import { pollerLoop, type PollerLoop } from '../../../src/poll/poller.ts';
 import type { CallSeller } from '../../../src/registrations/registration.ts';
@@ -168,6 +169,7 @@ function loopOf(
     observe: receiver.observe,
     tasks,
     call,
+    sessions: createSessions(() => () => undefined),
     transport: () => 'tool',
     query: undefined,
     pace: { fastMs: FAST, slowMs: SLOW, giveUpMs: 10 * HOUR, leaseMs, perSeller: PER_SELLER, random },

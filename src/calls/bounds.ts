@@ -1,0 +1,95 @@
+import { MAX_DEPTH, parseStrictJson } from '../codec/strict-json.ts';
+import { AnswerRefusedError } from './refused.ts';
+
+/** Bytes of an answer's limit to one value in it: few bytes of text can become a hundred of memory (calls.md §4.6). */
+const BYTES_A_VALUE = 32;
+
+/** Members of objects and items of arrays that an answer of at most so many bytes may have. */
+export const mostValues = (maxBytes: number): number => Math.ceil(maxBytes / BYTES_A_VALUE);
+
+/** An answer's limit where none is given: 16 MiB. */
+export const MAX_ANSWER_BYTES = 16_777_216;
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+/** `[` and `{` differ in one bit, as do `]` and `}`. */
+const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
+
+const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
+const fuller = (most: number): string => `it has more than ${most} values`;
+
+/**
+ * Reads each byte of a JSON text once, before it is parsed: an upper bound of its values, and its depth.
+ * @returns why it is not to be parsed; undefined where it may be, valid or not.
+ */
+export function jsonRefusedReason(bytes: Uint8Array, most: number): string | undefined {
+  const end = bytes.length;
+  let values = 0;
+  let level = 0;
+  for (let at = 0; at < end; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) {
+      at = stringEnd(bytes, at);
+    } else if (byte === COMMA) {
+      values += 1;
+    } else if ((byte | BRACKET_BIT) === OPEN) {
+      values += 1;
+      level += 1;
+      if (level > MAX_DEPTH) return deeper;
+    } else if ((byte | BRACKET_BIT) === CLOSE) {
+      level -= 1;
+    }
+    // Each value comes behind a comma, or is the first behind a bracket.
+    if (values > most) return fuller(most);
+  }
+  return undefined;
+}
+
+/** Where the string that begins at `start` ends. */
+function stringEnd(bytes: Uint8Array, start: number): number {
+  for (let at = start + 1; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at += 1;
+  }
+  return bytes.length;
+}
+
+/**
+ * Parses an answer within its bounds, strictly.
+ * @returns undefined where it is not JSON.
+ * @throws AnswerRefusedError for what is too deep, has too many values, or a name twice.
+ */
+export function boundedJson(bytes: Uint8Array, most: number): unknown {
+  const reason = jsonRefusedReason(bytes, most);
+  if (reason !== undefined) throw new AnswerRefusedError(reason);
+  const parsed = parseStrictJson(bytes);
+  if (parsed.ok) return parsed.value;
+  if (parsed.twice !== undefined) throw new AnswerRefusedError(`it has a name twice: ${parsed.twice}`);
+  return undefined;
+}
+
+/** Of an answer that is an error whatever it says: undefined for what is beyond the bounds, too. */
+export function errorJson(bytes: Uint8Array, most: number): unknown {
+  const parsed = jsonRefusedReason(bytes, most) === undefined ? parseStrictJson(bytes) : undefined;
+  return parsed?.ok ? parsed.value : undefined;
+}
+
+/**
+ * The same for what a client of the owner's gives, before anything else walks it.
+ * @throws AnswerRefusedError
+ */
+export function requireBounded(value: unknown, most: number = mostValues(MAX_ANSWER_BYTES)): void {
+  let left = most;
+  const count = (item: unknown, level: number): void => {
+    left -= 1;
+    if (left < 0) throw new AnswerRefusedError(fuller(most));
+    walk(item, level);
+  };
+  const walk = (item: unknown, level: number): void => {
+    if (typeof item !== 'object' || item === null) return;
+    if (level >= MAX_DEPTH) throw new AnswerRefusedError(deeper);
+    if (Array.isArray(item)) for (const one of item as readonly unknown[]) count(one, level + 1);
+    else for (const name in item) count((item as Readonly<Record<string, unknown>>)[name], level + 1);
+  };
+  walk(value, 0);
+}

@@ -1,0 +1,88 @@
+import { ConfigError } from '../errors.ts';
+import type { AnyTransport, NameLookUp } from '../keys/contract.ts';
+import { urlRefusedReason } from '../keys/net/addresses.ts';
+import { netModules } from '../keys/net/connection.ts';
+import { defaultTransport } from '../keys/net/transport.ts';
+
+/** Which hosts may be called (calls.md §4.2). */
+export interface Reach {
+  /** @returns why a URL is not called, with the option that would change it; undefined where it may be. */
+  readonly refusedReason: (url: string) => string | undefined;
+  /** By addresses that are judged, but for hosts that the owner has named. */
+  readonly transport: AnyTransport;
+  /** Whether bodies come as they were sent: the platform's own `fetch` decodes them. */
+  readonly isRaw: () => boolean;
+}
+
+interface ReachOptions {
+  readonly allowLoopback: boolean;
+  readonly allowHosts: ReadonlySet<string>;
+  readonly dns: NameLookUp;
+}
+
+/** This machine by name or address. Nothing is asked to find that out. */
+const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
+
+export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
+  const judged = defaultTransport(false, dns);
+  // As the system resolves: names of a VPC or a container's network may be in no DNS server.
+  const open = defaultTransport(true, 'system');
+  const isOpen = (url: string): boolean => {
+    const host = hostOf(url);
+    return allowHosts.has(host) || (allowLoopback && LOOPBACK.test(host));
+  };
+  return {
+    refusedReason: (url) => {
+      const basic = urlRefusedReason(url, true);
+      if (basic !== undefined) return basic;
+      const { protocol, hostname } = new URL(url);
+      if (isOpen(url) && (protocol === 'https:' || allowLoopback)) return undefined;
+      if (protocol !== 'https:') return 'not https. For development on this machine set allowLoopback: true';
+      const reason = urlRefusedReason(url, false);
+      if (reason === undefined) return undefined;
+      const fix = LOOPBACK.test(hostOf(url))
+        ? 'For development on this machine set allowLoopback: true'
+        : `A host of your own network has to be named: allowHosts: ['${hostname}']`;
+      return `refused: ${reason}. ${fix}`;
+    },
+    transport: async (url, init) => {
+      if (isOpen(url)) return open(url, init);
+      try {
+        return await judged(url, init);
+      } catch (error) {
+        throw init.signal.aborted ? error : withAdvice(error, url);
+      }
+    },
+    isRaw: () => netModules() !== undefined,
+  };
+}
+
+/** What resolves to an address that is not public may be a host of the owner's. */
+function withAdvice(error: unknown, url: string): unknown {
+  if (!(error instanceof Error) || !error.message.includes('which is not public')) return error;
+  return new Error(
+    `${error.message}. A host of your own network has to be named: allowHosts: ['${hostOf(url)}'].`,
+    { cause: error },
+  );
+}
+
+/** @throws ConfigError */
+export function hostsOf(name: string, given: readonly string[] | undefined): ReadonlySet<string> {
+  if (given === undefined) return new Set();
+  const fix = `${name}: give host names alone, e.g. ['seller.internal'].`;
+  if (!Array.isArray(given)) throw new ConfigError(fix);
+  return new Set(given.map((host) => hostIn(host) ?? notAHost(host, fix)));
+}
+
+/** The host as URLs have it; undefined for what is more than a host's name, or is written in another way. */
+function hostIn(host: unknown): string | undefined {
+  if (typeof host !== 'string' || host.includes('*') || !URL.canParse(`https://${host}`)) return undefined;
+  const url = `https://${host}`;
+  return new URL(url).hostname === host.toLowerCase() ? hostOf(url) : undefined;
+}
+
+function notAHost(host: unknown, fix: string): never {
+  throw new ConfigError(`${fix} ${JSON.stringify(host)} is none.`);
+}

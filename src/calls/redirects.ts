@@ -1,0 +1,72 @@
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+
+/** What a session knows of redirects: the URL that is called in the place of another one. */
+export type Moved = Map<string, string>;
+
+/** A redirect that is not followed. The message names the URL to configure. */
+export class RedirectError extends Error {
+  override readonly name = 'RedirectError';
+}
+
+/** 307 and 308 keep method and body. */
+const KEEPING: ReadonlySet<number> = new Set([307, 308]);
+
+const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400 && status !== 304;
+
+/**
+ * Sends a request, and once more where it is redirected within its origin (calls.md §4.3).
+ * @param send sends it to a URL; follows nothing.
+ * @param moved what is found is kept here.
+ * @throws RedirectError for any other redirect.
+ */
+export async function followed(
+  url: string,
+  moved: Moved,
+  send: (url: string) => Promise<Response>,
+): Promise<Response> {
+  const known = moved.get(url);
+  const response = await send(known ?? url);
+  if (response.redirected || response.type === 'opaqueredirect') {
+    await given(response);
+    throw new RedirectError(
+      `${url} was redirected by the fetch that was given. Heed redirect: 'manual' in it.`,
+    );
+  }
+  if (!isRedirect(response)) return response;
+  await given(response);
+  const to = targetOf(known ?? url, response);
+  const isFollowed =
+    known === undefined && to && KEEPING.has(response.status) && to.origin === new URL(url).origin;
+  if (!isFollowed) {
+    // The next call may find another one.
+    moved.delete(url);
+    throw notFollowed(url, response, to);
+  }
+  const second = await send(to.href);
+  if (isRedirect(second) || second.redirected) {
+    await given(second);
+    throw notFollowed(to.href, second, targetOf(to.href, second));
+  }
+  moved.set(url, to.href);
+  return second;
+}
+
+/** Nobody reads the body. */
+const given = async (response: Response): Promise<void> => response.body?.cancel().catch(() => undefined);
+
+function targetOf(url: string, { headers }: Response): URL | undefined {
+  const location = headers.get('location') ?? '';
+  if (location === '' || !URL.canParse(location, url)) return undefined;
+  const target = new URL(location, url);
+  target.hash = '';
+  return /^https?:$/.test(target.protocol) && target.username === '' && target.password === ''
+    ? target
+    : undefined;
+}
+
+function notFollowed(url: string, { status }: Response, to: URL | undefined): RedirectError {
+  const where = to ? printableName(`${to.origin}${to.pathname}`, MAX_URL_BYTES) : 'no URL that can be called';
+  return new RedirectError(
+    `${url} answers HTTP ${status}, a redirect to ${where}, which is not followed. Where that is the seller's, give it as agentUrl.`,
+  );
+}

@@ -1,0 +1,61 @@
+import type { Schedule } from '../time-limits.ts';
+
+/** A session that is kept, and how it ends. */
+export interface Kept<T> {
+  readonly session: T;
+  /** Never rejects. */
+  readonly end: () => Promise<void>;
+}
+
+/**
+ * Sessions with sellers that outlive a call (calls.md §4.12), of one poller. Whoever calls sellers through another caller passes them
+ * on with the options of the call.
+ */
+export interface CallSessions {
+  /** The session of that name, made where there is none. It is in use from then on, and until five minutes later. */
+  readonly use: <T>(name: string, make: () => Kept<T>) => T;
+  /** It is used no more, and ends. */
+  readonly drop: (name: string, session: unknown) => void;
+  /** Ends all of them. Those that are made later end with their call. */
+  readonly end: () => Promise<void>;
+}
+
+/** Above the longest time between two polls of a task that does well. Ms. */
+const IDLE_MS = 300_000;
+/** Sessions of a process; the one that was used longest ago ends first. */
+const MOST = 1000;
+
+export function createSessions(schedule: Schedule): CallSessions {
+  interface Entry extends Kept<unknown> {
+    stopTimer: () => void;
+  }
+  const kept = new Map<string, Entry>();
+  const ending = new Set<Promise<void>>();
+  const end = (name: string, entry: Entry): void => {
+    if (kept.get(name) === entry) kept.delete(name);
+    entry.stopTimer();
+    const done = entry.end().finally(() => ending.delete(done));
+    ending.add(done);
+  };
+  return {
+    use: <T>(name: string, make: () => Kept<T>): T => {
+      const entry: Entry = kept.get(name) ?? { ...make(), stopTimer: () => undefined };
+      entry.stopTimer();
+      entry.stopTimer = schedule(() => end(name, entry), IDLE_MS);
+      // Put last: it was used just now.
+      kept.delete(name);
+      kept.set(name, entry);
+      const [oldest] = kept;
+      if (kept.size > MOST && oldest) end(...oldest);
+      return entry.session as T;
+    },
+    drop: (name, session) => {
+      const entry = kept.get(name);
+      if (entry?.session === session) end(name, entry as Entry);
+    },
+    end: async () => {
+      for (const [name, entry] of kept) end(name, entry);
+      await Promise.all(ending);
+    },
+  };
+}

@@ -1,0 +1,254 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { utf8 } from '../codec/encoding.ts';
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { MAX_TEXT, printableName, printableText } from '../codec/printable.ts';
+import { limited } from '../time-limits.ts';
+import { boundedJson, errorJson } from './bounds.ts';
+import { chunksOf, tooLong, wholeBody } from './body.ts';
+import { eventsOf, type StreamEvent } from './event-stream.ts';
+import type { Moved } from './redirects.ts';
+import { SessionLostError, sessionHeaders, type ToolSession } from './tool-session.ts';
+
+/** What a transport sends with, and its limits. */
+export interface ToolTransportOptions {
+  readonly session: ToolSession;
+  readonly fetch: (url: string, request: ToolRequest) => Promise<Response>;
+  /** Why an answer that is no success is not an agent's. */
+  readonly noAgent: (url: string, response: Response) => Error | undefined;
+  readonly maxAnswerBytes: number;
+  readonly maxValues: number;
+  /** Ms for a request and its whole answer. */
+  readonly timeoutMs: number;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+interface ToolRequest {
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array<ArrayBuffer>;
+  readonly moved: Moved;
+  readonly signal: AbortSignal;
+}
+
+type Message = Parameters<NonNullable<Transport['onmessage']>>[0];
+
+/** A request of ours: the client's id for it, and the one that it has in the session. */
+interface Asked {
+  readonly method: string;
+  readonly clientId: unknown;
+  readonly id: number;
+}
+
+/** Times that a stream which ends without the answer is asked for again. */
+const MAX_RESUMED = 2;
+/** Before that, at least. Ms. */
+const LEAST_RETRY_MS = 1000;
+/** Of a server's own requests in a stream. */
+const MAX_PINGS = 10;
+/** Above it the event loop has its turn between the parsing of an answer and what is done with it. Bytes. */
+const LARGE = 262_144;
+
+const NOT_FOUND = 404;
+
+/**
+ * The streamable HTTP transport, for a client of the SDK that makes one call: several may share a session (calls.md §4.7). What of an
+ * answer reaches the client is its result or its error, within bounds; of the first one, only which version is spoken.
+ */
+export function toolTransport(options: ToolTransportOptions): Transport {
+  const { session, fetch, noAgent, maxAnswerBytes, maxValues, timeoutMs, sleep } = options;
+  const closing = new AbortController();
+  const limit = { ms: timeoutMs, reason: `the call timed out: no whole answer within ${timeoutMs} ms` };
+
+  const post = async (message: object, signal: AbortSignal): Promise<Response> =>
+    fetch(session.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...sessionHeaders(session),
+      },
+      body: utf8(JSON.stringify(message)) as Uint8Array<ArrayBuffer>,
+      moved: session.moved,
+      signal,
+    });
+
+  /** Hands over the answer to `asked`, if it is among the messages. @returns whether it was. */
+  const deliver = (value: unknown, asked: Asked): boolean => {
+    const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const answer = messages.find((message) => isAnswerTo(message, asked.id));
+    if (!isJsonObject(answer)) return false;
+    transport.onmessage?.(handedOver(answer, asked) as Message);
+    return true;
+  };
+
+  const parsed = async (bytes: Uint8Array, isError = false): Promise<unknown> => {
+    const value = (isError ? errorJson : boundedJson)(bytes, maxValues);
+    if (bytes.byteLength > LARGE) await sleep(0, closing.signal);
+    return value;
+  };
+
+  const readStream = async (first: Response, asked: Asked, signal: AbortSignal): Promise<void> => {
+    let left = maxAnswerBytes;
+    let pings = 0;
+    let seen: StreamEvent = {};
+    const counted = async function* (response: Response): AsyncGenerator<Uint8Array> {
+      for await (const chunk of chunksOf(response, signal)) {
+        left -= chunk.byteLength;
+        if (left < 0) throw tooLong(maxAnswerBytes);
+        yield chunk;
+      }
+    };
+    const read = async (response: Response): Promise<boolean> => {
+      for await (const event of eventsOf(counted(response))) {
+        seen = { ...seen, ...event };
+        if (event.data === undefined) continue;
+        const message = await parsed(utf8(event.data));
+        if (deliver(message, asked)) return true;
+        if (isPing(message) && (pings += 1) <= MAX_PINGS)
+          transport.onmessage?.({ jsonrpc: '2.0', id: message.id, method: 'ping' });
+      }
+      return false;
+    };
+    for (let resumed = 0, response = first; ; resumed += 1) {
+      if (await read(response)) return;
+      const { lastId, retryMs = LEAST_RETRY_MS } = seen;
+      if (lastId === undefined || !SENDABLE.test(lastId) || resumed === MAX_RESUMED) {
+        throw new Error(`${session.url} ends its stream without an answer.`);
+      }
+      await sleep(Math.max(LEAST_RETRY_MS, Math.min(retryMs, timeoutMs)), signal);
+      signal.throwIfAborted();
+      response = await resume(session, fetch, lastId, signal);
+    }
+  };
+
+  const readAnswer = async (response: Response, asked: Asked, signal: AbortSignal): Promise<void> => {
+    const type = mediaType(response);
+    if (response.ok && type === 'text/event-stream') return readStream(response, asked, signal);
+    const bytes = await wholeBody(response, maxAnswerBytes, signal);
+    const isJson = type === 'application/json' || type.endsWith('+json');
+    const value = isJson ? await parsed(bytes, !response.ok) : undefined;
+    // An error before the call was looked at may name no request.
+    if (deliver(value, asked)) return;
+    if (
+      !response.ok &&
+      isJsonObject(value) &&
+      isJsonObject(value['error']) &&
+      deliver({ ...value, id: asked.id }, asked)
+    )
+      return;
+    throw new Error(noAnswer(session.url, response, isJson ? 'without a JSON-RPC response' : type, bytes));
+  };
+
+  const exchange = async (message: JsonObject, signal: AbortSignal): Promise<void> => {
+    const { method, id: clientId } = message;
+    const isRequest = typeof method === 'string' && clientId !== undefined;
+    if (!isRequest) {
+      const response = await post(message, signal);
+      await response.body?.cancel().catch(() => undefined);
+      if (response.ok) return;
+      const failure = lostIn(response) ?? noAgent(session.url, response);
+      throw failure ?? new Error(`${session.url} answers HTTP ${response.status}.`);
+    }
+    const asked: Asked = { method, clientId, id: session.nextId };
+    session.nextId += 1;
+    const response = await post({ ...message, id: asked.id }, signal);
+    const failure = lostIn(response) ?? noAgent(session.url, response);
+    if (failure) {
+      await response.body?.cancel().catch(() => undefined);
+      throw failure;
+    }
+    if (method === 'initialize') session.id = response.headers.get('mcp-session-id') ?? undefined;
+    await readAnswer(response, asked, signal);
+  };
+
+  const lostIn = ({ status }: Response): Error | undefined =>
+    status === NOT_FOUND && session.id !== undefined
+      ? new SessionLostError(`${session.url} does not know the session any more.`)
+      : undefined;
+
+  const transport: Transport = {
+    ...(session.isOpen && { sessionId: session.id ?? '' }),
+    start: async () => undefined,
+    close: async () => {
+      closing.abort(new Error('the call is over'));
+      transport.onclose?.();
+    },
+    setProtocolVersion: (version) => {
+      session.version = version;
+    },
+    send: async (message) =>
+      limited(limit, closing.signal, (within) => exchange(message as unknown as JsonObject, within)),
+  };
+  return transport;
+}
+
+/** Goes on with a stream behind the event of that id. */
+async function resume(
+  session: ToolSession,
+  fetch: ToolTransportOptions['fetch'],
+  lastId: string,
+  signal: AbortSignal,
+): Promise<Response> {
+  const response = await fetch(session.url, {
+    method: 'GET',
+    headers: { accept: 'text/event-stream', 'last-event-id': lastId, ...sessionHeaders(session) },
+    moved: session.moved,
+    signal,
+  });
+  if (response.ok && mediaType(response) === 'text/event-stream') return response;
+  await response.body?.cancel().catch(() => undefined);
+  throw new Error(`${session.url} answers HTTP ${response.status} where its stream was to go on.`);
+}
+
+/** An event's id that can go back in a header as it came. */
+const SENDABLE = /^[\x20-\x7e]{1,1024}$/;
+
+const mediaType = ({ headers }: Response): string =>
+  (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+
+/** `id` as number or text: some servers repeat it as the one that it was not. */
+function isAnswerTo(message: unknown, id: number): boolean {
+  if (!isJsonObject(message) || String(message['id']) !== String(id)) return false;
+  return isJsonObject(message['result']) || isJsonObject(message['error']);
+}
+
+/** The answer in the form that each version of the SDK takes: it passes over others without a word. */
+function handedOver({ result, error }: JsonObject, { method, clientId }: Asked): JsonObject {
+  const head = { jsonrpc: '2.0', id: clientId };
+  if (isJsonObject(error)) {
+    const { code, message, data } = error;
+    return {
+      ...head,
+      error: {
+        code: Number.isSafeInteger(code) ? code : 0,
+        message: printableText(typeof message === 'string' ? message : '', MAX_TEXT),
+        ...(data !== undefined && { data }),
+      },
+    };
+  }
+  const { _meta, ...rest } = result as JsonObject;
+  if (method !== 'initialize') return { ...head, result: rest };
+  const protocolVersion = printableName(String(rest['protocolVersion']));
+  return {
+    ...head,
+    result: { protocolVersion, capabilities: {}, serverInfo: { name: 'seller', version: '1' } },
+  };
+}
+
+function isPing(message: unknown): message is { readonly id: string | number } {
+  return (
+    isJsonObject(message) &&
+    message['method'] === 'ping' &&
+    (typeof message['id'] === 'string' || typeof message['id'] === 'number')
+  );
+}
+
+/** Characters of what is in the place of an answer, in a message of ours. */
+const MAX_SHOWN = 300;
+
+function noAnswer(url: string, { status, ok }: Response, what: string, bytes: Uint8Array): string {
+  if (ok) return `${url} answers HTTP ${status} ${what === '' ? 'without a content type' : what}.`;
+  const text = new TextDecoder().decode(bytes.subarray(0, 4 * MAX_SHOWN));
+  return `${url} answers HTTP ${status}: ${printableText(text, MAX_SHOWN)}`;
+}
