@@ -312,8 +312,15 @@ describe('stop', () => {
     expect((await one.list({ state: 'calling', limit: 9 })).operations).toHaveLength(2);
   });
 
-  it('is over at once where nothing was started', async () => {
+  it('is over at once where nothing was started, and nothing is started afterwards', async () => {
+    const registration = await one.create(request);
     await one.stop();
+    expect(at.waits).toEqual([]);
+    const { call, calls } = collecting(1);
+    expect(() => one.start({ call })).toThrow('start: was stopped before');
+    expect(calls).toEqual([]);
+    // Another process has the call.
+    expect((await two.get(registration))?.state).toBe('calling');
   });
 });
 

@@ -11,8 +11,11 @@ const at = ownDatabase();
 /** Not in ASCII, of four bytes too: a charset that came in would change it. */
 const [BODY, KEY] = ['grüße 😀', 'event-ü-😀'];
 
-/** Each operation that reads columns, or sends values. */
-async function worksOn(pool: Pool, hasTransactions = true): Promise<void> {
+/**
+ * Each operation that reads columns, or sends values.
+ * @returns keys of the two events that it has completed.
+ */
+async function worksOn(pool: Pool, hasTransactions = true): Promise<readonly string[]> {
   const store = at.store(pool);
   await store.open();
   expect(await store.durability()).toBe('disk');
@@ -45,7 +48,21 @@ async function worksOn(pool: Pool, hasTransactions = true): Promise<void> {
   await store.sweep();
   expect(await store.identity?.()).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/) });
   await store.close();
+  return [key, queuedKey];
 }
+
+/** Reads by an ordinary connection what is in the tables: completed events, and notes of handlers. */
+async function written(): Promise<{ readonly events: unknown; readonly notes: unknown }> {
+  return {
+    events: await at.sql(
+      `SELECT CONVERT(id USING utf8mb4) AS \`key\`, JSON_VALUE(CONVERT(data USING utf8mb4), '$.state') AS state
+       FROM webhook_row WHERE kind = 'r' ORDER BY seq`,
+    ),
+    notes: await at.sql('SELECT line FROM note'),
+  };
+}
+
+const applied = (keys: readonly string[]): unknown => keys.map((key) => ({ key, state: 'applied' }));
 
 const POOLS: Readonly<Record<string, PoolOptions>> = {
   'dates as text': { dateStrings: true },
@@ -69,7 +86,8 @@ describe('pools with other settings', () => {
   it.each(Object.entries(POOLS))('%s', async (_, options) => {
     await at.clear();
     const pool = createPool({ uri: at.url, connectionLimit: 3, ...options });
-    await worksOn(pool);
+    const keys = await worksOn(pool);
+    expect(await written()).toEqual({ events: applied(keys), notes: [{ line: 'by the handler' }] });
     await expectCountsRight(at);
     await pool.end();
   });
@@ -77,7 +95,15 @@ describe('pools with other settings', () => {
   it('serves everything except ctx.transaction on a pool of one connection', async () => {
     await at.clear();
     const pool = createPool({ uri: at.url, connectionLimit: 1 });
-    await worksOn(pool, false);
+    const keys = await worksOn(pool, false);
+    const store = at.store(pool);
+    await store.open();
+    const lease = { ...leaseOf(acceptRequest()), retentionMs: RETENTION_MS };
+    await expect(store.transaction(lease, () => expect.fail('it runs nothing'))).rejects.toThrow(
+      'Set its connectionLimit to 2 or more',
+    );
+    await store.close();
+    expect(await written()).toEqual({ events: applied(keys), notes: [] });
     await pool.end();
   });
 
@@ -94,7 +120,8 @@ describe('pools with other settings', () => {
     await at.clear();
     const pool = createPool({ uri: at.url, connectionLimit: 3 });
     pool.pool.on('connection', (connection) => connection.query(`SET SESSION sql_mode = '${mode}'`));
-    await worksOn(pool);
+    const keys = await worksOn(pool);
+    expect(await written()).toEqual({ events: applied(keys), notes: [{ line: 'by the handler' }] });
     await expectCountsRight(at);
     await pool.end();
   });
