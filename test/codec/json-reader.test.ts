@@ -4,7 +4,11 @@ import { promisify } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../../src/codec/json-reader.ts';
+import { LONG } from '../reliability/form.ts';
 import { ANY_UNIT, formOf, jsonSamples } from './json-texts.ts';
+
+/** Random texts of a test: a tenth of those of the long form. */
+const runs = (short: number): number => (LONG ? 10 : 1) * short;
 
 /** What JSON.parse says to a text: only whether it takes it, for its names are not to be trusted. */
 function takes(text: string, read: (text: string) => unknown): boolean {
@@ -23,14 +27,18 @@ describe('readJson returns the value that was serialised', () => {
       fc.property(jsonSamples(ANY_UNIT), ({ text, value }) => {
         expect(formOf(readJson(text))).toBe(formOf(value));
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(1000) },
     );
   });
 
   it('and what JSON.parse returns, where that can be trusted', async () => {
     const program = fileURLToPath(new URL('fixtures/unprimed.ts', import.meta.url));
-    const { stdout } = await promisify(execFile)(process.execPath, ['--no-warnings', program]);
-    expect(Number(stdout)).toBeGreaterThan(1000);
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--no-warnings',
+      program,
+      String(runs(1500)),
+    ]);
+    expect(Number(stdout)).toBeGreaterThan(runs(300));
   });
 
   it.each([
@@ -65,9 +73,9 @@ describe('readJson accepts what JSON.parse accepts, and nothing else', () => {
           if (takes(start, readJson) !== expected) throw new Error(`${expected}: ${start}`);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     );
-    expect(taken).toBeGreaterThan(300);
+    expect(taken).toBeGreaterThan(runs(100));
   });
 
   it('for texts with insertions, deletions and replacements', () => {
@@ -96,10 +104,10 @@ describe('readJson accepts what JSON.parse accepts, and nothing else', () => {
           expect(takes(broken, readJson)).toBe(expected);
         },
       ),
-      { numRuns: 20_000 },
+      { numRuns: runs(4000) },
     );
-    expect(taken).toBeGreaterThan(1000);
-    expect(taken).toBeLessThan(19_000);
+    expect(taken).toBeGreaterThan(runs(200));
+    expect(taken).toBeLessThan(runs(3800));
   });
 
   it.each([
