@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject } from 'vitest';
 import type { MysqlConnection, MysqlStore, MysqlStoreOptions } from '../../src/stores/mysql.ts';
 import { migrate, mysqlStore } from '../../src/stores/mysql.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
-import { sharedMariadb } from '../support/shared-mariadb.ts';
+import { type Flushes, sharedMariadb } from '../support/shared-mariadb.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 
 /** A database of its own on a server, and two pools that have it, as two processes do. */
@@ -69,11 +69,17 @@ export async function testDatabase(
 export const TAKE_OVER = `UPDATE webhook_row SET version = version + 1,
   data = JSON_SET(CONVERT(data USING utf8mb4), '$.owner', 'somebody else') WHERE kind = 'r'`;
 
-/** One for the tests of a file, or of the `describe` around: made before the first of them, dropped after the last. */
-export function ownDatabase(connectionLimit?: number, first?: string): TestDatabase {
+/**
+ * One for the tests of a file, or of the `describe` around: made before the first of them, dropped after the last.
+ * @param of connections of each pool, a statement that each begins with, and what commits wait for (`disk` by default).
+ */
+export function ownDatabase(
+  of: { readonly connectionLimit?: number; readonly first?: string; readonly flushes?: Flushes } = {},
+): TestDatabase {
   const at = {} as TestDatabase;
   beforeAll(async () => {
-    Object.assign(at, await testDatabase(await sharedMariadb(inject('shared')), connectionLimit, first));
+    const server = await sharedMariadb(inject('shared'), of.flushes);
+    Object.assign(at, await testDatabase(server, of.connectionLimit, of.first));
   });
   afterAll(() => at.drop());
   return at;

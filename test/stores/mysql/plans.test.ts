@@ -3,7 +3,7 @@ import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 import { ownDatabase } from '../mysql-databases.ts';
 
 // One connection, so that what it has read can be asked of it.
-const at = ownDatabase(1);
+const at = ownDatabase({ connectionLimit: 1 });
 
 const ROWS = 3_000;
 /** A tenth of the rows of each sort. What an operation needs grows with what is due of a sender and with senders, not with these. */
