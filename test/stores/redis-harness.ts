@@ -42,17 +42,18 @@ export function ownRedis(): { readonly redis: Redis; readonly url: string } {
   return own;
 }
 
-/** Two handles, each on a client of its own, over one prefix. */
+/** Two handles, each on a client of its own, over one prefix; what they leave of it is removed. */
 export async function redisHarness(
   connect: () => Client,
   options: Omit<RedisStoreOptions, 'client'> = {},
-): Promise<StoreHarness> {
+): Promise<StoreHarness & { readonly prefix: string }> {
   const prefix = newPrefix();
   const stores = twoHandles((clockOffsetMs) =>
     redisStore({ client: connect(), prefix, clockOffsetMs, ...options }),
   );
   return {
     ...stores,
+    prefix,
     cleanup: async () => {
       await stores.cleanup();
       await removeKeys(connect(), prefix);
@@ -65,7 +66,10 @@ async function removeKeys(client: Client, prefix: string): Promise<void> {
   const nodes = client instanceof Cluster ? (await client.connect(), client.nodes('master')) : [client];
   for (const node of nodes) {
     for await (const keys of node.scanStream({ match: `${prefix}*`, count: 1000 })) {
-      for (const key of keys as string[]) await node.del(key);
+      // One by one, for each key of a Cluster has a slot of its own; and all of them in one round trip.
+      const removing = node.pipeline();
+      for (const key of keys as string[]) removing.unlink(key);
+      await removing.exec();
     }
   }
   client.disconnect();

@@ -1,68 +1,6 @@
-import { DatabaseSync } from 'node:sqlite';
-import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Store } from '../../src/stores/contract.ts';
+import { describe, expect, it } from 'vitest';
 import { storeOf } from '../../src/stores/driver/store-of.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { keptRows, rowBackend } from '../support/row-backend.ts';
-import { untilReached } from './calls.ts';
-import { expectSameRegistrations, registrationCalls } from './registration-calls.ts';
-import { countsOf } from './sqlite-files.ts';
-
-describe('registrations get the same answers in memory and', () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_767_225_600_000 });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
-  it('in SQLite, whose counts match the rows', async () => {
-    const reached = new Set<unknown>();
-    const told = [undefined, 'unsafe', 'safe', 'done', 'working', 'completed'];
-    const sequences = fc.asyncProperty(registrationCalls, async (calls) => {
-      let offsetMs = 0;
-      const clockOffsetMs = (): number => offsetMs;
-      const db = new DatabaseSync(':memory:');
-      const store = sqliteStore(db, { clockOffsetMs });
-      await store.open();
-      const memory = memoryStore({ clockOffsetMs });
-      await expectSameRegistrations(calls, [store], memory, (ms) => (offsetMs += ms), reached);
-      const { noted, counted } = countsOf(db);
-      expect(noted).toEqual(counted);
-      db.close();
-    });
-    await untilReached({ missed: () => told.filter((one) => !reached.has(one)).map(String) }, () =>
-      fc.assert(sequences, { numRuns: 200 }),
-    );
-  });
-
-  it('on a driven backend, by two handles', async () => {
-    await fc.assert(
-      fc.asyncProperty(registrationCalls, async (calls) => {
-        let offsetMs = 0;
-        const clockOffsetMs = (): number => offsetMs;
-        const kept = keptRows();
-        const handle = (): Store =>
-          storeOf(
-            rowBackend(kept, () => Date.now() + offsetMs),
-            { clockOffsetMs, random: () => 0 },
-          );
-        const stores = [handle(), handle()];
-        for (const store of stores) await store.open();
-        await expectSameRegistrations(
-          calls,
-          stores,
-          memoryStore({ clockOffsetMs }),
-          (ms) => (offsetMs += ms),
-        );
-        for (const store of stores) await store.close();
-      }),
-      { numRuns: 200 },
-    );
-  });
-});
 
 describe('registrations of a driven store', () => {
   it('are planned at most twice without other writers: once to load the rows, once to write them', async () => {

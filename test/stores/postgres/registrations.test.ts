@@ -1,12 +1,8 @@
-import { beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { listSql, turnSql, turnTexts } from '../../../src/stores/postgres/backend.ts';
-import { expectCountsRight, HANDED_CLOCK, ownSchema } from '../postgres-schemas.ts';
-import { describeSameRegistrations } from '../sql/memory-comparison.ts';
+import { ownSchema } from '../postgres-schemas.ts';
 
 const at = ownSchema();
-beforeAll(() => at.sql(HANDED_CLOCK));
-
-describeSameRegistrations('Postgres', { at, clockMs: 0, expectCountsRight: () => expectCountsRight(at) });
 
 it('finds due and listed rows of registrations by index', async () => {
   const explain = async (sql: string, values: readonly (string | number | null)[]): Promise<string> => {

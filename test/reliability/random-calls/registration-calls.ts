@@ -1,14 +1,14 @@
 import * as fc from 'fast-check';
-import { expect } from 'vitest';
 import type {
   AcceptRequest,
   RegistrationKind,
   RegistrationRow,
   RegistrationRows,
   Store,
-} from '../../src/stores/contract.ts';
-import { listedIds, registrationsOf } from '../../src/testing/store-contract/registrations.ts';
-import { acceptRequest } from './requests.ts';
+} from '../../../src/stores/contract.ts';
+import { listedIds, registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+import type { Calls } from './calls.ts';
+import { acceptRequest } from '../../stores/requests.ts';
 
 /** A call of `StoreRegistrations`, or of an event of a task that its rows follow; each reads of it what it needs. */
 interface RegistrationCall {
@@ -40,7 +40,7 @@ const WHEN = {
   expires: { expiresIn: 5_003_000 },
 } as const satisfies Readonly<Record<string, { dueIn?: number; expiresIn?: number }>>;
 
-export const registrationCalls: fc.Arbitrary<readonly RegistrationCall[]> = fc.array(
+const histories: fc.Arbitrary<readonly RegistrationCall[]> = fc.array(
   fc.record({
     does: fc.constantFrom(
       ...(['save', 'save', 'save', 'add', 'get', 'due', 'page', 'wait'] as const),
@@ -165,24 +165,21 @@ async function ofTask(store: Store, call: RegistrationCall): Promise<unknown> {
   return [kind, ended];
 }
 
-/**
- * Makes each call on a store, and on memory: the answers have to be the same.
- * @param stores handles on one store, used alternately.
- * @param pass lets time pass for all. Ms.
- * @param reached what plans were told of tasks is added to it.
- */
-export async function expectSameRegistrations(
-  calls: readonly RegistrationCall[],
-  stores: readonly Store[],
-  memory: Store,
-  pass: (ms: number) => void,
-  reached: Set<unknown> = new Set(),
-): Promise<void> {
-  for (const [at, call] of calls.entries()) {
-    if (call.does === 'wait') pass(HOUR_MS);
-    const expected = await answerOf(memory, call);
-    if (call.does === 'follow' && expected) for (const told of Object.values(expected)) reached.add(told);
-    const store = stores[at % stores.length] ?? expect.fail('no store');
-    expect(await answerOf(store, call), `call ${at}: ${JSON.stringify(call)}`).toEqual(expected);
-  }
+/** Of tasks, what plans were told by `follow`. */
+interface Followed {
+  readonly end: string | undefined;
+  readonly status: string | undefined;
 }
+
+/** Calls for registrations, with events of the tasks that they follow. */
+export const REGISTRATION_CALLS: Calls<RegistrationCall> = {
+  histories,
+  stepBefore: ({ does }) => (does === 'wait' ? HOUR_MS : 0),
+  answerOf,
+  reached: ['undefined', 'unsafe', 'safe', 'done', 'working', 'completed'].map((said) => `told ${said}`),
+  cameTo: ({ does }, answer) => {
+    if (does !== 'follow' || answer === undefined) return [];
+    const { end, status } = answer as Followed;
+    return [`told ${end}`, `told ${status}`];
+  },
+};

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import type { EventChannel } from '../../src/events/event.ts';
+import type { EventChannel } from '../../../src/events/event.ts';
 import type {
   AcceptRequest,
   EventClaim,
@@ -9,10 +9,10 @@ import type {
   Store,
   TaskClaim,
   ToldClaim,
-} from '../../src/stores/contract.ts';
-import { operationRowId } from '../../src/stores/constants.ts';
-import { registrationsOf } from '../../src/testing/store-contract/registrations.ts';
-import { acceptRequest } from './requests.ts';
+} from '../../../src/stores/contract.ts';
+import { operationRowId } from '../../../src/stores/constants.ts';
+import { registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+import { acceptRequest } from '../../stores/requests.ts';
 
 type Does =
   | 'accept'
@@ -152,7 +152,7 @@ export function requestOf(made: Call): AcceptRequest {
         onChanged: flags & 8 ? 'conflict' : 'first-wins',
         ...(task > 0 && { task: claim }),
         ...(task > 0 && claim.terminal && flags & 32 && { terminalHash: `says-${key % 2}` }),
-        ...(flags & 32 && second > 0 && finalOf(task, instantOf(second), accept)),
+        ...(flags & OF_MEDIA_BUY && second > 0 && finalOf(task, instantOf(second), accept)),
         ...(flags & 16 && { notificationId: `notification-${task}` }),
       },
     }),
@@ -176,20 +176,50 @@ function ownerOf({ accept, flags }: Call, acceptId: string): string {
 /** Of `flags`: mode inline, and what follows is by the accept's own id. */
 const OWN_LEASE = 1 | 4;
 
-/** Of one history: calls of any kind, and some ends of leases by who has them; by chance alone hardly any is. */
-export function history(calls: fc.Arbitrary<Call>): fc.Arbitrary<readonly Call[]> {
-  const ends = fc.constantFrom<Does>('complete', 'complete', 'fail', 'renew');
-  const leased = fc.tuple(calls, ends).map(([made, does]): readonly Call[] => {
-    const flags = made.flags | OWN_LEASE;
-    return [
-      { ...made, does: 'accept', flags },
-      { ...made, does, flags },
-    ];
-  });
-  const any = calls.map((made): readonly Call[] => [made]);
-  const parts = fc.oneof({ weight: 4, arbitrary: any }, { weight: 1, arbitrary: leased });
-  return fc.array(parts, { minLength: 1, maxLength: 50, size: 'max' }).map((some) => some.flat());
+/** Of `flags`: the event is of a media buy; a report of it, and the final one, with an `accept` that 3 divides. */
+const OF_MEDIA_BUY = 32;
+
+/** An accept, and the end of its lease by who has it: by chance alone hardly any is. */
+function leased([made, does]: readonly [Call, Does]): readonly Call[] {
+  const flags = made.flags | OWN_LEASE;
+  return [
+    { ...made, does: 'accept', flags },
+    { ...made, does, flags },
+  ];
 }
+
+/** The end of a task and final report in one, handled or not; what is told of the task, and another event of the same. */
+function ending([made, other, isHandled]: readonly [Call, Call, boolean]): readonly Call[] {
+  const end = {
+    ...made,
+    accept: 3 * (made.accept % 2),
+    task: 1 + (made.task % 2),
+    second: 1 + (made.second % 3),
+    flags: made.flags | OWN_LEASE | TERMINAL | OF_MEDIA_BUY,
+  };
+  const { task } = end;
+  return [
+    { ...end, does: 'accept' },
+    ...(isHandled ? [{ ...end, does: 'complete' } as const] : []),
+    { ...other, does: 'told', task },
+    { ...other, does: 'accept', task, flags: other.flags | OF_MEDIA_BUY },
+  ];
+}
+
+/** Calls of any kind, and some that follow from each other. */
+const histories: fc.Arbitrary<readonly Call[]> = fc
+  .array(
+    fc.oneof(
+      { weight: 8, arbitrary: call.map((made): readonly Call[] => [made]) },
+      {
+        weight: 2,
+        arbitrary: fc.tuple(call, fc.constantFrom<Does>('complete', 'complete', 'fail', 'renew')).map(leased),
+      },
+      { weight: 1, arbitrary: fc.tuple(call, call, fc.boolean()).map(ending) },
+    ),
+    { minLength: 1, maxLength: 50, size: 'max' },
+  )
+  .map((parts) => parts.flat());
 
 /** How a history is made on a store. */
 export type Form = (store: Store) => Store;
@@ -227,9 +257,10 @@ export function timeless(value: unknown): unknown {
  * Compares the answers of two stores to one call. A look for work that puts a suspect aside, or ends an event, frees its
  * task: what waited for that comes next where rows are looked for one by one, and behind those that were found together
  * where they are not, which may take the task before it. Both are right, and the stores are not in one state from then on.
- * @returns whether they are.
+ * @returns false if they are not.
+ * @throws Error if they differ in anything else.
  */
-export function expectSameAnswer(given: unknown, expected: unknown, about?: string): boolean {
+export function isSameAnswer(given: unknown, expected: unknown, about: string): boolean {
   if (hasFreed(given) && hasFreed(expected) && !isDeepStrictEqual(given, expected)) return false;
   expect(given, about).toEqual(expected);
   return true;
@@ -243,7 +274,8 @@ function hasFreed(answer: unknown): boolean {
 
 const STATES = ['queued', 'leased', 'dead'] as const;
 
-const STEP_MS = 11;
+/** Between two calls, one after the other. Ms. */
+export const STEP_MS = 11;
 
 /**
  * How far the clocks of both stores move before a call. Ms. 11 of them for each: two calls within one ms on one store
@@ -254,31 +286,7 @@ export function stepBefore({ does, key }: Call): number {
   return STEP_MS + (does === 'wait' ? 5000 * (1 + key * key) : 0);
 }
 
-/**
- * The offset of a store whose own clock goes on between the calls: a wait ends where it would on a machine that needs no
- * time for calls, so that what a slow one needs does not add up to what steps of 5 s leave.
- */
-export function steppedOffset(): {
-  readonly ms: () => number;
-  readonly before: (calls: readonly Call[]) => void;
-} {
-  const startedAt = Date.now();
-  let offsetMs = 0;
-  let waitedMs = 0;
-  return {
-    ms: () => offsetMs,
-    before: (calls) => {
-      const stepMs = Math.max(...calls.map(stepBefore));
-      if (stepMs <= STEP_MS) offsetMs += stepMs;
-      else {
-        waitedMs += stepMs;
-        offsetMs = Math.max(offsetMs, startedAt + waitedMs - Date.now());
-      }
-    },
-  };
-}
-
-/** What a store answers to it. */
+/** The answer of a store to it. */
 export async function answerOf(store: Store, made: Call): Promise<unknown> {
   const request = requestOf(made);
   const { sender, retry } = request;
@@ -330,7 +338,7 @@ export async function answerOf(store: Store, made: Call): Promise<unknown> {
 }
 
 /** What histories have to come to, or they compare little: every decision of an accept, and ends of leases. */
-const REACHED = [
+const REACHED: readonly string[] = [
   ...[
     'won',
     'queued',
@@ -360,45 +368,46 @@ const REACHED = [
   'told the end of an operation',
 ];
 
-/** Sequences are run as often as it takes to reach all of it: many times as seldom as one run leaves something out. */
-const MOST_RUNS = 6;
-
-/** @param run some hundred histories. */
-export async function untilReached(tally: Pick<Tally, 'missed'>, run: () => Promise<void>): Promise<void> {
-  for (let runs = 0; runs < MOST_RUNS && (runs === 0 || tally.missed().length > 0); runs += 1) await run();
-  expect(tally.missed()).toEqual([]);
-}
-
-export interface Tally {
-  readonly note: (made: Call, answer: unknown) => void;
-  /** Of `REACHED`, what no call came to. */
-  readonly missed: () => readonly string[];
-}
-
 interface Told {
   readonly end: string | undefined;
   readonly status: string | undefined;
 }
 
-function noteTold(seen: Set<string>, [ofTask, ofOperation]: readonly Told[]): void {
-  seen.add(`told ${ofTask?.end}`);
-  if (ofTask?.status !== undefined) seen.add('told a status');
-  if (ofOperation?.end === 'done') seen.add('told the end of an operation');
+function toldNames([ofTask, ofOperation]: readonly Told[]): readonly string[] {
+  return [
+    `told ${ofTask?.end}`,
+    ...(ofTask?.status === undefined ? [] : ['told a status']),
+    ...(ofOperation?.end === 'done' ? ['told the end of an operation'] : []),
+  ];
 }
 
-/** Counts what the calls of all histories came to. */
-export function createTally(): Tally {
-  const seen = new Set<string>();
-  return {
-    note: ({ does }, answer) => {
-      const { kind, events } = Object(answer) as {
-        readonly kind?: string;
-        readonly events?: readonly unknown[];
-      };
-      const some = events && (events.length > 0 ? 'some' : 'none');
-      if (does !== 'told') seen.add(`${does} ${kind ?? some ?? String(answer)}`);
-      else noteTold(seen, answer as readonly Told[]);
-    },
-    missed: () => REACHED.filter((what) => !seen.has(what)),
+/** The names of `REACHED` that an answer comes to, among others. */
+function cameTo({ does }: Call, answer: unknown): readonly string[] {
+  if (does === 'told') return toldNames(answer as readonly Told[]);
+  const { kind, events } = Object(answer) as {
+    readonly kind?: string;
+    readonly events?: readonly unknown[];
   };
+  const some = events && (events.length > 0 ? 'some' : 'none');
+  return [`${does} ${kind ?? some ?? String(answer)}`];
 }
+
+/** Calls of one kind, as they are made on a store one after the other. */
+export interface Calls<C> {
+  readonly histories: fc.Arbitrary<readonly C[]>;
+  /** How far the clocks move before a call. Ms. */
+  readonly stepBefore: (made: C) => number;
+  readonly answerOf: (store: Store, made: C) => Promise<unknown>;
+  /** Answers that the histories of a test have to come to, or they compare little. */
+  readonly reached: readonly string[];
+  readonly cameTo: (made: C, answer: unknown) => readonly string[];
+}
+
+/** Calls for events, of any kind. */
+export const EVENT_CALLS: Calls<Call> = {
+  histories,
+  stepBefore,
+  answerOf,
+  reached: REACHED,
+  cameTo,
+};

@@ -1,10 +1,12 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect } from 'vitest';
 import type { StoreInbox, StoreRegistrations, TaskClaim } from '../../../src/stores/contract.ts';
-import { memoryStore } from '../../../src/stores/memory.ts';
-import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
-import type { Call, Form } from '../calls.ts';
-import { answerOf, call, capped, stepBefore, timeless } from '../calls.ts';
+import type { Call, Form } from './calls.ts';
+import { answerOf, call, capped, STEP_MS, stepBefore, timeless } from './calls.ts';
+import type { Verdict } from './histories.ts';
+import { expectHistories } from './histories.ts';
+import type { Subject } from './subject.ts';
+import { handleOf, inMemory, onNewStore } from './subject.ts';
 
 /** In one order of members, and bodies as text: answers are compared as they are written. */
 function inOrder(value: unknown): unknown {
@@ -27,9 +29,6 @@ interface Turn {
   readonly made: readonly Made[];
 }
 
-/** Between two calls of a turn, one after the other. Ms. */
-const STEP_MS = 11;
-
 /** Calls that are played before the search for an order is given up. */
 const MOST_LOOKS = 10_000;
 
@@ -46,13 +45,13 @@ function didNothing({ call: { does }, answer }: Made): boolean {
 
 type History = readonly (readonly [atMs: number, made: Made])[];
 
-/** Whether a store in memory gives the last call of a history the answer that it was given. */
+/** True if a store in memory gives the last call of a history the answer that it was given. */
 async function isSoInMemory(history: History, form: Form): Promise<boolean> {
-  let offsetMs = 0;
-  const store = form(memoryStore({ clockOffsetMs: () => offsetMs }));
+  let now = 0;
+  const store = form(inMemory(() => now));
   let last = '';
   for (const [atMs, made] of history) {
-    offsetMs = atMs;
+    now = atMs;
     last = written(await answerOf(store, made.call));
   }
   return last === history.at(-1)?.[1].answer;
@@ -213,77 +212,82 @@ const exact: Form = (store) => ({
  */
 const orderless = (made: Call): Call => (made.task > 0 ? { ...made, flags: made.flags & ~16 } : made);
 
+/** Calls that are made at once, where the subject says nothing else: every order of them may have to be tried. */
+const MOST_AT_ONCE = 6;
+
 /** Calls that are made at once. Leases are not among them: they pass over what somebody else has just in hand. */
-const turn: fc.Arbitrary<readonly Call[]> = fc
-  .oneof(
-    { weight: 3, arbitrary: fc.array(accepting, { minLength: 2, maxLength: 6 }) },
-    { weight: 3, arbitrary: fc.array(settling, { minLength: 2, maxLength: 6 }) },
-    { weight: 3, arbitrary: fc.array(any, { minLength: 2, maxLength: 6 }) },
-    { weight: 3, arbitrary: call.filter(({ does }) => does !== 'list').map((made) => [made]) },
-  )
-  .map((calls) => calls.map(orderless));
+function turnOf(most: number): fc.Arbitrary<readonly Call[]> {
+  const several = (calls: fc.Arbitrary<Call>) => fc.array(calls, { minLength: 2, maxLength: most });
+  return fc
+    .oneof(
+      several(accepting),
+      several(settling),
+      several(any),
+      call.filter(({ does }) => does !== 'list').map((made) => [made]),
+    )
+    .map((calls) => calls.map(orderless));
+}
 
-describe('concurrent random calls on Postgres and sequential ones on memory', () => {
-  const at = ownSchema();
-
-  /** @param processes how many of them make the calls of a turn. */
-  const runTurns = async (
-    turns: readonly (readonly Call[])[],
-    form: Form,
-    processes: number,
-  ): Promise<void> => {
-    await at.clear();
-    let offsetMs = 0;
-    const stores = at.pools
-      .slice(0, processes)
-      .map((pool) => at.store(pool, { clockOffsetMs: () => offsetMs }));
-    for (const store of stores) await store.open();
+/** A history on a store by so many of its handles; @returns its answers, turn by turn. */
+function playTurns(
+  subject: Subject,
+  turns: readonly (readonly Call[])[],
+  form: Form,
+  processes: number,
+): Promise<readonly Turn[]> {
+  return onNewStore(subject, async ({ handles, clock, advance, opened }) => {
+    const stores = handles.slice(0, processes).map(form);
     const told: Turn[] = [];
     for (const calls of turns) {
-      offsetMs += Math.max(...calls.map(stepBefore));
-      const atMs = offsetMs;
-      const answers = await Promise.all(
-        calls.map((made, index) => answerOf(form(stores[index % processes] ?? expect.fail()), made)),
-      );
-      const made = calls.map((one, index) => ({ call: one, answer: written(answers[index]) }));
+      advance(Math.max(...calls.map(stepBefore)));
+      const atMs = clock.now();
+      const answers = await Promise.all(calls.map((made, at) => answerOf(handleOf(stores, at), made)));
+      const made = calls.map((one, at) => ({ call: one, answer: written(answers[at]) }));
       told.push({ atMs, made: made.toSorted(byKeyId) });
-      offsetMs += calls.length * STEP_MS;
+      advance(calls.length * STEP_MS);
     }
-    await expectCountsRight(at);
-    for (const store of stores) await store.close();
-    const longest = await ordered(told, form);
-    const all = told.flatMap(({ made }) => made);
-    if (!longest || longest.length === all.length) return;
-    const found = longest.map(([, made]) => made);
-    expect(
-      all.filter((made) => !found.includes(made)),
-      JSON.stringify(found, undefined, 1),
-    ).toEqual([]);
-  };
-
-  it.each<[string, Form, number]>([
-    ['near its limits, of one process', exact, 1],
-    ['near its limits, of two', exact, 2],
-    ['far from its limits, of one process', unlimited, 1],
-    ['far from its limits, of two', unlimited, 2],
-  ])('calls that are made at once are answered as in some order, %s', async (_name, form, processes) => {
-    let last = Promise.resolve();
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(turn, { minLength: 1, maxLength: 12, size: 'max' }),
-        odd,
-        fc.boolean(),
-        (turns, name, isOdd) =>
-          (last = runTurns(
-            turns,
-            (store) => leasingAll(isOdd ? named(name)(form(store)) : form(store)),
-            processes,
-          )),
-      ),
-      // As many histories as so much time allows: a loaded machine is no failure.
-      { numRuns: 60, interruptAfterTimeLimit: 20_000 },
-    );
-    // The one that was interrupted still uses the tables.
-    await last;
+    await opened.expectKeptRight?.();
+    return told;
   });
-});
+}
+
+/** @throws Error for turns that no order of their calls explains. */
+async function judged(told: readonly Turn[], form: Form): Promise<Verdict> {
+  const longest = await ordered(told, form);
+  if (!longest) return 'given up';
+  const found = longest.map(([, made]) => made);
+  const unexplained = told.flatMap(({ made }) => made).filter((made) => !found.includes(made));
+  expect(unexplained, JSON.stringify(found, undefined, 1)).toEqual([]);
+  return 'judged';
+}
+
+/** Where calls that come at once are made: the form of their caps, and on how many handles. */
+export const AT_ONCE: readonly (readonly [where: string, form: Form, processes: number])[] = [
+  ['near its limits, of one process', exact, 1],
+  ['near its limits, of two', exact, 2],
+  ['far from its limits, of one process', unlimited, 1],
+  ['far from its limits, of two', unlimited, 2],
+];
+
+/**
+ * Random calls that come at once, a few at a time: some order of them has to give the same answers in memory, one by one.
+ * @param count histories in the short form.
+ */
+export async function expectSomeOrder(
+  subject: Subject,
+  { name, count, form, processes }: { name: string; count: number; form: Form; processes: number },
+): Promise<void> {
+  await expectHistories({
+    name,
+    histories: fc.tuple(
+      fc.array(turnOf(subject.mostAtOnce ?? MOST_AT_ONCE), { minLength: 1, maxLength: 12, size: 'max' }),
+      odd,
+      fc.boolean(),
+    ),
+    count,
+    judge: async ([turns, name, isOdd]) => {
+      const whole: Form = (store) => leasingAll(isOdd ? named(name)(form(store)) : form(store));
+      return judged(await playTurns(subject, turns, whole, processes), whole);
+    },
+  });
+}

@@ -1,4 +1,4 @@
-import type { Call } from '../../stores/calls.ts';
+import type { Call } from '../calls.ts';
 import type { Account } from './account.ts';
 import { breach, idOf, isNewer } from './account.ts';
 import type { Process } from './process.ts';

@@ -5,11 +5,11 @@ import type {
   EventClaim,
   FailRequest,
   Store,
-} from '../../../src/stores/contract.ts';
-import type { StoreEffects } from '../../../src/testing/store-contract.ts';
-import { Fault } from '../../../src/errors.ts';
-import type { Call } from '../../stores/calls.ts';
-import { requestOf } from '../../stores/calls.ts';
+} from '../../../../src/stores/contract.ts';
+import type { StoreEffects } from '../../../../src/testing/store-contract.ts';
+import { Fault } from '../../../../src/errors.ts';
+import type { Call } from '../calls.ts';
+import { requestOf } from '../calls.ts';
 import type { Span, StatusOf } from './account.ts';
 import type { Ledger, Owned } from './ledger.ts';
 
