@@ -14,8 +14,8 @@ export interface Protocol {
   readonly errorMember: string;
   /** Member that carries the protocol's version, e.g. `proto_version`. */
   readonly versionMember: string;
-  /** Path of an operator's revocation list, e.g. `/.well-known/proto-revocations.json`. */
-  readonly revocationsPath: string;
+  /** Paths of an operator's revocation lists: its own, e.g. `/.well-known/proto-revocations.json`, and the one of all its keys. */
+  readonly revocationsPaths: readonly [own: string, governance: string];
 }
 
 export const DEFAULT_PROTOCOL = 'proto';
@@ -39,7 +39,7 @@ export function protocolFor(name: string = DEFAULT_PROTOCOL): Protocol {
     hmacTimestampHeader: `x-${name}-timestamp`,
     errorMember: `${name}_error`,
     versionMember: `${name}_version`,
-    revocationsPath: `/.well-known/${name}-revocations.json`,
+    revocationsPaths: [`/.well-known/${name}-revocations.json`, '/.well-known/governance-revocations.json'],
   };
 }
 

@@ -1,4 +1,5 @@
 import { decodeBase64 } from '../codec/encoding.ts';
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -23,8 +24,6 @@ export interface PublishedList {
   readonly signature?: ListSignature;
 }
 
-type JsonObject = Readonly<Record<string, unknown>>;
-
 /** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
 const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'ES256'];
 
@@ -40,17 +39,29 @@ export function claimsToBeList(bytes: Uint8Array): boolean {
   return COMPACT.test(text) || LIST_MEMBER.test(text);
 }
 
-/** Reads a list in any of its forms: plain JSON, flattened JWS, compact JWS. The signature is verified elsewhere. */
+/** Reads a list in any of its forms: plain JSON; compact, flattened or general JWS. The signature is verified elsewhere. */
 export function parsePublished(bytes: Uint8Array, url: string): Parsed<PublishedList> {
   const [, head, payload, signature] = COMPACT.exec(new TextDecoder().decode(bytes)) ?? [];
   if (head !== undefined) return parseSigned({ protected: head, payload, signature }, url);
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, reason: json.detail };
-  if ('signatures' in json.value)
-    return { ok: false, reason: 'a JWS with several signatures; the forms are flattened and compact' };
+  if ('signatures' in json.value) return parseGeneral(json.value, url);
   if ('payload' in json.value || 'signature' in json.value) return parseSigned(json.value, url);
   const list = parseList(json.value, url);
   return typeof list === 'string' ? { ok: false, reason: list } : { ok: true, value: { list } };
+}
+
+/** RFC 7515 §7.2.1. Which of several signatures would have to verify is nowhere said. */
+function parseGeneral(members: JsonObject, url: string): Parsed<PublishedList> {
+  const { signatures, payload } = members;
+  const [only, second] = Array.isArray(signatures) ? (signatures as unknown[]) : [];
+  if (!isJsonObject(only) || second !== undefined) {
+    return { ok: false, reason: 'a JWS in general form without exactly one signature' };
+  }
+  if ('signature' in members || 'protected' in members || 'header' in members) {
+    return { ok: false, reason: 'a JWS in general and in flattened form at once' };
+  }
+  return parseSigned({ ...only, payload }, url);
 }
 
 function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {

@@ -21,8 +21,8 @@ export interface RevocationList {
 export interface Registers {
   /** What is known of the list at a URL. */
   get(url: string): Register | undefined;
-  /** The register of the list that this sender depends on now; a delivery needs it. */
-  use(source: ListSource, sender: SenderEntry): Register;
+  /** The registers of the lists that this sender depends on now; a delivery needs them. */
+  use(sources: readonly ListSource[], sender: SenderEntry): readonly Register[];
   /** Whether the list is refreshed without a delivery. */
   isPolled(url: string): boolean;
 }
@@ -30,8 +30,8 @@ export interface Registers {
 interface RegistersOptions {
   /** Unix ms. */
   readonly now: () => number;
-  /** Where a sender's list is, by cached documents. */
-  readonly sourceOf: (sender: SenderEntry) => ListSource | undefined;
+  /** Where a sender's lists are, by cached documents. */
+  readonly sourcesOf: (sender: SenderEntry) => readonly ListSource[];
   /** A list is forgotten. */
   readonly forget: (url: string) => void;
 }
@@ -41,8 +41,8 @@ const IDLE_MS = 2 * 86_400_000;
 /** verification.md §5.23: ms for which a list is polled that no brand.json leads to any more. */
 const GRACE_MS = 3_600_000;
 /**
- * Lists that their senders left, for the case that brand.json leads there again. A seller can name another origin every
- * minute; one list is some megabytes at most.
+ * Lists that their senders left, for the case that brand.json leads there again: those of 50 origins. A seller can name
+ * another origin every minute; one list is some megabytes at most.
  */
 const MAX_ABANDONED = 100;
 
@@ -50,11 +50,13 @@ const MAX_ABANDONED = 100;
  * Registers by URL. One that a sender depends on is never forgotten, or an outage would let a key through that it
  * revoked: there are as many of these as senders. Of those that were left the ones left last are kept.
  */
-export function createRegisters({ now, sourceOf, forget }: RegistersOptions): Registers {
+export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): Registers {
   const registers = new Map<string, Register>();
-  const current = new Map<string, Register>();
+  const current = new Map<string, readonly Register[]>();
   const isNamed = ({ url, senders }: Register): boolean => {
-    for (const sender of senders.values()) if (sourceOf(sender)?.url === url) return true;
+    for (const sender of senders.values()) {
+      if (sourcesOf(sender).some((source) => source.url === url)) return true;
+    }
     return false;
   };
   const abandoned = createAbandoned(isNamed, (url) => {
@@ -63,17 +65,19 @@ export function createRegisters({ now, sourceOf, forget }: RegistersOptions): Re
   });
   return {
     get: (url) => registers.get(url),
-    use: ({ url, required }, sender) => {
-      const register = registers.get(url) ?? newRegister(url);
-      registers.set(url, register);
-      noteUse(register, sender, required, now());
-      const before = current.get(sender.agentUrl);
-      if (before !== register) {
-        current.set(sender.agentUrl, register);
-        abandoned.remove(url);
-        if (before !== undefined) abandoned.add(before, now());
-      }
-      return register;
+    use: (sources, sender) => {
+      const used = sources.map(({ url, required }) => {
+        const register = registers.get(url) ?? newRegister(url);
+        registers.set(url, register);
+        noteUse(register, sender, required, now());
+        return register;
+      });
+      const before = current.get(sender.agentUrl) ?? [];
+      if (before.length === used.length && used.every((register) => before.includes(register))) return used;
+      current.set(sender.agentUrl, used);
+      for (const { url } of used) abandoned.remove(url);
+      for (const register of before) if (!used.includes(register)) abandoned.add(register, now());
+      return used;
     },
     isPolled: (url) => {
       const register = registers.get(url);
@@ -236,31 +240,39 @@ export interface ListSourceOptions {
 }
 
 /**
- * The URL that configuration names, else the well-known path at the origin of the brand.json in which the operator lists
+ * The URL that configuration names, else the well-known paths at the origin of the brand.json in which the operator lists
  * its agents: the one that is pointed to, where the first only points. A sender with static pins has no brand.json, and
  * nothing is looked for.
  */
-export function createListSource(
+export function createListSources(
   options: ListSourceOptions,
-): (sender: SenderEntry) => ListSource | undefined {
+): (sender: SenderEntry) => readonly ListSource[] {
   const { protocol, allowLoopback, documents, brandJson } = options;
   // URLs are parsed once a sender, not once a delivery.
-  const known = new WeakMap<SenderEntry, { start: string; listing: string; source: ListSource }>();
-  const discovered = (sender: SenderEntry): ListSource | undefined => {
+  const known = new WeakMap<
+    SenderEntry,
+    { start: string; listing: string; sources: readonly ListSource[] }
+  >();
+  const discovered = (sender: SenderEntry): readonly ListSource[] => {
     const last = known.get(sender);
     const start = last?.start ?? brandJsonUrl(sender, allowLoopback);
-    if (start === undefined) return undefined;
+    if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
     // Not cached any more: its last version counts, or an outage would lead away from the list that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
-    if (last?.listing === listing) return last.source;
-    const source = { url: new URL(protocol.revocationsPath, listing).href, required: false };
-    known.set(sender, { start, listing, source });
-    return source;
+    if (last?.listing === listing) return last.sources;
+    const sources = discoveredLists(protocol, listing).map((url) => ({ url, required: false }));
+    known.set(sender, { start, listing, sources });
+    return sources;
   };
   return (sender) => {
     const { url, discover } = sender.revocation ?? {};
-    if (url !== undefined) return { url, required: true };
-    return discover === false || isPinned(sender) ? undefined : discovered(sender);
+    if (url !== undefined) return [{ url, required: true }];
+    return discover === false || isPinned(sender) ? [] : discovered(sender);
   };
+}
+
+/** Where an operator's lists may be (verification.md §5.24). @param listing URL of the brand.json that lists its agents. */
+export function discoveredLists({ revocationsPaths }: Protocol, listing: string): readonly string[] {
+  return revocationsPaths.map((path) => new URL(path, listing).href);
 }

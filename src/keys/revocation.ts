@@ -8,7 +8,7 @@ import { createDocumentCache, type DocumentCache } from './document-cache.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { absentAsEmpty, checkSignature, type PublishedList, revocationKind } from './revocation-list.ts';
 import {
-  createListSource,
+  createListSources,
   createRegisters,
   isFresh,
   type ListSourceOptions,
@@ -49,8 +49,8 @@ export function createRevocations(options: RevocationOptions): Revocations {
   const { now, transport, schedule = processTimer } = options;
   // A cache of its own: a list may not exist, which for any other document is a failure.
   const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
-  const sourceOf = createListSource(options);
-  const registers = createRegisters({ now, sourceOf, forget: (url) => cache.forget(kind, url) });
+  const sourcesOf = createListSources(options);
+  const registers = createRegisters({ now, sourcesOf, forget: (url) => cache.forget(kind, url) });
   const kind = revocationKind(registers);
   const dueAt = (url: string): number | undefined =>
     registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
@@ -64,15 +64,15 @@ export function createRevocations(options: RevocationOptions): Revocations {
   return {
     check: (sender, keyid, request) => {
       if (sender.revocation?.revokedKids?.includes(keyid) === true) return 'revoked';
-      const source = sourceOf(sender);
-      if (source === undefined) return 'valid';
-      const register = registers.use(source, sender);
-      if (isCurrent(context, register)) return stateOf(context, register, sender, keyid);
-      return refreshedState(context, register, { sender, keyid, request });
+      const used = registers.use(sourcesOf(sender), sender);
+      if (used.every((register) => isCurrent(context, register))) {
+        return strictest(used.map((register) => stateOf(context, register, sender, keyid)));
+      }
+      return refreshedState(context, used, { sender, keyid, request });
     },
     warm: async (sender) => {
-      const source = sourceOf(sender);
-      if (source !== undefined) await refresh(context, registers.use(source, sender), sender);
+      const used = registers.use(sourcesOf(sender), sender);
+      await Promise.all(used.map(async (register) => refresh(context, register, sender)));
     },
     stop: () => {
       poll.stop();
@@ -87,17 +87,26 @@ interface RevocationQuery {
   readonly request: KeyRequest | undefined;
 }
 
+/** What any list revokes is revoked. */
+function strictest(states: readonly RevocationState[]): RevocationState {
+  if (states.includes('revoked')) return 'revoked';
+  return states.includes('stale') ? 'stale' : 'valid';
+}
+
 async function refreshedState(
   context: Context,
-  register: Register,
+  registers: readonly Register[],
   { sender, keyid, request }: RevocationQuery,
 ): Promise<RevocationState> {
   const { limits, now, deadlineMs, budgetOf } = context.options;
-  const decides = register.required && !isFresh(register, now());
   const left = request === undefined ? deadlineMs : budgetOf(request).waitMs();
-  const waitMs = Math.min(left, decides ? deadlineMs : limits.patienceMs);
-  await settledWithin(refresh(context, register, sender), waitMs);
-  return stateOf(context, register, sender, keyid);
+  const refreshed = registers.map(async (register) => {
+    const decides = register.required && !isFresh(register, now());
+    const waitMs = Math.min(left, decides ? deadlineMs : limits.patienceMs);
+    await settledWithin(refresh(context, register, sender), waitMs);
+    return stateOf(context, register, sender, keyid);
+  });
+  return strictest(await Promise.all(refreshed));
 }
 
 function stateOf(context: Context, register: Register, sender: SenderEntry, keyid: string): RevocationState {

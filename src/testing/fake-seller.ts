@@ -34,7 +34,7 @@ const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
  */
 export async function createFakeSeller(options: FakeSellerOptions = {}): Promise<FakeSeller> {
   onlyKnown('createFakeSeller', options, OPTION_NAMES);
-  const { revocationsPath } = protocolFor(options.protocol);
+  const [ownList, governanceList] = protocolFor(options.protocol).revocationsPaths;
   const { now = Date.now } = options;
   const server = await serveDocuments(options.port ?? 0);
   const { origin, documents, faults, fetches } = server;
@@ -48,7 +48,8 @@ export async function createFakeSeller(options: FakeSellerOptions = {}): Promise
   const { keys, rotate } = await sellerKeys(options.protocol, (keySet) => documents.set(JWKS, keySet));
   const revoke: FakeSeller['revoke'] = (kids, how = {}) => {
     onlyKnown('revoke', how, REVOKE_NAMES);
-    documents.set(revocationsPath, () => revocationList({ origin, keys, now }, kids, how));
+    const path = how.governance === true ? governanceList : ownList;
+    documents.set(path, () => revocationList({ origin, keys, now }, kids, how));
   };
   const closing = new AbortController();
   const close = async (): Promise<void> => {
@@ -59,7 +60,7 @@ export async function createFakeSeller(options: FakeSellerOptions = {}): Promise
     agentUrl,
     brandJsonUrl,
     jwksUrl,
-    revocationsUrl: origin + revocationsPath,
+    revocationsUrl: origin + ownList,
     sender: { agentUrl, brandJsonUrl, ...(options.auth && { auth: options.auth }) },
     keys,
     payloads: samplePayloads({ now }),

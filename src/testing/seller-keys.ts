@@ -64,8 +64,10 @@ export async function sellerKeys(
 
 /** How a fake seller publishes its revocation list. */
 export interface RevokeOptions {
-  /** Plain JSON, or a JWS in one of the two forms. `plain`. */
-  readonly form?: 'plain' | 'flattened' | 'compact';
+  /** Plain JSON, or a JWS in one of its forms. `plain`. */
+  readonly form?: 'plain' | 'flattened' | 'compact' | 'general';
+  /** At the path of the list of all the operator's keys, instead of at `revocationsUrl`. `false`. */
+  readonly governance?: boolean;
   /** Signs a JWS: a published key, or a private JWK of anybody's. `ed25519`. */
   readonly key?: SellerKeyName | Jwk;
   /** Ms from `updated`, the moment of each fetch, to `next_update`. 300 000. */
@@ -76,6 +78,7 @@ export interface RevokeOptions {
 
 export const REVOKE_NAMES: Readonly<Record<keyof RevokeOptions, true>> = {
   form: true,
+  governance: true,
   key: true,
   lifeMs: true,
   members: true,
@@ -112,6 +115,7 @@ export async function revocationList(
   );
   // RFC 7515 §5.1
   const signature = encodeBase64Url(await signBytes(jwk, encode(`${head}.${payload}`)));
+  if (form === 'general') return { payload, signatures: [{ protected: head, signature }] };
   if (form === 'flattened') return { protected: head, payload, signature };
   return encode(`${head}.${payload}.${signature}`);
 }

@@ -44,10 +44,13 @@ test('each document is fetched on behalf of its seller', async () => {
   await keys.find('k', { senders: [sender], arrivedAt: now() });
   await keys.revocation(sender, 'k');
   expect(fetched).toEqual(
-    ['/.well-known/adagents.json', BRAND, JWKS_PATH, '/.well-known/proto-revocations.json'].map((path) => [
-      path,
-      sender.agentUrl,
-    ]),
+    [
+      '/.well-known/adagents.json',
+      BRAND,
+      JWKS_PATH,
+      '/.well-known/proto-revocations.json',
+      '/.well-known/governance-revocations.json',
+    ].map((path) => [path, sender.agentUrl]),
   );
 });
 

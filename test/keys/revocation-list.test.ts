@@ -67,6 +67,13 @@ describe('a signed list', () => {
     expect(parse({ ...jws, header: { kid: 'other' } })).toEqual(read);
   });
 
+  test('is read in general form with one signature, its unprotected header left alone', () => {
+    const { protected: head, payload, signature } = jws;
+    expect(parse({ payload, signatures: [{ protected: head, signature }] })).toEqual(read);
+    const entry = { protected: head, signature, header: { kid: 'other' }, payload: 'e30' };
+    expect(parse({ payload, signatures: [entry] })).toEqual(read);
+  });
+
   test('is read in compact form', () => {
     expect(parsePublished(bytes(`${Object.values(jws).join('.')}\n`), AT)).toEqual(read);
   });
@@ -85,7 +92,13 @@ describe('a signed list', () => {
   });
 
   test.each([
-    ['several signatures', { payload: base64url(good), signatures: [] }, /several/],
+    ['no signature of several', { payload: base64url(good), signatures: [] }, /exactly one/],
+    ['two signatures', { payload: base64url(good), signatures: [jws, jws] }, /exactly one/],
+    ['a signature and null', { payload: base64url(good), signatures: [jws, null] }, /exactly one/],
+    ['signatures that are no array', { payload: base64url(good), signatures: jws }, /exactly one/],
+    ['a signature that is no object', { payload: base64url(good), signatures: ['c2ln'] }, /exactly one/],
+    ['both forms', { ...jws, signatures: [jws] }, /at once/],
+    ['a general form without payload', { signatures: [jws] }, /without protected/],
     ['no protected header', { payload: base64url(good), signature: 'c2ln' }, /without protected/],
     ['a detached payload', { protected: base64url(header), signature: 'c2ln' }, /without protected/],
     ['no signature', { ...flattened(), signature: undefined }, /without protected/],

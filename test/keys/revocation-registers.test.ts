@@ -148,12 +148,12 @@ describe('registers', () => {
     const forgotten: string[] = [];
     const registers = createRegisters({
       now: () => now,
-      sourceOf: ({ agentUrl }) => ({ url: at.get(agentUrl) ?? '', required: false }),
+      sourcesOf: ({ agentUrl }) => [{ url: at.get(agentUrl) ?? '', required: false }],
       forget: (url) => forgotten.push(url),
     });
     const use = (agentUrl: string, url: string): void => {
       at.set(agentUrl, url);
-      registers.use({ url, required: false }, senderEntry(agentUrl));
+      registers.use([{ url, required: false }], senderEntry(agentUrl));
     };
     return { registers, forgotten, use, advance: (ms: number) => (now += ms) };
   }

@@ -8,16 +8,18 @@ import { gate, type KeyServer, sends } from './key-server.ts';
 import { type Bench, JWKS_PATH, MINUTE, type Seller, setup, START, startSeller } from './setup.ts';
 
 const LIST = '/.well-known/proto-revocations.json';
+const GOVERNANCE = '/.well-known/governance-revocations.json';
 
 interface ListOptions {
   readonly kids?: readonly string[];
   readonly at?: number;
   readonly header?: object;
-  readonly form?: 'flattened' | 'compact';
+  readonly form?: 'flattened' | 'compact' | 'general';
+  readonly path?: string;
 }
 
 async function signed(server: KeyServer, { privateJwk }: KeyPair, options: ListOptions = {}): Promise<void> {
-  const { kids = ['revoked'], at = START, header = {}, form = 'flattened' } = options;
+  const { kids = ['revoked'], at = START, header = {}, form = 'flattened', path = LIST } = options;
   const list = {
     version: 1,
     issuer: server.origin,
@@ -29,9 +31,11 @@ async function signed(server: KeyServer, { privateJwk }: KeyPair, options: ListO
   const jws = await new FlattenedSign(new TextEncoder().encode(JSON.stringify(list)))
     .setProtectedHeader({ alg: String(privateJwk['alg']), kid: String(privateJwk['kid']), ...header })
     .sign(privateJwk);
-  if (form === 'flattened') server.serve(LIST, jws);
+  const { payload, ...signature } = jws;
+  if (form === 'flattened') server.serve(path, jws);
+  else if (form === 'general') server.serve(path, { payload, signatures: [signature] });
   else
-    server.answer(LIST, (_req, res) => {
+    server.answer(path, (_req, res) => {
       res.end(`${jws.protected ?? ''}.${jws.payload}.${jws.signature}`);
     });
 }
@@ -55,6 +59,7 @@ describe('a signed list is in force', () => {
   test.each([
     ['flattened', 'EdDSA', ed25519],
     ['compact', 'EdDSA', ed25519],
+    ['general', 'EdDSA', ed25519],
     ['flattened', 'ES256', p256],
     ['compact', 'ES256', p256],
   ] as const)(
@@ -66,6 +71,13 @@ describe('a signed list is in force', () => {
       expect(alarms).toEqual([]);
     },
   );
+
+  test('at the path of all keys of the operator, beside the list of its own path', async () => {
+    const { server, check, alarms } = await seller(ed25519.publicJwk);
+    await signed(server, ed25519, { form: 'general', path: GOVERNANCE });
+    expect([await check('revoked'), await check('ed')]).toEqual(['revoked', 'valid']);
+    expect(alarms).toEqual([]);
+  });
 
   test('whatever was parsed before, when its header has escapes in member names', async () => {
     // The fault of V8 that `readJson` tells of: it takes one name that is not `alg`, in the place of `alg`.

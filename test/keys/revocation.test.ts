@@ -6,6 +6,7 @@ import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup, START, startS
 
 const LIST = '/revocations.json';
 const WELL_KNOWN = '/.well-known/proto-revocations.json';
+const GOVERNANCE = '/.well-known/governance-revocations.json';
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 function list(server: KeyServer, at: number, more: object = {}): object {
@@ -265,6 +266,23 @@ describe('a list that the brand.json origin may serve', () => {
     expect((await keys.find('k', { senders: [sender], arrivedAt: START })).candidates).toHaveLength(1);
     expect(await check('revoked')).toBe('revoked');
     expect(server.count(WELL_KNOWN)).toBe(0);
+  });
+
+  test('is looked for at two paths: what either list revokes is revoked, and both have to be fresh', async () => {
+    const { check, server, advance, alarmsOf } = await discovered();
+    server.serve(WELL_KNOWN, list(server, START, { revoked_kids: ['own'] }));
+    server.serve(GOVERNANCE, list(server, START, { revoked_kids: ['all'] }));
+    expect([await check('own'), await check('all'), await check('k')]).toEqual([
+      'revoked',
+      'revoked',
+      'valid',
+    ]);
+    expect([server.count(WELL_KNOWN), server.count(GOVERNANCE)]).toEqual([1, 1]);
+    server.answer(GOVERNANCE, (_req, res) => res.writeHead(404).end());
+    advance(25 * MINUTE + 1);
+    server.serve(WELL_KNOWN, list(server, START + 25 * MINUTE));
+    expect([await check('k'), await check('all'), await check('own')]).toEqual(['stale', 'revoked', 'stale']);
+    expect(alarmsOf('revocation_stale')).toMatchObject([{ url: `${server.origin}${GOVERNANCE}` }]);
   });
 
   test('is named after the protocol', async () => {

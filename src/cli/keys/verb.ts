@@ -18,7 +18,8 @@ import {
   type RunVerb,
   UsageError,
 } from '../shell.ts';
-import { type Chain, type ChainKey, isFit, type Link, walkChain } from './chain.ts';
+import { type Chain, type ChainKey, isFit, walkChain } from './chain.ts';
+import type { Link } from './documents.ts';
 
 const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) => String(jwk['kid'])));
 

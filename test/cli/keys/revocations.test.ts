@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkRevocations, createDocuments, type RevocationState } from '../../../src/cli/keys/chain.ts';
+import { createDocuments } from '../../../src/cli/keys/documents.ts';
+import { checkRevocations, type RevocationState } from '../../../src/cli/keys/revocations.ts';
 import { editionFor, protocolFor } from '../../../src/protocol.ts';
 
 const ORIGIN = 'https://operator.example';
@@ -15,6 +16,13 @@ const LIST = {
   revoked_kids: ['gone'],
 };
 
+const SENDER = {
+  agentUrl: 'https://seller.example/mcp',
+  auth: { scheme: 'signature' },
+  edition: editionFor('3.1'),
+  maxNoncesPerKey: 1,
+} as const;
+
 interface Found {
   readonly revocation: RevocationState;
   readonly faults: readonly string[];
@@ -23,16 +31,8 @@ interface Found {
 /** What is found where configuration names the list, and its URL answers 200 with `body`. */
 async function find(body: string, now: number): Promise<Found> {
   const url = `${ORIGIN}/revocations.json`;
-  const sender = {
-    agentUrl: 'https://seller.example/mcp',
-    auth: { scheme: 'signature' },
-    edition: editionFor('3.1'),
-    revocation: { url },
-    maxNoncesPerKey: 1,
-  } as const;
+  const sender = { ...SENDER, revocation: { url } };
   const options = {
-    sender: { agentUrl: sender.agentUrl },
-    protocol: undefined,
     allowLoopback: false,
     transport: async () => new Response(body),
     now: () => now,
@@ -57,6 +57,51 @@ describe('keys check: the revocation list, with the receiver’s result (verific
       ['gone'],
       [expect.stringContaining('stale since its next_update')],
     ]);
+  });
+
+  it('is looked for at both paths of the operator: the state that decides, and what either revokes', async () => {
+    const check = async (served: Readonly<Record<string, object>>) => {
+      const options = {
+        allowLoopback: false,
+        transport: async (url: string) => {
+          const body = served[new URL(url).pathname];
+          return body ? Response.json(body) : new Response(null, { status: 404 });
+        },
+        now: () => UPDATED,
+      };
+      const documents = createDocuments(options);
+      const findings = { faults: [], notes: [] };
+      const listing = `${ORIGIN}/.well-known/brand.json`;
+      const asked = {
+        options,
+        protocol: protocolFor(),
+        documents,
+        sender: SENDER,
+        listing,
+        jwks: [],
+        pinned: false,
+      };
+      return { revocation: await checkRevocations(asked, findings), links: documents.links, ...findings };
+    };
+    const [own, governance] = protocolFor().revocationsPaths;
+    const general = {
+      payload: Buffer.from(JSON.stringify({ ...LIST, revoked_kids: ['signed'] })).toString('base64url'),
+      signatures: [
+        { protected: Buffer.from('{"alg":"EdDSA","kid":"k"}').toString('base64url'), signature: 'AA' },
+      ],
+    };
+    const plain = await check({ [governance]: LIST });
+    expect([plain.revocation.state, plain.revocation.kids, plain.faults]).toEqual(['fresh', ['gone'], []]);
+    expect(plain.links.map(({ url, state }) => [new URL(url).pathname, state])).toEqual([
+      [own, 'absent'],
+      [governance, 'good'],
+    ]);
+    const unknown = await check({ [own]: LIST, [governance]: general });
+    expect([unknown.revocation.state, unknown.revocation.kids]).toEqual(['unknown', ['gone']]);
+    expect(unknown.faults).toEqual([
+      `revocation list at ${ORIGIN}${governance}: signed by a key that is not in the operator's JWKS. It is not taken. Deliveries get 503.`,
+    ]);
+    expect((await check({})).revocation).toEqual({ state: 'none', kids: [] });
   });
 
   it.each([

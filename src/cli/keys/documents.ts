@@ -1,0 +1,100 @@
+import type { KeyTransport } from '../../keys/contract.ts';
+import { ageSeconds, type CopyResult, type DocumentKind, lifetimeMs } from '../../keys/document.ts';
+import { fetchDocument } from '../../keys/safe-fetch.ts';
+
+/** One document of a seller's chain, as it was found. */
+export interface Link {
+  /** e.g. `brand.json`, `JWKS`. */
+  readonly document: string;
+  readonly url: string;
+  /** `absent`: not published, which is allowed. */
+  readonly state: 'good' | 'absent' | 'faulty' | 'unreachable';
+  /** What is wrong with it. */
+  readonly fault?: string;
+  readonly bytes?: number;
+  /** Seconds for which caches on the way had held it, where they say so. */
+  readonly ageSeconds?: number;
+  readonly lastModified?: string;
+  /** Seconds by which the clock of who served it is ahead of this machine's, where it says its time (`Date`). */
+  readonly clockAheadSeconds?: number;
+  readonly cacheControl?: string;
+  /** Seconds for which a receiver uses it without asking again. */
+  readonly freshSeconds?: number;
+}
+
+/** Fetches documents under the receiver's own rules, and keeps a list of what was found. */
+export interface Documents {
+  readonly links: Link[];
+  load<T>(kind: DocumentKind<T>, url: string): Promise<CopyResult<T>>;
+}
+
+export interface DocumentsOptions {
+  readonly transport: KeyTransport;
+  readonly allowLoopback: boolean;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/** Ms for one document, as the receiver has it. */
+const DEADLINE_MS = 10_000;
+
+/** What the answer's headers say of caches, and of the time. */
+function headerFacts(headers: Headers, now: number): Partial<Link> {
+  const date = Date.parse(headers.get('date') ?? '');
+  // What a cache has held was dated when it came there.
+  const clockAheadSeconds = Math.round((date - now) / 1000) + ageSeconds(headers);
+  const lastModified = headers.get('last-modified');
+  const cacheControl = headers.get('cache-control');
+  return {
+    ...(headers.has('age') && { ageSeconds: ageSeconds(headers) }),
+    ...(!Number.isNaN(date) && { clockAheadSeconds }),
+    ...(lastModified !== null && { lastModified }),
+    ...(cacheControl !== null && { cacheControl }),
+  };
+}
+
+export function createDocuments({ transport, allowLoopback, now }: DocumentsOptions): Documents {
+  const links: Link[] = [];
+  let order = 0;
+  return {
+    links,
+    load: async (kind, url) => {
+      let answered = false;
+      const watched: KeyTransport = async (at, init) => {
+        const response = await transport(at, init);
+        answered = true;
+        return response;
+      };
+      const began = now();
+      const rules = { transport: watched, allowLoopback, deadlineMs: DEADLINE_MS };
+      const fetched = await fetchDocument(rules, { url, maxBytes: kind.maxBytes }, new AbortController());
+      const link = { document: kind.name, url };
+      if (!fetched.ok) {
+        links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });
+        return { ok: false, reason: fetched.reason };
+      }
+      const facts = { ...link, bytes: fetched.bytes.length, ...headerFacts(fetched.headers, now()) };
+      const parsed = kind.parse(fetched.bytes, url);
+      if (!parsed.ok) {
+        links.push({ ...facts, state: 'faulty', fault: parsed.reason });
+        return parsed;
+      }
+      order += 1;
+      // As `document-fetch` has it: a document that names its next issue is used until then.
+      const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
+      const freshSeconds = Math.round((until - began) / 1000);
+      const fault = 'warning' in parsed ? parsed.warning : undefined;
+      links.push({ ...facts, state: 'good', freshSeconds, ...(fault !== undefined && { fault }) });
+      return {
+        ok: true,
+        copy: {
+          value: parsed.value,
+          fetchedAt: began,
+          fetchNumber: order,
+          freshUntil: until,
+          hardUntil: until,
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,127 @@
+import type { Jwk } from '../../crypto/engine.ts';
+import type { Copy } from '../../keys/document.ts';
+import {
+  absentAsEmpty,
+  invalidSignatureReason,
+  type PublishedList,
+  revocationKind,
+} from '../../keys/revocation-list.ts';
+import { discoveredLists, isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
+import type { Protocol } from '../../protocol.ts';
+import type { SenderEntry } from '../../senders.ts';
+import { createDocuments, type Documents, type DocumentsOptions, type Link } from './documents.ts';
+
+/** What is known of revoked keys. */
+export interface RevocationState {
+  /** `none`: no list is published, and none is required. */
+  readonly state: 'fresh' | 'stale' | 'none' | 'unknown';
+  readonly kids: readonly string[];
+  /** `unknown`: configuration names a list, or something that sets up to be one is served. Deliveries get 503. */
+  readonly required?: boolean;
+  readonly signed?: boolean;
+  /** ISO 8601. */
+  readonly updated?: string;
+  readonly nextUpdate?: string;
+}
+
+export interface RevocationCheck {
+  readonly options: DocumentsOptions;
+  readonly protocol: Protocol;
+  readonly documents: Documents;
+  readonly sender: SenderEntry;
+  /** The brand.json beside which the list lies. */
+  readonly listing: string | undefined;
+  /** The operator's keys. */
+  readonly jwks: readonly Jwk[];
+  /** Publishers pin the keys, so that deliveries are verified without the operator's documents. */
+  readonly pinned: boolean;
+}
+
+/** Where findings go. */
+interface Findings {
+  readonly faults: string[];
+  readonly notes: string[];
+}
+
+const NONE: RevocationState = { state: 'none', kids: [] };
+
+function asAbsent(link: Link): Link {
+  const { document, url } = link;
+  return { document, url, state: 'absent' };
+}
+
+async function listSignatureReason(
+  { signature }: PublishedList,
+  jwks: readonly Jwk[],
+): Promise<string | undefined> {
+  if (!signature) return undefined;
+  const jwk = jwks.find((key) => key['kid'] === signature.kid);
+  return jwk ? invalidSignatureReason(signature, jwk) : "signed by a key that is not in the operator's JWKS";
+}
+
+/** From the one that decides a delivery. */
+const STATES: readonly RevocationState['state'][] = ['unknown', 'stale', 'fresh', 'none'];
+
+/** Looks for the operator's lists where a receiver would, and judges them. Adds to the findings. */
+export async function checkRevocations(check: RevocationCheck, findings: Findings): Promise<RevocationState> {
+  const { protocol, sender, listing } = check;
+  const named = sender.revocation?.url;
+  const discovered = listing === undefined ? [] : discoveredLists(protocol, listing);
+  const states: RevocationState[] = [];
+  for (const url of named === undefined ? discovered : [named])
+    states.push(await listAt(url, check, findings));
+  const order = ({ state }: RevocationState): number => STATES.indexOf(state);
+  const [first = NONE] = states.toSorted((a, b) => order(a) - order(b));
+  return { ...first, kids: [...new Set(states.flatMap(({ kids }) => kids))] };
+}
+
+async function listAt(
+  url: string,
+  check: RevocationCheck,
+  { faults, notes }: Findings,
+): Promise<RevocationState> {
+  const { options, documents, sender } = check;
+  const named = sender.revocation?.url;
+  const transport = named === undefined ? absentAsEmpty(options.transport) : options.transport;
+  const own = createDocuments({ ...options, transport });
+  const register: Register = { ...newRegister(url), required: named !== undefined };
+  const answer = await own.load(revocationKind(new Map([[url, register]])), url);
+  const empty = answer.ok && answer.copy.value.list === undefined;
+  documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
+  if (!answer.ok) {
+    // One that nobody names is required only from when it was first served.
+    const optional = check.pinned && named === undefined;
+    if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
+    else {
+      const costs = register.required ? ' Deliveries get 503.' : '';
+      faults.push(`revocation list at ${url}: ${answer.reason}.${costs}`);
+    }
+    return { state: 'unknown', kids: [], required: register.required };
+  }
+  return stateOf(answer.copy, url, check, faults);
+}
+
+/** What a list that is served says, and whether a receiver takes it. */
+async function stateOf(
+  { fetchedAt: began, value }: Copy<PublishedList>,
+  url: string,
+  { options, jwks }: RevocationCheck,
+  faults: string[],
+): Promise<RevocationState> {
+  const { list } = value;
+  if (!list) return NONE;
+  const invalidReason = await listSignatureReason(value, jwks);
+  if (invalidReason !== undefined)
+    faults.push(`revocation list at ${url}: ${invalidReason}. It is not taken. Deliveries get 503.`);
+  const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
+  if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
+  return {
+    // A list that is not taken is served nevertheless: one is required from then on.
+    ...(invalidReason === undefined
+      ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
+      : { state: 'unknown', kids: [], required: true }),
+    signed: value.signature !== undefined,
+    updated: new Date(list.updated).toISOString(),
+    nextUpdate: new Date(list.nextUpdate).toISOString(),
+  };
+}
